@@ -12,10 +12,10 @@ import pytest
 from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
-# The bits of a sum depend on how many threads add it up: one, here and in what tests start, as their tensors are small.
+# Rounding of a sum depends on the number of threads. Use one, here and in started processes; the tensors are small.
 THREADS = int(os.environ.setdefault("OMP_NUM_THREADS", "1"))
 
-# Shared and slow machines must not fail a test, and a failure must come again: no clocks, the same examples each time.
+# Slow shared machines must not fail a test and failures must be reproducible: no deadlines and fixed examples.
 settings.register_profile(
     "lab",
     max_examples=50,
@@ -28,13 +28,14 @@ settings.load_profile("lab")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Cases and modules stay: to look through them for garbage, again and again, takes half of the collection."""
+    """Disable garbage collection while collecting: all objects are kept, so that it would take half of the time."""
     gc.disable()
     collected = yield
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)  # the tests of pages make little that is garbage: 5 % of their processor
+    gc.set_threshold(50_000, 20, 50)  # the page tests create little garbage: saves 5 % of their CPU time
     gc.enable()
-    # To each logger that stands alone, forty of torch, pytest ties its two handlers in three phases of every test.
+    # Pytest attaches two handlers to every logger without propagation in three phases of every test; torch has forty of
+    # these.
     for name, logger in logging.root.manager.loggerDict.items():
         if name.startswith("torch") and isinstance(logger, logging.Logger):
             logger.propagate = True
@@ -43,7 +44,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
-    """What the processes of the suite import, one imports for all of them (tests/workers.py)."""
+    """Fork the workers of `pytest -n` from one process that has imported everything (tests/workers.py)."""
     from tests import workers
 
     workers.fork_them(config)
@@ -51,7 +52,7 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
 
 @pytest.fixture
 def tasks_begin_warm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is started as a process of its own has torch from another one (tests/warm.py)."""
+    """Start background tasks as forks of a process that has imported torch (tests/warm.py)."""
     from tests import warm
 
     for module in warm.starters():
@@ -60,7 +61,7 @@ def tasks_begin_warm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def companions_begin_warm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So have those that train a run together with this one."""
+    """Start the other data-parallel processes of a training run as forks, too (tests/warm.py)."""
     from dmlcore.processes import local
     from tests import warm
 
@@ -69,9 +70,9 @@ def companions_begin_warm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.hookimpl(wrapper=True, specname="pytest_runtest_protocol")
 def pytest_runtest_leaves_nothing_set() -> Generator[None, object, object]:
-    """What trainings, UMAP by numba, commands and Ray set is not for the next test.
+    """Restore the process-wide settings that training runs, commands, Ray and numba (UMAP) change.
 
-    These are torch's threads and deterministic mode, who answers the signals that ask to end, and the umask.
+    These are torch's number of threads and deterministic mode, the handlers of SIGINT and SIGTERM, and the umask.
     """
     os.umask(mask := os.umask(0o022))
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -87,10 +88,9 @@ def pytest_runtest_leaves_nothing_set() -> Generator[None, object, object]:
 
 @pytest.hookimpl
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """A process of `pytest -n` tells of a test once, not five times, unless there is more to tell or somebody asks.
+    """Send one report per passed test from a worker of `pytest -n`, unless an option needs all of them.
 
-    That it passed says its call. Its begin, setup and teardown are told only where they fail or skip, as to tell them
-    takes a third of what a case costs.
+    Setup and teardown are reported only if they fail or skip. Full reports take a third of the time of a small test.
     """
     option = item.config.option
     asked = any(getattr(option, name, None) for name in ("durations", "xmlpath", "reruns"))
@@ -105,7 +105,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """With `--dist loadfile` files are handed out by a schedule of our own (tests/schedule.py)."""
+    """Distribute files with the scheduler in tests/schedule.py if `--dist loadfile` is set."""
     from tests.schedule import Halves
 
     return Halves(config, log) if config.getoption("dist") == "loadfile" else None

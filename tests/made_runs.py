@@ -1,4 +1,4 @@
-"""Run directories as finished trainings leave them, with scores of one's choice, for what looks at many of them."""
+"""Finished runs with chosen scores, written without training, for tests of code that compares many runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dmlcore.storage.runs import Run, RunStore
 
 
 def finished(store: RunStore, overrides: Iterable[str], score: float, steps: int = 40) -> Run:
-    """A run that is done, whose test and best validation MAP@R are `score` in 0..1; steps: rows of its loss."""
+    """Create a finished run with `steps` rows of its loss; its test and best validation MAP@R are `score` in [0, 1]."""
     spec = RunSpec().with_overrides([f"schedule.steps={steps}", *overrides])
     run = store.create(spec)
     (run.path / METRICS).write_bytes(b"".join(map(to_line, _rows(score, steps))))

@@ -1,4 +1,4 @@
-"""One test for many members of a family: what fails says of which member."""
+"""Tests that loop over the members of a family in one case and name the member in a failure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 @contextmanager
 def of(member: object) -> Iterator[None]:
-    """Add the member to whatever is raised within."""
+    """Add a note with the member to any exception that is raised inside the block."""
     try:
         yield
     except BaseException as error:
@@ -23,7 +23,7 @@ def of(member: object) -> Iterator[None]:
 
 @contextmanager
 def all_of() -> Iterator[Callable[[object], AbstractContextManager[None]]]:
-    """Look at every member even where one fails, as a card is lent for minutes: what failed is raised at the end."""
+    """Continue after a failing member and raise all failures at the end, because GPU time is limited to minutes."""
     failures: list[Exception] = []
 
     @contextmanager
@@ -40,7 +40,9 @@ def all_of() -> Iterator[Callable[[object], AbstractContextManager[None]]]:
 
 
 def in_one_case(**families: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A test of every combination of these arguments as one case: a case each would cost more than what it looks at."""
+    """Run a test for every combination of these arguments as one case, because separate cases cost more than the
+    checks.
+    """
 
     def whole_of(test: Callable[..., None]) -> Callable[..., None]:
         def whole(**fixtures: Any) -> None:
@@ -55,7 +57,7 @@ def in_one_case(**families: Iterable[Any]) -> Callable[[Callable[..., None]], Ca
 
 
 def in_a_case_each(variant: str, families: Mapping[str, Iterable[Any]], member: str = "name") -> Callable[..., Any]:
-    """A test of members and variants of them: a case for each member, which goes through its variants."""
+    """Run a test as one case per member that loops over the variants of the member."""
 
     def whole_of(test: Callable[..., None]) -> Callable[..., None]:
         def whole(**fixtures: Any) -> None:
@@ -69,7 +71,7 @@ def in_a_case_each(variant: str, families: Mapping[str, Iterable[Any]], member: 
 
 
 def _asking_for(whole: Callable[..., None], test: Callable[..., None], given: Collection[str]) -> Callable[..., None]:
-    """It stands for the test, and asks for what is not given."""
+    """Give `whole` the name and the signature of `test` without the parameters in `given`."""
     signature = inspect.signature(test)
     asked = [parameter for name, parameter in signature.parameters.items() if name not in given]
     whole.__name__, whole.__doc__, whole.__module__ = test.__name__, test.__doc__, test.__module__

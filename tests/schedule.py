@@ -1,9 +1,9 @@
-"""Which process of `pytest -n` has which files of tests.
+"""Scheduler that assigns test files to the processes of `pytest -n`.
 
-As `--dist loadfile` of xdist, but for three things. A test is looked up, not searched among all. The tests that a
-process leaves behind when it dies are handed on, without the one that it died of; xdist hands on what was done already
-as well, and whoever is given nothing else waits for ever. And the browser tests are two pieces of work: two processes
-start a server and a Chromium, twelve seconds of processor each, and two have the other tests from the start.
+It differs from `--dist loadfile` of xdist in three ways. Tests are looked up by a dictionary instead of a search. If a
+process crashes, its remaining tests are reassigned without the one that crashed; xdist also reassigns tests that have
+finished, and a process that gets no others waits forever. The browser tests form two work units, so that only two
+processes start a server and Chromium (12 s of CPU time each) while two run other tests from the start.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 from xdist.scheduler import LoadFileScheduling
 
 BROWSER = "tests/browser/test_"
-SECOND = BROWSER + "ga"  # where the second half of their seconds begins
+SECOND = BROWSER + "ga"  # the second half of the browser tests by duration starts here
 
 
 class Halves(LoadFileScheduling):
-    """Here `assigned_work` holds what is still to be done, and nothing else."""
+    """Scheduler whose `assigned_work` contains pending tests only."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
@@ -38,7 +38,7 @@ class Halves(LoadFileScheduling):
         return sum(map(len, workload.values()))
 
     def _reschedule(self, node: Any) -> None:
-        """A process begins a test when it knows of the next, so until it ends it has more than two."""
+        """Keep more than two pending tests per process, because it starts a test only when it knows the next one."""
         while not node.shutting_down and self._pending_of(self.assigned_work[node]) <= 2:
             if self.workqueue:
                 self._assign_work_unit(node)

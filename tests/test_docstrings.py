@@ -1,4 +1,4 @@
-"""Docstrings of the public names: examples run, and the promised sections of Google style are present."""
+"""Docstrings of the public names: their examples run, and the required sections of Google style are present."""
 
 import doctest
 import inspect

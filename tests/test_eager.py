@@ -1,4 +1,4 @@
-"""What spares the imports of torch's compiler computes what torch computes, to the bit."""
+"""Replacements that avoid importing torch's compiler give the same bits as torch itself."""
 
 import copy
 from typing import Any
@@ -42,7 +42,7 @@ def test_weighted_gradients_are_those_of_torch() -> None:
     x, y = torch.randn(4, 3, requires_grad=True), torch.randn(3, dtype=torch.float64, requires_grad=True)
     outputs, weights = [x.sin() * y, (x * x).sum(1)], [torch.randn(4, 3, dtype=torch.float64), torch.randn(4)]
     expected = torch.autograd.grad(outputs, [x, y], weights, retain_graph=True)
-    with torch.no_grad():  # as within the forward pass of a Function
+    with torch.no_grad():  # as in the forward pass of an autograd Function
         found = weighted_gradients(outputs, [x, y], weights, retain_graph=True)
     assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(expected, found, strict=True))
     assert weighted_gradients(outputs[1:], [x, y], weights[1:], allow_unused=True)[1] is None

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from dmlcore import interop, losses, mining
 from tests.members import in_one_case
 
-# Forms without a place for a reference say so: tests/losses/test_pairs.py.
+# Variants that take no reference embeddings raise an error, see tests/losses/test_pairs.py.
 OF_TUPLES = [name for name, entry in losses.LOSSES.items() if mining.fits("semi_hard", entry) or hasattr(entry, "core")]
 
 
@@ -43,7 +43,7 @@ def test_a_cross_batch_memory_compares_a_batch_with_the_memory(name: str) -> Non
 def test_labels_are_not_needed_beside_tuples(name: str) -> None:
     x, y = batch()
     for tuples in (mining.create("multi_similarity")(x, y), mining.create("batch_hard")(x, y)):
-        if name != "quadruplet":  # it compares classes of negatives
+        if name != "quadruplet":  # the quadruplet loss compares the classes of negatives
             assert torch.equal(made(name)(x, None, tuples), made(name)(x, y, tuples))
             assert torch.equal(made(name)(x, None, tuples, ref_emb=x), made(name)(x, y, tuples, x, y))
 

@@ -1,4 +1,4 @@
-"""What one test sets of its process is not there for the next."""
+"""Process-wide settings that one test changes are reset before the next."""
 
 import os
 import signal

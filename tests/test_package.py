@@ -1,4 +1,4 @@
-"""The wheel holds the library whole, with all that it reads, and nothing of the app."""
+"""The wheel contains the complete library with its data files and nothing of the app."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> zipfile.ZipFile:
-    """Built by the backend itself, which is in the lock: pip would start one more process and ask for an index."""
+    """Return a wheel built by the backend itself; pip would start another process and contact a package index."""
     tree = tmp_path_factory.mktemp("tree")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copyfile(ROOT / name, tree / name)
@@ -71,7 +71,7 @@ def test_away_from_the_repository_runs_and_data_lie_in_the_working_directory(tmp
 
 
 def test_help_loads_nothing_heavy():
-    """It took 0.9 s of a processor with numpy and scipy, 0.35 without."""
+    """Without numpy and scipy the help takes 0.35 s of CPU time instead of 0.9 s."""
     heavy = {"numpy", "scipy", "torch", "PIL", "sklearn", "altair"}
     code = f"import sys, dmlcore.cli.main; print(*{heavy} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

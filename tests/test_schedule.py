@@ -1,4 +1,4 @@
-"""Processes that die under their tests: the others are run once each, and the suite ends."""
+"""The scheduler when processes crash: every other test runs exactly once, and the suite ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.schedule import Halves
 
 
 class Process:
-    """Begins a test when it knows of the next or that there is none, as those of xdist do."""
+    """Stub of a worker that starts a test once it knows the next one or that there is none, as in xdist."""
 
     gateway = SimpleNamespace(id="")
 
@@ -27,7 +27,7 @@ class Process:
 
 
 def run_all(collection: list[str], processes: int, deadly: set[str]) -> tuple[list[str], list[str]]:
-    """The tests that were run to their end and those that a process died of."""
+    """Return the tests that were completed and those that crashed a process."""
     option = SimpleNamespace(loadscopereorder=False)
     config = SimpleNamespace(option=option, getvalue=lambda name: ["popen"] * processes)
     schedule = Halves(config, Producer("", enabled=False))  # type: ignore[arg-type]

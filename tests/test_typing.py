@@ -1,4 +1,4 @@
-"""Array types have one home, so that a name says the same dtype everywhere."""
+"""Array types are defined in one module only, so that a name means the same dtype everywhere."""
 
 import re
 from pathlib import Path

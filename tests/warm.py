@@ -1,8 +1,9 @@
-"""Processes begin as forks of one that has torch loaded and has trained once: three seconds of processor less for each.
+"""Start processes as forks of a process that has imported torch and trained once, which saves 3 s of CPU time each.
 
-`begin` stands for `dmlcore.storage.task.spawn_detached`, `run` for `subprocess.run` of Python: for tests of what comes
-of a process. How one really begins is tested in tests/jobs/test_launch.py, tests/cli/test_main.py and tests/browser.
-Run as a script, this is the process that is forked, one for all of the suite; it ends with the last who uses it.
+`begin` replaces `dmlcore.storage.task.spawn_detached`, and `run` replaces `subprocess.run` for Python, in tests of the
+results of a process. The real start is tested in tests/jobs/test_launch.py, tests/cli/test_main.py and tests/browser.
+Run as a script, this module is the parent of the forks. The suite has one such process; it ends when its last user
+disconnects.
 """
 
 from __future__ import annotations
@@ -31,37 +32,38 @@ from typing import IO, Any
 
 from dmlcore.storage.home import HOME
 
-SUITE = "DML_TESTS_WARM"  # the environment variable that names the run of the suite
+SUITE = "DML_TESTS_WARM"  # environment variable that identifies the run of the suite
 DIGITS = 12
 CARD = Path("/dev/nvidiactl")
-LATER = (  # what commands, the end of a run, and runs of images and bags import when they come to it: a second in each
+LATER = (  # imported later by commands, at the end of a run, and by runs on images and bags: one second per process
     "dmlcore.cli.main",
     "dmlcore.experiments.recovery",
     "dmlcore.inspection.neighbours",
     "dmlcore.geometry.hulls",
 )
-FOR = {"project": "openTSNE"}  # what an order with this word imports: once for all that follow, as it takes 0.7 seconds
+# imported before forking if a request has this argument: 0.7 s, needed once for all later forks
+FOR = {"project": "openTSNE"}
 
 
 class Begun:
-    """A process that was begun, with what its users ask of a `subprocess.Popen`; one that was killed ends with -9."""
+    """Forked process with the interface of `subprocess.Popen` that tests use. The status of a killed process is -9."""
 
     def __init__(self, connection: socket.socket, arguments: Sequence[str]) -> None:
         self.connection, self.args, self.returncode = connection, arguments, None
         self.pid = self._told()
 
     def _told(self) -> int:
-        """The next number that it tells: its own, then its status."""
+        """Receive the next number from the fork: first its pid, then its exit status."""
         return int(self.connection.recv(DIGITS, socket.MSG_WAITALL) or -signal.SIGKILL)
 
     def poll(self) -> int | None:
-        """Its exit status; None while it works."""
+        """Return the exit status, or None while the process is running."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.wait(0)
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit status, once it has ended."""
+        """Wait until the process has ended and return its exit status."""
         if self.returncode is None:
             if not select.select([self.connection], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired([*self.args], timeout or 0)
@@ -69,17 +71,17 @@ class Begun:
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal, if it has not ended."""
+        """Send a signal unless the process has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End it at once."""
+        """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
 
 def _address() -> str:
-    """Of one run of the suite in one tree: that of a mutant has other code."""
+    """Return the socket address for this run of the suite and this tree; a mutant has different code."""
     return f"\0dml-{os.environ[SUITE]}-{hashlib.sha256(str(HOME).encode()).hexdigest()[:16]}"
 
 
@@ -91,7 +93,7 @@ def _connection() -> socket.socket:
 
 @cache
 def use() -> socket.socket:
-    """What keeps the forked process there while this one needs it; the first who does starts it."""
+    """Return a connection that keeps the parent of the forks alive; start the parent if it is not running."""
     os.environ.setdefault(SUITE, os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid())))
     deadline = time.monotonic() + 300
     process = None
@@ -108,8 +110,8 @@ def use() -> socket.socket:
 def _ordered(
     arguments: Sequence[str], files: Mapping[int, int], cwd: Path, environment: Mapping[str, str] | None = None
 ) -> Begun | subprocess.Popen[bytes]:
-    """files: which of our descriptors it has as which of its own."""
-    if CARD.exists():  # a fork of what has trained on a GPU cannot use it
+    """Request a fork. `files` maps descriptors of the new process to descriptors of this one."""
+    if CARD.exists():  # a fork of a process that has used CUDA cannot use the GPU
         pipes = dict(zip(("stdin", "stdout", "stderr"), (files[i] for i in range(3)), strict=True))
         others = [descriptor for descriptor in files if descriptor > 2]
         command = [sys.executable, *arguments]
@@ -132,7 +134,7 @@ def _ordered(
 
 
 def begin(arguments: Sequence[str], log: Path | None = None) -> Begun:
-    """Start Python with these arguments, -m MODULE or -c CODE first, in a session of its own."""
+    """Start Python in its own session. The arguments begin with -m MODULE or -c CODE."""
     with open(os.devnull) as nothing, open(log or os.devnull, "ab") as output:
         return _ordered(arguments, {0: nothing.fileno(), 1: output.fileno(), 2: output.fileno()}, HOME)
 
@@ -146,14 +148,14 @@ def popen(
     stderr: IO[Any] | None = None,
     **_: Any,
 ) -> Begun:
-    """Start a command that begins with Python; its output is ours, unless it says where."""
+    """Start a command whose first word is Python. Its output goes to ours unless `stdout` or `stderr` is given."""
     with open(os.devnull) as nothing:
         own = {0: nothing.fileno(), 1: stdout.fileno() if stdout else 1, 2: stderr.fileno() if stderr else 2}
         return _ordered(command[1:], own | {fd: fd for fd in pass_fds}, HOME, env)
 
 
 def begin_between(arguments: Sequence[str], reads: int, writes: int) -> Begun:
-    """Start Python that reads from one descriptor and writes to another, which are its alone from then on."""
+    """Start Python with stdin `reads` and stdout `writes`, and close these descriptors in this process."""
     begun = _ordered(arguments, {0: reads, 1: writes, 2: 2}, HOME)
     for descriptor in (reads, writes):
         os.close(descriptor)
@@ -161,12 +163,12 @@ def begin_between(arguments: Sequence[str], reads: int, writes: int) -> Begun:
 
 
 def as_subprocess() -> SimpleNamespace:
-    """The module `subprocess`, for one that starts Python by it."""
+    """Return a copy of the module `subprocess` whose `Popen` forks."""
     return SimpleNamespace(**vars(subprocess) | {"Popen": popen})
 
 
 def run(*arguments: str, cwd: Path = HOME, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-    """What Python says and returns with these arguments."""
+    """Run Python with these arguments and return its output and exit status."""
     with open(os.devnull) as nothing, tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         status = _ordered(arguments, {0: nothing.fileno(), 1: out.fileno(), 2: err.fileno()}, cwd).wait(timeout)
         out.seek(0)
@@ -175,7 +177,7 @@ def run(*arguments: str, cwd: Path = HOME, timeout: float = 300) -> subprocess.C
 
 
 def starters() -> list[Any]:
-    """The modules that begin a task by `spawn_detached`."""
+    """Return the modules that call `spawn_detached`."""
     from dmlcore.jobs import launch
     from dmlcore.monitoring.estimate import speed
     from dmlcore.storage import task
@@ -184,7 +186,7 @@ def starters() -> list[Any]:
 
 
 def _follow(order: dict[str, Any], files: Sequence[int]) -> int:
-    """What a new process would do; its exit status."""
+    """Run the requested program in this fork and return its exit status."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
     os.chdir(order["cwd"])
@@ -211,7 +213,7 @@ def _follow(order: dict[str, Any], files: Sequence[int]) -> int:
 
 
 def _load() -> None:
-    """Train once, since torch and scikit-learn import much of themselves at first use: 2.5 of 3 seconds."""
+    """Train once, because torch and scikit-learn import most of their modules at first use (2.5 of 3 s)."""
     import torch
 
     from dmlcore.spec import RunSpec
@@ -223,19 +225,19 @@ def _load() -> None:
         trained = RunStore(folder).create(RunSpec().with_overrides(["schedule.steps=1"]))
         with trained.lock():
             loop.train(trained)
-    # A training run starts a second sooner without what torch.compile needs, and a third of one without SymPy.
+    # A training run starts 1 s sooner without the imports of torch.compile, and a third of a second without SymPy.
     assert not {"torch._dynamo", "torch._inductor", "sympy"} & {*sys.modules}, "a plain training imported a compiler"
     for name in LATER:
         import_module(name)
     gc.collect()
-    gc.freeze()  # forks look for garbage among what they make, not in what they share: a tenth of a second each time
-    for module in starters():  # what a fork begins is a fork, too
+    gc.freeze()  # exclude shared objects from garbage collection in the forks: 0.1 s per collection
+    for module in starters():  # tasks started by a fork are forks, too
         module.spawn_detached = begin
 
 
 def main() -> None:
-    """Load, then follow the orders of whoever connects; a connection without one is somebody who is there."""
-    with socket.socket(socket.AF_UNIX) as listener, contextlib.suppress(OSError):  # another one was first
+    """Load, then serve requests. A connection without a request only keeps this process alive."""
+    with socket.socket(socket.AF_UNIX) as listener, contextlib.suppress(OSError):  # another process was first
         listener.bind(_address())
         listener.listen(64)
         _load()
@@ -243,10 +245,10 @@ def main() -> None:
 
 
 def _import_ray(environment: Mapping[str, str]) -> None:
-    """Once, for all workers of Ray: it takes a second, and reads on which addresses to listen as it is imported."""
+    """Import Ray once for all its workers: it takes 1 s, and Ray reads the listening addresses at import."""
     if "ray" not in sys.modules:
         os.environ.update({name: value for name, value in environment.items() if name.startswith("RAY_")})
-        os.environ["RAY_RAYLET_PID"] = str(os.getpid())  # whose end is theirs, read as Ray is imported
+        os.environ["RAY_RAYLET_PID"] = str(os.getpid())  # the parent process whose end Ray watches, read at import
         import_module("ray._private.workers.default_worker")
 
 
@@ -270,12 +272,13 @@ def _serve(listener: socket.socket) -> None:
                 if not os.fork():
                     for other in (listener, *users):
                         other.close()
-                    one = socket.socket(fileno=fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, 500))  # out of the way
+                    # a number that no requested descriptor has
+                    one = socket.socket(fileno=fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, 500))
                     one.sendall(f"{os.getpid():{DIGITS}}".encode())
                     status = _follow(order, files)
                     sys.stdout.flush()
                     sys.stderr.flush()
-                    with contextlib.suppress(OSError):  # whoever began it is gone
+                    with contextlib.suppress(OSError):  # the process that started the fork has ended
                         one.sendall(f"{status:{DIGITS}}".encode())
                     os._exit(status)
                 for descriptor in files:
@@ -285,4 +288,4 @@ def _serve(listener: socket.socket) -> None:
 
 if __name__ == "__main__":
     main()
-    os._exit(0)  # what was imported is not taken apart
+    os._exit(0)  # skip the teardown of imported modules

@@ -1,4 +1,4 @@
-"""What a sentence must say, whichever way it is worded."""
+"""Checks of the contents of a message that do not depend on its wording."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 
 
 def says(text: str, *named: str) -> bool:
-    """Whether a text says these things in this order: the input, the numbers, what follows, the remedy.
+    """Return True if a text contains these parts in this order, for example input, numbers, consequence, remedy.
 
-    A number stands for itself alone: "7" is not said by "17" or "7.5".
+    A number matches only as a whole: "7" is not found in "17" or "7.5".
     """
     inside = [rf"(?<![\w.,]){re.escape(part)}(?!\w|[.,]\d)" for part in named]
     return re.search(".*".join(inside), text, re.DOTALL) is not None

@@ -1,7 +1,8 @@
-"""The processes of `pytest -n` begin as forks of one that has collected the tests, as each would collect the same.
+"""Start the processes of `pytest -n` as forks of a process that has collected the tests.
 
-Twelve seconds of processor become four for each, and what is imported is in memory once. Run as a script, this is the
-process that is forked; it ends with the one that leads the suite.
+Each worker would collect the same tests; forking reduces its CPU time from 12 s to 4 s and shares the memory of
+imported modules. Run as a script, this module is the parent of the forks; it ends with the process that controls the
+suite.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from execnet import gateway_base, gateway_io
 from tests import warm
 
 DIGITS = 12
-LATER = (  # what tests of each process import when they come to it: a second and a half of processor
+LATER = (  # imported later by tests: 1.5 s of CPU time per process
     "torch.distributed.tensor",
     "torch._dynamo",
     "torch._decomp.decompositions_for_jvp",
@@ -34,7 +35,7 @@ LATER = (  # what tests of each process import when they come to it: a second an
 
 
 class Fork(gateway_base.Popen2IO):
-    """What execnet speaks to a worker through; its process is none of ours, so we hold a descriptor of it."""
+    """Connection of execnet to a forked worker. The worker is not our child, so its pidfd is kept for signals."""
 
     collected: socket.socket
 
@@ -48,19 +49,19 @@ class Fork(gateway_base.Popen2IO):
         super().__init__(os.fdopen(to_it, "wb"), os.fdopen(from_it, "rb"), execmodel=execmodel)
 
     def wait(self) -> None:
-        """Until it has ended."""
+        """Wait until the worker has ended."""
         select.select([self.process], [], [])
 
     def kill(self) -> None:
-        """End it at once."""
+        """Send SIGKILL to the worker."""
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.process, signal.SIGKILL)
 
 
 def fork_them(config: pytest.Config) -> None:
-    """From here on workers are forks of one process, which ends with this one.
+    """Replace the workers of xdist by forks of one process, which ends with this one.
 
-    What tests start is forked of another one (tests/warm.py), which loads while that one collects.
+    Processes that tests start are forks of another one (tests/warm.py), which loads during the collection.
     """
     os.environ[warm.SUITE] = str(os.getpid())
     threading.Thread(target=warm.use, daemon=True).start()
@@ -72,7 +73,7 @@ def fork_them(config: pytest.Config) -> None:
 
 
 def main() -> None:
-    """Collect, then fork for whoever asks; each is told what to do by execnet."""
+    """Collect the tests, then fork once per request; execnet controls each fork."""
     pytest.main(["--collect-only", "-pno:xdist", "-pno:cacheprovider", *sys.argv[1:]])
     for name in LATER:
         importlib.import_module(name)
@@ -99,4 +100,4 @@ def main() -> None:
 if __name__ == "__main__":
     main()
     atexit._run_exitfuncs()
-    os._exit(0)  # what was imported is not taken apart: half a second
+    os._exit(0)  # skip the teardown of imported modules, which takes 0.5 s

@@ -475,7 +475,7 @@ def main() -> int:
     given = parser.parse_args()
     say = lambda words: print(words, flush=True)  # noqa: E731
     logging.disable()  # each damaged file logs a warning
-    launch.start_process = lambda *_: None  # type: ignore[assignment]  # pages begin jobs where something is missing: not here
+    launch.start_process = lambda *_: None  # type: ignore[assignment]  # start no jobs for missing data
     with tempfile.TemporaryDirectory() as folder:
         runs = make(Path(folder))
         say(f"{sum(len(files_of(run)) for run in runs[:-1])} files of two runs")

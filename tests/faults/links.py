@@ -47,7 +47,7 @@ from dmlcore.training.objective import CATALOGUES
 from pages.shared.state.spec_link import presets
 from tests.pages.conftest import make_run, page_opened
 
-SLOWEST = 1.0  # seconds of processor time
+SLOWEST = 1.0  # CPU seconds
 NOISE = ("missing ScriptRunContext",)  # of AppTest itself
 
 SCENE = (
@@ -109,7 +109,7 @@ TOML = (
 
 @dataclass
 class Store:
-    """The runs that links may name."""
+    """Runs that links may name."""
 
     trained: Run
     waiting: Run

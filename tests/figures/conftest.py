@@ -1,13 +1,13 @@
-"""What tests of figures share."""
+"""Fixtures shared by the tests of figures."""
 
 import pytest
 
 
 @pytest.fixture
 def words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are not laid out, a third of the time of drawing one: for a test of what stands in them, not where.
+    """Skip the layout of figures, a third of the drawing time, for tests of their texts.
 
-    That the formula of each loss can be set is seen where it is (test_fields: every loss is drawn with all layers).
+    The formulas of all losses are laid out in test_fields, which draws every loss with all layers.
     """
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 

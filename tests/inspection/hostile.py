@@ -1,4 +1,4 @@
-"""A run whose classes and files have names that try everything, ready to export."""
+"""A run whose class and file names are hostile, ready to export."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ EACH = 6
 
 
 def image(index: int) -> np.ndarray:
-    """Every sample has a colour of its own, so that a wrong image is told from the right one."""
+    """Return an image with a unique colour, so that a mixed-up image is detected."""
     return np.full((12, 10, 3), (index * 7 % 256, index * 31 % 256, index * 97 % 256), np.uint8)
 
 
 def dataset() -> Dataset:
-    """36 test samples, indices 36 to 71, of six classes; files named as badly as the classes."""
+    """Return 36 test samples of six classes, indices 36 to 71, with file names as hostile as the class names."""
     labels = np.tile(np.repeat(np.arange(len(NAMES)), EACH), 2)
     images = np.stack([image(i) for i in range(len(labels))])
     return Dataset(
@@ -46,7 +46,7 @@ def dataset() -> Dataset:
 
 
 def make(root: Path, *, gallery: bool = False) -> tuple[Run, Dataset, export.EmbeddingTable]:
-    """The run with embeddings of 5 dimensions and a map, and all of it as a table."""
+    """Return the run with 5-dimensional embeddings and a map, and its table of all samples."""
     run, data = RunStore(root).create(RunSpec(name=NAMES[1])), dataset()
     random = np.random.default_rng(3)
     indices = data.splits["test"]

@@ -1,4 +1,4 @@
-"""Runs are compared on the same queries or not at all."""
+"""Runs are compared on the same queries only."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -15,7 +15,7 @@ from tests.inspection.test_neighbours import written
 
 @pytest.fixture
 def pair(tmp_path):
-    """Two runs on the same samples, the second with its rows in another order."""
+    """Return two runs on the same samples; the second has its rows in another order."""
     first = neighbours.read(written(tmp_path / "a.npz", classes=8, n=100))
     order = np.random.default_rng(3).permutation(100)
     noisy = first.embeddings + np.random.default_rng(4).normal(size=first.embeddings.shape).astype(np.float32)
@@ -81,7 +81,7 @@ def test_other_samples_are_refused_with_the_reason(pair):
 
 
 def evaluated_on(data_set, content):
-    """Both samples of an evaluation on the first 50 test samples, as `compare` sees them."""
+    """Return an evaluation of the first 50 test samples in the form that `compare` reads."""
     rows = data_set.splits["test"][:50]
     random = np.random.default_rng(0)
     return SimpleNamespace(
@@ -104,7 +104,7 @@ def test_drawn_data_of_another_seed_are_other_samples(content):
         comparison.compare(found)
 
     refuse(toy, data.load("toy"))
-    refuse(digits, data.load("digits", split="classes", seed=1))  # which draws nothing here
+    refuse(digits, data.load("digits", split="classes", seed=1))  # this split is not random, so its seed has no effect
     with pytest.raises(comparison.Incomparable, match="50 of 50 differ although their numbers are the same"):
         refuse(toy, other)
     with pytest.raises(comparison.Incomparable):

@@ -1,4 +1,4 @@
-"""Confusions of classes against plain counting, and an order that finds hidden blocks."""
+"""Confusions of classes compared with plain counting, and an order that reveals hidden blocks."""
 
 import numpy as np
 import pytest
@@ -8,14 +8,14 @@ from dmlcore.metrics import nearest, retrieval
 
 
 def scene(n=60, classes=5, seed=0):
-    """Embeddings and labels (not from 0) of overlapping classes, the last with a single sample."""
+    """Return embeddings and labels (not starting at 0) of overlapping classes; the last class has one sample."""
     random = np.random.default_rng(seed)
     labels = np.append(random.integers(classes, size=n - 1) * 3 + 2, 99)
     return (random.normal(size=(n, 4)) + labels[:, None] % 2).astype(np.float32), labels
 
 
 def counted(labels, lists):
-    """{(i, j): n} by the definition, from {query row: rows found}."""
+    """Return {(i, j): n} by definition from {query row: retrieved rows}."""
     found = {}
     for query, rows in lists.items():
         for row in rows:
@@ -71,7 +71,7 @@ def test_as_many_neighbours_as_the_class_has_others(known, split):
 def test_pairs_are_the_largest_mean_shares():
     x, labels = scene()
     _, rows = nearest(x, k=6)
-    found = confusions.of_neighbours(labels, rows, labels != labels[0], 6)  # one class asks nothing
+    found = confusions.of_neighbours(labels, rows, labels != labels[0], 6)  # one class has no queries
     shares, asked = found.matrix(), (found.queries > 0).astype(int)
     plain = {
         (i, j): (shares[i, j] + shares[j, i]) / (asked[i] + asked[j])

@@ -24,7 +24,7 @@ def clusters(seed: int, classes: int = 6, each: int = 15, noise: float = 0.15) -
 
 
 def test_flips_and_changes_by_hand(tmp_path: Path) -> None:
-    """On a line: classes 0 0 | 1 1 | 2; sample 1 moves over to class 1, sample 4 has no other of its class."""
+    """Return points on a line, classes 0 0 | 1 1 | 2: sample 1 moves to class 1, sample 4 is alone in its class."""
     labels = np.array([0, 0, 1, 1, 2])
     before = made(tmp_path / "a.npz", np.array([[0.0], [1], [5], [5.5], [20]]), labels)
     after = made(tmp_path / "b.npz", np.array([[0.0], [4.9], [5], [5.5], [20]]), labels)
@@ -37,7 +37,7 @@ def test_flips_and_changes_by_hand(tmp_path: Path) -> None:
     assert found.queries("gained").tolist() == found.queries("better").tolist() == []
     assert difference(after, before).queries("gained").tolist() == [1, 2]
     assert found.change.mean() == pytest.approx(after.map_at_r - before.map_at_r)
-    # The two nearest of 101 were 100 and 102 and are 102 and 103; 102 has the same two in another order.
+    # The two nearest of 101 change from 100 and 102 to 102 and 103; those of 102 only change their order.
     assert found.kept(2).tolist() == [1.0, 0.5, 1.0, 1.0]
     assert found.kept(1).tolist() == [1.0, 0.0, 0.0, 1.0]
 

@@ -1,4 +1,4 @@
-"""Distances and triplets of a test split against all pairs and all triplets, one by one."""
+"""Distances and triplets of a test split compared with an enumeration of all pairs and triplets."""
 
 import itertools
 import math
@@ -15,9 +15,9 @@ from dmlcore.spec import RunSpec
 
 def scene(unit=True, n=36):
     random = np.random.default_rng(3)
-    labels = np.append(random.integers(4, size=n - 1) + 5, 50)  # the last is alone in its class
+    labels = np.append(random.integers(4, size=n - 1) + 5, 50)  # the last sample is alone in its class
     x = random.normal(size=(n, 6)) + labels[:, None] % 3
-    x[1], labels[1] = x[0], labels[0]  # a copy
+    x[1], labels[1] = x[0], labels[0]  # a duplicate
     return (x / np.linalg.norm(x, axis=1, keepdims=True) if unit else x).astype(np.float32), labels
 
 
@@ -35,7 +35,8 @@ def test_all_pairs_are_counted(unit, gallery, monkeypatch):
     d = np.linalg.norm(x[:, None].astype(float) - x, axis=2)
     pool = searched if gallery else ~searched
     pairs = [(i, j) for i, j in itertools.permutations(range(len(x)), 2) if not searched[i] and pool[j]]
-    pairs = [(i, j) for i, j in pairs if any(labels[i] == labels[b] for a, b in pairs if a == i)]  # has a positive
+    # queries with a positive
+    pairs = [(i, j) for i, j in pairs if any(labels[i] == labels[b] for a, b in pairs if a == i)]
     same = np.array([d[p] for p in pairs if labels[p[0]] == labels[p[1]]])
     other = np.array([d[p] for p in pairs if labels[p[0]] != labels[p[1]]])
     shown = found.distances
@@ -46,7 +47,7 @@ def test_all_pairs_are_counted(unit, gallery, monkeypatch):
     ):
         assert counts.sum() == len(values)
         assert mean == pytest.approx(values.mean(), abs=1e-7)
-        clear = np.abs(values[:, None] - shown.edges).min(1) > 1e-9  # of an edge between two bins
+        clear = np.abs(values[:, None] - shown.edges).min(1) > 1e-9  # distances at an edge between two bins
         assert np.abs(counts - np.histogram(values, shown.edges)[0]).sum() <= 2 * (~clear).sum()
     assert shown.all_positives
     assert shown.all_negatives

@@ -1,4 +1,4 @@
-"""Pairs and suspects by their definitions, with planted duplicates and wrong labels."""
+"""Pairs and suspects by definition, with planted duplicates and wrong labels."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def test_pairs_are_all_that_lie_within_the_cutoff(tmp_path, gallery, quantile):
 
 
 def test_lists_that_end_within_the_cutoff_are_not_called_complete(tmp_path):
-    x = np.zeros((60, 2), np.float32)  # all at one point: each list of 24 misses 35 others
+    x = np.zeros((60, 2), np.float32)  # all at one point: each list of 24 lacks 35 others
     np.savez(tmp_path / "a.npz", embeddings=x, labels=np.arange(60) % 3, indices=np.arange(60))
     assert not duplicates.across_classes(neighbours.read(tmp_path / "a.npz")).complete
 
@@ -37,7 +37,7 @@ def test_a_wrong_label_in_the_midst_of_another_class_is_suspected(tmp_path):
     random = np.random.default_rng(0)
     labels = np.repeat(np.arange(4), 30)
     x = (np.eye(4)[labels] * 9 + random.normal(size=(120, 4))).astype(np.float32)
-    labels[5], labels[70] = 2, 1  # wrong
+    labels[5], labels[70] = 2, 1  # wrong label
     np.savez(tmp_path / "a.npz", embeddings=x, labels=labels, indices=np.arange(120))
     found = duplicates.suspects(neighbours.read(tmp_path / "a.npz"))
     assert sorted(zip(found.rows, found.label, strict=True)) == [(5, 0), (70, 2)]

@@ -1,4 +1,4 @@
-"""What is taken away is what was learned, whatever the names are."""
+"""Exported data equal the learned data, for all names."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_map_as_csv_keeps_names_whole(made):
     _, _, table = made
     points = table.learned.embeddings[:, :2]
     rows = list(csv.DictReader(io.StringIO(export.map_csv(table, points), newline="")))
-    # All but what a spreadsheet that separates at ";" would run.
+    # Equal except for text that a spreadsheet with the separator ";" would evaluate.
     assert [row["class"].replace("; '=", "; =") for row in rows] == table.names()
     assert [row["key"].replace("; '=", "; =") for row in rows] == table.keys()
     assert np.allclose([[float(row["x"]), float(row["y"])] for row in rows], points, rtol=1e-6)

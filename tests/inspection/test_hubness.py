@@ -1,4 +1,4 @@
-"""Hubs against plain counting."""
+"""Hubs compared with plain counting."""
 
 import numpy as np
 import pytest

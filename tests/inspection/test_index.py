@@ -1,4 +1,4 @@
-"""The index finds what the definition says, and embeds images from anywhere as the evaluation did its own."""
+"""The index finds the neighbours by definition and embeds images from any source as the evaluation did."""
 
 import io
 import shutil
@@ -21,7 +21,7 @@ from tests.pages.conftest import make_run
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A run on photographs of all shapes, one of them turned by its EXIF."""
+    """Return a run on photographs of different shapes, one of them rotated by its EXIF tag."""
     root = tmp_path_factory.mktemp("index")
     random = np.random.default_rng(0)
     for c in "abcd":
@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
             small = random.integers(0, 255, (6, 6, 3), np.uint8)
             exif = Image.Exif()
             if i == 5:
-                exif[0x0112] = 6  # turned by 90 degrees
+                exif[0x0112] = 6  # rotated by 90 degrees
             Image.fromarray(small).resize(size, Image.Resampling.BICUBIC).save(
                 root / "data" / c / f"{i}.jpg", exif=exif
             )
@@ -61,7 +61,7 @@ def test_every_form_of_a_test_image_finds_itself(index):
         np.testing.assert_allclose(index.embed(samples.inputs[index.indices]), index.embeddings, atol=1e-5)
         assert np.array_equal(rows[:, 0], own)
         assert distances[:, 0].max() < 1e-5
-    (distance,), (row,) = index.search(Image.open(files[-1]), 1)  # decoded in full, not at a half of its size
+    (distance,), (row,) = index.search(Image.open(files[-1]), 1)  # decoded in full size, not in half size
     assert row == own[-1]
     assert distance < 0.2
 
@@ -98,7 +98,7 @@ def test_what_is_no_query_is_named(index, tmp_path):
 
 
 def tiff():
-    """A sound image, but of a format that is not read."""
+    """A valid image in an unsupported format."""
     file = io.BytesIO()
     Image.new("RGB", (64, 64), "red").save(file, "TIFF")
     return file.getvalue()

@@ -1,4 +1,4 @@
-"""Neighbours, scores and positives by their definitions; kept beside the embeddings, and never those of others."""
+"""Neighbours, scores and positives by definition, stored next to the embeddings and never reused for others."""
 
 import mmap
 
@@ -12,16 +12,16 @@ from dmlcore.storage import arrays
 
 def written(path, *, classes=7, n=80, gallery=False, seed=0):
     random = np.random.default_rng(seed)
-    labels = np.append(random.integers(0, classes, n - 1), classes)  # the last is alone in its class
+    labels = np.append(random.integers(0, classes, n - 1), classes)  # the last sample is alone in its class
     embeddings = (random.normal(size=(classes + 1, 5))[labels] + 1.5 * random.normal(size=(n, 5))).astype(np.float32)
-    embeddings[10], embeddings[11] = embeddings[9], embeddings[9]  # copies, to be ordered by row
+    embeddings[10], embeddings[11] = embeddings[9], embeddings[9]  # duplicates, to be ordered by row
     more = {"is_gallery": random.random(n) < 0.5} if gallery else {}
     np.savez(path, embeddings=embeddings, labels=labels, indices=np.arange(n) * 3 + 1, **more)
     return path
 
 
 def by_definition(found):
-    """Of each row: all searched others by (distance, row), and their distances."""
+    """Yield for each row all searched others by (distance, row), and their distances."""
     x = found.embeddings.astype(float)
     searched = found.is_gallery if found.is_gallery.any() else np.ones(len(x), bool)
     for row in range(len(x)):
@@ -50,7 +50,7 @@ def test_positives_are_those_of_the_definition(tmp_path, gallery):
     assert beyond > 10, "the counting beyond the kept neighbours was tried"
 
 
-@pytest.mark.parametrize("classes", [4, 25])  # R beyond the kept neighbours, and within them
+@pytest.mark.parametrize("classes", [4, 25])  # R larger and smaller than the number of stored neighbours
 @pytest.mark.parametrize("gallery", [False, True])
 def test_average_precision_is_that_of_the_metrics(tmp_path, classes, gallery):
     found = neighbours.read(written(tmp_path / "a.npz", gallery=gallery, classes=classes, n=200))
@@ -124,7 +124,7 @@ def test_of_many_a_sample_is_asked_and_the_others_when_they_are_shown(tmp_path, 
     neighbours.path_of(path).unlink()
     monkeypatch.setattr(neighbour_lists, "MOST_PAIRS", 10_000)
     monkeypatch.setattr(neighbour_lists, "SAMPLE", 40)
-    monkeypatch.setattr(neighbour_lists, "ENTRIES", 200)  # several parts
+    monkeypatch.setattr(neighbour_lists, "ENTRIES", 200)  # several chunks
     monkeypatch.setattr(mapped, "PART", 64)
     found = neighbours.read(path)
     assert found.is_sample

@@ -1,4 +1,4 @@
-"""The note on a run: kept with it, bounded, never lost to a second writer, refused in words."""
+"""The note on a run: stored with it, bounded, not lost to a concurrent writer, refused with a readable message."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Orders and filters of queries keep what they promise, with ties, loners and galleries."""
+"""Orders and filters of queries, with ties, samples alone in their class, and galleries."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The report holds the run's own numbers and images, and nothing in it is markup but what the report wrote."""
+"""The report contains the numbers and images of the run, and no markup from names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.inspection import hostile
 
 
 class Page(HTMLParser):
-    """Elements, texts and attributes of a page, as a browser would find them."""
+    """Collect elements, texts and attributes of a page as a browser would parse it."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The history of every sample: what each evaluation found, by step; other samples are left out."""
+"""The history of every sample: results of each evaluation by step, without other samples."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from dmlcore.inspection.sample_history import sample_history
 
 
 def evaluated(folder, step, indices):
-    """An evaluation of random embeddings of these samples."""
+    """Return an evaluation of random embeddings of these samples."""
     random = np.random.default_rng(step)
     path = folder / f"{step}.npz"
     labels = np.arange(len(indices)) % 3

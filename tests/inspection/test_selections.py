@@ -1,4 +1,4 @@
-"""Selections survive a reload, equal ones are one, and nothing but an id opens a file."""
+"""Selections are stored, equal ones share one id, and only a valid id opens a file."""
 
 import numpy as np
 import pytest

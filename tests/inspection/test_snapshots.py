@@ -14,7 +14,7 @@ from dmlcore.training.state import use_best
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Kept at 0, 8, 16, 24; the last step, 28, is no multiple."""
+    """A run with checkpoints kept at steps 0, 8, 16 and 24; its last step, 28, is no multiple of 8."""
     spec = RunSpec().with_overrides(
         [
             *("schedule.steps=28", "schedule.validate_every=10", "schedule.keep_every=8", "model.hidden=[16]"),
@@ -33,14 +33,14 @@ def test_first_last_and_each_keep_every_th_checkpoint_stay(run: Run) -> None:
     for step, path in run_directory.kept_checkpoints(run.path).items():
         assert path.name == f"{step:08}.ckpt"
         assert checkpoint.read(path).facts["step"] == step
-    assert (run.path / "kept" / "00000028.ckpt").samefile(run.path / "last.ckpt")  # another name, not another copy
+    assert (run.path / "kept" / "00000028.ckpt").samefile(run.path / "last.ckpt")  # a hard link, not a copy
 
 
 def test_a_snapshot_has_the_weights_of_its_step_and_not_the_best_so_far(run: Run) -> None:
     found = scores(run.metrics()[0])
     assert read(snapshots.embed(run, 0)).map_at_r == found["untrained"]["map_at_r"]
     saved = checkpoint.read(run_directory.kept_checkpoints(run.path)[8])
-    assert saved.facts["best_step"] == 0  # it was not validated since
+    assert saved.facts["best_step"] == 0  # no validation since step 0
     best = starts.load_for_evaluation(run, saved)
     current = evaluation.embed(best.model, best.data, "test", best.device)
     use_best(best)

@@ -1,4 +1,4 @@
-"""Tags and views: kept with the run, bounded, never lost to a second writer, refused in words."""
+"""Tags and views: stored with the run, bounded, not lost to a concurrent writer, refused with a readable message."""
 
 import threading
 

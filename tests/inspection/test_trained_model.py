@@ -1,4 +1,4 @@
-"""A loaded model embeds as the evaluation did, without its data set; its exported file is plain safetensors."""
+"""A loaded model embeds as the evaluation did, without the data set; its exported file is plain safetensors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUICK = ("schedule.steps=2", "schedule.validate_every=1", "batch.classes=2", "ba
 
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory):
-    """A run on a folder of photographs, its own folder elsewhere; the data set is gone afterwards."""
+    """Return a run on a folder of photographs that is deleted afterwards."""
     root = tmp_path_factory.mktemp("photographs")
     random = np.random.default_rng(0)
     for c in "abcd":
@@ -57,7 +57,7 @@ def test_photographs_in_every_form_are_embedded_as_in_the_evaluation_without_the
         assert model.embed(form).numpy() == pytest.approx(embeddings, abs=1e-5)
     assert torch.equal(model.preprocess(files), torch.from_numpy(inputs))
     assert model.embed(files[0]).numpy() == pytest.approx(embeddings[:1], abs=1e-5)
-    assert model(torch.from_numpy(inputs)).requires_grad  # it can be trained on
+    assert model(torch.from_numpy(inputs)).requires_grad  # can be trained further
 
 
 def test_vectors_are_embedded_and_step_chooses_a_kept_checkpoint(digits, monkeypatch):

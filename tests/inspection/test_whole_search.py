@@ -1,4 +1,4 @@
-"""All queries by an index: what it misses is measured, marked and kept; exactly it is what `read` gives."""
+"""Approximate search of all queries: its errors are measured, marked and stored; exact search equals `read`."""
 
 import numpy as np
 import pytest

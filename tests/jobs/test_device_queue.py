@@ -176,7 +176,7 @@ def test_the_slot_chooses_the_gpu(store: RunStore, monkeypatch: pytest.MonkeyPat
     first, second = store.create(RunSpec()), store.create(RunSpec())
     with first.lock(), device_queue.acquire_slot(first, wait=True):
         assert os.environ["CUDA_VISIBLE_DEVICES"] == "4"
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")  # as another process sees it
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")  # in the numbering of another process
         with second.lock(), device_queue.acquire_slot(second, wait=True):
             assert os.environ["CUDA_VISIBLE_DEVICES"] == "7"
 

@@ -28,7 +28,7 @@ os.killpg(0, signal.SIGKILL)  # with all that its session holds, as a closed ter
 SHORT = RunSpec().with_overrides(["schedule.steps=40", "schedule.validate_every=20", "schedule.checkpoint_every=10"])
 ENDLESS = SHORT.with_overrides(["schedule.steps=1000000"])
 
-pytestmark = pytest.mark.usefixtures("tasks_begin_warm")  # except the process that the launcher above starts
+pytestmark = pytest.mark.usefixtures("tasks_begin_warm")  # excludes the process that the launcher above starts
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def until(condition: Callable[[], object], run: Run, seconds: float = 180.0) -> 
 def test_row_29_a_job_outlives_its_killed_launcher_and_goes_all_the_way(store: RunStore, tmp_path: Path) -> None:
     launcher = subprocess.run(
         [sys.executable, "-c", LAUNCHER, SHORT.to_json(), str(store.root)],
-        cwd=tmp_path,  # not the repository
+        cwd=tmp_path,  # a directory other than the repository
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""A small real run that the pages can show, trained once."""
+"""A small real run for the page tests, trained once, and faster replacements for parts of AppTest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.browser.harness import ROOT
 from tests.once import once
 from tests.pages.leaks import leaks, spoken
 
-# Each AppTest has Streamlit look for components in all installed packages again: 0.14 s of processor.
+# Each AppTest searches all installed packages for components: 0.14 s of CPU time.
 manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
 
 
@@ -36,13 +36,13 @@ def _until_it_ends(runner: local_script_runner.LocalScriptRunner, timeout: float
     LOOKED(runner, 0 if runner._script_thread.is_alive() else 1)
 
 
-# AppTest looks a thousand times a second whether its page is done, and takes the interpreter from it each time.
+# AppTest polls a thousand times per second until the page has finished and takes the GIL each time.
 LOOKED = local_script_runner.require_widgets_deltas
 local_script_runner.require_widgets_deltas = _until_it_ends
 
 
 def _each(block: element_tree.Block) -> Iterator[element_tree.Node]:
-    """The block and all within, in order: whatever is looked for is looked for there, by a generator in each block."""
+    """Yield the block and its descendants in document order. The original nests one generator per block."""
     yield block
     waiting = [iter(block.children.values())]
     while waiting:
@@ -57,11 +57,12 @@ def _each(block: element_tree.Block) -> Iterator[element_tree.Node]:
 
 element_tree.Block.__iter__ = _each
 
-SERVER = app_test.MagicMock(spec=app_test.Runtime)  # each run of a page sets its stores; a new one takes 1 ms
+# each run of a page sets its attributes; creating a new mock takes 1 ms
+SERVER = app_test.MagicMock(spec=app_test.Runtime)
 app_test.MagicMock = lambda spec: SERVER
 
 look_up_one_by_one()  # as the server does
-SCRIPTS = ScriptCache()  # compiled once, as the server has it
+SCRIPTS = ScriptCache()  # scripts are compiled once, as in the server
 app_test.ScriptCache = local_script_runner.ScriptCache = lambda: SCRIPTS
 
 MAIN = ROOT / "pages" / "_main.py"
@@ -69,7 +70,7 @@ SHORT = ["schedule.steps=8", "schedule.checkpoint_every=4", "schedule.validate_e
 
 
 def make_run(root: Path, *overrides: str) -> Run:
-    """Train a spec of a few steps in this process."""
+    """Train a spec for a few steps in this process."""
     run = RunStore(root).create(RunSpec().with_overrides([*SHORT, *overrides]))
     with run.lock():
         state = train(run)
@@ -78,13 +79,13 @@ def make_run(root: Path, *overrides: str) -> Run:
 
 
 def go_to(app: AppTest, page: str) -> AppTest:
-    """Have the next run show a page, named by its address: AppTest knows only files, and those after a run."""
+    """Select the page with this address for the next run. AppTest can only switch to files, and only after a run."""
     app._page_hash = calc_hash("" if page == menu.FIRST else page)
     return app
 
 
 def page_opened(page: str, **query: str) -> AppTest:
-    """A page, for example "explore", with these parameters in its link, after its first run."""
+    """Return a page, for example "explore", after its first run with these query parameters."""
     app = go_to(AppTest.from_file(str(MAIN), default_timeout=300), page)
     for key, value in query.items():
         app.query_params[key] = value
@@ -93,12 +94,12 @@ def page_opened(page: str, **query: str) -> AppTest:
 
 @pytest.fixture(autouse=True)
 def _warm(tasks_begin_warm: None) -> None:
-    """What a page starts costs no import of torch."""
+    """Start background tasks of pages without importing torch again."""
 
 
 @pytest.fixture(autouse=True)
 def sentences_are_for_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a test has a page say is looked through for words of developers."""
+    """Check every sentence that a page shows for internal terms (tests/pages/leaks.py)."""
     run = AppTest.run
 
     def looked_through(app: AppTest, **options: Any) -> AppTest:
@@ -117,13 +118,13 @@ def _unpacked(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run that ships with the lab, as a store has it."""
+    """Folder with the shipped example run, unpacked and with its neighbours computed."""
     return once(tmp_path_factory, "example", _unpacked)
 
 
 @pytest.fixture(autouse=True)
 def the_example_is_copied(shipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each store has its own, not unpacked anew: 0.15 s of processor, and as much for its neighbours."""
+    """Copy the example into each store; unpacking takes 0.15 s of CPU time and its neighbours as much again."""
     monkeypatch.setattr(example, "_unpack", lambda folder: shutil.copytree(shipped, folder, dirs_exist_ok=True))
 
 
@@ -135,13 +136,13 @@ def _trained(root: Path) -> None:
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs folder with one done digits run, evaluated and projected; tests work on copies."""
+    """Runs folder with one finished digits run, evaluated and projected; tests work on copies."""
     return once(tmp_path_factory, "trained", _trained)
 
 
 @pytest.fixture
 def runs(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the trained run in a store of its own, which is $DML_RUNS."""
+    """Copy of the trained run in a runs folder of its own, to which $DML_RUNS is set."""
     root = tmp_path / "runs"
     shutil.copytree(trained, root)
     monkeypatch.setenv("DML_RUNS", str(root))

@@ -1,4 +1,4 @@
-"""Words of developers that no sentence of a page may hold: keys of a spec, modules, commands, ids of runs."""
+"""Internal terms that no text of a page may contain: keys of a spec, modules, commands and identifiers of runs."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ PATTERNS = {
 
 @cache
 def leaks(text: str) -> list[str]:
-    """What of a text is no word for users; looked for once where pages say the same again."""
+    """Return the internal terms in a text; cached, because pages repeat their texts."""
     return [f"{what}: {match[0]!r}" for what, pattern in PATTERNS.items() for match in pattern.finditer(text)]
 
 
 def spoken(app: AppTest) -> Iterator[str]:
-    """The sentences of a page, with labels and helps of its widgets; code is what is to be typed, and may say all."""
-    for element in app:  # once: `app.get` goes through all elements for each kind
+    """Yield the texts of a page with labels and help of its widgets. Code blocks may contain internal terms."""
+    for element in app:  # iterate once: `app.get` searches all elements for each type
         if element.type in SPOKEN:
             if not str(element.value).lstrip().startswith("<style"):
                 yield str(element.value)

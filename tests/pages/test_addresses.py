@@ -1,4 +1,4 @@
-"""Addresses name what is shown: the run and the selection, after the menu too, and never a run that is gone."""
+"""Addresses contain the shown run and selection, also after using the menu, and never a deleted run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def address(app: AppTest) -> dict[str, str]:
 
 
 def by_menu(app: AppTest, page: str) -> AppTest:
-    """Another page by the menu, which drops what stands in the address."""
+    """Open another page through the menu, which clears the query."""
     go_to(app, page)
     app.query_params.clear()
     return app.run()
@@ -47,7 +47,7 @@ def test_a_selection_survives_the_menu_until_it_is_dropped(run: Run) -> None:
     for page in SELECTING:
         app = by_menu(app, page)
         assert not app.exception
-        if page == "differences":  # of a run without snapshots there is nothing to select from
+        if page == "differences":  # without snapshots there is nothing to select
             continue
         assert address(app) | {"run": run.id, "selection": kept.id} == address(app), page
         assert any("3 samples selected" in badge.value for badge in app.markdown), page
@@ -73,7 +73,7 @@ def test_the_selection_of_one_run_is_none_of_another(run: Run, runs) -> None:
 def test_a_run_that_is_gone_is_replaced_in_the_address_and_said(run: Run, page: str) -> None:
     gone = "20260101-0000-digits-gone-0000"
     app = page_opened(page, run=gone)
-    for _ in range(2):  # and is still said when something else on the page is touched
+    for _ in range(2):  # the message remains when another widget changes
         assert not app.exception
         assert address(app)["run"] == run.id
         assert any(says(w.value, "run", "not in this store", "another") for w in app.warning)
@@ -85,7 +85,7 @@ def test_a_run_that_is_gone_is_replaced_in_the_address_and_said(run: Run, page: 
 def test_a_run_whose_folder_vanishes_while_it_is_looked_at_says_so(
     run: Run, runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_picker, "_label", lambda run: run.id)  # AppTest asks the box again for its old labels
+    monkeypatch.setattr(run_picker, "_label", lambda run: run.id)  # AppTest requests old labels of the select box again
     other = make_run(runs, "model.embedding_dim=2")
     app = page_opened("neighbours", run=run.id)
     shutil.rmtree(run.path)
@@ -94,7 +94,7 @@ def test_a_run_whose_folder_vanishes_while_it_is_looked_at_says_so(
     assert [says(w.value, "run", "not in this store", "another") for w in app.warning] == [True]
     assert address(app)["run"] == other.id
     shutil.rmtree(other.path)
-    (runs / EXAMPLE_REMOVED).touch()  # else it would be shown
+    (runs / EXAMPLE_REMOVED).touch()  # otherwise the example would be shown
     app.run()
     assert not app.exception
     assert [warning.value for warning in app.warning] == ["The run of the link is not in this store."]

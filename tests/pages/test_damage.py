@@ -1,6 +1,6 @@
-"""Damaged and forged runs and the pages: none goes down, each says what is wrong, and the other runs are listed.
+"""Pages survive damaged and forged runs: each says what is wrong, and the other runs are listed.
 
-`python -m tests.faults.damage` does the same with 10,000 flipped bits and 100 folders; here is a sample of it.
+`python -m tests.faults.damage` does the same with 10,000 flipped bits and 100 folders; these tests use a sample.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def beside(runs: Path) -> Run:
 
 @pytest.fixture(autouse=True)
 def sentences_are_for_users() -> None:
-    """Not asked here: that of the same name in conftest.py looks through what healthy runs make the pages say."""
+    """Disable the fixture of this name in conftest.py, which checks texts of healthy runs."""
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def _quiet() -> Iterator[None]:
 
 
 def forged(run: Run, *names: str) -> dict[str, Run]:
-    """Copies of a run beside it, one for each of these forgeries."""
+    """Return one forged copy of a run per name, stored next to it."""
     made = {}
     for number, name in enumerate(names):
         folder = run.path.with_name(f"forged-{number}")
@@ -115,7 +115,7 @@ def test_embeddings_that_do_not_fit_are_a_sentence_on_every_page(run: Run, besid
     }
     for name, made in forged(run, *words).items():
         if page == "explore" and name in ("NaN embeddings", "samples beyond the data"):
-            continue  # it shows the points of the map alone
+            continue  # the map page shows the points only
         app = page_opened(page, run=made.id)
         assert not app.exception, name
         assert words[name] in said(app), name

@@ -1,4 +1,4 @@
-"""Class folders with names in any encoding: no page and no export fails on them."""
+"""Class folders with names in any encoding: no page and no export fails."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXPORTS = ("report.html", "taken.npz", "taken.parquet", "map.csv", "projector")
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A run on 40 classes whose folders are named in five encodings."""
+    """Return a run on 40 classes whose folder names use five encodings."""
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("DML_DATA", str(tmp_path / "data"))
@@ -50,4 +50,4 @@ def test_forty_names_in_five_encodings_go_through_pages_and_exports(run: Run, tm
     made = load_data(run.spec)
     for form in ("json", "csv"):
         report.split_text(made, form).encode()
-    assert '"\\xba\\xef"' in (tmp_path / "map.csv").read_text()  # a class that tests
+    assert '"\\xba\\xef"' in (tmp_path / "map.csv").read_text()  # a class of the test split

@@ -1,4 +1,4 @@
-"""The app's own routes: the first page's at once, the others' with the first question for them."""
+"""Routes of the app: those of the first page are loaded immediately, the others at the first request."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_later_modules_answer_through_the_same_address(client):
 
 
 def finished(work: Coroutine[None, None, None]) -> None:
-    """Go through what waits for nothing, without a loop: a browser's driver may have one running in this thread."""
+    """Run a coroutine that never waits without an event loop, because a browser driver may run one in this thread."""
     with pytest.raises(StopIteration):
         work.send(None)
 
@@ -93,7 +93,7 @@ def test_the_server_listens_before_it_loads():
 
 
 def test_what_draws_waits_for_a_pandas_that_another_thread_imports():
-    """Altair took it by half, and the page that was opened in that second showed an error."""
+    """Altair once imported pandas half-initialised, and the page opened in that second showed an error."""
     code = "import sys, threading, streamlit, dmlcore.figures.vega_lite; "
     code += "threading.Thread(target=__import__, args=('pandas',)).start(); import pages.shared.widgets.chart; "
     code += "print(hasattr(sys.modules['pandas'], 'Timestamp'))"
@@ -103,7 +103,7 @@ def test_what_draws_waits_for_a_pandas_that_another_thread_imports():
 
 @pytest.fixture(scope="module")
 def warmed():
-    """What a server holds once the first field can be answered: modules, objects frozen, objects still walked."""
+    """Return the loaded heavy modules, frozen and tracked objects of a server that is ready for the first field."""
     heavy = ("scipy", "sklearn", "faiss", "matplotlib", "torch._dynamo", "pydantic")
     code = "import app, gc, json, sys; from pages._server import _warm_up; _warm_up(); print(json.dumps("
     code += f"[[m for m in {heavy} if m in sys.modules], gc.get_freeze_count(), len(gc.get_objects())]))"
@@ -116,7 +116,7 @@ def test_the_first_field_loads_neither_scipy_nor_what_trains(warmed):
 
 
 def test_row_27_the_collector_never_walks_what_is_loaded_at_the_start(warmed):
-    """The load itself is driven by benchmarks/sessions.py."""
+    """The load test itself is benchmarks/sessions.py."""
     _, frozen, walked = warmed
     assert frozen > 100_000
     assert walked < frozen / 50

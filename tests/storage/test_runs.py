@@ -70,7 +70,7 @@ def test_row_32_links_do_not_open(store: RunStore, run: Run, tmp_path: Path) -> 
     other = store.create(run.spec)
     run.path.rename(tmp_path / "outside")
     (store.root / "link").symlink_to(tmp_path / "outside")
-    (store.root / "alias").symlink_to(other.path)  # of a run in this store
+    (store.root / "alias").symlink_to(other.path)  # link to a run in this store
     with pytest.raises(RunError):
         store.open("alias")
     with pytest.raises(RunError):

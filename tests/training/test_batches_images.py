@@ -15,7 +15,7 @@ AREA, RATIO = (0.16, 1.0), (0.75, 4 / 3)
 
 
 class Ragged:
-    """Five images of different sizes in the interface of the store; centre crops are blank, so that using one fails."""
+    """Store of five images of different sizes whose centre crops are blank, so that using one of them fails."""
 
     def __init__(self) -> None:
         random = np.random.default_rng(0)
@@ -170,8 +170,8 @@ def test_affine_moves_are_small_and_mirror_nothing():
     ink = changed.float() / 255
     places = torch.arange(28.0)
     across, down = ((ink.sum(dim).squeeze(1) @ places) / ink.sum((1, 2, 3)) for dim in (2, 3))
-    assert across.std() > 0.5  # they do move
-    assert (across - 9.6).abs().max() < 5  # but little
+    assert across.std() > 0.5  # the images do vary
+    assert (across - 9.6).abs().max() < 5  # but only slightly
     assert (down - 16).abs().max() < 5
     left, right = ink[..., :14, :14].sum((1, 2, 3)), ink[..., :14, 14:].sum((1, 2, 3))
     assert (left > right).all()  # the upright of the L stays on its side

@@ -90,12 +90,13 @@ def test_neighbours_against_a_plain_search() -> None:
     distances = torch.cdist(points.double(), points.double())
     own = distances.clone().fill_diagonal_(torch.inf).argsort(1)[:, :4].numpy()
     assert (neighbours(points, None, 4) == own).all()
-    assert (neighbours(points[:7], points, 4) == distances[:7].argsort(1)[:, :4].numpy()).all()  # itself first
+    # the sample itself comes first
+    assert (neighbours(points[:7], points, 4) == distances[:7].argsort(1)[:, :4].numpy()).all()
     places = np.array([0, 1, 2, -1, -1])
     listed = neighbours(points[:5], points, 4, places)
     assert (listed[:3] == own[:3]).all()
     assert (listed[3:] == distances[3:5].argsort(1)[:, :4].numpy()).all()
-    # Too few: the last is repeated; alone, a point is its own neighbour.
+    # Fewer points than neighbours: repeat the last one; a single point is its own neighbour.
     assert (neighbours(points[:3], None, 4)[:, 1:] == neighbours(points[:3], None, 2)[:, [1, 1, 1]]).all()
     assert neighbours(points[:1], None, 2).tolist() == [[0, 0]]
     copies = torch.zeros(6, 2)
@@ -224,7 +225,7 @@ def test_what_cannot_be_made_is_refused(data: Any) -> None:
 
 @pytest.mark.parametrize("among", ["own", "train"])
 def test_a_sample_of_no_set_has_its_neighbours_where_scored_ones_have(data: Any, among: str) -> None:
-    """For example a user's own image, which is compared with the test split."""
+    """For example for an image of the user, which is compared with the test split."""
     network = embedder(begun(data, f"conditioning.among={among}", "conditioning.by=mean", "conditioning.after=16"))
     split = data.splits["test" if among == "own" else "train"]
     pool = torch.from_numpy(evaluation.batches.embed(network.model, data, split, CPU))

@@ -86,7 +86,7 @@ def test_the_classifier_of_a_run_learns_from_what_the_embedding_layer_takes() ->
     plain = spec.with_overrides(["loss.classifier_input=embedding"])
     state = build.build(plain, state.data, torch.device("cpu"))
     loop.step(state, 1)
-    assert state.model.pooled is None  # nothing is kept that nobody reads
+    assert state.model.pooled is None  # tensors that nobody reads are not stored
 
 
 @pytest.mark.parametrize("changes", [["model.name=tokens"], ["model.name=conv4", "pooling.name=gsp"]])

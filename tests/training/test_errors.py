@@ -42,7 +42,7 @@ def test_a_deferred_check_stops_the_weights_at_the_first_bad_step(what: str, nam
         next(made.model.parameters()).register_hook(lambda gradient: gradient * next(spoil))
     for step in (1, 2):
         loop.step(made, step)
-    made.finite_check.wait()  # nothing was wrong so far
+    made.finite_check.wait()  # no error so far
     before = weights(made)
     for step in (3, 4, 5):
         factor = float("nan") if what == "loss" and step == 3 else 1.0

@@ -1,4 +1,4 @@
-"""Embedding, scoring and writing a split, with and without a gallery of its own."""
+"""Embedding, scoring and storing a split, with and without a separate gallery."""
 
 import json
 from dataclasses import replace

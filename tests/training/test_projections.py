@@ -80,7 +80,7 @@ def test_the_pull_is_the_gradient_of_the_proximal_term(data: Any) -> None:
         expected = parameter.grad + torch.autograd.grad(term, begin)[0]
         mine = dict(state.model.named_parameters())[name].grad
         torch.testing.assert_close(mine, expected, rtol=1e-5, atol=1e-7)
-    assert torch.equal(state.loss.metric.proxies.grad, free.loss.metric.proxies.grad)  # which it does not pull
+    assert torch.equal(state.loss.metric.proxies.grad, free.loss.metric.proxies.grad)  # which the pull excludes
 
 
 def test_a_projection_ends_when_patience_does_and_holds_on_to_its_best(data: Any) -> None:

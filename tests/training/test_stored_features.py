@@ -77,7 +77,7 @@ def test_maps_are_those_of_the_backbone_and_are_computed_once(digits, cache, mon
 def test_a_training_is_that_of_the_head_alone(digits):
     state, plain = made(FROZEN, digits), made(FROZEN.with_overrides(["model.freeze=none"]), digits)
     plain.model.backbone.eval().requires_grad_(False)
-    plain.model.train = lambda mode=True: plain.model  # batch norm as it starts, as frozen
+    plain.model.train = lambda mode=True: plain.model  # frozen batch norm in its initial state
     for step in (1, 2, 3):
         assert float(loop.step(state, step)) == pytest.approx(float(loop.step(plain, step)), rel=2e-3)
     before = made(FROZEN, digits).model.state_dict()
@@ -116,12 +116,12 @@ def test_other_weights_images_or_cuts_have_maps_of_their_own(digits, cache):
     assert not np.array_equal(maps, other)
     assert len(stores(cache)) == 2
     with torch.no_grad():
-        next(first.model.backbone.parameters()).mul_(2)  # as a checkpoint is restored: after it was built
+        next(first.model.backbone.parameters()).mul_(2)  # restored after construction, like a checkpoint
     assert not np.array_equal(first.data.features[digits.splits["test"]], maps)
     assert len(stores(cache)) == 3
     inverted = dataclasses.replace(digits, inputs=255 - np.asarray(digits.inputs[:]))
     assert not np.array_equal(made(FROZEN, inverted).data.features[digits.splits["test"]], maps)
-    assert len(stores(cache)) == 3  # those of the same weights and of other images went
+    assert len(stores(cache)) == 3  # files of the same weights on other images are deleted
 
 
 def test_a_killed_computation_goes_on_where_it_stopped(digits, cache, monkeypatch):
@@ -140,7 +140,7 @@ def test_a_killed_computation_goes_on_where_it_stopped(digits, cache, monkeypatc
         stored_features.StoredFeatures, "_of", lambda self, rows, view: asked.append(len(rows)) or of(self, rows, view)
     )
     again = made(FROZEN, digits).data.features[digits.splits["test"]]
-    assert sum(asked) == rows - stored_features.CHUNK + 1  # one to learn the shape
+    assert sum(asked) == rows - stored_features.CHUNK + 1  # one pass determines the shape
     assert np.array_equal(again, whole)
     assert stores(cache) == [name]
 
@@ -190,7 +190,7 @@ def test_a_frozen_run_resumes_forks_and_is_inspected_like_any_other(digits, tmp_
     with cut.lock():
         steps = iter([False, False, False, True])
         assert train(cut, dataset=digits, stop=lambda: next(steps)).state == "cancelled"
-    monkeypatch.setattr(stored_features.StoredFeatures, "_make", fail)  # all further ones find the maps
+    monkeypatch.setattr(stored_features.StoredFeatures, "_make", fail)  # all later images are read from the store
     with cut.lock():
         cut.update(state="queued")
         assert train(cut, dataset=digits).state == "done"
@@ -203,7 +203,7 @@ def test_a_frozen_run_resumes_forks_and_is_inspected_like_any_other(digits, tmp_
     assert weights.weights.shape[1:] == (2, 2)
     index = Index.of_run(whole)
     queries = np.asarray(digits.inputs[index.indices[:5]])
-    # a user's own images pass through the backbone
+    # images of the user pass through the backbone
     assert np.abs(index.embed(queries) - index.embeddings[:5]).max() < 5e-3
     fork = fork_spec.create(whole, 3, ["loss.name=contrastive"])
     assert "model.freeze" in refused(FROZEN, fork.with_overrides(["model.freeze=none"]))

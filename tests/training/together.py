@@ -50,7 +50,7 @@ class Case:
     overrides: tuple[str, ...] = ()
     kind: Literal["vectors", "images", "tokens"] = "vectors"
     steps: int = 1
-    held: bool = False  # keeps embeddings close to the start, which a spec allows only with a file of weights
+    held: bool = False  # keeps embeddings close to their start, which a spec allows only for pretrained weights
     few: bool = False  # True for the few cases that represent all others
 
     def spec(self) -> RunSpec:

@@ -1,4 +1,4 @@
-"""Which losses rank a query best: AP@R judges first, then the rank of P, and small differences are ties."""
+"""Ranking of losses for a query: AP@R decides first, then the rank of P; small differences are ties."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def ranks(right: int, wrong: int, precision: float) -> NeighbourRanks:
     [
         ({"a": ranks(1, 2, 0.1), "b": ranks(9, 1, 0.2)}, ("b",), "ap"),
         ({"a": ranks(30, 90, 0.0), "b": ranks(8, 1, 0.0), "c": NOW}, ("b",), "right"),
-        # The rank of N crowns nobody, nor does a tenth of the gain, one point of AP@R or one rank.
+        # The rank of N makes no winner; neither does a tenth of the gain, one point of AP@R or one rank.
         ({"a": ranks(1, 75, 0.125), "b": ranks(1, 283, 0.125), "c": ranks(2, 300, 0.1)}, ("a", "b"), "ap"),
         ({"a": ranks(1, 75, 0.5), "b": ranks(1, 75, 0.46), "c": ranks(1, 75, 0.44)}, ("a", "b"), "ap"),
         ({"a": ranks(8, 75, 0.0), "b": ranks(13, 75, 0.0), "c": ranks(14, 75, 0.0)}, ("a", "b"), "right"),
@@ -42,7 +42,7 @@ def test_a_best_loss_need_not_help():
 def test_the_leaders_of_a_column_are_better_than_before_and_than_another():
     verdict = best_loss(NOW, {"a": ranks(1, 75, 0.0), "b": ranks(2, 283, 0.0), "c": NOW})
     assert verdict.leaders == {"ap": (), "right": ("a", "b"), "wrong": ("b",)}
-    assert not any(best_loss(NOW, {"a": ranks(1, 75, 0.1)}).leaders.values())  # alone it leads nobody
+    assert not any(best_loss(NOW, {"a": ranks(1, 75, 0.1)}).leaders.values())  # a single loss leads nothing
 
 
 def test_nothing_to_judge_is_an_error():

@@ -1,4 +1,4 @@
-"""What one step does to the ranks of a query, against the metrics and against plain autograd among the embeddings."""
+"""The effect of one step on the ranks of a query, compared with the metrics and with plain autograd."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def failure(found: TestNeighbours, *, on_sphere: bool = True) -> RetrievalFailur
 
 
 def moved_by_autograd(case: RetrievalFailure, loss, rate: float) -> np.ndarray:
-    """The network's last layer as a leaf: z -> z/|z| where the run normalises, then plain gradient descent."""
+    """Return the gradients by z, where the network returns z/|z| if the run normalises, for plain gradient descent."""
     leaves = [torch.from_numpy(x).requires_grad_() for x in case.points]
     on = (lambda z: z / z.norm()) if case.on_sphere else (lambda z: z)
     loss.clamped(*(on(z) for z in leaves)).backward()
@@ -41,7 +41,7 @@ def moved_by_autograd(case: RetrievalFailure, loss, rate: float) -> np.ndarray:
 
 
 def by_the_metrics(found: TestNeighbours, case: RetrievalFailure, points: np.ndarray) -> tuple[int, int, float]:
-    """Ranks and AP@R of the query after the three rows are replaced, from the library's own search and scores."""
+    """Compute the ranks and AP@R of the query after three rows are replaced, by the library's own search and scores."""
     x = found.embeddings.astype(np.float64)
     x[[case.query, case.right, case.wrong]] = points
     rows = np.flatnonzero(found.is_gallery) if found.is_gallery.any() else np.delete(np.arange(len(x)), case.query)

@@ -1,4 +1,4 @@
-"""The true step is one step of the run's own optimiser, and leaves the run as it was."""
+"""The true step is one step of the optimiser of the run and does not change the run."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def test_a_step_is_that_of_the_optimiser_and_all_is_embedded_again(run):
     path = true_step.make(run, Question(*samples, chosen))
     assert path == true_step.path_of(run, *samples)
     assert files(run) == before
-    assert true_step.make(run, Question(*samples, {"npairs": {}})) == path  # joins what is known
+    assert true_step.make(run, Question(*samples, {"npairs": {}})) == path  # is added to the stored results
     found = true_step.read(path)
     assert list(found["after"]) == [*chosen, "npairs"]
 
-    # The same by hand: Adam's first step on each loss, from the weights of the checkpoint.
+    # Compute the same manually: the first step of Adam on each loss from the weights of the checkpoint.
     data = load_data(run.spec)
     rows = data.splits["test"]
     labels, place = data.labels[rows], {int(index): i for i, index in enumerate(rows)}

@@ -1,4 +1,4 @@
-"""The steps taken again are those of the run, bit for bit, and what is kept with it says who harmed and who helped."""
+"""Replayed steps equal those of the run bit by bit, and the stored result lists harmful and helpful samples."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ IMAGES = [
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    small = ["batch.classes=5", "batch.samples=4"]  # a step costs a pass back for each triplet of each sample
+    small = ["batch.classes=5", "batch.samples=4"]  # each step needs one backward pass per triplet and sample
     return make_run(tmp_path_factory.mktemp("runs"), *small, "data.validation=none", "schedule.keep_every=3")
 
 
@@ -38,7 +38,7 @@ def worst(run: Run, count: int) -> list[tuple[int, int, int]]:
 
 
 def retraced(run: Run, triplets: list[tuple[int, int, int]], most: int):
-    """The influence, and the state that was left."""
+    """Return the influence and the state after the last step."""
     states = []
 
     def cases(state):
@@ -59,7 +59,7 @@ def test_a_small_run_is_led_through_bit_for_bit(run: Run) -> None:
     alone, _ = retraced(run, triplets[1:], 400)
     assert alone.influence[0] == pytest.approx(whole.influence[1], abs=1e-6)
     some, _ = retraced(run, triplets[1:], 3)
-    assert some.steps == 3  # of steps 1, 4 and 7, each of which counts thrice
+    assert some.steps == 3  # steps 1, 4 and 7, each with weight 3
     assert 0 < np.count_nonzero(some.influence) < np.count_nonzero(alone.influence)
 
 
@@ -67,7 +67,8 @@ def test_a_run_without_kept_checkpoints_is_led_through_from_its_seed(tmp_path: P
     plateau = ["schedule.plateau=1", "schedule.validate_every=2", "optimiser.name=adamw", "optimiser.learning_rate=0.5"]
     run = make_run(tmp_path, *plateau)
     saved = checkpoint.load(run.path)
-    assert (saved.facts["best_step"], saved.facts["halvings"]) == (8, 1)  # the rate was lowered before the last steps
+    # the learning rate was halved before the last steps
+    assert (saved.facts["best_step"], saved.facts["halvings"]) == (8, 1)
     whole, state = retraced(run, worst(run, 1), 400)
     assert whole.end == saved.facts["best_step"]
     for name, tensor in checkpoint.select_prefix(saved.tensors, "best").items():
@@ -80,7 +81,7 @@ def test_a_network_with_a_backbone_is_asked_at_its_checkpoints(tmp_path: Path) -
     saved = checkpoint.load(run.path)
     for name, tensor in checkpoint.select_prefix(
         saved.tensors, "model"
-    ).items():  # the running statistics of batch norm too
+    ).items():  # including the running statistics of batch norm
         assert torch.equal(state.model.state_dict()[name], tensor), name
     assert whole.steps == 4
 

@@ -1,4 +1,4 @@
-"""The influence of a sample is the difference between a step with it and one without it, where the rate is small."""
+"""The influence of a sample is the difference between a step with and without it, for a small learning rate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEST = DATA.splits["test"]
 
 
 def made(*overrides: str) -> TrainingState:
-    """A linear head in float64, so that differences of small steps can be seen."""
+    """A linear head in float64, so that the differences of small steps are visible."""
     state = build(RunSpec().with_overrides([*LINEAR, *overrides]), DATA, torch.device("cpu"))
     state.model.double()
     state.loss.double()
@@ -32,7 +32,7 @@ def made(*overrides: str) -> TrainingState:
 
 
 def cases(count: int) -> Tensor:
-    """Triplets of test samples: queries, then samples of their classes, then others."""
+    """Return triplets of test samples: queries, then samples of their classes, then samples of other classes."""
     labels = DATA.labels[TEST]
     query = np.arange(count)
     right = np.array([np.flatnonzero((labels == labels[q]) & (np.arange(len(labels)) != q))[3] for q in query])
@@ -90,7 +90,7 @@ def _restricted(
     random: Any,
     *_: Any,
 ) -> Tensor:
-    """The loss on the rows that are kept, written anew: tuples with a row that is out are out."""
+    """Recompute the loss on the kept rows, without the tuples that contain a removed row."""
     if tuples is not None:
         rows = kept.tolist()
         left = [each for each in zip(*(t.tolist() for t in tuples), strict=True) if set(each) <= set(rows)]

@@ -1,4 +1,4 @@
-"""Local features of digits, of a network trained here, and of CIFAR-10 where its pack is at hand."""
+"""Local features of digits, of a network trained here, and of CIFAR-10 if its pack is available."""
 
 from __future__ import annotations
 
@@ -93,6 +93,6 @@ def test_the_bound_holds_on_every_image_of_cifar10():
     assert found.patch(3, 63).shape == (12, 12, 3)
     reading = read(found.features, 48)
     assert reading.holds.all()
-    # Wrong assignments break it: the check can fail.
+    # Wrong assignments break the equality, so the check can fail.
     wrong = reading.histograms[::-1] @ reading.prototypes[::-1]
     assert (np.linalg.norm(wrong - reading.pooled, axis=1) > reading.mean_distance).any()

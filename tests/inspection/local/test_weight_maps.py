@@ -1,4 +1,4 @@
-"""Where a pooling looks: the share on the foreground, and the file of a run."""
+"""The weights of a pooling over positions: their share on the foreground, and the stored file of a run."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_averaging_has_the_share_of_the_tiles_even_where_they_cut_a_position(gri
     even = np.full((tiles + 1, side, side), 1 / side**2)
     assert weight_maps.foreground_share(even, shows) == pytest.approx([1 / tiles] * tiles + [1], rel=1e-6)
     corner = np.zeros((tiles, side, side))
-    corner[:, -1, -1] = 1  # all of it where the last tile is
+    corner[:, -1, -1] = 1  # all weight on the last tile
     share = weight_maps.foreground_share(corner, shows[:-1])
     assert share[-1] == pytest.approx(1 if side >= grid else 1 / tiles)
     assert share.sum() == pytest.approx(1)
@@ -53,7 +53,7 @@ def test_a_run_on_images_gets_its_maps_and_a_damaged_file_says_so(tmp_path):
     with np.load(run.embeddings()) as learned:
         assert (found.indices == learned["indices"]).all()
     assert found.weights.shape[1] == found.weights.shape[2] > 1
-    assert found.weights.sum((1, 2)) == pytest.approx(1, abs=2e-2)  # kept in half precision
+    assert found.weights.sum((1, 2)) == pytest.approx(1, abs=2e-2)  # stored in half precision
     assert np.isnan(found.foreground).all()
     path = weight_maps.path_of(run)
     path.write_bytes(path.read_bytes()[:200])

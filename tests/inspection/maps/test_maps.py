@@ -1,4 +1,4 @@
-"""Maps of a run: made once, found again by settings, refused when damaged, told while they are made."""
+"""Maps of a run: computed once, found by their settings, refused if damaged, with progress during computation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Very many points: a sample balanced over the classes is mapped, the others lie where their neighbours do."""
+"""Large data sets: a class-balanced sample is mapped, and the other points are placed near their neighbours."""
 
 import numpy as np
 import pytest

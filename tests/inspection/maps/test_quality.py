@@ -1,4 +1,4 @@
-"""Quality of a map against scikit-learn and against a plain loop; bounded, and kind to copies."""
+"""Quality of a map compared with scikit-learn and a plain loop; its cost is bounded, and it tolerates duplicates."""
 
 import numpy as np
 import pytest

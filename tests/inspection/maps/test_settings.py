@@ -1,4 +1,4 @@
-"""Settings of a map: checked, kept as text, named by what the method uses."""
+"""Settings of a map: validation, storage as text, and identifiers from the settings that the method uses."""
 
 import pytest
 

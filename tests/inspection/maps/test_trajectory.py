@@ -1,4 +1,4 @@
-"""The map over training: tied frames, one file per set of checkpoints, honest about what collapsed."""
+"""The map during training: aligned frames, one file per set of checkpoints, and a report of collapsed embeddings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def moved(points: np.ndarray) -> float:
-    """Median way of a point from frame to frame, in units of the spread of a frame."""
+    """Return the median movement of a point between frames, divided by the spread of the points."""
     return float(np.median(np.linalg.norm(np.diff(points, axis=0), axis=2)) / points.std())
 
 

@@ -85,7 +85,7 @@ def test_a_job_of_the_local_executor_makes_the_same_run(
     from dmlcore.jobs.backends.slurm_engine import SlurmEngine
 
     expected = request.getfixturevalue("twin" if processes == 1 else "pair")
-    if processes > 1:  # the other case covers how it starts by itself
+    if processes > 1:  # the other case tests the automatic start
         from tests.jobs.backends import warm_slurm
 
         warm_slurm.use(monkeypatch)

@@ -1,4 +1,4 @@
-"""Home: what the shipped run shows, the doors, the way back to the last run."""
+"""Home page: figures of the shipped run, entry points, and the link back to the last run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_example_stands_behind_three_doors(tmp_path, monkeypatch) -> None:
     drawn = "".join(html.body for html in app.get("html"))
     assert drawn.count("data:image/svg+xml") == 2
     assert "untrained" in drawn
-    assert drawn.count("/api/thumb/") == 7  # a query with six neighbours
+    assert drawn.count("/api/thumb/") == 7  # a query with its six neighbours
     page, query = links(app)["The forces on it, loss by loss"]
     assert page == "failures"
     go_to(app, page)

@@ -1,4 +1,4 @@
-"""The lessons page: every step opens, and answers are judged on its figure, which is read as the linter does."""
+"""The lessons page: every step opens, and answers are evaluated on its figure, which it reads as the linter does."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def answered(name: str, number: int, given: str = "", **settings: str):
 
 
 def test_an_answer_is_judged_on_the_figure_as_it_stands():
-    assert not answered("hardness", 2)["right"]  # as it opens
+    assert not answered("hardness", 2)["right"]  # in its initial state
     ranked = {"loss": "ranking", "m": "0.4"}
     assert "too far" in answered("hardness", 2, n="0,1.3", **ranked)["words"]
     assert "too near" in answered("hardness", 2, n="0,0.3", **ranked)["words"]
@@ -83,7 +83,7 @@ def test_an_answer_is_judged_on_the_figure_as_it_stands():
         "words": "FaceNet (Schroff et al. 2015) was trained on such negatives.",
     }
     assert answered("hardness", 1, "easy")["right"]
-    # The same answer is wrong once N was dragged near.
+    # The same answer is wrong after N was dragged closer.
     assert not answered("hardness", 1, "easy", loss="ranking", m="0.4", n="0,0.7")["right"]
     assert answered("hardness", 1, "nonsense")["words"] == "Choose one of the answers."
     assert answered("normalisation", 1, "much")["words"] == "Write a number."
@@ -103,7 +103,7 @@ def test_the_time_of_charges_is_called_frame_in_a_lesson():
         7,
         {},
         {"query": 3, "given": ""},
-        {"query": "?lesson=triplet&step=1", "given": ""},  # of another step
+        {"query": "?lesson=triplet&step=1", "given": ""},  # answer to another step
         {"query": "?lesson=hardness&step=2" + "&a=1" * 2000, "given": ""},
     ],
 )

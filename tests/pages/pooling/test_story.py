@@ -1,4 +1,4 @@
-"""Four steps, one story: what each says under its picture, and what its door brings to the next one."""
+"""The four steps of Pooling: the text of each step below its figure, and the state that its link passes on."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_gate_gets_the_features_of_the_image_and_prototypes_of_its_class(pic
     found = of_image(prototypes=48, picture=picture)
     state = TransportState.from_query(dict(parse_qsl(found["next"])))
     assert state.link() == found["next"]
-    # Where two pixels show features that lie apart, they lie apart alike: the same plane, turned and scaled.
+    # The colours of the gate keep the distances between the features up to a scale: the plane is rotated and scaled.
     rows = ((np.arange(10) + 0.5) * 6 / 10).astype(int)
     own = found["arrays"]["own"].reshape(6, 6, 2)[rows][:, rows].reshape(-1, 2)
     centres = found["arrays"]["prototypes"]
@@ -62,8 +62,8 @@ def test_the_gate_gets_the_features_of_the_image_and_prototypes_of_its_class(pic
     colours = state.features()
     brought = np.linalg.norm(colours[:, None] - colours, axis=-1)
     factor = brought.sum() / between.sum()
-    assert np.abs(brought - factor * between).max() < 0.025  # steps of 1/160
-    # The prototypes are cells of this plane, on the side of the one that tells the class most.
+    assert np.abs(brought - factor * between).max() < 0.025  # colours are rounded to multiples of 1/160
+    # The prototypes are cells of this plane, on the side of the cell that is most informative about the class.
     gaps = np.linalg.norm(state.centres()[:, None] - colours, axis=-1)
     given = factor * np.linalg.norm(centres[:, None] - own, axis=-1)
     nearest = [int(np.abs(given - gap).max(1).argmin()) for gap in gaps]
@@ -74,7 +74,7 @@ def test_the_gate_gets_the_features_of_the_image_and_prototypes_of_its_class(pic
     surplus = shares[picture[0]] - np.mean(list(shares.values()), axis=0)
     assert nearest[0] == surplus.argmax()
     assert (surplus[nearest] > 0).all()
-    # Half of what lies on that side is to pass.
+    # mu is half of the share of features on that side.
     assert state.mu == pytest.approx(max(informative(colours).mean() / 2, 0.05), abs=0.006)
 
 

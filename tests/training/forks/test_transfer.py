@@ -119,7 +119,7 @@ def test_a_changed_fork_goes_another_way_and_proxies_of_the_same_loss_go_on(tmp_
     assert rows_after(other, 10) != rows_after(parent, 10)
     start, theirs = tensors(other.path / "kept/00000010.ckpt"), tensors(parent.path / "kept/00000010.ckpt")
     assert all(torch.equal(start[name], theirs[name]) for name in loss)
-    moved = made(store, forked(parent, 10, "loss.beta=0.9"))  # where the threshold starts
+    moved = made(store, forked(parent, 10, "loss.beta=0.9"))  # initial value of the threshold
     start = tensors(moved.path / "kept/00000010.ckpt")
     assert any(not torch.equal(start[name], theirs[name]) for name in loss)
     told = next(row for row in moved.metrics()[0] if row["kind"] == "fork")
@@ -215,7 +215,7 @@ def test_a_damaged_origin_is_refused_with_its_name(parent: Run, store: RunStore)
     run = store.create(forked(parent, 10))
     path = run.path / run_directory.ORIGIN
     contents = path.read_bytes()
-    path.unlink()  # it shares its bytes with the parent's
+    path.unlink()  # a hard link to the file of the parent
     path.write_bytes(contents[:-1] + bytes([contents[-1] ^ 1]))
     with run.lock():
         assert loop.train(run).state == "failed"

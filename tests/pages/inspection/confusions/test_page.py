@@ -1,4 +1,4 @@
-"""The Confusions page shows what dmlcore counts, hands samples over, and survives every link and every name."""
+"""The Confusions page shows the counts of dmlcore, passes samples on, and survives invalid links and hostile names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOSTILE = "<img src=x onerror=alert(1)>![](http:evil.test:a.png)$x^2$\u202edrow"
 
 
 def hostile_run(root: Path, tree: Path) -> Run:
-    """A run on four folders of images, one with a name made to hurt, whose classes are confused."""
+    """Return a run on four image folders with confused classes; one folder has a hostile name."""
     for number, name in enumerate((HOSTILE, "b", "c", "d")):
         for i in range(6):
             path = tree / name / f"{i}.png"
@@ -119,7 +119,7 @@ def test_a_pair_becomes_a_selection(run, found):
 
 
 def ticked(app: AppTest) -> set[str]:
-    """The names of the pair whose row is chosen."""
+    """Return the class names of the selected pair."""
     (frame,) = app.dataframe
     (row,) = json.loads(frame.proto.selection_default)["selection"]["rows"]
     return set(frame.value.loc[row, ["class", "and"]])

@@ -1,4 +1,4 @@
-"""The page shows the very flips that the library finds, refuses what cannot be compared, and hands selections on."""
+"""The page shows the flips that the library finds, refuses runs that cannot be compared, and passes selections on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GONE_AT = (
     "pages.shared.widgets.test_neighbours.read",
     "pages.shared.server.thumbnails.dataset",
     "dmlcore.inspection.differences.difference",
-    "dmlcore.inspection.neighbours.read",  # of the snapshots
+    "dmlcore.inspection.neighbours.read",  # called for the snapshots
 )
 
 
@@ -37,7 +37,7 @@ def opened(**query: str) -> AppTest:
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with snapshots, on few and hard classes, so that queries flip."""
+    """Return a run with snapshots on few, difficult classes, so that query results flip."""
     root = tmp_path_factory.mktemp("kept")
     run = make_run(root, "schedule.keep_every=3", "optimiser.learning_rate=0.02", "model.hidden=[16]")
     assert snapshots.embed_all(run) == 4
@@ -67,7 +67,7 @@ def test_the_flips_shown_are_those_of_the_library(run: Run) -> None:
     first = snapshots.snapshots(run)[0].embeddings
     found = differences.difference(
         neighbours.read(first), neighbours.read(run.embeddings())
-    )  # the first kept, and the best
+    )  # the first kept checkpoint, and the best
     shown = {metric.label: metric.value for metric in app.metric}
     assert shown["right in A alone"] == f"{found.lost.sum():,}"
     assert shown["right in B alone"] == f"{found.gained.sum():,}"
@@ -125,7 +125,7 @@ def test_embedding_is_estimated_from_the_work_of_the_network() -> None:
 
 @pytest.mark.parametrize("at", GONE_AT)
 def test_a_run_that_is_deleted_while_it_is_shown_gives_way_to_another(run: Run, monkeypatch, at: str) -> None:
-    """The page starts again, wherever it finds the files gone."""
+    """The page must restart at each place that may find the files deleted."""
     module, name = at.rsplit(".", 1)
     original = getattr(importlib.import_module(module), name)
 
@@ -177,7 +177,7 @@ def test_labels_that_many_snapshots_doubt_are_listed(run: Run) -> None:
     path = snapshots.snapshots(run)[1].embeddings
     views = [neighbours.read(snapshot.embeddings) for snapshot in snapshots.snapshots(run) if snapshot.step]
     wrong = 17
-    for snapshot in snapshots.snapshots(run):  # a label error in the test split, in every snapshot
+    for snapshot in snapshots.snapshots(run):  # a label error in the test split, wrong in every snapshot
         with np.load(snapshot.embeddings) as file:
             arrays = dict(file)
         arrays["labels"][wrong] = (arrays["labels"][wrong] + 1) % 10

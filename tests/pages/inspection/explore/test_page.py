@@ -1,4 +1,4 @@
-"""The map page: the canvas is told where its points are, lassos become selections, what is missing is made by a job."""
+"""The map page: the canvas receives the addresses of its points, lassos become selections, jobs create missing maps."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_the_selection_of_the_link_is_drawn_and_counted_by_class(run):
     assert dict(zip(table["class"], table["of"], strict=True)) == {str(c): int((labels == c).sum()) for c in range(10)}
 
 
-# ---- what the canvas sends
+# ---- messages from the canvas
 
 
 def lasso(corners: object) -> str:
@@ -136,7 +136,7 @@ def test_a_senseless_message_is_refused(run, message):
         canvas_view.rows(shown(run), message, None)
 
 
-# ---- what is kept with the run
+# ---- data stored with the run
 
 
 def bits(mask: np.ndarray) -> str:
@@ -172,11 +172,11 @@ def test_views_that_cannot_be_read_are_said_and_the_map_is_shown(run):
     assert (told["tags"], told["views"]) == ("", [])
 
 
-# ---- what is missing
+# ---- missing data
 
 
 def finished(run: Run, app: AppTest) -> AppTest:
-    """The page once the job that it has started is done."""
+    """Wait for the job that the page has started and return the page after another run."""
     assert not app.exception
     deadline = time.monotonic() + 180
     while not run.projection() or run.is_alive():

@@ -1,4 +1,4 @@
-"""The points of a map over HTTP: they are the run's own, and nothing else can be had from the route."""
+"""The points of a map over HTTP: they are those of the run, and the route serves nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a link may say of the map: places and zoom within the square, lists that end, names that a link can hold."""
+"""Values of a link to the map: positions and zoom stay in the square, lists are bounded, names are encodable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a failure without a browser: what it opens with, what its link says, what its socket answers."""
+"""The page of a failure without a browser: its default, the state in its link, and the answers of its socket."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def opened(**query: str) -> AppTest:
 
 
 def handed(app: AppTest) -> dict[str, Any]:
-    """What the plane is given."""
+    """Return the data that the plane receives."""
     assert not app.exception
     given = (json.loads(x.proto.json) for x in app.get("bidi_component") if x.proto.json)
     return next(x for x in given if x and "scene" in x)
@@ -61,7 +61,7 @@ def case_of(run, of: dict[str, Any]) -> RetrievalFailure:
 
 
 def worst(run) -> dict[str, Any]:
-    """What the plane is given of the worst failure, without a page."""
+    """Return the data that the plane receives for the worst failure, computed without the page."""
     found = learned.read(run.embeddings())
     query = int(failures(found)[0])
     rows = query, int(neighbours(found, query, right=True)[0]), int(found.neighbours[query, 0])
@@ -87,7 +87,7 @@ def test_it_opens_with_the_worst_failure_and_its_nearest_right_and_nearest_wrong
         "run": run.id,
         **dict(zip(("query", "right", "wrong"), map(int, found.indices[[query, right, wrong]]), strict=True)),
     }
-    # The plane keeps the distances, and the first loss is the run's own.
+    # The plane keeps the distances between the embeddings, and its first loss is the loss of the run.
     x = found.embeddings[[query, right, wrong]].astype(float)
     for (i, name), (j, other) in zip(enumerate(POINTS), [(1, POINTS[1]), (2, POINTS[2]), (0, POINTS[0])], strict=True):
         drawn = math.dist(given["scene"][name], given["scene"][other])
@@ -131,11 +131,11 @@ POINTS_HOLD = "run=r&query=1&right=2&wrong=3&loss=angular&n=0.5,0.25&rate=0.5"
 @pytest.mark.parametrize(
     ("now", "then"),
     [
-        # The loss of before goes with its sliders; a lecture that began in the browser goes on.
+        # Changing the loss drops the settings of the previous loss; presentation mode set in the browser is kept.
         ("run=r&query=1&loss=facenet&m=0.75&selection=s&class=4", f"{POINTS_HOLD}&selection=s&present=1&class=4"),
         ("run=r&selection=new", f"{POINTS_HOLD}&selection=new&present=1"),
         ("run=r", f"{POINTS_HOLD}&present=1"),
-        # It came late, another failure or neighbour is shown: its loss and step hold, its points do not.
+        # A late message for another failure or neighbour: keep its loss and step, but not its points.
         ("run=r&query=7&loss=ratio", "run=r&query=7&loss=angular&rate=0.5&present=1"),
         ("run=r&query=1&right=8&wrong=3", "run=r&query=1&right=8&wrong=3&loss=angular&rate=0.5&present=1"),
         ("run=other&loss=ratio", "run=other&loss=ratio"),
@@ -192,14 +192,14 @@ def test_a_senseless_link_opens_the_worst_failure_and_says_so(run, bad):
     assert len(app.warning) == 3
     assert "<script>" not in "".join(x.value for x in app.warning)
     assert failures_service.RATES[0] <= given["rate"] <= failures_service.RATES[1]
-    assert given["by"] == "rate"  # as in every link with a size and no comparison
+    assert given["by"] == "rate"  # as in every link with a step size but no mode of comparison
 
 
 def test_losses_are_compared_at_equal_length_unless_the_link_says_otherwise():
     assert failures_service.asked({}) == (failures_service.RATE, "length")
     assert failures_service.asked({"by": "rate"}) == (failures_service.RATE, "rate")
     assert failures_service.asked({"rate": "0.4", "by": "length"}) == (0.4, "length")
-    assert failures_service.asked({"rate": "0.4"}) == (0.4, "rate")  # written before lengths were the default
+    assert failures_service.asked({"rate": "0.4"}) == (0.4, "rate")  # link from before "length" became the default
 
 
 @pytest.mark.parametrize("name", ["distance_sensitive", "npairs", "location_aware"])
@@ -267,7 +267,7 @@ def test_the_true_step_is_shown_where_it_was_taken(run):
     (free,) = case_of(run, of).steps([losses.create("ranking", m=0.5)], 0.1, length=0.1)
     told = failure_words.why("ranking", before, after, free.after, run.spec.optimiser)
     assert told in [text.value for text in app.text]
-    # Numbers, which sort as such.
+    # numeric cells, so that the table sorts by value
     assert (ranking["free"], ranking["right"], ranking["wrong"]) == (free.after.right, after["right"], after["wrong"])
     assert ranking["map_at_r"] == pytest.approx(100 * after["map_at_r"])
     assert (clamped["free"], clamped["right"], clamped["wrong"]) == (before["right"], before["right"], 1)
@@ -278,7 +278,7 @@ def test_the_true_step_is_shown_where_it_was_taken(run):
     lead = failure_words.verdict(best_loss(ranks_of(before), ranks), ranks_of(before), ranks)
     assert lead in verdict.value
     assert f"2 of {len(losses.names())} losses taken so far" in verdict.value
-    assert lead in handed(app)["last_word"]  # the plane defers to it
+    assert lead in handed(app)["last_word"]  # the plane refers to this verdict
     by_rate = opened(by="rate", rate="0.4")
     assert any("equal rate η = 0.4" in x.value for x in by_rate.caption)
     (far,) = case_of(run, of).steps([losses.create("ranking", m=0.5)], 0.4)
@@ -322,8 +322,8 @@ def test_the_table_of_the_true_steps_writes_changes_and_marks_the_best():
     assert change(ap, 12.5, 12.5001) == "12.50"
     assert change(ap, None, 3.0) == "– → 3.00"
     assert best(pd.Series([220.0, 72.0, 223.0]), 220.0, rank.better) == ["", BEST, ""]
-    assert best(pd.Series([3.5, 3.6]), 5.1, ap.better) == ["", ""]  # no better than before
-    assert best(pd.Series([7.0, 7.0]), 5.1, ap.better) == ["", ""]  # all have it
+    assert best(pd.Series([3.5, 3.6]), 5.1, ap.better) == ["", ""]  # no better than before the step
+    assert best(pd.Series([7.0, 7.0]), 5.1, ap.better) == ["", ""]  # all values are equal
 
 
 ONE = NeighbourRanks(58, 1, 0.0)

@@ -1,4 +1,4 @@
-"""The gallery shows the neighbours the metrics count, marks them rightly and survives every link."""
+"""The Neighbours page shows the neighbours that the metrics count, marks them correctly and survives every link."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def opened(page: str = "neighbours", **query: str) -> AppTest:
 
 
 def figures(app: AppTest) -> list[list[tuple[str, int, str, str]]]:
-    """(kind, index, alt, text) of each figure, by row."""
+    """Return (kind, index, alt, text) of each figure, by row."""
     body = next(x.body for x in app.get("html") if 'class="neighbours"' in x.body)
     found = []
     for row in body.split('<div class="row">')[1:]:
@@ -44,7 +44,7 @@ def figures(app: AppTest) -> list[list[tuple[str, int, str, str]]]:
 
 
 def plain_neighbours(run, row: int) -> np.ndarray:
-    """Rows of all others by distance, by the definition."""
+    """Return all other rows by distance and the distances, computed by definition."""
     embeddings = np.load(run.embeddings())["embeddings"].astype(float)
     distance = np.linalg.norm(embeddings - embeddings[row], axis=1)
     order = np.lexsort((np.arange(len(distance)), distance))
@@ -279,7 +279,7 @@ def test_the_session_keeps_its_run_when_the_page_changes(runs):
 
 
 def beside(runs):
-    """A second run on the same samples, which finds other neighbours."""
+    """Return a second run on the same samples that finds other neighbours."""
     return make_run(runs, "model.embedding_dim=2")
 
 
@@ -380,7 +380,7 @@ def test_the_weights_of_a_pooling_lie_where_the_network_looks(runs, tmp_path):
         address[2] + "0",
         address[2].partition("-")[0],
         "0" * 12,
-    ):  # kept for a year, if it were served
+    ):  # browsers would cache such a response for a year
         assert client.get(f"/api/weights/{run.id}/{invented}/{address[3]}").status_code == 404
     alpha = np.asarray(Image.open(io.BytesIO(served.content)))[..., 1]
     assert alpha.shape == (128, 128)

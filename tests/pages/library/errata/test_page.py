@@ -1,4 +1,4 @@
-"""The errata page without a browser: every erratum and every loss, their formulas and numbers, hostile links."""
+"""The errata page without a browser: every erratum and every loss with formulas and numbers, and hostile links."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_each_erratum_shows_both_sides_its_numbers_and_a_figure_or_why_there_is_
     for x in checks.decisions(number):
         assert f"| {literal(x.what)} |" in decided[0]
     assert "✗" not in "".join(found + decided)
-    # A figure, or the reason why there is none.
+    # a figure, or the reason why there is none
     reasons = [x.value for x in app.caption if "o figure" in x.value]
     assert len(reasons) == (number not in COUNTEREXAMPLES and number not in checks.CURVES)
     assert len(app.slider) == (number in checks.CURVES)

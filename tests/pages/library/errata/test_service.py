@@ -1,4 +1,4 @@
-"""Counter-examples over the socket: exact numbers, links that reopen, untrusted input."""
+"""Counterexamples over the socket: exact numbers, links that restore the scene, untrusted input."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_fields_link_shows_the_same_triplet_active(number):
     assert (scene.anchor, scene.positive, scene.negative) == (example.anchor, example.positive, example.negative)
     assert scene.loss == COUNTEREXAMPLES[number].loss
     raw = float(scene.module().raw(*as_tensors(scene)))
-    assert raw > 0 or number == 2  # ratio has no additive margin to raise
+    assert raw > 0 or number == 2  # the ratio loss has no additive margin to increase
 
 
 numbers = st.one_of(st.floats(), st.integers(-(10**400), 10**400), st.text(max_size=8), st.none(), st.booleans())

@@ -1,4 +1,4 @@
-"""The published page shows the tables, marks what noise does not tell apart, and sets our runs beside them."""
+"""The page shows the published tables, marks insignificant differences, and adds our runs to the tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def opened(**query: str) -> AppTest:
 
 
 def finished(store: RunStore, spec: RunSpec, recall: float, precision: float) -> str:
-    """A run that is done and tested, without training it."""
+    """Create a finished, tested run without training it."""
     run = store.create(spec)
     row = {"kind": "scores", "of": "trained", "step": 1, "map_at_r": precision, "r_precision": 0.3, "weights": "x"}
     row |= {"queries": 45}
@@ -43,7 +43,7 @@ def finished(store: RunStore, spec: RunSpec, recall: float, precision: float) ->
 
 
 def frames(app: AppTest) -> dict[str, pd.DataFrame]:
-    """The tables of the page, by their first two columns."""
+    """Return the tables of the page by their first two columns."""
     return {" ".join(frame.value.columns[:3]): frame.value for frame in app.dataframe}
 
 

@@ -1,4 +1,4 @@
-"""The charges socket says what the library computes; strangers' messages get an answer; what is kept is bounded."""
+"""The charges socket returns the library's numbers, answers invalid messages, and bounds its cache."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def ask(spec: ChargesState, **more) -> dict:
 
 
 def all_of(spec: ChargesState, want: int) -> list[dict]:
-    """Answers until `want` is reached: one answer computes only for a moment."""
+    """Return answers up to step `want`; each computes for a limited time only."""
     answers = [ask(spec, have=-1, want=want)]
     while answers[-1]["ready"] < want or sum(len(a["positions"]) for a in answers) <= want:
         have = answers[-1]["first"] + len(answers[-1]["positions"]) - 1
@@ -187,7 +187,7 @@ def test_a_step_as_a_figure(client):
     assert response.content == charges.save_figure(expected, format=format)
 
 
-@pytest.mark.parametrize("bad", ["1e999", "../x"])  # all states: tests/pages/shared/state/test_page_state.py
+@pytest.mark.parametrize("bad", ["1e999", "../x"])  # tests of all states: tests/pages/shared/state/test_page_state.py
 def test_a_senseless_query_gets_a_valid_figure(client, bad):
     keys = ("step", "start", "seed", "loss", "m1", "rate", "trails", "arrows", "circles", "dark", "normalise")
     response = client.get("/api/charges/export.png", params=dict.fromkeys(keys, bad) | {"classes": "2", "per": "4"})

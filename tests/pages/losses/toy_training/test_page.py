@@ -1,4 +1,4 @@
-"""The toys socket says what the library trains; strangers' messages get an answer; links keep the whole state."""
+"""The socket of toy training returns the library's steps, answers invalid messages, and links keep the whole state."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def ask(toy: Toy, **more) -> dict:
 
 
 def until(toy: Toy, want: int) -> list[dict]:
-    """Answers until `want` is reached: one answer trains only for a moment."""
+    """Return answers up to step `want`; each trains for a limited time only."""
     answers = [ask(toy, have=-1, want=want)]
     while answers[-1]["ready"] < want:
         answers.append(ask(toy, have=answers[-1]["ready"], want=want))
@@ -93,7 +93,7 @@ def test_a_change_shares_the_steps_before_it_and_nothing_after(fresh):
     assert all(a is b for a, b in zip(after.frames, before.frames, strict=False))
     until(FORKED, 6)
     assert not np.array_equal(after.frames[4].embeddings, before.frames[4].embeddings)
-    assert len(fresh) == 4  # the learning rate is of both sides
+    assert len(fresh) == 4  # a change of the learning rate applies to both sides
 
 
 def test_only_every_stride_and_the_frames_asked_for_are_sent():
@@ -105,7 +105,7 @@ def test_only_every_stride_and_the_frames_asked_for_are_sent():
 
 
 def test_a_training_that_cannot_go_on_says_why(monkeypatch):
-    """The step that is refused ends both, as they share a clock; what was made before stays."""
+    """A refused step stops both sides, as they share a clock; earlier frames remain."""
     train = LiveTraining.frame
 
     def refused(self, step):
@@ -203,8 +203,8 @@ def test_the_recording_is_what_the_engine_gives():
     for name in ("labels", "indices", "inputs"):
         assert np.array_equal(stored[name], found[name])
     for i in range(2):
-        # Another machine rounds differently, and training amplifies it: 1e-3 after a few steps.
-        # These losses do not feel where the cloud lies as a whole: rounding alone moves it, by whole steps of RMSprop.
+        # Other machines round differently, and training amplifies the difference to 1e-3 after a few steps. These
+        # losses are invariant to translation, so that rounding alone shifts the cloud, by whole steps of RMSprop.
         shown, fresh_ = (a[f"frames_{i}"] * a[f"scale_{i}"][:, None, None] for a in (stored, found))
         shown, fresh_ = (points - points.mean(1, keepdims=True) for points in (shown, fresh_))
         np.testing.assert_allclose(shown[: len(fresh_)], fresh_, atol=1e-3)
@@ -213,7 +213,7 @@ def test_the_recording_is_what_the_engine_gives():
 
 @pytest.fixture
 def glyphs(monkeypatch, tmp_path):
-    """A few glyphs, seen by a network that was trained for two steps."""
+    """Restrict the glyphs to 400 samples and train their network for two steps."""
     monkeypatch.setenv("DML_CACHE", str(tmp_path))
     monkeypatch.setattr(toy_runs, "SPOT_STEPS", 2)
     whole = toy_runs.dataset("glyphs", 0)
@@ -257,7 +257,7 @@ def test_images_are_trained_on_kept_features_and_queries_find_their_neighbours(g
             assert np.array_equal(shown[k], np.argsort(d, axis=1, kind="stable")[:, :5])
         weights = np.concatenate([a[f"weights_{i}"] for a in answers if f"weights_{i}" in a])
         assert weights.shape == (13, 3, 9)
-        assert bool((weights == 64).all()) == (i == 0)  # average pooling looks everywhere alike
+        assert bool((weights == 64).all()) == (i == 0)  # average pooling weights all positions equally
         points = np.concatenate([a[f"frames_{i}"] * a[f"scale_{i}"][:, None, None] for a in answers])
         np.testing.assert_allclose(points[12], training.frames[12].plane, atol=1e-3)
     forked = dataclasses.replace(

@@ -1,4 +1,4 @@
-"""The state of GAP or GSP, and its answers against the live training they come from."""
+"""The state of GAP or GSP, and its answers compared with the live training runs that they come from."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def change(at, study=SMALL, **different):
 
 @pytest.fixture
 def kept(monkeypatch):
-    """Nothing kept from other tests."""
+    """Replace the cache of histories by an empty one."""
     fresh = HistoryCache(service.Views)
     monkeypatch.setattr(service.TIMELINE, "kept", fresh)
     return fresh
 
 
 def training(study, pooling):
-    """The training run behind what is kept of one side."""
+    """Return the live training run behind the cached history of one side."""
     return service.TIMELINE.kept.of(service.TIMELINE.specs(study)[pooling]).training
 
 
@@ -46,7 +46,7 @@ def asked(study, **more):
     return answer
 
 
-# ---- the state
+# ---- state
 @pytest.mark.parametrize("preset", spec.PRESETS, ids=lambda p: p.title)
 def test_presets_are_links_that_lead_back_to_themselves(preset):
     study = preset.state(PoolingStudy)
@@ -65,7 +65,7 @@ def test_four_classes_train_on_bags_of_four_classes(kept):
     answer = asked(replace(SMALL, classes=4), want=2)
     assert answer["arrays"]["gap_weights"].shape[1:] == (4, 20)
     assert set(answer["arrays"]["labels"].tolist()) == {0, 1, 2, 3}
-    # Tokens are drawn alike, so about half of an average's weight lies on the shared ones of this number of classes.
+    # All tokens are equally frequent, so about half of the weight of an average is on the shared tokens.
     assert answer["arrays"]["gap_on_shared"][0] == pytest.approx(0.5, abs=0.05)
     run = replace(SMALL, classes=4).run("gsp")
     assert (run.data.name, run.batch.classes * run.batch.samples) == ("tokens_few", 64)
@@ -106,7 +106,7 @@ def test_changes_reach_the_side_they_concern():
     assert study.run("gsp", 4).pooling.parameters["mu"] == 0.6
 
 
-# ---- the answers
+# ---- answers
 def test_an_answer_holds_what_the_training_recorded(kept):
     answer = asked(SMALL, want=10)
     arrays = answer["arrays"]
@@ -168,4 +168,4 @@ def test_a_resting_answer_brings_link_and_runs(kept):
     assert len(lines) == 2
 
 
-# ---- the full study
+# ---- full study

@@ -1,4 +1,4 @@
-"""The prototypes page: its answers are the library's reading, links come back as views, hostile ones do no harm."""
+"""The prototypes page: answers equal the library's, links restore views, and invalid links do no harm."""
 
 from __future__ import annotations
 

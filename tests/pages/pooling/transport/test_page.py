@@ -1,4 +1,4 @@
-"""The transport page: its bytes are the library's numbers, its link is its state, a hostile one opens the default."""
+"""The transport page: bytes are the library's numbers, the link is the state, and an invalid link opens the default."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def opened(**query: str) -> AppTest:
 
 
 def handed(app: AppTest) -> dict:
-    """What the component receives."""
+    """Return the data that the component receives."""
     (component,) = (e.proto for e in app.main if "BidiComponent" in type(e.proto).__name__)
     return json.loads(component.json)
 

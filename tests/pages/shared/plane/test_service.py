@@ -1,4 +1,4 @@
-"""The bytes of the socket say what the library computes, and a stranger's message gets no further than an error."""
+"""The bytes of the socket are the library's numbers, and an invalid message gets an error."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def at_node(scene: Scene, n: int, row: int, col: int) -> torch.Tensor:
 
 
 def with_probe(scene: Scene, place: torch.Tensor) -> list[torch.Tensor]:
-    """The three points with the probe at each of `place` (..., 2)."""
+    """Return the three points with the probe moved to each of `place` (..., 2)."""
     return [place if k == scene.probe else x.expand_as(place) for k, x in zip(POINTS, as_tensors(scene), strict=True)]
 
 
@@ -109,9 +109,9 @@ def test_the_rings_enclose_the_active_region(m2):
     active = (raw > 0) & (raw < scene.module().m2)
     assert active.any()
     assert not active.all()
-    assert np.mean(inside != active) < 0.004  # nodes beside a boundary
+    assert np.mean(inside != active) < 0.004  # nodes next to a boundary differ
     corners = np.concatenate(rings)
-    assert corners[:, 0].min() == pytest.approx(-0.4, abs=1e-3)  # to the very edge of the view
+    assert corners[:, 0].min() == pytest.approx(-0.4, abs=1e-3)  # reaches the edge of the view
 
 
 @pytest.mark.parametrize("lines", ["raw", "clamped"])
@@ -248,7 +248,8 @@ EXTREMES = [-1e9, 0.0, 1e9, None]
 @in_one_case(value=EXTREMES, name=losses.names())
 def test_extreme_hyper_parameters_get_a_field(name, value):
     hyper = dict.fromkeys(losses.formula(name).parameters, value)
-    shades = [*Scene.kinds["shade"].options]  # two in turn: each loss meets each, each extreme does
+    # Two shades in turn, so that each loss and each extreme occurs with all shades.
+    shades = [*Scene.kinds["shade"].options]
     turn = losses.names().index(name) + EXTREMES.index(value)
     for shade in (shades[turn % len(shades)], shades[(turn + 1) % len(shades)]):
         scene = EVERYTHING | {"loss": name, "hyper": hyper, "positive": [0, 0], "negative": [0, 100], "shade": shade}

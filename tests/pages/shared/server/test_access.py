@@ -1,4 +1,4 @@
-"""Who may come in: names, tokens, and whether the app is reached from elsewhere."""
+"""Access: names of hosts, tokens, and detection of a server that other machines can reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limit of descriptors, and what a session takes of it."""
+"""The limit of file descriptors, and the number of descriptors of a session."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_loop_that_never_runs_holds_no_descriptor():
 
 def test_a_loop_that_runs_does_all_that_a_loop_does():
     before = held()
-    with ThreadPoolExecutor(1) as thread:  # as for a script
+    with ThreadPoolExecutor(1) as thread:  # in a thread, like a script
         thread.submit(_run_a_loop).result()
     assert held() == before
 

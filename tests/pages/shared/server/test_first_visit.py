@@ -1,4 +1,4 @@
-"""What a server asks of Streamlit: it opens its pages itself, and is done with a page that a visitor leaves."""
+"""Changes to Streamlit: the server opens its pages itself and stops the runs of a page that a visitor has left."""
 
 from __future__ import annotations
 
@@ -111,5 +111,5 @@ def test_pages_are_opened_in_one_session_that_ends_and_a_left_one_is_left(tmp_pa
     )
     opened, left = run.stdout.strip().splitlines()[-2:]
     assert opened == "['one', 'broken', 'two'] 1 0"
-    # The part of a page that is left is not run; that of the page that is shown is.
+    # Fragments of the page that was left do not run; those of the current page do.
     assert left == "(['two', 'two', 'two'], 1)"

@@ -1,4 +1,4 @@
-"""The front door around an app that answers everything: what passes, what does not, and the headers of every answer."""
+"""The guard in front of an app that answers everything: accepted requests, refused requests and response headers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEADERS = {
 
 
 async def anything(scope, receive, send):
-    """Answers all: the path and query that it saw, an error, or every message again."""
+    """Respond with the requested path and query, with an error, or by echoing each message."""
     if scope["type"] == "http":
         if scope["path"] == "/fails":
             raise RuntimeError("a defect")
@@ -50,7 +50,7 @@ def client(url: str = "http://localhost:8501", **environment: str) -> TestClient
 
 
 def socket(visitor: TestClient, path: str, **headers: str):
-    """A WebSocket under the app's own name, where Starlette's client would take "testserver"."""
+    """Open a WebSocket with the app's host name, because Starlette's client would send "testserver"."""
     return visitor.websocket_connect(f"ws://localhost:8501{path}", headers=headers)
 
 
@@ -84,7 +84,8 @@ def test_where_a_token_is_asked_for_other_accounts_read_no_file(url, token, priv
     assert oct((tmp_path / "file").stat().st_mode & 0o777) == oct(0o600 if private else 0o644)
     os.umask(0o022)
     start(**environment)
-    assert os.umask(0o022) == (0o077 if private and token else 0o022)  # what listens beyond may open its socket later
+    # a server that other machines can reach may open its socket later
+    assert os.umask(0o022) == (0o077 if private and token else 0o022)
 
 
 def test_a_handshake_that_the_app_refuses_has_the_headers_too():
@@ -261,7 +262,7 @@ def test_on_loopback_there_is_no_token_unless_asked_for_and_beyond_there_is():
 
 
 def start(**environment: str) -> list[dict]:
-    """What the server is told at the start, and whether the app was reached."""
+    """Return the messages that the server receives at startup, including a marker if the app was started."""
 
     async def begin() -> None:
         guard = Guard(reached, Access.from_environment(environment) if "DML_HOSTS" not in environment else None)
@@ -277,7 +278,7 @@ def start(**environment: str) -> list[dict]:
         told.append(message)
 
     told: list[dict] = []
-    with ThreadPoolExecutor(1) as thread:  # browser tests in this process keep a loop in the main one
+    with ThreadPoolExecutor(1) as thread:  # browser tests keep an event loop running in the main thread
         thread.submit(asyncio.run, begin()).result()
     return told
 

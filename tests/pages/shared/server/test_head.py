@@ -1,4 +1,4 @@
-"""The style sheet and the script that all pages share reach Streamlit's document, and nothing else."""
+"""The shared style sheet and script are added to Streamlit's document and to no other response."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE = "<html><head><title>x</title></head><body>" + "y" * 2000 + "</body></html
 
 @pytest.fixture
 def client(tmp_path):
-    """Streamlit's document and a text, compressed where the browser takes it, behind the middleware."""
+    """Client of Streamlit's document and a text behind the middleware; both are compressed if the client accepts it."""
     (tmp_path / "index.html").write_text(PAGE)
 
     async def document(_):
@@ -64,7 +64,7 @@ def test_all_else_passes_untouched(client):
 
 
 def test_an_address_below_a_folder_is_sent_beside_the_pages(client):
-    """There the relative links of the document lead nowhere, and the page stays blank."""
+    """Relative links of the document would not resolve there, and the page would stay blank."""
     for path, beside in (("/runs/a", "/runs-a"), ("/x//y", "/x--y"), ("/a/..%2F%2Fevil", "/a-..--evil")):
         answer = client.get(path, headers=BROWSER, follow_redirects=False)
         assert answer.status_code == 303, path

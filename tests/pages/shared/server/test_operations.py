@@ -45,7 +45,7 @@ def test_no_numbers_unless_they_are_asked_for(client, monkeypatch):
 
 
 def test_what_prometheus_reads(client, monkeypatch):
-    """Answers by place and status, reruns by page, runs by state; fifty made-up places are one."""
+    """Responses are counted by route and status, reruns by page, runs by state; unknown routes share one label."""
     monkeypatch.setenv("DML_METRICS", "1")
     finished(RunStore(), [], 0.5)
     for number in range(50):

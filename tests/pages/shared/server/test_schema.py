@@ -1,4 +1,4 @@
-"""What every component knows: the losses and the presets."""
+"""Data shared by all components: the losses and the presets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thumbnails are the samples' own pixels, and nothing else can be had from the route."""
+"""Thumbnails show the pixels of the samples, and the route serves nothing else."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_digit_is_shown_pixel_by_pixel(client, run):
         shown = pixels(response.content)
         assert shown.shape == (128, 128, 3)
         assert (shown[8::16, 8::16] == digits.image(index)).all()
-        assert len(np.unique(shown[:, :, 0])) <= 17  # enlarging invents no grey
+        assert len(np.unique(shown[:, :, 0])) <= 17  # scaling up adds no grey values
 
 
 def test_browsers_may_keep_it_and_ask_again_cheaply(client, run):

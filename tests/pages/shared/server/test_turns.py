@@ -1,4 +1,4 @@
-"""Reruns take turns, and none waits for ever."""
+"""Reruns take turns, and none waits forever."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_so_many_at_once_and_each_in_its_turn(monkeypatch: pytest.MonkeyPatch) -
 def test_who_has_waited_long_goes_and_a_failure_gives_its_turn_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "_turns", threading.BoundedSemaphore(1))
     monkeypatch.setattr(turns, "LONGEST", 0.05)
-    with turns.turn(), turns.turn(), turns.turn():  # the first reads a data set
+    with turns.turn(), turns.turn(), turns.turn():  # nested turns of one rerun, as when it loads a data set
         pass
     with pytest.raises(ValueError, match="of the page"), turns.turn():
         raise ValueError("of the page")

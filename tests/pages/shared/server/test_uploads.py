@@ -1,4 +1,4 @@
-"""What a session may upload, and what happens to its files once it is closed."""
+"""Limits on the uploads of a session, and the deletion of its files when it is closed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pages.shared.server.guard import Guard
 
 @pytest.fixture
 def manager(monkeypatch):
-    """Streamlit's store of uploaded files, where sessions a and b are open."""
+    """Streamlit's store of uploaded files with the open sessions a and b."""
     manager = MemoryUploadedFileManager("/_stcore/upload_file")
     open_sessions = [SimpleNamespace(session=SimpleNamespace(id=name)) for name in ("a", "b")]
     runtime = SimpleNamespace(
@@ -30,7 +30,7 @@ def manager(monkeypatch):
 
 
 def put(manager: MemoryUploadedFileManager, session: str, size: int) -> int:
-    """Upload a file through the guard; returns the status."""
+    """Upload a file through the guard and return the status."""
 
     async def store(scope, receive, send):
         _, file = scope["path"].split("/")[-2:]
@@ -44,7 +44,7 @@ def put(manager: MemoryUploadedFileManager, session: str, size: int) -> int:
 
 def test_a_session_and_all_together_have_a_limit(manager):
     assert [put(manager, "a", 40) for _ in range(4)] == [204, 204, 413, 413]
-    assert [put(manager, "b", 40) for _ in range(2)] == [204, 413]  # 160 bytes would be held in all
+    assert [put(manager, "b", 40) for _ in range(2)] == [204, 413]  # would make 160 bytes in total
     manager.remove_session_files("a")
     assert put(manager, "b", 40) == 204
 

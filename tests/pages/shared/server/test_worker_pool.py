@@ -1,4 +1,4 @@
-"""Processes beside the server's own give the same answers, and their loss costs nothing but speed."""
+"""Worker processes give the same answers as the server, and answers continue without them, only more slowly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUESTIONS = [{"id": k, "scene": {"loss": "ranking", "anchor": [k / 10, 0]}, "n":
 
 
 def alone(coroutine):
-    """Run it in a thread: the browser tests leave a running loop in this one."""
+    """Run a coroutine in a thread, because the browser tests keep an event loop running in the main thread."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coroutine).result()
 
@@ -32,16 +32,16 @@ async def ask(pool):
 
 @pytest.fixture(scope="module")
 def one_pool():
-    """What one pool of two gives in turn, by name; to start a worker takes a second."""
+    """Return the answers of one pool of two workers in several situations, by name; a worker takes 1 s to start."""
 
     async def test(pool):
         found = {"first": await ask(pool)}
-        forks = SimpleNamespace(Popen=warm.popen, DEVNULL=subprocess.DEVNULL)  # for those that come in their place
+        forks = SimpleNamespace(Popen=warm.popen, DEVNULL=subprocess.DEVNULL)  # for the replacements of killed workers
         patch.setattr("pages.shared.server.worker_pool.subprocess", forks)
         first, second = pool.workers
         first.process.kill()
         found["one killed"] = await ask(pool)
-        for worker in list(pool.workers):  # idle ones, which nobody asks
+        for worker in list(pool.workers):  # idle workers
             os.kill(worker.process.pid, signal.SIGKILL)
         found["none left"] = await ask(pool)
         deadline = time.monotonic() + 180
@@ -69,7 +69,7 @@ def one_pool():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pages.shared.server.worker_pool.REST", 0.1)
         patch.setattr(os, "sched_getaffinity", lambda _: range(5))
-        patch.setenv("DML_FIELD_WORKERS", "2")  # not one for each core
+        patch.setenv("DML_FIELD_WORKERS", "2")  # instead of one worker per core
         return alone(main())
 
 
@@ -83,7 +83,7 @@ def test_killed_workers_are_missed_by_nobody_and_come_back(one_pool):
     for when in ("one killed", "none left"):
         assert all(a == e for a, e in zip(one_pool[when], expected, strict=True) if a), when
     assert one_pool["back"] == expected
-    assert one_pool["gone"] == [-signal.SIGKILL] * 2  # waited for: no zombies
+    assert one_pool["gone"] == [-signal.SIGKILL] * 2  # waited for, so that there are no zombies
 
 
 def test_an_answer_nobody_waits_for_is_not_given_to_the_next(one_pool):

@@ -1,4 +1,4 @@
-"""Answers that are kept for all visitors: once computed, a bounded number, for a time, and no errors."""
+"""Cached answers for all visitors: computed once, bounded in number and age; errors are not cached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every state of a page survives what a link or a message may say, and links of before open what they opened."""
+"""The state of every page survives any link or message, and old links open what they opened before."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ DEFAULTS: dict[str, PageState] = {
     "explore": Look(),
     "runs": TableView(),
 }
-# Links as the pages wrote them until November 2026 and what each opened: the first in full, of the others what differs.
+# Links that the pages wrote until November 2026 with their states: the first in full, the others as differences.
 OLD = json.loads(
     (Path(__file__).parent / "old_links.json").read_text(), parse_float=lambda digits: round(float(digits), 9)
 )
@@ -76,7 +76,7 @@ anything = st.recursive(
 
 
 def sensible(kind: page_state.Kind) -> st.SearchStrategy[Any]:
-    """What a page may well send for a field, half of it out of range."""
+    """Return plausible values of a field, half of them out of range."""
     match kind:
         case page_state.Loss():
             return st.sampled_from([*kind.known()])
@@ -107,7 +107,7 @@ def sensible(kind: page_state.Kind) -> st.SearchStrategy[Any]:
 
 
 def assert_within(name: str, kind: page_state.Kind, value: Any, state: Any) -> None:
-    """The value is one that the field may hold."""
+    """Check that the field may have this value."""
     match kind:
         case page_state.Loss():
             assert value in kind.known(), name
@@ -151,7 +151,7 @@ def assert_within(name: str, kind: page_state.Kind, value: Any, state: Any) -> N
 
 
 def assert_valid(state: PageState) -> None:
-    """Within bounds; JSON and link lead back to it, the link at the precision of a link."""
+    """Check that the values are within bounds and restored from JSON and, with the precision of links, from a link."""
     default = state.default()
     for name, kind in state.kinds.items():
         assert_within(name, kind, getattr(state, name), state)
@@ -162,13 +162,14 @@ def assert_valid(state: PageState) -> None:
 
 
 every_page = pytest.mark.parametrize("page", DEFAULTS)
-fuzzed = settings(max_examples=15)  # of each page: thirteen pages share these kinds of fields
+fuzzed = settings(max_examples=15)  # per page; thirteen pages share these kinds of fields
 
 
 @every_page
 def test_menus_travel_as_json(page: str) -> None:
     menus = DEFAULTS[page].menus()
-    assert json.loads(json.dumps(menus)) == menus  # else Streamlit packs all data of the page another way
+    # otherwise Streamlit serialises all data of the page in another format
+    assert json.loads(json.dumps(menus)) == menus
 
 
 def test_every_page_state_is_here() -> None:
@@ -194,7 +195,7 @@ def test_links_of_before_open_the_same_view(page: str) -> None:
         state = type(default).from_query(query, default if page == "failures" else None)
         found = json.loads(json.dumps(state.to_json()), parse_float=lambda digits: round(float(digits), 9))
         later = {name: value for name, value in state.default().to_json().items() if name not in first}
-        assert found == first | changes | later, link  # a field of a later day is as in the default
+        assert found == first | changes | later, link  # fields added later have their defaults
         assert_valid(state)
 
 
@@ -202,7 +203,7 @@ def test_links_of_before_open_the_same_view(page: str) -> None:
 def test_the_default_needs_no_link(page: str) -> None:
     default = DEFAULTS[page]
     always = {kind.key or name for name, kind in default.kinds.items() if kind.always}
-    first = {"margin"} if page == "fields" else set()  # a bare address opens the normalised margin
+    first = {"margin"} if page == "fields" else set()  # an address without a query opens the normalised margin
     assert default.to_query().keys() <= {"erratum"} | always | first
     assert type(default).from_query({}, default) == default == type(default).of({}, default)
 
@@ -235,7 +236,7 @@ def test_any_link_gives_a_valid_state(page: str) -> None:
             assert_valid(type(default).from_query({key: text}, default))
 
 
-# ---- what single pages promise of their links
+# ---- links of single pages
 
 
 def test_an_open_clamp_survives_the_link_and_json() -> None:
@@ -267,7 +268,7 @@ def test_a_preset_is_a_state_that_its_link_reopens_to_the_last_bit(state: PageSt
     assert type(state).from_query(dict(parse_qsl(state.link()))) == state
 
 
-# ---- a bare address opens a first picture
+# ---- initial state of an address without a query
 
 FIRST: dict[str, PageState] = {
     "fields": plane.FIRST.state(Scene),
@@ -281,7 +282,7 @@ every_first = pytest.mark.parametrize("page", FIRST)
 
 
 def shown(page: str, **query: str) -> Any:
-    """The state that the page's component is handed for an address."""
+    """Return the state that the component of the page receives for an address."""
     (handed,) = (json.loads(each.proto.json) for each in page_opened(page, **query).get("bidi_component"))
     return next(handed[name] for name in ("scene", "view", "state") if name in handed)
 
@@ -304,7 +305,7 @@ def test_a_link_of_the_default_opens_the_default_and_not_the_first_picture(page:
 
 @every_first
 def test_links_of_before_leave_what_they_do_not_say_to_the_default(page: str) -> None:
-    """Also those that say something beside the state alone: where a run stands, or what is chosen in it."""
+    """Includes pages whose links also hold the step of a run or a selection."""
     before = dict(parse_qsl(next(link for link, _ in OLD[page] if link)))
     assert shown(page, **before) == plain(type(DEFAULTS[page]).from_query(before))
     assert shown(page, step="3") == plain(DEFAULTS[page])

@@ -1,4 +1,4 @@
-"""Curves are read once and by what was appended; a resume overwrites its overlap."""
+"""Curves are read once and then incrementally; a resumed run overwrites the overlapping steps."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_only_what_was_appended_is_read(run):
     append(run, step(1, 0.5), {"kind": "validation", "step": 0, "map_at_r": 0.25}, tested)
     first = reader.history(run)
     offset = first.offset
-    # Overwrite what was read by as many bytes of nonsense: a reader that goes on from its offset does not notice.
+    # Replace the bytes read so far by invalid ones of equal length: a reader that continues at its offset ignores them.
     path = run.path / "metrics.jsonl"
     path.write_bytes(b"x" * (path.stat().st_size - 1) + b"\n")
     append(run, step(2, 0.4))

@@ -1,4 +1,4 @@
-"""Row 30 of the fault matrix at its root: what a number of a link or message may be."""
+"""Row 30 of the fault matrix in its central function: accepted values of numbers in links and messages."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Histories are kept by spec, share what specs have in common, and are bounded in bytes."""
+"""Histories are cached by spec, share common parts of specs, and are bounded in bytes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_longest_unused_go_when_all_exceed_their_bytes():
         kept.of(Spec(start)).frame(2)
     first = kept.of(Spec(0))
     kept.of(Spec(4))
-    first.frame(4)  # 50 bytes, with 30 of each of the others
+    first.frame(4)  # 50 bytes, in addition to 30 bytes of each of the others
     assert kept.of(Spec(0)) is first
     assert kept.bytes() <= kept.most
     assert {history.spec.start for history in kept._kept} == {0, 3, 4}

@@ -1,4 +1,4 @@
-"""The service of pages that play: what is ready in time goes out, the rest is made meanwhile."""
+"""The service of animated pages sends the frames that are ready in time and computes the others in the background."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.wording import says
 
 
 def timeline(**more) -> Timeline:
-    """Two sums on one clock, the second from below zero where the state says so."""
+    """Return a timeline of two sums; the second starts below zero if the state says so."""
     return Timeline(
         "/api/sums",
         state_of=lambda data: data if isinstance(data, Spec) else Spec(),
@@ -53,7 +53,7 @@ def test_every_stride_and_what_is_asked_for_by_name():
 
 
 def test_what_is_not_ready_in_time_is_made_while_the_answer_travels():
-    assert asked(timeline(patience=0.0), have=-1, want=9)["ready"] == 0  # one step is always made
+    assert asked(timeline(patience=0.0), have=-1, want=9)["ready"] == 0  # at least one step is computed
     service = timeline(patience=0.2)
     slow = service.kept.of(Spec(3))
     grown = slow._next
@@ -87,7 +87,7 @@ def test_what_must_be_made_first_is_told_instead():
 
 
 def computed(service: Timeline, state: Spec, step: int, visit=None) -> None:
-    """Compute as an export does, in a loop of its own; `visit` runs meanwhile, with an event that tells the end."""
+    """Compute an export in its own event loop; `visit` runs concurrently and receives an event that marks the end."""
 
     async def run() -> None:
         async with anyio.create_task_group() as group:
@@ -99,12 +99,12 @@ def computed(service: Timeline, state: Spec, step: int, visit=None) -> None:
             finally:
                 done.set()
 
-    with ThreadPoolExecutor(1) as thread:  # browser tests in this process keep a loop in the main one
+    with ThreadPoolExecutor(1) as thread:  # browser tests keep an event loop running in the main thread
         thread.submit(anyio.run, run).result()
 
 
 def test_an_export_gives_its_turn_back_after_each_slice(monkeypatch):
-    """Whoever plays meanwhile comes in every few steps, on a clock that ticks at each look."""
+    """A concurrent visitor gets a turn every few steps; the clock advances at each reading."""
     monkeypatch.setattr(timeline_service, "TURNS", anyio.CapacityLimiter(1))
     monkeypatch.setattr(timeline_service, "time", SimpleNamespace(monotonic=iter(range(10_000)).__next__))
     monkeypatch.setattr(timeline_service, "SLICE", 3)
@@ -122,7 +122,7 @@ def test_an_export_gives_its_turn_back_after_each_slice(monkeypatch):
 
 
 def test_a_slice_is_short():
-    """No link holds a shared turn for as long as a visitor would notice, unless a single step takes that long."""
+    """No export holds a shared turn for a noticeable time, unless a single step takes that long."""
     assert timeline_service.SLICE <= 1
 
 

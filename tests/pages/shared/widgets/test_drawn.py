@@ -1,4 +1,4 @@
-"""What is drawn once is sent again to the next visitor as it is, and drawn anew for other things."""
+"""A drawn figure is sent to later visitors unchanged and redrawn for other inputs."""
 
 from __future__ import annotations
 

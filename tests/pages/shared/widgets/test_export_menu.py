@@ -1,4 +1,4 @@
-"""The popover offers what there is, of the selection if there is one."""
+"""The popover offers the available formats, and those of the selection if there is one."""
 
 from __future__ import annotations
 

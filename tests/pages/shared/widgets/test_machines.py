@@ -1,4 +1,4 @@
-"""Where what is started on a page is done: among what the owner names, whatever a session holds."""
+"""Work that a page starts runs on machines that the owner has named, regardless of the session state."""
 
 from __future__ import annotations
 

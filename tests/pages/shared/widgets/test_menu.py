@@ -1,4 +1,4 @@
-"""The menu: five sections, thirteen places, each page marks its own; old addresses open the same pages."""
+"""The menu: five sections with thirteen places, each page highlights its own; old addresses open the same pages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OF_BEFORE = {
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
-    """What each st.navigation of a run was given."""
+    """Collect the pages passed to each call of st.navigation."""
     calls: list[dict] = []
     navigation = menu.st.navigation
 
@@ -35,7 +35,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
 
 
 def marked(pages: dict) -> list[str]:
-    """The section and the places that are set off."""
+    """Return the highlighted section and places."""
     titles = [section for section in pages if section.startswith(":blue")]
     return titles + [page.title for group in pages.values() for page in group if page.title.startswith(":blue")]
 
@@ -56,7 +56,7 @@ def test_every_address_of_before_is_a_page_or_leads_to_one() -> None:
 def test_a_page_has_one_word_for_its_title_address_and_folder() -> None:
     for address, page in menu.PAGES.items():
         folder = Path(page.file).with_suffix("") if page.file.endswith("start.py") else Path(page.file).parent
-        name = "plane" if address == "fields" else address  # the first of four views of Fields
+        name = "plane" if address == "fields" else address  # Plane is the first of the four views of Fields
         assert folder.name == name, page.file
         assert address == page.title.lower().replace(" ", "_")
 
@@ -81,11 +81,11 @@ def test_the_place_of_a_page_is_marked_though_the_page_stands_in_no_menu(
     assert not app.exception
     assert marked(sent[-1]) == [f":blue[**{section} · {place}**]", f":blue[**{place}**]"]
     shown = [page for group in sent[-1].values() for page in group if page.visibility == "visible"]
-    assert len(shown) == 19  # with Home, Lessons, Neighbours and the four steps of Pooling
+    assert len(shown) == 19  # including Home, Lessons, Neighbours and the four steps of Pooling
     assert [page.title for page in sent[-1][""] if page.visibility == "visible"] == ["DML Lab", "Lessons"]
     calls = len(sent)
     app.run()
-    assert len(sent) == calls + 1  # it is sent once more only where the page is another one
+    assert len(sent) == calls + 1  # a second call is only needed if the page has changed
 
 
 def test_beside_the_brand_no_section_or_place_is_marked_but_by_streamlit(sent: list[dict]) -> None:
@@ -101,7 +101,7 @@ def test_an_address_of_the_fields_at_the_root_goes_on_working_with_its_state() -
 
 
 def test_an_unknown_address_says_so_and_links_to_every_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also when the page runs again, for which the browser names it by a hash."""
+    """On a rerun the browser sends a hash instead of the address."""
     address = "explor<b>"
     monkeypatch.setattr(menu.host, "requested_page", lambda: address)
     app = page_opened(address)
@@ -131,7 +131,7 @@ def test_addresses_without_a_page_are_one_in_the_numbers() -> None:
 
 
 def test_how_pages_are_shown_goes_along_and_what_they_show_does_not() -> None:
-    """A class whose network lets no socket through, or a lecture whose controls are hidden, stays so."""
+    """The modes for networks without WebSockets and for hidden controls must stay active."""
 
     def led(app: AppTest) -> set[str]:
         assert not app.exception

@@ -1,4 +1,4 @@
-"""The box of runs: what is read first of a run, as a narrow box shows no more."""
+"""Labels of the run picker begin with the most important facts, as a narrow box cuts off the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The widget that waits: shown while somebody works, with its log and a button that ends it; then why it ended."""
+"""The waiting widget: shown with log and cancel button while a task runs, then with the reason of its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The glossary: the table in Python and docs/glossary.md agree, and help texts hold the definitions."""
+"""The glossary: the table in Python and docs/glossary.md agree, and help texts contain the definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words of the pages for what the library says: labels, names of runs, one sentence a fault."""
+"""Texts of the pages for terms of the library: labels, names of runs, one sentence per fault."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_run_is_called_by_its_name_and_time_even_when_it_is_gone(run: Run) -> 
     assert gone not in told
     assert says(told, "22 Nov, 11:59 UTC", "no longer here", "is at work")
     kept = f"cannot be read: /runs/{gone}/state.json"
-    assert words.plain(kept) == f"C{kept[1:]}"  # where a file lies is told as it is
+    assert words.plain(kept) == f"C{kept[1:]}"  # paths are shown unchanged
 
 
 @pytest.mark.parametrize(

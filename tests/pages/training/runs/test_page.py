@@ -1,4 +1,4 @@
-"""The runs page without a browser: every status in words, buttons that act on real processes, curves and scores."""
+"""The runs page without a browser: all states in words, buttons that act on real processes, curves and scores."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HOSTILE = "<img src=//x/y> $x$ **b** ![a](http://x/y) :red[r]"
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """Two runs that are done and one that failed."""
+    """Return a store with two finished runs and one failed run."""
     store = RunStore(tmp_path_factory.mktemp("finished"))
     made = [
         store.create(TINY.with_overrides(["name=first"])),
@@ -197,7 +197,7 @@ def test_one_run_shows_what_the_monitor_finds_its_distances_and_its_commands(ope
     assert f"**{plain(warning.sentence)}**" in texts(app, "markdown")
     assert all(plain(remedy) in texts(app, "markdown") for remedy in warning.remedies)
     assert "at step 60" in texts(app, "caption")
-    with open(run.path / "metrics.jsonl", "a") as file:  # the training run goes on, and the newest step is shown
+    with open(run.path / "metrics.jsonl", "a") as file:  # training continues, and the latest step is shown
         file.write(json.dumps({"kind": "measure", "step": 70, "spread": 0.001} | histogram) + "\n")
     app.run()
     assert "at step 70" in texts(app, "caption")
@@ -217,7 +217,7 @@ def test_a_waiting_run_shows_its_place_and_may_begin_at_once(opened, tmp_path, m
     long = TINY.with_overrides(["schedule.steps=1000000", "device=cpu"])
     first, second, third = (store.open(launch.launch(spec, store)) for spec in (long, long, long))
     try:
-        # They begin in any order: two may wait before the first holds the device.
+        # Their order is undefined: two may wait before the first holds the device.
         wait(lambda: len(device_queue.waiting_runs(store)) == 2 and device_queue.running_on(store, "cpu"))
         (working,) = device_queue.running_on(store, "cpu")
         after = list(device_queue.waiting_runs(store))
@@ -334,7 +334,8 @@ def test_of_many_runs_the_newest_are_listed_and_the_others_found(opened, tmp_pat
     app.text_input(key="find").input("no such words").run()
     assert not app.exception
     assert "No run has all of these words." in texts(app, "info")
-    linked = opened(store, find="facenet", run=made[0].id)  # a run that the table does not show is shown below it
+    # the selected run is shown below the table if the table does not list it
+    linked = opened(store, find="facenet", run=made[0].id)
     assert len(linked.dataframe[0].value) == 1
     assert made[0].id[-4:] in texts(linked, "html")
 
@@ -370,7 +371,7 @@ def test_a_loss_that_falls_far_may_be_seen_on_a_logarithmic_scale(opened, tmp_pa
 
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory):
-    """Two learning rates with two seeds each, and one of another data set."""
+    """Return a store and its runs: two learning rates with two seeds each, and one run on another data set."""
     store = RunStore(tmp_path_factory.mktemp("sweep"))
     made = [
         made_runs.finished(store, [f"optimiser.learning_rate={rate}", f"seed={seed}", f"name=r{rate}s{seed}"], score)
@@ -380,7 +381,7 @@ def sweep(tmp_path_factory):
 
 
 def names(app: AppTest) -> list[str]:
-    """The runs of the table by their names, from above."""
+    """Return the names of the runs in the table, from top to bottom."""
     table = next(frame.value for frame in app.dataframe if "status" in frame.value)
     return [str(name).split(" ")[0] for name in table["run"]]
 
@@ -411,7 +412,8 @@ def test_the_table_is_sorted_by_any_setting_and_the_link_says_so(opened, sweep):
     assert (app.query_params["sort"], app.query_params["up"]) == ("optimiser.learning_rate", "1")
     assert names(app)[-2:] == ["r0.1s1", "r0.1s0"]
     assert names(opened(sweep[0], sort="trained", up="1"))[0] == "r0.1s0"
-    assert names(opened(sweep[0], sort="batch.classes"))[0] == "moons"  # all alike: as they were
+    # all values are equal, so the order is unchanged
+    assert names(opened(sweep[0], sort="batch.classes"))[0] == "moons"
     assert names(opened(sweep[0], sort="no.such", group="<b>", columns="%", up="x", baseline="../x"))[0] == "moons"
 
 

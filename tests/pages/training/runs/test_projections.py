@@ -1,4 +1,4 @@
-"""A run's curves say where its projections ended."""
+"""The curves of a run mark the step at which its projections ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wherever the scores of a conditioned embedding are shown they say that they are transductive."""
+"""All pages that show scores of a conditioned embedding say that they are transductive."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TINY = RunSpec().with_overrides(
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunStore, dict[str, Run]]:
-    """A transductive run, its inductive twin, and one without neighbours."""
+    """Return a transductive run, the same run without conditioning, and a run without neighbours."""
     store = RunStore(tmp_path_factory.mktemp("transductive"))
     specs = {"own": TINY, "train": TINY.with_overrides(["conditioning.among=train"])}
     specs["none"] = TINY.with_overrides(["conditioning.neighbours=0"])

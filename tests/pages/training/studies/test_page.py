@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[4]
 
 @pytest.fixture
 def shipped(monkeypatch, tmp_path):
-    """Results of the toy table as if measured elsewhere: MAP@R 0.30, 0.32 with m = 0.01, then a little less each."""
+    """Results of the toy table as if measured on another machine: MAP@R 0.30, 0.32 with m = 0.01, then decreasing."""
     monkeypatch.setenv("DML_RUNS", str(tmp_path))
     study = studies.read("toy-table")
     runs = []

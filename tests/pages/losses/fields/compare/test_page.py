@@ -1,4 +1,4 @@
-"""The compare page without a browser: it opens from any link and hands the component what the link says."""
+"""The compare page without a browser: it opens from any link and passes the state of the link to the component."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def opened(**query: str) -> AppTest:
 
 
 def handed(app: AppTest) -> dict:
-    """What the component receives."""
+    """Return the data that the component receives."""
     (component,) = (e.proto for e in app.main if "BidiComponent" in type(e.proto).__name__)
     return json.loads(component.json)
 
@@ -42,7 +42,7 @@ def test_a_link_reaches_the_component():
 
 
 def test_from_the_plane_its_loss_and_points_stand_beside_another_loss():
-    """Ranking, the first of a bare address, or what follows it where that is the plane's own."""
+    """The second loss is the default Ranking, or its successor if the plane already shows Ranking."""
     for loss, other in (("distance_sensitive", "ranking"), ("ranking", "distance_sensitive"), ("lifted", "ranking")):
         scene = Scene.of({"loss": loss, "hyper": {"m": 0.7, "s": 2.5}, "negative": [0.5, 0.25], "view": [0, 0, 1]})
         app = opened(**{"from": "plane"}, **scene.to_query())

@@ -1,4 +1,4 @@
-"""One answer for all planes: each says what dmlcore computes, under one scale, and the rest is their difference."""
+"""One answer for all planes: each shows values of dmlcore on a shared scale, and the others are the differences."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def moved(comparison: ComparisonView, row: int, col: int, n: int = N) -> dict[st
 
 
 def value_at(loss, points, comparison: ComparisonView) -> tuple[float, torch.Tensor]:
-    """Energy as compared, in one order, and force on the probe: straight from the loss."""
+    """Return the compared energy and the force on the probe, computed directly from the loss."""
     if comparison.clamp:
         energy = loss.clamped(*points.values())
         force = dict(zip(POINTS, forces(loss, *points.values()), strict=True))[comparison.probe]
@@ -207,7 +207,7 @@ def test_any_value_of_any_key_gets_an_answer(client, key, bad):
         assert unpack(socket.receive_bytes())["n"] >= 40
 
 
-# Each extreme with both shades, clamped with one and open with the other; each shade is clamped and open.
+# Combine each extreme with both shades, clamped for one and unclamped for the other, and vice versa for each shade.
 @in_one_case(case=[(-1e9, True), (0.0, False), (1e9, True), (None, False)], shade=["energy", "force"])
 def test_extreme_parameters_and_coincident_points_get_fields(case, shade):
     value, clamp = case[0], case[1] == (shade == "energy")

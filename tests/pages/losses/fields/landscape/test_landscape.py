@@ -1,4 +1,4 @@
-"""The landscape of a page: what its socket answers, plotly.js only when asked for, and the file to take away."""
+"""The landscape of a page: answers of its socket, lazy loading of plotly.js, and the exported file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ ROLLED = [("anchor", 2.0), ("positive", 0.0), ("negative", 2.0)]
 
 @in_one_case(name=losses.names())
 def test_every_marble_has_its_verdict(name):
-    probe, mass = ROLLED[losses.names().index(name) % len(ROLLED)]  # in turn, which gives all six verdicts
+    # cycle through the probes, which gives all six verdicts
+    probe, mass = ROLLED[losses.names().index(name) % len(ROLLED)]
     (text,) = service.verdicts(service.landscape(Scene.of({"loss": name, "probe": probe, "mass": mass}), n=5))
     assert probe in text
     assert text.endswith(".")

@@ -1,4 +1,4 @@
-"""Exports of the pair weights: the address of the page gives its file; a hostile one a valid file."""
+"""Exports of the pair weights: the address of the page gives its file, and an invalid address gives a valid file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_every_format_of_the_shown_view(client, format):
         assert "losses.create('ranking', m=0.3, m2=None)" in response.text
         drawn = "rival='fixed', pn=0.25, at=(0.1, 0.2), n=161, weight='ap', by='d', signed=True, dark=False)"
         assert f"draw_weights(chosen, {drawn}" in response.text
-    else:  # pdf and png are the same drawing, saved as tests/pages/losses/fields/plane saves it
+    else:  # pdf and png save the same figure as tests/pages/losses/fields/plane
         assert response.content == pair_weights_export.export(PairWeightsView.from_query(QUERY), format)
 
 

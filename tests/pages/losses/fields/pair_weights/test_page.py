@@ -1,4 +1,4 @@
-"""Pair weights: its bytes are the library's weights, its link is its state, a hostile one opens the default."""
+"""Pair weights: the bytes are the library's weights, the link is the state, and an invalid link opens the default."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def answered(view: PairWeightsView, **request) -> dict:
 
 
 def through_the_gradient(loss, view, ap, an):
-    """Weights of one triplet by the generic route."""
+    """Return the weights of one triplet from the gradient by the Gram matrix."""
     s = similarities(*torch.tensor([ap, an], dtype=torch.float64), rival=view.rival, pn=view.pn)
     one = tuple(torch.tensor([i]) for i in range(3))
     found = gram_weights(lambda x: loss(x, torch.tensor([0, 0, 1]), one), s)
@@ -90,7 +90,7 @@ def test_where_no_triplet_exists_nothing_is_drawn_or_said():
     assert maps["triplet"] is None
     assert maps["exists"][-1, 0] == 0
     assert maps["exists"][N // 2, N // 2] == 255
-    # S_an^2 <= (1 + S_ap) / 2: two thirds of the square.
+    # S_an^2 <= (1 + S_ap) / 2 covers two thirds of the square.
     assert maps["exists"].mean() / 255 == pytest.approx(2 / 3, abs=0.01)
     ends = np.concatenate([maps[f"corners{k}"] for k in (0, 1)]) / 32767.5 - 1
     s = similarities(*torch.from_numpy(ends).unbind(-1), rival="symmetric")
@@ -193,7 +193,7 @@ def opened(**query: str) -> AppTest:
 
 
 def handed(app: AppTest) -> dict:
-    """What the component receives."""
+    """Return the data that the component receives."""
     (component,) = (e.proto for e in app.main if "BidiComponent" in type(e.proto).__name__)
     return json.loads(component.json)
 
@@ -209,7 +209,8 @@ def test_the_page_hands_over_what_the_link_says():
     assert r"\nabla" in app.latex[0].value
 
 
-@pytest.mark.parametrize("bad", ["nan", "1e999", "../x", "\0", "x" * 50_000])  # more at nine places is not read at all
+# nine longer values would exceed the limit of a query
+@pytest.mark.parametrize("bad", ["nan", "1e999", "../x", "\0", "x" * 50_000])
 def test_a_senseless_link_opens_the_default(bad):
     app = opened(**dict.fromkeys(("l1", "l2", "weight", "by", "scale", "rival", "pn", "at", "hide"), bad))
     assert not app.exception

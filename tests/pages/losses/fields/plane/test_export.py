@@ -1,4 +1,4 @@
-"""Exports of the fields page: the address of the page gives its file; a hostile one gives the default or nothing."""
+"""Exports of the fields page: the address of the page gives its file, an invalid one the default or an error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def client():
         yield client
 
 
-@pytest.mark.parametrize("format", [format for format in exports.VIEW if format != "svg"])  # which is drawn below
+@pytest.mark.parametrize("format", [format for format in exports.VIEW if format != "svg"])  # svg is tested below
 def test_every_format_of_the_shown_view(client, format):
     response = client.get(f"/api/field/export.{format}?{VIEW}")
     assert response.status_code == 200

@@ -1,4 +1,4 @@
-"""The fields page without a browser: the component is handed the scene of the link and what its loss is."""
+"""The fields page without a browser: the component receives the scene of the link and the properties of its loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exports of the circle-and-sphere page: the address of the page gives its file; a hostile one a valid file."""
+"""Exports of the circle-and-sphere page: its address gives its file, and an invalid address gives a valid file."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_every_format_of_the_shown_view(client, format, on):
         (line,) = [line for line in response.text.splitlines() if line.startswith("figure = ")]
         assert line.startswith("figure = draw_sphere(loss, ")
         assert line.endswith("probe='positive', radial=False, eye=(40.0, -20.0))")
-    else:  # pdf and png are the same drawing, saved as tests/pages/losses/fields/plane saves it
+    else:  # pdf and png save the same figure as tests/pages/losses/fields/plane
         assert response.content.startswith(b"<?xml")
 
 
@@ -78,7 +78,7 @@ def test_the_figure_is_that_of_the_view_and_dark_ones_differ(client):
 BAD = ("nan", "1e999", "../x", "%00", "x" * 100, "1,2,3,4", "inf")
 
 
-# The default is drawn on one surface, and its arrays are taken from the other, which has fewer.
+# Draw the default on one surface and export the arrays on the other, which has fewer.
 @pytest.mark.parametrize(
     ("bad", "format", "on"),
     [*((bad, "py", on) for on in VIEWS for bad in BAD), ("nan", "svg", "sphere"), ("1e999", "json", "circle")],

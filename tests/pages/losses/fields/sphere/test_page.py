@@ -1,4 +1,4 @@
-"""The circle-and-sphere page without a browser: statement and table say what the library computes."""
+"""The circle-and-sphere page without a browser: its statement and its table agree with the library."""
 
 from __future__ import annotations
 

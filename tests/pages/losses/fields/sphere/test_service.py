@@ -1,4 +1,4 @@
-"""The sphere socket says what the library computes; strangers' messages and links get a valid scene."""
+"""The sphere socket returns the library's numbers; invalid messages and links get a valid scene."""
 
 from __future__ import annotations
 
@@ -162,11 +162,11 @@ def test_answers_while_the_hand_moves_are_small():
 
 @pytest.fixture
 def each_scene_once(monkeypatch):
-    """A scene that a bad value leaves as it was is not computed again."""
+    """Compute each scene once, as many invalid values lead to the same scene."""
 
     def kept(compute, found):
         def once(scene, *given):
-            key = (json.dumps(scene.to_json()), *given[1:])  # given the loss of the scene
+            key = (json.dumps(scene.to_json()), *given[1:])  # the first argument is the loss of the scene
             if key not in found:
                 found[key] = compute(scene, *given)
             return found[key]
@@ -191,7 +191,7 @@ EXTREMES = [-1e9, 0.0, 1e9, None]
 
 @in_one_case(name=losses.names(), value=EXTREMES)
 def test_extreme_hyper_parameters_and_coincident_points(name, value):
-    # Each loss is on both surfaces, each extreme on both.
+    # each loss and each extreme occurs on both surfaces
     on = list(SURFACES)[(losses.names().index(name) + EXTREMES.index(value)) % len(SURFACES)]
     hyper = dict.fromkeys(losses.formula(name).parameters, value)
     for points in ({}, dict.fromkeys(POINTS, (0, 90)), {"anchor": [0, 0], "positive": [180, 0], "negative": [0, 0]}):

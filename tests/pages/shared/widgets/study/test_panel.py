@@ -61,7 +61,7 @@ def test_shipped_results_are_shown_as_mean_and_deviation_with_their_origin(store
     monkeypatch.setattr(studies, "load", lambda name: shipped)
     app = AppTest.from_function(panel, default_timeout=180).run()
     assert not app.exception
-    table, _ = app.dataframe  # scores, then the ledger of trials
+    table, _ = app.dataframe  # the scores and the record of trials
     assert table.value.fillna("–").to_dict("records") == [
         {"variant": "raw inputs", "seeds": 3, "test MAP@R": "50.0 ± 0 %", "hull IoU": "–"},
         {"variant": "untrained network", "seeds": 3, "test MAP@R": "15.0 ± 5.0 %", "hull IoU": "–"},

@@ -1,4 +1,4 @@
-"""The data page without a browser: present, absent, damaged, hostile; its link to training, its background work."""
+"""The data page without a browser: data that is present, missing, damaged or hostile; its link and background jobs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def places(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("DML_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr("dmlcore.data.files.locate.HOME", tmp_path / "elsewhere" / "main")  # no packs of this machine
+    # ignore packs of this machine
+    monkeypatch.setattr("dmlcore.data.files.locate.HOME", tmp_path / "elsewhere" / "main")
     data_service.forget()
 
 
@@ -47,7 +48,7 @@ def opened():
 
 @pytest.fixture
 def tree(tmp_path) -> Path:
-    """Four classes of four images, the first with a name made to hurt."""
+    """Create four classes of four images; the first has a hostile name."""
     for number, name in enumerate((HOSTILE.replace("/", "-"), "b", "c", "d")):
         for i in range(4):
             path = tmp_path / "tree" / name / f"{i}.png"
@@ -80,14 +81,14 @@ def test_a_set_that_is_present_shows_splits_classes_images_and_goes_to_training(
 
 
 def onward(app: AppTest) -> dict[str, str]:
-    """The query of the link to step 2; {} where there is no going on."""
+    """Return the query of the link to step 2, or {} if the link is disabled."""
     (link,) = (link.proto for link in app.get("page_link") if link.proto.label == "Next: what to train")
     return {} if link.disabled else dict(parse_qsl(link.query_string))
 
 
 def test_the_way_on_carries_the_settings_as_they_are_until_other_data_are_chosen(opened):
     app = opened(base="toy", set="loss.name=contrastive;data.validation=none")
-    assert app.selectbox(key="data-validation-toy").value == "none"  # as in the settings
+    assert app.selectbox(key="data-validation-toy").value == "none"  # from the link
     assert spec_link.linked(onward(app)).loss.name == "contrastive"
     assert "no test class is in the training split" in texts(app)
     app.selectbox(key="data-split-toy").select("samples").run()
@@ -99,7 +100,7 @@ def test_the_way_on_carries_the_settings_as_they_are_until_other_data_are_chosen
 
 
 def test_the_first_offer_trains_on_unseen_classes_by_one_press(opened, monkeypatch):
-    monkeypatch.setattr(launch, "start_process", lambda run, task: None)  # no process
+    monkeypatch.setattr(launch, "start_process", lambda run, task: None)  # start no process
     app = opened()
     assert not app.exception
     assert "144 characters" in texts(app)

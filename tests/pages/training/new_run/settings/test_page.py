@@ -1,4 +1,4 @@
-"""What to train and Start without a browser: valid specs, refusals of what cannot work, one job for one press."""
+"""Settings and Start without a browser: valid specs, refusal of invalid ones, one job per click."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ def store(tmp_path, monkeypatch):
 @pytest.fixture
 def opened(store):
     def run(**query: str) -> AppTest:
-        """The page under an address; without one, of the digits, which nothing has to draw or to wait for."""
+        """Open the page, by default with the digits preset, which is the fastest."""
         return page_opened("settings", **(query or {"base": "digits"}))
 
     return run
 
 
 def leads_on(app: AppTest) -> bool:
-    """Whether step 2 lets one go on to step 3."""
+    """Return True if the link from step 2 to step 3 is enabled."""
     (onward,) = (link.proto for link in app.get("page_link") if link.proto.label == "Next: start")
     return not onward.disabled
 
 
 def started(app: AppTest) -> AppTest:
-    """Step 3, by the link of step 2."""
+    """Open step 3 through the link of step 2."""
     (onward,) = (link.proto for link in app.get("page_link") if link.proto.label == "Next: start")
     go_to(app, "start")
     app.query_params.clear()
@@ -115,7 +115,7 @@ def test_every_key_of_a_spec_has_a_widget_with_its_description_as_help(opened):
         kinds = ("selectbox", "number_input", "text_input", "toggle", "slider")
         helps.update(widget.help for kind in kinds for widget in app.get(kind))
 
-    look()  # what an mlp has
+    look()  # settings of an mlp
     app.selectbox(key="train-preset").select("cub").run()
     for key, choice in {
         "pooling-name": "gsp",
@@ -153,9 +153,9 @@ def test_every_key_of_a_spec_has_a_widget_with_its_description_as_help(opened):
     look()
     app.selectbox(key="train-data-name").select("omniglot_collage").run()
     look()
-    # Their own words: data set and loss. Not widgets of their own: the tables of parameters, which have sliders.
+    # Excluded: data set and loss have their own help, and tables of parameters consist of sliders.
     left = {"data.name", "loss.name", "loss.parameters", "pooling.parameters", "miner.parameters"}
-    left |= {key for key in keys() if key.startswith("fork.")}  # forks have a page of their own
+    left |= {key for key in keys() if key.startswith("fork.")}  # forks have their own page
     assert {key for key, field in keys().items() if field.description not in helps} == left
 
 
@@ -173,7 +173,8 @@ def test_only_what_applies_is_shown_and_handed_on(opened):
     assert (spec.miner.name, spec.loss.memory) == ("all", 0)
     assert not {"train-miner-name", "train-loss-memory", "train-projection-pool"} & keys_of()
     assert "train-loss-learning-rate" in keys_of()
-    app.selectbox(key="train-loss-name").select("contrastive_proxy").run()  # its proxies can be put on samples
+    # its proxies can be initialised from samples
+    app.selectbox(key="train-loss-name").select("contrastive_proxy").run()
     assert "train-projection-weight" not in keys_of()
     app.number_input(key="train-projection-pool").set_value(12).run()
     app.number_input(key="train-projection-weight").set_value(0.001).run()
@@ -187,11 +188,11 @@ def test_only_what_applies_is_shown_and_handed_on(opened):
     app.number_input(key="train-conditioning-neighbours").set_value(4).run()
     assert "train-conditioning-layers" in keys_of()
     assert says(" ".join(text.value for text in app.markdown), "its 4 nearest neighbours", "transductive")
-    app.selectbox(key="train-conditioning-by").select("mean").run()  # has nothing to train: all steps are the network's
+    app.selectbox(key="train-conditioning-by").select("mean").run()  # has no parameters: all steps train the network
     spec = shown_spec(app)
     assert (spec.conditioning.neighbours, spec.conditioning.after) == (4, spec.schedule.steps)
     assert not {"train-conditioning-layers", "train-conditioning-after"} & keys_of()
-    app.number_input(key="train-loss-memory").set_value(3).run()  # it remembers embeddings of samples alone
+    app.number_input(key="train-loss-memory").set_value(3).run()  # the memory stores embeddings of single samples only
     assert shown_spec(app).conditioning.neighbours == 0
 
 
@@ -207,13 +208,14 @@ def test_a_backbone_starts_from_weights_a_run_or_a_file(opened, no_weights, tmp_
     assert shown_spec(app).model.start == f"{tmp_path}/a.safetensors"
     app.selectbox(key="train-model-start").select("run").run()
     assert any("No finished run" in caption.value for caption in app.caption)
-    app.selectbox(key="train-model-start").select("imagenet").run()  # what the one file is trained on stands there
+    # the only file, trained on this data set, is preselected
+    app.selectbox(key="train-model-start").select("imagenet").run()
     assert shown_spec(app).model.start == "resnet20-cifar10.pt"
 
 
 @pytest.fixture
 def no_weights(tmp_path, monkeypatch):
-    """A machine without published weights and without a way to download any; returns its data folder."""
+    """Return the data folder of a machine that has no published weights and cannot download any."""
     monkeypatch.setattr(pretrained, "search_folders", lambda: [tmp_path / "weights"])
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
@@ -261,7 +263,7 @@ def test_a_published_protocol_fills_the_form_and_shows_its_command(opened, store
     command = next(code.value for code in app.code if "dmlcore protocol" in code.value)
     assert command == "python -m dmlcore protocol karaman-2021-toy --data toy --loss distance_sensitive"
     assert not any("Leaves" in text.value for text in app.text)
-    app.number_input(key="train-batch-samples").set_value(4).run()  # now it is another protocol, and that is said
+    app.number_input(key="train-batch-samples").set_value(4).run()  # the text now says where the protocol was changed
     left = f"Leaves “{protocols.read('karaman-2021-toy').title}” in “Samples each”"
     assert any(left in text.value for text in app.text)
 
@@ -285,7 +287,7 @@ def test_frozen_parameters_are_counted_beside_the_trainable_ones(opened):
 
 
 def test_a_pooling_shows_its_sliders_its_formula_and_gives_a_valid_spec(opened):
-    if data.available("cub") is None:  # the formula is that of a spec that can be trained
+    if data.available("cub") is None:  # formulas are shown for a spec that can be trained only
         pytest.skip("the images of CUB-200-2011 are not on this machine")
     app = opened()
     app.selectbox(key="train-preset").select("glyphs").run()  # images that need no download
@@ -354,7 +356,7 @@ def test_the_address_of_step_three_opens_what_step_two_shows(opened, store):
     wanted = shown_spec(app)
     app = started(app)
     address = {key: value if isinstance(value, str) else value[0] for key, value in app.query_params.items()}
-    again = page_opened("start", **address)  # somebody else, by the link
+    again = page_opened("start", **address)  # another user who opens the link
     assert not again.exception
     assert any("77 steps." in text.value for text in again.markdown)
     go_to(again, "settings").run()
@@ -366,7 +368,7 @@ def address(app: AppTest) -> dict[str, str]:
 
 
 def reopened(app: AppTest, page: str = "settings") -> AppTest:
-    """The page as somebody else sees it, who got the address by Copy link."""
+    """Open the page as another user who received the address by Copy link."""
     return page_opened(page, **address(app))
 
 
@@ -407,7 +409,7 @@ def test_an_old_address_that_the_browser_still_sends_loses_no_change(opened):
     app = opened(base="digits")
     app.number_input(key="train-schedule-steps").set_value(77).run()
     app.query_params.clear()
-    app.query_params["base"] = "digits"  # the new address was under way when the next field changed
+    app.query_params["base"] = "digits"  # the new address had not arrived when the next field changed
     app.number_input(key="train-schedule-validate-every").set_value(11).run()
     assert (shown_spec(app).schedule.steps, shown_spec(app).schedule.validate_every) == (77, 11)
     assert shown_spec(reopened(app)) == shown_spec(app)
@@ -477,7 +479,7 @@ def test_settings_that_were_trained_already_lead_to_their_run(store):
 
 def test_what_no_link_can_spell_is_carried_by_the_session(opened):
     app = opened()
-    app.text_input(key="train-name").set_value("a; b").run()  # ";" parts the settings of a link
+    app.text_input(key="train-name").set_value("a; b").run()  # ";" separates the settings of a link
     app = started(app)
     assert set(app.query_params) == {"data"}
     go_to(app, "settings").run()
@@ -550,12 +552,12 @@ def test_a_number_that_is_none_is_named_by_its_label_and_nothing_can_start(opene
         if key != "seed":
             app.number_input(key=f"train-{key}").set_value(good)
     app.query_params.clear()
-    go_to(app, "start").run()  # past the link that is not there
+    go_to(app, "start").run()  # direct navigation, because the link is disabled
     assert app.button(key="start").disabled
     assert [text.value for text in app.text] == [said]
     go_to(app, "settings").run()
     assert leads_on(app)
-    assert shown_spec(app) == before  # the number of seeds that is none has left nothing behind
+    assert shown_spec(app) == before  # the invalid number of seeds has left no trace
 
 
 def test_a_field_that_may_be_empty_is(opened):
@@ -638,9 +640,9 @@ def test_many_tokens_do_not_pass_the_ceiling_and_a_refused_one_may_try_again(sto
     monkeypatch.setattr(launch, "MAX_QUEUED", 8)
     monkeypatch.setattr(
         launch, "start_process", lambda run, task: started.append((run.id, task))
-    )  # two hundred presses train
+    )  # otherwise two hundred clicks would start training
     submits, spec = Submits(), RunSpec().with_overrides(TINY)
-    waiting = [store.create(spec) for _ in range(7)]  # queued: their workers may be on the way
+    waiting = [store.create(spec) for _ in range(7)]  # queued: their workers may be starting
 
     def press(number: int) -> str | None:
         try:
@@ -683,7 +685,7 @@ def test_what_only_removing_a_key_can_reach_has_no_overrides():
 
 
 def test_data_and_network_fit_together_for_every_data_set(opened, tmp_path, monkeypatch):
-    for name in ("sop", "inshop"):  # the published lists, a hundred thousand rows, would be read
+    for name in ("sop", "inshop"):  # otherwise the published lists with 100,000 rows would be read
         layouts.WRITERS[name](tmp_path / "data" / data.describe(name).folder)
     monkeypatch.setenv("DML_DATA", str(tmp_path / "data"))
     app = opened()
@@ -745,7 +747,7 @@ def test_a_link_that_cannot_be_used_says_so_and_leaves_the_form(opened, changes)
 
 @pytest.fixture
 def reads(monkeypatch):
-    """The folders that the data sets are asked to look into."""
+    """Collect the folders in which data sets are searched."""
     seen = []
     for name in ("available", "load"):
         real = getattr(data, name)

@@ -1,4 +1,4 @@
-"""The form of a fork starts exactly what it shows, and says what it cannot do."""
+"""The form of a fork starts the run that it shows and says which changes are impossible."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def run(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     shutil.copytree(kept, root)
     monkeypatch.setenv("DML_RUNS", str(root))
     started: list[str] = []
-    monkeypatch.setattr(launch, "start_process", lambda run, task: started.append(f"{task} {run.id}"))  # no process
+    # start no process
+    monkeypatch.setattr(launch, "start_process", lambda run, task: started.append(f"{task} {run.id}"))
     return RunStore(root).list()[0]
 
 
@@ -132,7 +133,7 @@ def test_a_fork_tells_what_was_carried_over(run: Run) -> None:
         texts(app),
         *("step 4", called(run), "Changed: Settings of the loss", "Carried over: network", "Begun anew: nothing"),
     )
-    assert not opened(run=made.id).exception  # it has no checkpoint of its own yet
+    assert not opened(run=made.id).exception  # this run has no checkpoint yet
 
 
 def test_without_runs_it_leads_to_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
