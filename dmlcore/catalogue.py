@@ -114,8 +114,7 @@ class Entry:
         parameters: Hyper-parameters by name.
         defaults: Default values by name.
         rule: Checks the combination of individually valid values with their surroundings, such as `embedding_dim`;
-            returns
-            the conflict as text, or "". It must not build the member.
+            returns the conflict as text, or "". It must not build the member.
     """
 
     name: str
@@ -200,8 +199,7 @@ def load_plugins() -> None:
     """Import the modules that $DML_PLUGINS and entry points of the group "dml_lab.plugins" name, each once.
 
     Every package with a registry calls this at its end, so that all processes that use a registry have the plug-ins:
-    the
-    app, workers, the command line and all ranks. Plug-ins register members like modules of this library.
+    the app, workers, the command line and all ranks. Plug-ins register members like modules of this library.
 
     Raises:
         PluginError: A plug-in cannot be imported.

@@ -56,8 +56,7 @@ def clean(
     """List what the rules select for removal, oldest first; with --yes remove it.
 
     Running runs, runs with a note, tags or views, and runs that others were forked from always stay. If nothing was
-    removed
-    or written for half a year, the clock may be wrong, and --yes asks for --date.
+    removed or written for half a year, the clock may be wrong, and --yes asks for --date.
     """
     from dmlcore.monitoring import retention
 

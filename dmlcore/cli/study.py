@@ -38,8 +38,7 @@ def study(
     """Run the unfinished runs of a study one after another, and print the results.
 
     Ctrl-C stops after the current step; run the same command again to continue. With --table, shipped results are shown
-    if
-    no run is finished here. Studies that compare methods with baselines end in a joint table.
+    if no run is finished here. Studies that compare methods with baselines end in a joint table.
     """
     from dmlcore.experiments import studies
 

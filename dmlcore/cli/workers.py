@@ -100,8 +100,7 @@ def train(run: Run, *, resume: bool = False, wait: bool = False, processes: int 
     """Lock the run, wait for its turn if `wait` is set, and train it.
 
     Torch is imported after the lock is taken, so that the run is shown as running, and after the turn, which may select
-    the
-    GPU.
+    the GPU.
     """
     with run.lock():
         if resume:

@@ -156,8 +156,7 @@ class Dataset:
         inputs: inputs[indices] is (n, F) float32, (n, 3, H, W) uint8 or (n, L) int64 token ids.
         labels: (N,) int64 in 0..C-1.
         splits: "train", "validation" (may be empty) and "test" -> disjoint ascending indices. If queries search a
-            gallery
-            of their own, "gallery" holds its samples and "test" the queries.
+            gallery of their own, "gallery" holds its samples and "test" the queries.
         image: Function from an index to (h, w, 3) uint8 for display; None for plain vectors.
         notes: Sentences on samples that were left out or counted.
         facts: Further values of each sample, (N, ...) by name, depending on the data set.

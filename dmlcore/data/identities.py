@@ -19,10 +19,9 @@ def identities(data: Dataset, indices: Ints) -> Bytes:
     """Return eight bytes (n, 8) per sample that are equal if and only if the sample is the same.
 
     For an image file they depend on its name in the lists and the size of the file, because reading all files would
-    take
-    minutes; so they do not depend on the image size of the network. For a generated image they depend on the values it
-    is
-    drawn from (`inputs.drawn_from`), for all other samples on the inputs. Raises DataError for a missing file.
+    take minutes; so they do not depend on the image size of the network. For a generated image they depend on the
+    values it is drawn from (`inputs.drawn_from`), for all other samples on the inputs. Raises DataError for a missing
+    file.
     """
     digests = b"".join(hashlib.blake2b(content, digest_size=BYTES).digest() for content in _contents(data, indices))
     return np.frombuffer(digests, np.uint8).reshape(-1, BYTES)

@@ -64,8 +64,7 @@ def locate(name: str, root: Path | str | None = None) -> Path:
     Args:
         name: The data set.
         root: The folder, its parent, an archive, or the folder of an archive; by default $DML_DATA and then data,
-            ../data
-            and ../shared/data of the repository are searched.
+            ../data and ../shared/data of the repository are searched.
 
     Raises:
         DataError: If the data set is not found; the message lists the searched folders and what to download.

@@ -21,16 +21,14 @@ def partition(
     """Return the splits "train", "validation" and "test".
 
     Samples with splits of their own keep them. If samples with a gallery are split by classes, "test" holds the queries
-    and
-    "gallery" the other test samples.
+    and "gallery" the other test samples.
 
     Args:
         samples: The samples.
         split: "classes": no class is in both train and test; "samples": the official image-wise split, or half of the
             samples of each class.
         validation: "classes": the fold of `folds`, or by default the last quarter of the training classes, at least
-            two;
-            "samples": a fifth of the training samples of each class; "none": empty.
+            two; "samples": a fifth of the training samples of each class; "none": empty.
         seed: Seed of sample-wise splits.
         folds: Folds over classes.
 
@@ -88,8 +86,7 @@ def split_stratified(labels: Ints, indices: Ints, fraction: float, seed: int) ->
     """Divide `indices` by taking `fraction` of every class: return (kept, taken), both ascending, seeded.
 
     At least two samples are taken, so that each has a match in the taken part; a class with fewer than four samples is
-    kept
-    completely.
+    kept completely.
     """
     random = np.random.default_rng(seed)
     is_cut = np.zeros(len(indices), dtype=bool)

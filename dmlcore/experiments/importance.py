@@ -33,8 +33,7 @@ class Trials:
     """Finished runs as trials of an Optuna study.
 
     `keys` are the settings that vary and that all runs have, by the name of their parameter in the study. `alike`
-    holds,
-    by the same name, further settings that vary together with it, so that their effects cannot be separated.
+    holds, by the same name, further settings that vary together with it, so that their effects cannot be separated.
     """
 
     study: optuna.Study

@@ -52,8 +52,7 @@ class Job(Task[JobState]):
     """A job on a run, separate from its training; it holds the run's lock and has a state file in `.queue/asked`.
 
     The state file is removed when the job is done. So `recovery` finds interrupted jobs in one place, and the state of
-    the
-    run itself remains "done".
+    the run itself remains "done".
     """
 
     def __init__(self, run: Run) -> None:

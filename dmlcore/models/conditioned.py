@@ -17,8 +17,7 @@ class ConditionedEmbedding(nn.Module):
 
     lstm: h = the last states of both directions of the last layer, g = W [h; f(x)] + b. average: h = the mean of the
     neighbours. concat: h = the concatenation of all of them. mean: g = the mean of the sample and its neighbours,
-    without
-    parameters. hidden = 0 uses half of D, rounded up.
+    without parameters. hidden = 0 uses half of D, rounded up.
 
     Reference:
         Can 2018, Ch. 4, for the LSTM (512-D: 2 layers of 256 in each direction).

@@ -17,8 +17,7 @@ class GatheredFeatures(nn.Module):
     """Concatenation phi = [u, p_1, ...] of the pooled last features u (B, l) and one vector (B, C_i) per earlier map.
 
     With attention, p_i = sum_j a_j q_j over the positions j of a map, a = softmax_j(w_i^T tanh(W_i q_j + u)), W_i (l,
-    C_i);
-    else p_i is the mean of the map. `weights` holds a for the last batch, (B, h, w) each, without a graph.
+    C_i); else p_i is the mean of the map. `weights` holds a for the last batch, (B, h, w) each, without a graph.
 
     Reference:
         Zabihzadeh, Alitbi & Mousavirad 2021, Eq. 6; soft-max, tanh and concatenation are our choice, as it states none.
@@ -50,9 +49,8 @@ class GatheringHead(nn.Module):
     """Head that maps the last features (B, C, H, W) and the maps in `earlier` to embeddings (B, embedding_dim).
 
     The last features are pooled, and a linear layer embeds phi. The network stores the earlier maps in this module
-    before
-    each call; they are removed when read, so that no graph outlives its batch. Raises ValueError for a pooling that
-    projects first, because its result is not a feature of the backbone.
+    before each call; they are removed when read, so that no graph outlives its batch. Raises ValueError for a pooling
+    that projects first, because its result is not a feature of the backbone.
     """
 
     def __init__(

@@ -22,11 +22,9 @@ def fit(method: str, features: Singles, labels: Ints, dimension: int, *, seed: i
 
     pca: principal components. lda: linear discriminants with Ledoit-Wolf shrinkage, at most classes - 1 of them. nca:
     neighbourhood components, at most 100 iterations of L-BFGS, starting from linear discriminants if there are as many
-    as
-    outputs, else from principal components. NCA uses at most 4,000 samples drawn by the seed, with features scaled so
-    that
-    squared distances to the nearest sample are 1 on average; otherwise its soft-max is flat or its gradient vanishes.
-    Outputs that a method cannot fill are 0. Every output has mean 0.
+    as outputs, else from principal components. NCA uses at most 4,000 samples drawn by the seed, with features scaled
+    so that squared distances to the nearest sample are 1 on average; otherwise its soft-max is flat or its gradient
+    vanishes. Outputs that a method cannot fill are 0. Every output has mean 0.
 
     Args:
         method: "pca", "lda" or "nca".

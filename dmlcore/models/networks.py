@@ -210,10 +210,8 @@ class ImageNetwork(Network):
     """Network that maps images (B, 3 or 1, H, W) to embeddings (B, D): a backbone, then a head that pools and projects.
 
     Images are RGB or grey in 0..255, uint8 or floating point. With `model.keep_classifier` the pooled features pass
-    through
-    the classifier of the backbone's checkpoint before the linear layer (1000 -> D). With `model.freeze` the backbone
-    stays
-    in evaluation mode without gradients, and inputs may also be its feature maps.
+    through the classifier of the backbone's checkpoint before the linear layer (1000 -> D). With `model.freeze` the
+    backbone stays in evaluation mode without gradients, and inputs may also be its feature maps.
     """
 
     def __init__(self, spec: ModelSpec, pool: PoolingSpec, backbone: backbones.Backbone) -> None:
@@ -303,8 +301,7 @@ class ClassifierHead(nn.Module):
     """Head (B, C, H, W) -> (B, D): pooling, the backbone's classifier C -> 1000, then a new linear layer 1000 -> D.
 
     The thesis of 2021 keeps the 1000-way output of ImageNet and embeds its logits. Raises ValueError for a pooling
-    whose
-    result does not have the C channels that the classifier expects.
+    whose result does not have the C channels that the classifier expects.
     """
 
     def __init__(

@@ -116,15 +116,13 @@ def load(backbone: Backbone, name: str, start: str, progress: download.Progress 
     """Load weights into the backbone `name`, all or none, and return the file they came from.
 
     Names and shapes must be those of the backbone. A file may additionally contain a classifier and auxiliary heads,
-    and it
-    may lack or contain the batch counters of batch norm.
+    and it may lack or contain the batch counters of batch norm.
 
     Args:
         backbone: The backbone.
         name: Name of the backbone.
         start: "imagenet" for the pinned checkpoint, which is searched on this machine and else downloaded into the
-            cache;
-            the name of a pinned file; or a path to a .pt, .pth or .safetensors file.
+            cache; the name of a pinned file; or a path to a .pt, .pth or .safetensors file.
         progress: Callback of a download.
 
     Raises:
@@ -190,8 +188,7 @@ def read(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a file of weights by name, without executing code from the file.
 
     A dictionary under "state_dict", "model" or "model_state_dict" is unwrapped, and the prefix "module." of
-    data-parallel
-    training is removed.
+    data-parallel training is removed.
 
     Raises:
         WeightsError: If the file cannot be read.

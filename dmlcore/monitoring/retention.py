@@ -79,8 +79,7 @@ def check_clock(store: RunStore) -> str:
     """Return why the user should confirm today's date before a removal, or "".
 
     Ages depend on the clock: with a wrong year, every run is old. The clock is trusted if the last removal or, if there
-    was
-    none, the last write to a run was at most MAX_IDLE_DAYS days ago.
+    was none, the last write to a run was at most MAX_IDLE_DAYS days ago.
     """
     try:
         then, what = os.stat(store.root / CLEANED).st_mtime, "anything was last removed"

@@ -27,8 +27,7 @@ def write(run: Run, into: Path | None = None) -> Path:
     """Write or update the event file of a run and return its folder, `into`/RUN or RUN/events.
 
     New rows of a running run are appended, so that an open TensorBoard continues reading; otherwise the file is
-    replaced
-    atomically, if it differs. Raises RunError for an unreadable run.
+    replaced atomically, if it differs. Raises RunError for an unreadable run.
     """
     folder = (into / run.id) if into else run.path / FOLDER
     folder.mkdir(parents=True, exist_ok=True)

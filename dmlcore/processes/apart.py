@@ -67,8 +67,7 @@ def follow(ask: Callable[[], tuple[str, int] | None]) -> None:
 
     Args:
         ask: Returns the address and port published by rank 0, or None. It is polled until a server answers there, since
-            a
-            restarted job may find the address of its previous attempt.
+            a restarted job may find the address of its previous attempt.
 
     Raises:
         ProcessError: No server answers in time.

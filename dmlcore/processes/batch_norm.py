@@ -15,9 +15,8 @@ class SharedBatchNorm(_BatchNorm):
     """Batch norm whose training statistics cover the rows of all processes.
 
     `torch.nn.SyncBatchNorm` refuses tensors on the CPU ("expected input tensor to be on GPU"). All processes exchange
-    the
-    mean and variance of their rows, with gradients. They are merged as by Chan, Golub & LeVeque (1979), which loses no
-    digits where a mean is large. Input and output have shape (B, C, ...).
+    the mean and variance of their rows, with gradients. They are merged as by Chan, Golub & LeVeque (1979), which loses
+    no digits where a mean is large. Input and output have shape (B, C, ...).
     """
 
     def _check_input_dim(self, input: Tensor) -> None:

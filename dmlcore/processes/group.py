@@ -172,8 +172,7 @@ def average(gradients: Iterable[Tensor]) -> None:
     """Replace each gradient by its mean over the processes, bit for bit equal on all of them.
 
     DistributedDataParallel is not used: it reassigns gradients to buckets after its first step, which changes the order
-    of
-    summation for more than two processes, so a resumed run would differ from an uninterrupted one.
+    of summation for more than two processes, so a resumed run would differ from an uninterrupted one.
     """
     if not shares_work():
         return
@@ -233,8 +232,7 @@ class _Stacked(torch.autograd.Function):
     """Stack one tensor per process to (processes, ...); gradients are summed over the processes.
 
     PyTorch's `torch.distributed.nn.functional.all_gather` is deprecated, and importing its successor loads the
-    compiler,
-    which takes two seconds in every process.
+    compiler, which takes two seconds in every process.
     """
 
     @staticmethod

@@ -74,9 +74,8 @@ def toy_run(name: str, seed: int = 0, **sections: dict[str, Any]) -> RunSpec:
     """Return the spec of a toy run on one of SETS; `sections` overrides sections of the spec.
 
     For vectors: linear -> 32 -> leaky ReLU -> 2, RMSprop, batches of 4 x 8, as in Karaman 2021, Sec. 4.1, but with
-    output
-    dimension 2 so that it can be plotted. For images: a frozen backbone, pooling and a linear layer. `seed` is that of
-    generated data, on which the backbone is trained first. Raises SpecError or DataError.
+    output dimension 2 so that it can be plotted. For images: a frozen backbone, pooling and a linear layer. `seed` is
+    that of generated data, on which the backbone is trained first. Raises SpecError or DataError.
     """
     info = data.describe(name)
     if name in IMAGES:
@@ -211,8 +210,7 @@ def input_space(dataset: Dataset, indices: Ints) -> InputSpace:
 
     Up to three features are used directly; more are projected onto principal components of the training split, in the
     units of the inputs. Images are represented by the averages of their stored feature maps. Raises ValueError for
-    other
-    inputs.
+    other inputs.
     """
     chosen = _vectors(dataset, indices)
     features = chosen.shape[1]

@@ -157,8 +157,7 @@ def _is_intact(path: Path) -> bool:
     """Return True if the digest of the file is correct.
 
     The file is hashed piece by piece, as it may exceed the free memory. The pieces are large: after each, this thread
-    has
-    to reacquire the GIL, for which it competes with a training thread.
+    has to reacquire the GIL, for which it competes with a training thread.
     """
     try:
         with open(path, "rb", buffering=0) as file:

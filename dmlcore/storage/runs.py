@@ -101,10 +101,8 @@ class Run(Task[RunState]):
         """Return the complete rows of metrics.jsonl from byte `since` on, and the offset for the next call.
 
         A truncated last line is left for the next call; a damaged line is skipped. `metrics_rows` describes the rows.
-        After a
-        resume the file may be shorter or cut elsewhere; then all rows are returned again, so store rows by (kind,
-        step). A
-        file of more than metrics_rows.MAX_FILE_BYTES bytes is treated as empty.
+        After a resume the file may be shorter or cut elsewhere; then all rows are returned again, so store rows by
+        (kind, step). A file of more than metrics_rows.MAX_FILE_BYTES bytes is treated as empty.
         """
         path = self.path / METRICS
         try:
@@ -165,8 +163,7 @@ class Run(Task[RunState]):
 
         Raises:
             RunError: The directory, possibly copied from another user, contains a symbolic link, through which a log,
-                rows or
-                embeddings would be written elsewhere.
+                rows or embeddings would be written elsewhere.
             locks.Busy: On entering, if another process is working on the run.
         """
         with os.scandir(self.path) as entries:
@@ -384,8 +381,7 @@ def scores(rows: Iterable[Row]) -> dict[str, Row]:
     """Return the last test scores of each representation.
 
     Keys are "inputs" (raw), "untrained" and "trained"; with neighbours also "alone" (without neighbours) and
-    "inductive"
-    or "transductive", the one that "trained" is not.
+    "inductive" or "transductive", the one that "trained" is not.
     """
     return {row["of"]: row for row in rows if row.get("kind") == "scores"}
 

@@ -141,8 +141,7 @@ class Task(Generic[S]):
         """Return the state to display.
 
         This is the recorded state, "never" if the task was never requested, or "lost" if it should be running but no
-        process
-        holds the lock.
+        process holds the lock.
         """
         state = self.state()
         if state is not None and state.state not in BUSY:

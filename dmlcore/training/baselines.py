@@ -56,8 +56,7 @@ def chance(labels: Ints, searched: Bools) -> dict[str, float | None]:
     Args:
         labels: Integer labels, (n,).
         searched: Mask of samples that are only searched while the others are queries, (n,). If none is set, every
-            sample
-            searches all others.
+            sample searches all others.
     """
     own = not searched.any()
     candidates = np.unique(labels if own else labels[searched], return_counts=True)

@@ -25,8 +25,7 @@ def measure(
     """Compute statistics of a batch of embeddings.
 
     All values stay on the device until one transfer at the end. Values that are undefined or not finite are left out,
-    so
-    that a row of metrics.jsonl can hold the rest:
+    so that a row of metrics.jsonl can hold the rest:
 
     triplets: number of valid triplets; violating: share with d_ap > d_an; active: share inside the clamp window
     positive_distance, negative_distance: means over pairs; positive_histogram, negative_histogram: 20 counts of ordered

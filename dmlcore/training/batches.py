@@ -165,8 +165,7 @@ def embed(
     """Return embeddings (n, D) float32 of samples without augmentation, computed in evaluation mode.
 
     Conditioned embeddings use the whole set, in which the samples are neighbours of each other. If several processes
-    train
-    a run together, each embeds a share.
+    train a run together, each embeds a share.
 
     Args:
         model: A network, or any function of inputs on the device.
@@ -228,8 +227,7 @@ def _padded(images: Sequence[Pixels]) -> Gathered:
     """Put images (h, w, 3) into one zero-padded tensor (n, 3, H, W), and return it with their sizes.
 
     One call copies all images. With one NumPy call per image, this thread requests the GIL a hundred times and the
-    training
-    thread waits as often: that took 11 of the 42 ms of a step on an H200.
+    training thread waits as often: that took 11 of the 42 ms of a step on an H200.
     """
     sizes = np.array([image.shape[:2] for image in images], np.int64).reshape(-1, 2)
     padded = torch.zeros((len(images), *sizes.max(0, initial=0).tolist(), 3), dtype=torch.uint8)
@@ -292,8 +290,7 @@ def moved(images: Tensor, seed: int, share: Share | None = None) -> Tensor:
     """Rotate, shear, scale and shift each image (B, C, H, W) uint8 slightly, filling with black, without mirroring.
 
     Uniformly distributed: angle and shear within TURN radians, both scales within SCALE of 1, shifts within SHIFT of
-    the
-    side.
+    the side.
     """
     random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device draws the same values
     share = share or Share(0, len(images), len(images))
@@ -374,8 +371,7 @@ def _triangle_weights(start: Tensor, length: Tensor, pixels: int, side: int, mir
     """Return the weight (n, side, pixels) float32 of each source pixel in each output pixel; rows sum to 1.
 
     Output pixel i is centred at start + (i + 1/2) * length / side, source pixel j at j + 1/2. The triangle is two
-    source
-    pixels wide, or two output pixels if these are larger; pixels outside the crop have no weight.
+    source pixels wide, or two output pixels if these are larger; pixels outside the crop have no weight.
     """
     place = torch.arange(pixels, device=start.device, dtype=torch.float32) + 0.5
     seen = torch.arange(side, device=start.device, dtype=torch.float32) + 0.5

@@ -142,8 +142,7 @@ def prepare_device(name: str, threads: int) -> torch.device:
     """Choose the device and make its arithmetic deterministic.
 
     On a GPU, the few operations without a deterministic kernel only warn. Matrix products of float32 are exact (no
-    TF32),
-    so that distances are exact; convolutions in float32 may use TF32.
+    TF32), so that distances are exact; convolutions in float32 may use TF32.
 
     Args:
         name: "auto", "cpu" or "cuda".
@@ -178,8 +177,7 @@ def keep_freed_memory() -> None:
     """Let glibc keep memory that large tensors free; requesting it again at each step takes 30 to 40 % of the step.
 
     Call this only in a process that trains and ends; a server would keep memory that it needed once. Measured on one
-    core
-    with conv4 and batches of 64: 63 -> 44 ms at 28 pixels per side, 259 -> 156 ms at 56, with 470 MB in each case.
+    core with conv4 and batches of 64: 63 -> 44 ms at 28 pixels per side, 259 -> 156 ms at 56, with 470 MB in each case.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:  # other C libraries do not have it

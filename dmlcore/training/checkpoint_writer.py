@@ -23,8 +23,7 @@ class CheckpointWriter:
 
     On a GPU, `save` copies the tensors on the device in the order of the steps, and a thread transfers the copy to main
     memory and writes it, so the file holds exactly the state of its step. An error of the thread (such as a full disk)
-    is
-    raised by the next `save`, by `wait`, or on exit.
+    is raised by the next `save`, by `wait`, or on exit.
     """
 
     def __init__(self, run: Run, device: torch.device) -> None:

@@ -28,10 +28,8 @@ def row(state: TrainingState, kind: str = "covering", step: int | None = None) -
 
     train_radius and test_radius are average covering radii; train_between and test_between are mean distances between
     class means. For losses whose proxies are points among the embeddings, proxy_radius is the mean over training
-    classes of
-    the radius that their proxies cover. Embeddings longer than 1 are scaled to the unit ball, in which losses with
-    proxies
-    compare them.
+    classes of the radius that their proxies cover. Embeddings longer than 1 are scaled to the unit ball, in which
+    losses with proxies compare them.
 
     Reference:
         Gurbuz 2022, Ch. 3.

@@ -40,8 +40,7 @@ class DeferredFiniteCheck:
     """Check that blocks steps with NaN or infinity without waiting for the GPU.
 
     The result stays on the device as `found_inf` until `wait` reads it. Until then `guard` keeps this and all later
-    updates
-    from changing the weights.
+    updates from changing the weights.
     """
 
     def __init__(self, device: torch.device) -> None:

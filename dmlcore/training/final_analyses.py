@@ -116,10 +116,8 @@ def image_overlap(model: ImageNetwork, data: Dataset, split: str, device: torch.
     """Return the overlap of the classes as hulls of the prototypes near their local features.
 
     Prototypes are weighted as the pooling weights the local features. They are a greedy k-centre of the local features
-    of
-    64 images per class. `bound_holds` is the share of images for which error <= mean distance <= radius. Returns None
-    if
-    the pooling is not a weighted mean of local features.
+    of 64 images per class. `bound_holds` is the share of images for which error <= mean distance <= radius. Returns
+    None if the pooling is not a weighted mean of local features.
     """
     from dmlcore.geometry.hulls import overlaps
     from dmlcore.pooling.analysis.prototype_shares import read

@@ -41,8 +41,7 @@ def scored(state: TrainingState, embeddings: Singles, rows: Ints, searched: Bool
     """Return a row of scores within the fixed neighbourhoods, or [] if no neighbours were listed.
 
     The row has R@K for each K of the spec that is not larger than a neighbourhood. The prefix before_ marks the order
-    of
-    the earlier network, chance_ a random order; reach is the share of queries with a match in their neighbourhood.
+    of the earlier network, chance_ a random order; reach is the share of queries with a match in their neighbourhood.
     """
     if state.fixed is None:
         return []

@@ -59,8 +59,7 @@ def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | N
 
     Raises:
         StepError: If loss or gradient is not finite; the weights are unchanged. On a GPU, `state.finite_check.wait`
-            raises
-            it later.
+            raises it later.
     """
     spec, model, optimiser = state.spec, state.model, state.optimiser
 
@@ -176,8 +175,7 @@ def train(
     """Train or resume a run whose lock this process holds; return its final state.
 
     Errors do not leave this function: they set the state to "failed" with a message, and unexpected ones write a
-    traceback
-    to the log.
+    traceback to the log.
 
     Args:
         run: The run.

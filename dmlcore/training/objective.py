@@ -135,8 +135,7 @@ def refuse_unknown(spec: RunSpec) -> None:
     """Raise SpecError if loss, miner or pooling, or one of their parameters, is not in the catalogues.
 
     The message has one line per section. A spec itself accepts any name, so that runs of other versions can be read;
-    call
-    this before a spec is shown in a form, searched or trained. Nothing is built.
+    call this before a spec is shown in a form, searched or trained. Nothing is built.
     """
     mistakes = []
     for section, entries in CATALOGUES.items():

@@ -55,8 +55,7 @@ def start_momentum(optimiser: torch.optim.Optimizer) -> None:
     """Give parameters of a fused SGD that have no momentum yet a momentum of zeros; its kernel rejects a mixture.
 
     Some gradients appear late: after a warm-up, or once a pooling has its prototypes. 0 times momentum plus the
-    gradient
-    equals what a first step uses, bit for bit.
+    gradient equals what a first step uses, bit for bit.
     """
     if isinstance(optimiser, torch.optim.SGD) and is_fused(optimiser) and optimiser.defaults["momentum"]:
         for parameter in parameters(optimiser):

@@ -31,8 +31,8 @@ class BalancedSampler:
     """Sampler of batches with `classes` classes and `samples` samples per class.
 
     Classes with a single sample cannot form a pair and are never drawn; the attribute `left_out` is their number.
-    Classes
-    with fewer than `samples` samples repeat theirs once all were used; the attribute `repeating` is their number.
+    Classes with fewer than `samples` samples repeat theirs once all were used; the attribute `repeating` is their
+    number.
 
     Args:
         labels: Integer labels, (N,).
@@ -124,8 +124,7 @@ class MinedSampler:
     positive per anchor; then one negative per anchor. `hard_negative` takes the negative nearest to the anchor.
     `semi_hard` takes the nearest negative that is farther than the positive, or the farthest of all if there is none
     (Can 2018, Eq. 2.11-2.13), so that the batch keeps its size. Ties go to the lower index. The attribute `left_out` is
-    the
-    number of classes with one sample, which can only be negatives.
+    the number of classes with one sample, which can only be negatives.
 
     Args:
         labels: Integer labels, (N,).

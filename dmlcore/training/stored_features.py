@@ -43,8 +43,7 @@ class StoredFeatures:
     """Feature maps that the backbone of a network computes for a data set: indices (n,) -> maps (n, C, h, w) float16.
 
     `batch` draws from `data.views` flipped and cropped views of the training images, if there are any. Maps are read
-    from
-    the cache or computed at first use, and computed again if the weights of the backbone change.
+    from the cache or computed at first use, and computed again if the weights of the backbone change.
 
     Raises:
         DataError: If images cannot be read, or the cache cannot hold the maps.

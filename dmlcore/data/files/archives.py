@@ -108,8 +108,7 @@ def unpack(archive: Path, into: Path, *, sha256: str | None = None, beside: Sequ
     """Unpack a gzipped tar file or a zip file into the new folder `into` and return it.
 
     The folder appears complete, by one rename, or not at all. Links, devices and names that lead outside are refused;
-    the
-    number of files, their bytes and the expansion are limited.
+    the number of files, their bytes and the expansion are limited.
 
     Args:
         archive: The archive.

@@ -25,8 +25,7 @@ def create_once(folder: Path, kind: str, name: str, last: str, make: Callable[[P
         name: Identifier of the source's current state.
         last: A file that a complete folder contains.
         make: Creates the contents in a staging folder, in which a killed process may have left some; it raises an error
-            if
-            the source is bad, and nothing is kept.
+            if the source is bad, and nothing is kept.
         what: Plural noun for messages.
 
     Raises:

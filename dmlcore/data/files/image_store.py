@@ -42,10 +42,9 @@ class StoredImages:
     """The images `paths` as (N, 3, size, size) uint8 centre crops of copies with a short side of 256/227 size.
 
     Indexing is numpy's along the first axis and returns a copy; `uncut` returns the uncropped copies. The copies are
-    made
-    on first access, stored in the cache, and used by later processes until a file changes. If they would take too much
-    space (`is_decoded_once`), each is made when it is read, with identical bits. Raises DataError that names the first
-    unreadable file and their number, or the reason why the cache cannot hold the copies.
+    made on first access, stored in the cache, and used by later processes until a file changes. If they would take too
+    much space (`is_decoded_once`), each is made when it is read, with identical bits. Raises DataError that names the
+    first unreadable file and their number, or the reason why the cache cannot hold the copies.
     """
 
     dtype = np.dtype(np.uint8)

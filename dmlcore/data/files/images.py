@@ -117,8 +117,7 @@ def _decoded(
     Args:
         path: The file.
         at_least: As for `upright`. A JPEG is read at 1/2, 1/4 or 1/8 of its size, which is several times faster, if no
-            side
-            gets shorter than this.
+            side gets shorter than this.
         longest: Like `at_least`, for the longer side.
         most: Largest number of pixels.
     """
@@ -169,8 +168,7 @@ def _is_one_scan(image: JpegImagePlugin.JpegImageFile) -> bool:
     """Return True if the first scan of a JPEG that was just opened contains all components completely.
 
     For any other JPEG, progressive or not, libjpeg stores the coefficients of the whole image. The file position is
-    behind
-    the header of the first scan.
+    behind the header of the first scan.
     """
     if image.info.get("progressive") or image.fp is None:
         return False

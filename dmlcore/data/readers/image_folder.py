@@ -44,10 +44,8 @@ def read_table(folder: Path) -> ImageTable:
     """Walk through the folders of `folder`: each is a class, with all images in and below it.
 
     Classes are sorted by name and the first half of them train. A folder that contains only another folder is entered.
-    If
-    train/, test/ and the like hold the class folders, they are the image-wise split or, if no class is on both sides,
-    the
-    class-disjoint one. Skipped files are counted and named in the notes. Raises DataError.
+    If train/, test/ and the like hold the class folders, they are the image-wise split or, if no class is on both
+    sides, the class-disjoint one. Skipped files are counted and named in the notes. Raises DataError.
     """
     trunk = _innermost(folder)
     splits = folders_in(trunk)
@@ -109,8 +107,7 @@ def _classes(folder: Path, trunk: Path) -> tuple[list[tuple[str, str]], list[str
     """Return (class, path relative to `folder`) of each image below `trunk`, in the order of classes and paths.
 
     Also return the skipped paths: other files, linked folders below a class ("/" at the end), and files next to the
-    class
-    folders ("/" at the beginning).
+    class folders ("/" at the beginning).
     """
     listed, walked = [], 0
     skipped = [

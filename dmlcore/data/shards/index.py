@@ -109,8 +109,7 @@ class ShardIndex:
     """Verified index in `place` of the shards in `folder`: every shard exists and has its recorded size.
 
     `rows` (N,) have the type ROW and are memory-mapped. Raises DataError naming the shard or file that is missing,
-    truncated
-    or inconsistent with the others.
+    truncated or inconsistent with the others.
     """
 
     def __init__(self, place: Path, folder: Path | None = None) -> None:
@@ -139,8 +138,8 @@ class ShardIndex:
         """Return the bytes of an image as they were packed.
 
         The bytes are read, not memory-mapped: if a shard is truncated during use, reading raises an error, whereas
-        mapping
-        would cause a signal; and mapped pages count as memory of this process. Raises DataError naming the shard.
+        mapping would cause a signal; and mapped pages count as memory of this process. Raises DataError naming the
+        shard.
         """
         shard, offset, size, crc = self.rows[row].tolist()[:4]
         path = self.folder / self.manifest.shards[shard].name

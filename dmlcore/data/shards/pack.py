@@ -41,10 +41,8 @@ def pack(name: str, samples: Samples, target: Path, *, shard_bytes: int = SHARD_
     """Write the images of a data set into the new folder `target`; return its size.
 
     Each shard holds KEY.jpg (or .png) and KEY.cls, the class number, of successive samples, as in WebDataset. The same
-    files
-    give the same bytes. A killed packing leaves `target`.staging, from which the next one continues; an existing target
-    is
-    not changed.
+    files give the same bytes. A killed packing leaves `target`.staging, from which the next one continues; an existing
+    target is not changed.
 
     Args:
         name: The data set.

@@ -38,12 +38,9 @@ def index_of(folder: Path, shards: list[Path]) -> ShardIndex:
     """Return the index of tar files whose samples are KEY.jpg or KEY.png with KEY.cls or KEY.json.
 
     A .cls holds the number or name of the class, a .json has it as "label", "cls" or "class"; without either, the
-    folder of
-    the image in the tar file is its class. If the names of some shards contain the word train and those of all others
-    test
-    or val, they are the image-wise split or, if no class is on both sides, the class-disjoint one. Raises DataError
-    naming
-    the shard and the sample.
+    folder of the image in the tar file is its class. If the names of some shards contain the word train and those of
+    all others test or val, they are the image-wise split or, if no class is on both sides, the class-disjoint one.
+    Raises DataError naming the shard and the sample.
     """
     now = hashlib.sha256()
     for shard in shards:

@@ -81,8 +81,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Arrange the collages for `seed`: inputs (N, 3, 64, 64) uint8, 16 super-classes as labels, with own splits.
 
     Facts: tiles (N, 4), rows of CIFAR-100's train and then test; foreground (N,), the tile in 0..3 that shows the
-    class,
-    also as a mask shows (N, 4); fine (N,), its sub-class among the 100.
+    class, also as a mask shows (N, 4); fine (N,), its sub-class among the 100.
     """
     source = read_source(folder)
     layout = lay_out(source, seed)

@@ -64,8 +64,7 @@ class Collages:
     """Images (N, C, H, W) uint8, assembled from their tiles on each access.
 
     Stored, 48,000 collages of CIFAR would take 590 MB in addition to the 184 MB of their tiles. Indexing is numpy's
-    along
-    the first axis and returns a copy.
+    along the first axis and returns a copy.
     """
 
     dtype = np.dtype(np.uint8)
@@ -107,8 +106,7 @@ def lay_out(splits: Mapping[str, TileImages], labels: Ints, seed: int, recipe: R
     `labels` (M,) are the classes of the rows of the image set.
 
     Backgrounds are drawn without replacement from a shuffled pool, which is reshuffled when too few for a collage are
-    left;
-    places are a random permutation. Raises DataError if there are too few images for one collage.
+    left; places are a random permutation. Raises DataError if there are too few images for one collage.
     """
     random = np.random.default_rng(seed)
     tiles, shows, rows = [], [], {}

@@ -17,8 +17,7 @@ class Drawings:
     """Images (N, ...) uint8; `draw` creates those of some rows (n,) ascending, as (n, ...).
 
     Indexing is numpy's along the first axis and returns a copy. `drawn_from(index)` should return exactly the values
-    that an
-    image is drawn from; identities of samples are computed from it.
+    that an image is drawn from; identities of samples are computed from it.
     """
 
     dtype = np.dtype(np.uint8)

@@ -40,8 +40,7 @@ def read_moons(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Draw the moons for `seed`: inputs (1600, 3) float32; classes 2k and 2k + 1 are the pair at height k / 2.
 
     Pair k is make_moons about its centre, rotated by k * 45 degrees about the vertical, with Gaussian noise of 0.1 in
-    each
-    direction.
+    each direction.
     """
     from sklearn.datasets import make_moons  # slow to import, and needed for this data set only
 
@@ -69,8 +68,7 @@ def ring(label: int, angles: Floats) -> Floats:
     """Return points (n, 3) of the centre line of ring `label` at `angles` (n,) in radians.
 
     Its centre is at label * 45 degrees on a circle of radius 2. Its plane contains the tangent of that circle and is
-    inclined
-    by 45 degrees, alternately to either side, so that neighbours are perpendicular and linked.
+    inclined by 45 degrees, alternately to either side, so that neighbours are perpendicular and linked.
     """
     around = 2 * np.pi * label / CLASSES
     outward = np.array([np.cos(around), np.sin(around), 0.0])

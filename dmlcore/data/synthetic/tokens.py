@@ -58,8 +58,7 @@ def draw(labels: NDArray[np.integer], random: np.random.Generator, classes: int 
     """Draw one bag (n, 50) of token ids for each label (n,), below `classes`.
 
     With share mu ~ N(0.5, 0.1^2), round(50 (1 - mu)) tokens, clipped to 1..49, are shared ones and the others belong to
-    the
-    class, all drawn with replacement; then the bag is shuffled, because it has no order.
+    the class, all drawn with replacement; then the bag is shuffled, because it has no order.
     """
     share = random.normal(SHARE_MEAN, SHARE_STD, size=(len(labels), 1))
     shared = np.rint(BAG * (1 - share)).clip(1, BAG - 1)

@@ -130,8 +130,7 @@ def collections(
 
     Combined embeddings are the unit embeddings concatenated and divided by the root of their number, so that they have
     length 1 (Gurbuz 2022, Sec. 3.3). If the repeats have different test samples, because data are generated from the
-    seed,
-    only models of the same repeat are combined.
+    seed, only models of the same repeat are combined.
 
     Args:
         members: The finished runs.

@@ -91,8 +91,7 @@ def parse(arguments: Iterable[str]) -> tuple[list[str], tuple[Dimension, ...]]:
     """Split `key=...` arguments into overrides of every trial and dimensions.
 
     `key=low..high` is a range, `:log` makes it logarithmic, `:7` gives it seven points in a grid; `key=a,b,c` is a
-    choice;
-    anything else, including lists in brackets, is a single value. Raises SpecError for invalid arguments.
+    choice; anything else, including lists in brackets, is a single value. Raises SpecError for invalid arguments.
     """
     fixed: list[str] = []
     space: list[Dimension] = []

@@ -24,10 +24,8 @@ def add(name: str, store: RunStore, *, report: Callable[[str], object] = lambda 
     """Add the baselines of each run to the written results of a study, and save the file.
 
     Baselines are those of the measured specs: chance, raw inputs and the untrained network on the same split and seed.
-    The
-    pretrained network is added if a pretraining run in the store has the written score; another one would have
-    different
-    initial weights.
+    The pretrained network is added if a pretraining run in the store has the written score; another one would have
+    different initial weights.
 
     Raises:
         SpecError: If no results are written, or the study has changed since.

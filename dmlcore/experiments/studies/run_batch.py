@@ -59,8 +59,7 @@ def find(entries: Sequence[StudyRun], store: RunStore) -> list[Run | None]:
     """Return the run of each entry, or None: of all runs with its spec, by any name, the one that is done.
 
     Of several done runs the oldest is returned, so that later ones change nothing; without a done run the one with the
-    most
-    steps.
+    most steps.
     """
     made = _made({number: entry.of_spec for number, entry in enumerate(entries) if entry.starts is None}, store)
     pretrained = {
@@ -104,8 +103,7 @@ def make(
     """Make the runs of the entries that are not done, on the backend of the request; by default here, one at a time.
 
     Each run has its own process. Done runs are kept; lost, cancelled and failed ones are resumed; missing ones are
-    trained.
-    A run that fails affects only itself and the runs that start from it.
+    trained. A run that fails affects only itself and the runs that start from it.
 
     Args:
         entries: The runs to make.

@@ -40,12 +40,9 @@ class BNInception(Backbone):
     """BN-Inception: images (B, 3, H, W), BGR in 0..255 minus their means, to features (B, 1024, h, w), 7 x 7 at 224.
 
     Names and shapes are those of the port in Cadene's pretrained-models (`bn_inception-52deb4733.pth`), which
-    Proxy-NCA,
-    SoftTriple and Proxy-Anchor use, without `last_linear`. The port fails if a map of odd side is halved; here such a
-    map
-    is padded. The momentum of batch norm is 0.1, as in release 0.7.4 of the port; copies of older releases have 0.9,
-    which
-    is Caffe's weight of the *old* statistics. He initialised.
+    Proxy-NCA, SoftTriple and Proxy-Anchor use, without `last_linear`. The port fails if a map of odd side is halved;
+    here such a map is padded. The momentum of batch norm is 0.1, as in release 0.7.4 of the port; copies of older
+    releases have 0.9, which is Caffe's weight of the *old* statistics. He initialised.
 
     Reference:
         Ioffe & Szegedy, ICML 2015, Fig. 5.

@@ -27,8 +27,7 @@ class GoogLeNet(Backbone):
     """GoogLeNet: normalised images (B, 3, H, W) to features (B, 1024, h, w), 7 x 7 at 224, without auxiliary heads.
 
     torchvision feeds its pretrained weights x (std / 0.5) + (mean - 0.5) / 0.5 of ImageNet-normalised images x. This
-    equals
-    (image - 0.5) / 0.5, which is the normalisation here. He initialised.
+    equals (image - 0.5) / 0.5, which is the normalisation here. He initialised.
 
     Reference:
         Szegedy et al., CVPR 2015, with batch norm, and with 3 x 3 convolutions where the paper has 5 x 5, as in

@@ -14,8 +14,7 @@ class ResNet(Backbone):
     """ResNet: normalised images (B, 3, H, W) to features (B, out_channels, ceil(H / 32), ceil(W / 32)), He initialised.
 
     Names and shapes of parameters and buffers are those of torchvision without `fc`. The stride of a bottleneck is in
-    its
-    3 x 3 convolution, as in torchvision's weights.
+    its 3 x 3 convolution, as in torchvision's weights.
 
     Reference:
         He, Zhang, Ren & Sun, CVPR 2016.

@@ -19,8 +19,7 @@ class SqueezeNet(Headless):
     """SqueezeNet: normalised images (B, 3, H, W) to features (B, 512, h, w), 13 x 13 at 224, without dropout.
 
     Images have at least 17 pixels per side (1.0: 21). The classifier of the checkpoint is a convolution before the
-    average
-    pooling, so it cannot follow a pooling and cannot be kept. He initialised.
+    average pooling, so it cannot follow a pooling and cannot be kept. He initialised.
 
     Reference:
         Iandola et al. 2016, as in torchvision.

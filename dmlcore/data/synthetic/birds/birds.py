@@ -34,8 +34,7 @@ class DrawnBirds:
     """Images (N, 3, size, size) uint8 of birds, drawn on first access; a function of (seed, index, size).
 
     Like photographs in a store, they are centre crops of images with a side of 256/227 size, which `uncut` returns.
-    Indexing
-    is numpy's along the first axis and returns a copy.
+    Indexing is numpy's along the first axis and returns a copy.
     """
 
     dtype = np.dtype(np.uint8)

@@ -19,8 +19,7 @@ def drawn(points: Floats, has: Bools, pen: Floats, side: int) -> Pixels:
 
     The ink is the integral of a Gaussian along the strokes, cut at half its height across a line. A Gaussian of two
     variables is a product of one per axis, so the integral over the segments is a product of matrices. It is computed
-    in
-    float64, so that rounding differences between machines do not change the eight-bit result.
+    in float64, so that rounding differences between machines do not change the eight-bit result.
 
     Args:
         points: Control points (n, strokes, POINTS, 2) as x and y; the image is the unit square with y downwards.

@@ -71,8 +71,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Return the characters as the writers of `seed` vary them; the characters are the same for every seed.
 
     Nothing is drawn yet. Inputs (N, 1, S, S) uint8, 0 paper and 255 ink; facts: alphabet (N,) in 0..12; hand (N,), from
-    1.
-    Classes are named "Alphabet 07".
+    1. Classes are named "Alphabet 07".
     """
     programs = glyph_programs.invent(len(ALPHABETS), CHARACTERS, INVENTED)
     classes, side = len(programs.has), image_size or IMAGE_SIZE
