@@ -1,4 +1,4 @@
-"""Command `study`."""
+"""Command `study`, which runs or resumes the runs of a study."""
 
 from __future__ import annotations
 

@@ -259,13 +259,13 @@ def save_folder(table: EmbeddingTable, folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ExportError(f"{folder} exists and is not empty; give another folder, or remove it")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        write_projector(table, beside)
-        beside.chmod(0o755)
-        os.replace(beside, folder)
+        write_projector(table, staging)
+        staging.chmod(0o755)
+        os.replace(staging, folder)
     except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(staging, ignore_errors=True)
         raise
     atomic_files.sync_directory(folder.parent)
 

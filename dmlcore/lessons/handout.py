@@ -181,7 +181,7 @@ class _Paper:
         self.y -= gap
 
     def image(self, data: bytes, most: float = 0.5, *, left: float = _LEFT, top: float | None = None) -> None:
-        """A picture from `left` to the end of the line, at most `most` of the page high; what follows stands below."""
+        """Draw an image from `left` to the right margin, at most `most` of the page high, and move below it."""
         from matplotlib.image import imread
 
         top = self.y if top is None else top

@@ -1,13 +1,13 @@
-"""A lesson as data: front matter, and a section a step with its text, its figure and its question.
+"""Lesson as data: front matter, and one section per step with its text, its figure and its question.
 
 +++
 title = "Easy, semi-hard, hard"
 order = 2
 minutes = 4
-claim = "What a triplet teaches depends on where its negative stands."
+claim = "A triplet's effect depends on the position of its negative."
 +++
 
-## Too far to teach
+## A distant negative
 
 Text in Markdown.
 

@@ -60,9 +60,9 @@ def _raw(loss: TripletLoss, pair: PlanePair, negative: Floats) -> Floats:
 def _lines(loss: TripletLoss, pair: PlanePair, level: float, half: float) -> tuple[Curves, float]:
     """Return the level lines in the box of half width `half` around M, and the signed area of the closed ones."""
     even, graded = np.linspace(-half, half, NODES), np.logspace(-5, -1.5, 20) * half
-    beside = np.r_[-graded, graded]
-    x = np.unique(np.r_[even, beside - pair.d / 2, beside + pair.d / 2])
-    y = np.unique(np.r_[even, beside])
+    offsets = np.r_[-graded, graded]
+    x = np.unique(np.r_[even, offsets - pair.d / 2, offsets + pair.d / 2])
+    y = np.unique(np.r_[even, offsets])
     grid = np.stack(np.meshgrid(x, y), axis=-1)
     lines = level_lines(x, y, _raw(loss, pair, pair.place(grid)), level)
     if not lines:

@@ -80,7 +80,7 @@ class IndexCost:
 
 
 class ApproximateSearch:
-    """Index of points (n, d). Points may be memory-mapped, as they are read in parts; all kinds but ivf_pq hold a copy.
+    """Index of points (n, d), which may be memory-mapped; all kinds but ivf_pq hold a copy of the points.
 
     On one thread, equal points, kind and seed give an equal index. A graph built by several threads may differ in a few
     links.

@@ -24,9 +24,9 @@ __all__ = [
     "Values",
     "Verdict",
     "baselines",
-    "beside",
     "clear",
     "contrasts",
+    "describe_pair",
     "gap",
     "listed",
     "mean_and_deviation",
@@ -141,7 +141,7 @@ def contrasts(asked: Sequence[tuple[Values, Values]], lower: Sequence[bool]) -> 
     ]
 
 
-def beside(names: tuple[str, str], values: tuple[Values, Values], baseline: str) -> str:
+def describe_pair(names: tuple[str, str], values: tuple[Values, Values], baseline: str) -> str:
     """Describe two variants and their difference, for example from a table, without a verdict."""
     (first, second), (one, two) = names, values
     return f"{baseline}: {_mean(one)} ({first}) against {_mean(two)} % ({second}), {gap(one, two).words}"

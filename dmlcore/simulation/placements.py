@@ -58,7 +58,7 @@ def _around(classes: int, radius: float) -> Floats:
 
 @_start("Random")
 def random(random: np.random.Generator, classes: int, per_class: int) -> Floats:
-    """Every class is spread alike over the same disc."""
+    """All classes are spread over the same disc."""
     return _noise(random, classes, per_class, 0.5)
 
 
@@ -85,13 +85,13 @@ def rings(random: np.random.Generator, classes: int, per_class: int) -> Floats:
 
 @_start("Collapsed")
 def collapsed(random: np.random.Generator, classes: int, per_class: int) -> Floats:
-    """All points within a hundredth about one place."""
+    """All points are almost at one position."""
     return _noise(random, classes, per_class, 0.01)
 
 
 @_start("An outlier")
 def outlier(random: np.random.Generator, classes: int, per_class: int) -> Floats:
-    """Separated classes, but one point stands amid another class."""
+    """Separated classes, but one point is inside another class."""
     placed = separated(random, classes, per_class)
     placed[0, 0] = _around(classes, 1.0)[classes // 2, 0]
     return placed
@@ -99,5 +99,5 @@ def outlier(random: np.random.Generator, classes: int, per_class: int) -> Floats
 
 @_start("Separated")
 def separated(random: np.random.Generator, classes: int, per_class: int) -> Floats:
-    """Every class already in a heap of its own."""
+    """Each class forms a separate cluster."""
     return _around(classes, 1.0) + _noise(random, classes, per_class, 0.12)

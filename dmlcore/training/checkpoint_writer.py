@@ -70,8 +70,8 @@ class CheckpointWriter:
         self._under_way = self._thread.submit(self._write, copies, facts, copied)
 
     def _write(self, copies: Mapping[str, Tensor], facts: Mapping[str, Any], copied: torch.cuda.Event) -> None:
-        beside = torch.cuda.Stream(self._device)  # in the stream of training, the copy would delay its next steps
-        beside.wait_event(copied)
-        with torch.cuda.stream(beside):
+        copy_stream = torch.cuda.Stream(self._device)  # in the stream of training, the copy would delay its next steps
+        copy_stream.wait_event(copied)
+        with torch.cuda.stream(copy_stream):
             tensors = {name: tensor.cpu() for name, tensor in copies.items()}
         training_state.write(self._run, tensors, facts)

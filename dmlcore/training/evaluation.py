@@ -100,11 +100,19 @@ def _validation_rows(state: TrainingState, network: nn.Module, embeddings: Singl
     split_field = {"part": split} if split != "validation" else {}
     clusters = cluster(embeddings, state.data, split, state.spec.seed) if state.spec.schedule.cluster else ""
     nmi = {"nmi": clusters.nmi} if isinstance(clusters, ClusteringScores) else {}
-    beside = {
+    others = {
         f"{name}_map_at_r": score(other, state.data, split, (1,), state.device).map_at_r
         for name, other in _other_embeddings(network).items()
     }
-    own = {"kind": "validation", "step": step, **split_field, **scores, **nmi, **beside, **_transductive_mark(network)}
+    own = {
+        "kind": "validation",
+        "step": step,
+        **split_field,
+        **scores,
+        **nmi,
+        **others,
+        **_transductive_mark(network),
+    }
     return [*rows, own]
 
 

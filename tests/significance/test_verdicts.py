@@ -10,7 +10,7 @@ from scipy import stats
 from dmlcore.significance import verdicts
 from dmlcore.significance.noise import over_classes
 from dmlcore.significance.power import FEASIBLE
-from dmlcore.significance.verdicts import beside, clear, contrasts, gap, spread, verdict
+from dmlcore.significance.verdicts import clear, contrasts, describe_pair, gap, spread, verdict
 from tests.wording import says
 
 
@@ -92,7 +92,7 @@ def test_an_answer_is_yes_no_or_undecided():
     gsp, gap_ = seeds(0.36, 0.37, 0.35), seeds(0.50, 0.51, 0.49)
     pairs = [(gsp, gap_), (gsp, gap_), (seeds(0.4), seeds(0.5))]
     assert contrasts(pairs, [True, False, True]) == ["yes", "no", verdicts.UNDECIDED]
-    said = beside(("GSP", "GAP"), (gsp, gap_), "Weight")
+    said = describe_pair(("GSP", "GAP"), (gsp, gap_), "Weight")
     assert says(said, "Weight", "36.0 ± 1.0", "GSP", "50.0 ± 1.0 %", "GAP", "14.0 ± 0 points", "3 seeds")
     assert "−14.0" in said
 

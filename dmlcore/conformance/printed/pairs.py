@@ -53,7 +53,7 @@ def log_sum(terms: list[Tensor], *more: float) -> Tensor:
 
 
 def hinge(value: Tensor) -> Tensor:
-    """Compute [value]+."""
+    """Return the positive part of a value: the value if it is above 0, otherwise 0."""
     return value if value > 0 else value * 0
 
 

@@ -104,7 +104,7 @@ def identify(archive: Path) -> Archive:
     raise DataError(f"{archive} has {size:,} bytes instead of {sizes}: cut short or altered; fetch it again")
 
 
-def unpack(archive: Path, into: Path, *, sha256: str | None = None, beside: Sequence[Path] = ()) -> Path:
+def unpack(archive: Path, into: Path, *, sha256: str | None = None, companions: Sequence[Path] = ()) -> Path:
     """Unpack a gzipped tar file or a zip file into the new folder `into` and return it.
 
     The folder appears complete, by one rename, or not at all. Links, devices and names that lead outside are refused;
@@ -114,18 +114,18 @@ def unpack(archive: Path, into: Path, *, sha256: str | None = None, beside: Sequ
         archive: The archive.
         into: Folder to create.
         sha256: Required digest; by default that of the known archive with this name and size.
-        beside: Known archives or plain files that are put into the same folder.
+        companions: Known archives or plain files that are put into the same folder.
 
     Raises:
         DataError: If the archive is unknown, damaged or refused.
     """
-    for file in (archive, *beside):
+    for file in (archive, *companions):
         if not file.is_file():
-            raise DataError(f"archive {file} is missing" + (f"; {archive.name} needs it" if file in beside else ""))
+            raise DataError(f"archive {file} is missing" + (f"; {archive.name} needs it" if file in companions else ""))
     if into.exists():
         raise DataError(f"{into} exists already; remove it to unpack {archive.name} again")
     wanted = [(archive, Archive(archive.name, None, sha256) if sha256 else identify(archive))]
-    wanted += [(file, identify(file)) for file in beside]
+    wanted += [(file, identify(file)) for file in companions]
     into.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".unpacking-{into.name}-", dir=into.parent))
     file = archive

@@ -77,8 +77,8 @@ def locate(info: Description, root: Path | None) -> Path:
     unpacked = unpacked_at(known)
     if not unpacked.is_dir():
         try:
-            beside = [places.with_name(name) for name in info.companions.get(known.name, ())]
-            archives.unpack(places, unpacked, beside=beside)
+            companions = [places.with_name(name) for name in info.companions.get(known.name, ())]
+            archives.unpack(places, unpacked, companions=companions)
         except DataError:
             if not unpacked.is_dir():  # otherwise another process was faster
                 raise

@@ -314,8 +314,8 @@ def verdict(results: ProtocolResults, score: str = "map_at_r") -> Verdict:
     def means(by_seed: Mapping[int, Sequence[float]]) -> dict[int, float]:
         return {seed: statistics.fmean(scores) for seed, scores in by_seed.items()}
 
-    beside = {subject: {"The mean of the runs": means(by_seed)} for subject, by_seed in against.items()}
-    return verdicts.verdict({"The mean of the runs": means(values)}, beside, measure="test MAP@R")
+    references = {subject: {"The mean of the runs": means(by_seed)} for subject, by_seed in against.items()}
+    return verdicts.verdict({"The mean of the runs": means(values)}, references, measure="test MAP@R")
 
 
 def _embeddings(store: RunStore, member: Member) -> Mapping[str, Any]:

@@ -161,8 +161,8 @@ def _plain(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
         return data
     if path in seen:
         raise SpecError(f"extends: {parent} leads back to itself")
-    beside = path.with_name(f"{parent}.toml")
-    inherited = _plain(beside if beside.is_file() else path_of(str(parent)), (*seen, path))
+    sibling = path.with_name(f"{parent}.toml")
+    inherited = _plain(sibling if sibling.is_file() else path_of(str(parent)), (*seen, path))
     settings = [*inherited.get("settings", []), *data.get("settings", [])]
     return _merged(inherited, data) | ({"settings": settings} if settings else {})
 

@@ -100,8 +100,8 @@ def as_text(results: ProtocolResults, printed: Sequence[Printed] = (), remark: s
         lines.append(
             [where + chose, "", *(_cell((member.scores[n], None) if n in member.scores else None) for n in names)]
         )
-    beside = [*baselines(results), *results.summaries]
-    lines += [[s.of, str(s.count), *(_cell(s.scores.get(name)) for name in names)] for s in beside]
+    summaries = [*baselines(results), *results.summaries]
+    lines += [[s.of, str(s.count), *(_cell(s.scores.get(name)) for name in names)] for s in summaries]
     lines += [[f"published: {row.of}", "", *(_cell(row.scores.get(name)) for name in names)] for row in printed]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     text = ["  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines]

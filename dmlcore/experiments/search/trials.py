@@ -210,11 +210,11 @@ def validation_baselines(rows: Sequence[TrialRow], store: RunStore) -> dict[str,
     return {}
 
 
-def as_text(rows: Sequence[TrialRow], beside: Mapping[str, float] | None = None) -> str:
+def as_text(rows: Sequence[TrialRow], baselines: Mapping[str, float] | None = None) -> str:
     """Return the trials as a table, best first and failed ones last; the baselines are its first rows."""
     ordered = sorted(rows, key=lambda row: (row.value is None, -(row.value or 0.0), row.number))
     lines = [["trial", "validation MAP@R", "state", "point", "run"]]
-    lines += [["-", f"{100 * value:.2f} %", name, "", ""] for name, value in (beside or {}).items()]
+    lines += [["-", f"{100 * value:.2f} %", name, "", ""] for name, value in (baselines or {}).items()]
     for row in ordered:
         value = "-" if row.value is None else f"{100 * row.value:.2f} %"
         state = row.state + (f" ({row.message})" if row.message else "")

@@ -35,8 +35,8 @@ def _of_folds(sentence: str) -> str:
 def _judged(study: Study, results: Sequence[Measured]) -> Verdict:
     values, measure = by_seed(results, study.judged), MEASURES.get(study.judged, study.judged)
     level = values.pop(study.ceiling, None)
-    beside = against(results, study.judged)
-    sentence = verdicts.verdict(values, beside, things=study.things, measure=measure, further=not study.rotate)
+    baselines = against(results, study.judged)
+    sentence = verdicts.verdict(values, baselines, things=study.things, measure=measure, further=not study.rotate)
     if own := summary(compare(study, results)):
         if study.of_methods:
             return Verdict(own, (sentence.headline, *sentence.more))
@@ -86,7 +86,7 @@ def _answers(study: Study, results: Sequence[Measured], measure: str) -> list[tu
     answered = []
     for (asked, pairs), answer in zip(known, answers, strict=True):
         sides = asked.sides or (verdicts.listed(asked.of), verdicts.listed(asked.against))
-        why = "; ".join(verdicts.beside(sides, pair, title) for title, pair in pairs.items())
+        why = "; ".join(verdicts.describe_pair(sides, pair, title) for title, pair in pairs.items())
         answered.append((f"{asked.where}: {answer}.", f"{asked.where}: {why}."))
     return answered
 

@@ -68,12 +68,12 @@ class Address:
     def fetch(self, root: Path, only: str = "") -> None:
         """Fetch new files into a local folder; checkpoints are fetched first and moved into place last.
 
-        Whoever can write to the address chooses the file names, so a name that no file of a run has is skipped with a
-        warning.
+        Anyone with write access to the address can choose file names, so names that no file of a run has are skipped
+        with a warning.
 
         Args:
             root: Folder that receives the files; nothing is written outside it.
-            only: Name of the single file to fetch; "": all.
+            only: Name of the single file to fetch; all files if "".
 
         Raises:
             JobError: There are more than MAX_FILES files or MAX_BYTES bytes, or a name is both a file and a folder.

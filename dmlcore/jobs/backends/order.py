@@ -1,9 +1,9 @@
 """Files through which a process and a node communicate: a small run store with an order and, at the end, its result.
 
-Both sides only read and write these files, so no object is pickled. `order.json` is sent with the run, `begun.json`
-says which node works on it, and `outcome.json`, written last, how it ended. Where several processes train the run, the
-process of rank 0 works in the folder and publishes its address in `meeting.json`. The others write only `outcome.json`
-if they fail. `lost.json` reports the loss of a process, after which all are started again.
+Both sides only read and write these files, so no object is pickled. `order.json` is sent with the run, another file
+names the node that works on it, and `outcome.json`, written last, says how the work ended. If several processes train
+the run, the process of rank 0 works in the folder and publishes its address in `meeting.json`. The others write only
+`outcome.json`, and only if they fail. `lost.json` reports the loss of a process, after which all are started again.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class Pause:
         return self._given_up or self._condition()
 
     def cancel(self) -> None:
-        """Stop waiting."""
+        """Stop waiting, so that the pause counts as ended."""
         self._given_up = True
 
 

@@ -79,7 +79,7 @@ class Headless(Backbone):
     """A backbone whose public classifier is not a linear layer after a pooling, so that it cannot be kept."""
 
     def keep_classifier(self) -> nn.Linear:
-        """Raise ValueError."""
+        """Raise ValueError, because the classifier is not a linear layer after a pooling."""
         raise ValueError(f"{type(self).__name__} has no linear classifier that could be kept; set it to false")
 
     def without_place(self) -> tuple[str, ...]:

@@ -181,16 +181,16 @@ def test_what_belongs_together_is_unpacked_into_one_folder(tmp_path, monkeypatch
     raw = {name: (tmp_path / name).read_bytes() for name in files}
     known = [archives.Archive(name, len(raw[name]), hashlib.sha256(raw[name]).hexdigest()) for name in files]
     monkeypatch.setattr(archives, "KNOWN", tuple(known))
-    beside = [tmp_path / name for name in files[1:]]
-    into = archives.unpack(tmp_path / files[0], tmp_path / "out", beside=beside)
+    companions = [tmp_path / name for name in files[1:]]
+    into = archives.unpack(tmp_path / files[0], tmp_path / "out", companions=companions)
     found = sorted(str(path.relative_to(into)) for path in into.rglob("*") if path.is_file())
     assert found == ["jpg/1", "jpg/2", "labels.mat"]
-    beside[1].write_bytes(b"LABELS")
+    companions[1].write_bytes(b"LABELS")
     with pytest.raises(DataError, match=r"labels.mat has SHA-256"):
-        archives.unpack(tmp_path / files[0], tmp_path / "other", beside=beside)
-    beside[1].unlink()
+        archives.unpack(tmp_path / files[0], tmp_path / "other", companions=companions)
+    companions[1].unlink()
     with pytest.raises(DataError, match=r"labels.mat is missing; images.tgz needs it"):
-        archives.unpack(tmp_path / files[0], tmp_path / "other", beside=beside)
+        archives.unpack(tmp_path / files[0], tmp_path / "other", companions=companions)
     assert not (tmp_path / "other").exists()
 
 
