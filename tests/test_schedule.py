@@ -39,13 +39,13 @@ def run_all(collection: list[str], processes: int, deadly: set[str]) -> tuple[li
     schedule.schedule()
     while alive:
         ready = [process for process in alive if len(process.known) > 1 or process.shutting_down]
-        assert ready, f"all wait: {done} are done"
+        assert ready, f"all processes wait, {done} tests are done"
         process = ready[len(done) % len(ready)]
         if not process.known:
             assert schedule.remove_node(process) is None
             alive.remove(process)
         elif (test := collection[process.known[0]]) in deadly:
-            assert test not in died, "a process is to die of it again"
+            assert test not in died, "the test crashed a second process"
             assert schedule.remove_node(process) == test
             died.append(test)
             alive[alive.index(process)] = other = Process()

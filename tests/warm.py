@@ -226,7 +226,9 @@ def _load() -> None:
         with trained.lock():
             loop.train(trained)
     # A training run starts 1 s sooner without the imports of torch.compile, and a third of a second without SymPy.
-    assert not {"torch._dynamo", "torch._inductor", "sympy"} & {*sys.modules}, "a plain training imported a compiler"
+    assert not {"torch._dynamo", "torch._inductor", "sympy"} & {*sys.modules}, (
+        "a plain training run imported a compiler"
+    )
     for name in LATER:
         import_module(name)
     gc.collect()

@@ -77,7 +77,7 @@ def main() -> None:
     pytest.main(["--collect-only", "-pno:xdist", "-pno:cacheprovider", *sys.argv[1:]])
     for name in LATER:
         importlib.import_module(name)
-    assert threading.active_count() == 1, "collecting has begun a thread, and a fork has none of it"
+    assert threading.active_count() == 1, "a thread was started during collection; forks do not have it"
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies
     with socket.socket(fileno=os.dup(0)) as orders:

@@ -122,8 +122,8 @@ def rested(page: Any) -> None:
     """Wait until the page is complete and nothing moves; the tab must prefer reduced motion."""
 
     def still() -> None:
-        assert page.evaluate(_COMPLETE), "the page is being drawn"
-        assert motion(page) == (0, []), f"{page.url} moves"
+        assert page.evaluate(_COMPLETE), "the page is still being drawn"
+        assert motion(page) == (0, []), f"{page.url} is still moving"
 
     eventually(still)
 

@@ -76,7 +76,7 @@ def quiet(read: Callable[[], Any], seconds: float = 0.5) -> Any:
     """Poll `read` until its result has been constant for this many seconds; return the result."""
     value, since, deadline = read(), time.monotonic(), time.monotonic() + PATIENCE
     while time.monotonic() < since + seconds:
-        assert time.monotonic() < deadline, f"it never rests: {value!r}"
+        assert time.monotonic() < deadline, f"does not settle: {value!r}"
         time.sleep(LOOK)
         if (now := read()) != value:
             value, since = now, time.monotonic()

@@ -61,10 +61,10 @@ def selected(page: Any, run: Run) -> np.ndarray:
     page.get_by_text(f"{int(count):,} samples selected").wait_for()
     found = becomes(lambda: re.search("selection=([0-9a-f]{16})", address(page)), lambda match: match is not None)
     bar = page.get_by_role("button", name="Drop the selection").bounding_box()
-    assert bar["y"] + bar["height"] <= 900, "what to do with it is in sight"
+    assert bar["y"] + bar["height"] <= 900, "the actions on the selection are visible"
     kept = selections.load(run, found[1])
     assert kept is not None
-    assert len(kept.indices) == int(count), "the browser and Python count the same"
+    assert len(kept.indices) == int(count), "the browser and Python count equally"
     return kept.indices
 
 
@@ -119,13 +119,13 @@ def test_a_point_shows_its_image_and_its_neighbours_and_leads_to_neighbours(page
     forces = page.locator(".card a", has_text="Forces of its failure")
     expect(forces).to_have_attribute("href", re.compile(f"failures.run={shown.id}&query={hovered}"))
     expect(forces).to_be_visible(visible=not known.right[row, 0])  # for failures only
-    assert page.locator(".card").evaluate(OVER_ZOOM), "the buttons that zoom cover a link of the pop-up"
+    assert page.locator(".card").evaluate(OVER_ZOOM), "the zoom buttons cover a link of the pop-up"
     expect(page.locator(".marks")).to_contain_text("green line: same class")
     expect(page.locator(".wall .frames")).to_have_text("nearest neighbour rightwrong")
     page.evaluate("window.same_page = true")
     page.get_by_role("link", name="All its neighbours").click()
     page.wait_for_url(re.compile(f"neighbours.*query={hovered}"))
-    assert page.evaluate("window.same_page"), "the app was not loaded again"
+    assert page.evaluate("window.same_page"), "the app was not reloaded"
 
 
 def test_a_lasso_selects_and_another_adds_and_both_carry_over(page, server, shown):
@@ -179,7 +179,7 @@ def test_colours_and_classes_stand_out_and_the_link_says_so(page, server, shown)
     box = canvas.bounding_box()
     assert image.shape[0] == pytest.approx(2 * (box["height"] + 30), abs=3)
     green, vermillion = ((image == colour).all(axis=-1).sum() for colour in ((0, 158, 115), (213, 94, 0)))
-    assert min(green, vermillion) > 20, "points as they are shown"
+    assert min(green, vermillion) > 20, "points in their displayed order"
 
 
 IN_SIGHT = """view => {
@@ -192,7 +192,7 @@ def test_a_lasso_shows_its_images_one_opens_in_full_and_the_link_reopens_it(page
     canvas = opened(page, server, shown)
     view = page.locator(".wall .view")
     every = int(becomes(lambda: view.get_attribute("data-count"), lambda count: count not in (None, "0")))
-    assert page.locator(".tile").count() < every, "only what is in sight is there"
+    assert page.locator(".tile").count() < every, "only visible items are in the document"
     seen = view.evaluate(IN_SIGHT)
     assert seen >= 40
     page.get_by_role("button", name="Lasso").click()
@@ -203,7 +203,7 @@ def test_a_lasso_shows_its_images_one_opens_in_full_and_the_link_reopens_it(page
     for k in range(1, 12):
         page.mouse.move(x + r * math.cos(k * math.pi / 6), y + r * math.sin(k * math.pi / 6))
     page.get_by_text("in the lasso").wait_for()
-    assert int(view.get_attribute("data-count")) < every, "live, before the hand lets go"
+    assert int(view.get_attribute("data-count")) < every, "live, before the pointer is released"
     assert "selection=" not in address(page)
     page.mouse.up()
     chosen = selected(page, shown)

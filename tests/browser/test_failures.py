@@ -182,7 +182,7 @@ def test_a_neighbour_of_the_strip_takes_the_place_and_the_loss_stays(page, serve
     drag(page, page.get_by_role("slider", name="m", exact=True), 60, 0)
     page.wait_for_url(re.compile("[?&]m="))
     before = quiet(lambda: link(page))
-    assert "view" not in before, "nobody has moved the view"
+    assert "view" not in before, "the view was not moved"
     loads = page.evaluate("performance.timeOrigin")
     tile = page.locator('.failure a[data-role="wrong"]:not([aria-current])').first
     index = tile.get_attribute("data-index")
@@ -190,7 +190,7 @@ def test_a_neighbour_of_the_strip_takes_the_place_and_the_loss_stays(page, serve
     becomes(lambda: link(page)["wrong"], index)
     becomes(lambda: {**link(page), "wrong": before["wrong"]}, before)
     expect(page.get_by_label("loss", exact=True)).to_have_value("angular")
-    assert page.evaluate("performance.timeOrigin") == loads, "the app was loaded again"
+    assert page.evaluate("performance.timeOrigin") == loads, "the app was reloaded"
     assert_ranks_are_those_of_dmlcore(page, failing)
 
 

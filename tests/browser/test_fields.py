@@ -130,7 +130,7 @@ def test_while_the_hand_moves_and_after_streamlit_is_not_asked(page, server):
     sent = counted(page)
     plane = opened(page, server, "?n=0.3,0.8")
     _, streamlit = quiet(lambda: (seq(plane), sent("_stcore/stream")), 1.0)
-    assert streamlit, "what it was asked for the page is among what is counted"
+    assert streamlit, "requests of the page are counted"
     before = sent("api/field")
     slider = page.get_by_role("slider", name="r", exact=True)
     x, y = press(page, slider)

@@ -95,7 +95,9 @@ def test_no_foreign_handshake_or_request_is_answered(server):
     assert len(asked) > 100
     assert [(path, lines) for path, lines, (status, _) in asked if status not in (400, 403)] == []
     # 400 is the server's own response to malformed HTTP: two Host headers, or none.
-    assert "Rejecting WebSocket" not in Path(server.log.name).read_text(), "Streamlit saw one, and asked elsewhere (D4)"
+    assert "Rejecting WebSocket" not in Path(server.log.name).read_text(), (
+        "Streamlit saw one and sent requests elsewhere (D4)"
+    )
     refused = [headers for _, _, (status, headers) in asked if status == 403]
     assert len(refused) > 100
     assert all(headers.items() >= HEADERS.items() for headers in refused)

@@ -30,7 +30,7 @@ def test_a_question_is_answered_by_the_figure_and_the_answer_is_remembered(page,
     expect(page.get_by_text("Drag N until the triplet is semi-hard.")).to_be_visible()
     page.get_by_role("button", name="Check").click()
     expect(verdict).to_contain_text("Not yet.")
-    assert page.locator(".panel").is_hidden(), "one thing to move: N"
+    assert page.locator(".panel").is_hidden(), "only N can be moved"
     unit = page.locator(".frame").bounding_box()["width"] / 3  # the view is three units wide
     handle = page.get_by_role("button", name="negative at")
     drag(page, handle, -0.5 * unit, 0.5 * unit)

@@ -46,7 +46,7 @@ def test_a_click_makes_a_neighbour_the_query_and_back_returns(page, server, show
     page.wait_for_url(re.compile(f"query={chosen}"))
     page.get_by_role("button", name="All queries").wait_for()
     expect(page.locator(".neighbours .query a")).to_have_attribute("data-index", chosen)
-    assert page.evaluate("window.same_page"), "the app was not loaded again"
+    assert page.evaluate("window.same_page"), "the app was not reloaded"
     page.go_back()
     page.locator(".neighbours .row").nth(9).wait_for()
     image = page.locator(".neighbours img").first
@@ -102,7 +102,7 @@ def test_the_keyboard_alone_walks_from_a_page_to_the_forces(page, server, shown)
     page.wait_for_url(re.compile("/failures"))
     link = becomes(lambda: address(page), lambda now: f"wrong={index}" in now)
     assert f"query={first_page[10]}" in link
-    assert page.evaluate("window.same_page"), "the app was not loaded again"
+    assert page.evaluate("window.same_page"), "the app was not reloaded"
 
 
 def test_runs_side_by_side_show_where_one_beats_the_other(page, server, shown, other):
@@ -112,7 +112,7 @@ def test_runs_side_by_side_show_where_one_beats_the_other(page, server, shown, o
     ours, theirs = read(shown.embeddings()), read(other.embeddings())
     both = compare([ours, theirs])
     wins = both.wins(0, 1)
-    assert len(wins), "this choice of runs tells the two apart"
+    assert len(wins), "this selection of runs distinguishes the two"
     wanted = ours.indices[both.rows[0, wins]].tolist()[:5]
     queries = page.locator(".neighbours figure.query a")
     becomes(lambda: queries.evaluate_all("found => found.map(x => Number(x.dataset.index))"), wanted)

@@ -62,7 +62,7 @@ def test_it_opens_offline_draws_and_asks_nobody(opened):
     page.emulate_media(media="print")
     expect(page.locator(".bar")).to_be_hidden()
     assert [url for url in asked if not url.startswith("data:")] == [path.as_uri()]
-    assert said == [], "no dialog of a name, no complaint of the policy"
+    assert said == [], "no dialog from a name, no violation of the policy"
 
 
 def test_the_policy_stops_what_would_ask(opened):

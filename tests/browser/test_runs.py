@@ -89,7 +89,7 @@ def test_while_a_run_trains_the_table_keeps_selection_scroll_and_order(page, ser
         finished(store, ["name=joined"], 0.01)  # in this order it is first
         becomes(lambda: page.evaluate(SHOWN), lambda lines: len(lines) > 1)
         eventually(lambda: present(page, MANY + 3))
-        assert selected(page) == ["made04"], "the mark goes with its run"
+        assert selected(page) == ["made04"], "the mark moves with its run"
         assert same(page) == list(PARTS)
         assert page.evaluate(SCROLLED) == scrolled
         assert chosen_in(page) == [run.id, chosen.id]
@@ -102,14 +102,14 @@ def test_while_a_run_trains_the_table_keeps_selection_scroll_and_order(page, ser
         assert first.startswith("made2")
         train_to(90)
         page.get_by_text("step 90 of 100").first.wait_for()
-        assert page.evaluate(SHOWN)[0] == first, "a click on a heading holds as well"
+        assert page.evaluate(SHOWN)[0] == first, "a click on a heading must be kept, too"
         assert same(page) == list(PARTS)
         run.update(state="done", step=100, message="done")
     page.get_by_text("step 100 of 100").first.wait_for()
     assert "table" in same(page)
     page.mouse.click(box["x"] + 15, middle(page)[1])  # one more run, which the table has above the first
     chosen_now = becomes(lambda: chosen_in(page), lambda ids: len(ids) == 3)
-    assert chosen_now[:2] == [run.id, chosen.id], "it joins last, so that the others keep their colours"
+    assert chosen_now[:2] == [run.id, chosen.id], "added last, so that the others keep their colours"
 
 
 def chosen_in(page: Any) -> list[str]:

@@ -107,7 +107,7 @@ def test_rotation_asks_python_for_nothing_until_it_rests(page, server):
     sent = counted(page)
     globe = opened(page, server, "?n=45,-10")
     labels = [point(page, name) for name in POINTS]
-    assert quiet(lambda: (globe.get_attribute("data-seq"), sent("")), 1.0)[1], "what the page asked for is counted"
+    assert quiet(lambda: (globe.get_attribute("data-seq"), sent("")), 1.0)[1], "requests of the page are counted"
     places, before = [centre(x) for x in labels], painted(globe)
     x, y = centre(globe)
     page.mouse.move(x, y + 120)
@@ -171,7 +171,7 @@ def test_it_turns_on_opening_and_not_for_those_who_asked_for_stillness(page, ser
     globe = opened(page, server)
     first = painted(globe)
     becomes(lambda: painted(globe), lambda n: n > first + 5)
-    assert page.evaluate(TURNING) == [5, 0], "its handles move with it"
+    assert page.evaluate(TURNING) == [5, 0], "the handles must move, too"
     page.emulate_media(reduced_motion="reduce")
     globe = opened(page, server)
     resting = quiet(lambda: painted(globe))

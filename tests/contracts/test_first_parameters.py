@@ -1,4 +1,4 @@
-"""A spec that leaves a hyper-parameter out means the same for ever, so its digest may leave it out too."""
+"""A spec without a hyper-parameter keeps its meaning forever, so that its digest may omit the hyper-parameter, too."""
 
 from __future__ import annotations
 

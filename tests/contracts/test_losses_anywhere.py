@@ -19,7 +19,7 @@ def test_values_are_the_same_without_gradients_and_under_autocast(name):
             assert torch.equal(make(name, {})(x, y), expected)
 
 
-@pytest.mark.parametrize("name", sorted({*losses.LOSSES} - {"circle"}))  # it refuses
+@pytest.mark.parametrize("name", sorted({*losses.LOSSES} - {"circle"}))  # circle raises an error
 def test_second_derivatives_are_slopes_of_the_first(name):
     (x, y), loss = batch(LABELS, torch.float64), make(name, {}, torch.float64)
     loss(x, y)

@@ -30,7 +30,7 @@ MAY = {
 
 
 def imported(source: str) -> Iterator[str]:
-    """The packages that a module imports, within functions too."""
+    """Yield the packages that a module imports, including imports inside functions."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
@@ -39,7 +39,7 @@ def imported(source: str) -> Iterator[str]:
 
 
 def breaches(package: str) -> set[str]:
-    """The modules that import a package and may not, by their path."""
+    """Return the paths of modules that import a package without being allowed to."""
     paths = {path.relative_to(ROOT).as_posix(): path for path in sorted((ROOT / "pages").rglob("*.py"))}
     assert len(paths) > 100
     return {
@@ -53,7 +53,7 @@ def breaches(package: str) -> set[str]:
 
 @pytest.mark.parametrize("package", MAY)
 def test_only_the_modules_of_the_rule_import(package):
-    assert not breaches(package), f"{package} is imported where it may not be"
+    assert not breaches(package), f"{package} is imported by a module that may not import it"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def _own_cache(cache, monkeypatch):
 
 @pytest.fixture
 def pack():
-    """Return the path of a pack of real data by its file name; each is unpacked once a session."""
+    """Return the path of a pack of real data by its file name; each is unpacked once per session."""
 
     def path(name: str) -> Path:
         if not (PACKS / name).is_file():

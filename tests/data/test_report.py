@@ -92,8 +92,8 @@ def test_deviations_are_words() -> None:
 
 def test_a_check_names_unreadable_files_and_copies_across_classes_and_sides(tree: Path) -> None:
     (tree / "a" / "0.png").write_bytes((tree / "a" / "0.png").read_bytes()[:60])
-    shutil.copy(tree / "b" / "1.png", tree / "c" / "1.png")  # both train
-    shutil.copy(tree / "b" / "2.png", tree / "f" / "2.png")  # train and test
+    shutil.copy(tree / "b" / "1.png", tree / "c" / "1.png")  # both in training
+    shutil.copy(tree / "b" / "2.png", tree / "f" / "2.png")  # in training and test
     shutil.copy(tree / "e" / "0.png", tree / "e" / "3.png")
     made = data.load("folder", root=tree, validation="none")
     told: list[tuple[int, int]] = []
@@ -124,7 +124,7 @@ def test_samples_that_are_no_files_are_compared_too() -> None:
 def test_a_check_is_kept_until_a_file_changes(tree: Path) -> None:
     found, read = checks.run("folder", tree)
     made = read.located.samples
-    assert read.dataset is None, "it cannot be split by default, and is checked all the same"
+    assert read.dataset is None, "has no default split but must be checked"
     assert checks.result("folder", tree) == found
     assert checks.task_of("folder", tree).status() == "done"
     assert found.stamp == checks.stamp_of(made)

@@ -89,7 +89,7 @@ def test_a_gallery_is_taken_out_of_the_test_split():
     found = samples(np.repeat(np.arange(4), 2), gallery=GALLERY)
     partition = splits.partition(found, "classes", "none", 0)
     assert list(partition) == ["train", "validation", "test", "gallery"]
-    assert partition["train"].tolist() == [0, 1, 2, 3]  # whatever it says of training samples
+    assert partition["train"].tolist() == [0, 1, 2, 3]  # ignored in this mode
     assert (partition["test"].tolist(), partition["gallery"].tolist()) == ([4, 6], [5, 7])
     assert "gallery" not in splits.partition(
         samples(np.repeat(np.arange(4), 4), gallery=np.tile(GALLERY, 2)), "samples", "none", 0

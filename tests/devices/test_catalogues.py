@@ -31,7 +31,7 @@ LARGE = {
     "resnet101",
     "mobilenet_v3_large",
     "squeezenet1_1",
-}  # made of what the others have
+}  # built from the other poolings
 SMALL = {"prototypes": 4, "memory": 0, "hidden": 5, "width": 3, "grid": 2, "clusters": 3, "dimension": 2}
 
 
@@ -75,7 +75,7 @@ def forms(name: str) -> list[dict[str, str]]:
 def fits(name: str, choice: dict[str, str]) -> bool:
     try:
         losses.for_training(name, **SIZES, **choice)
-    except ValueError:  # it asks for more than embeddings
+    except ValueError:  # requires more than embeddings
         return False
     return True
 

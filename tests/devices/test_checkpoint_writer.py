@@ -67,7 +67,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
         if condition():
             return
         threading.Event().wait(0.01)
-    raise AssertionError("waited in vain")
+    raise AssertionError("timed out")
 
 
 def test_each_file_is_that_of_its_step_byte_for_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The page of the architecture: its diagram is that of the contract, and paths that documents name are there."""
+"""The architecture page: its diagram equals the import contract, and paths named in documents exist."""
 
 import re
 
@@ -22,6 +22,6 @@ def test_the_page_is_one_page():
 @pytest.mark.parametrize("page", ["docs/architecture.md", "docs/how-it-works.md", "CONTRIBUTING.md", "README.md"])
 def test_every_path_that_is_named_is_there(page):
     named = set(PATH.findall((layers.ROOT / page).read_text()))
-    # CAPITALS stand for any name
+    # words in CAPITALS are placeholders
     gone = [path for path in named if not re.search(r"\b[A-Z]{3,}\b", path) and not (layers.ROOT / path).exists()]
     assert gone == []

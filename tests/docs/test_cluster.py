@@ -1,4 +1,4 @@
-"""docs/cluster.md prints what the code takes; its dml commands run in tests/jobs/backends/test_ray.py."""
+"""docs/cluster.md prints formats that the code reads; tests/jobs/backends/test_ray.py runs its dml commands."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_commands_on_larger_sets_do_what_they_say(tmp_path: Path, monkeypatc
         if command == "data":
             ended = here(command, *words)
             assert ended.returncode == 0, ended.stderr
-        else:  # the spec is one's own
+        else:  # the spec is written by the user
             assert command == "train"
             name = words[0].removesuffix(".toml")
             root = RunSpec().with_overrides([f"data.name={name}", *words[1:]]).data.root

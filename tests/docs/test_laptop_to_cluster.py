@@ -39,18 +39,18 @@ LITTLE_OF = {"train": LITTLE, "search": LITTLE, "study": LITTLE, "protocol": LIT
 
 
 def needs(line: str) -> str:
-    """The package without which a line cannot run."""
+    """Return the package that a line needs."""
     return "ray" if "ray" in line else "submitit" if "slurm" in line else ""
 
 
 @pytest.fixture(scope="module")
 def ray_address() -> Iterator[str]:
-    """The nodes, started as printed and kept in the foreground, so that they, and no others, are ended."""
+    """Yield the address of nodes that run in the foreground, so that exactly these are stopped afterwards."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     folder = tempfile.mkdtemp(prefix="dml-")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    more = {"HOME": folder, "PATH": path, "RAY_AUTH_MODE": "token"}  # a token of its own
+    more = {"HOME": folder, "PATH": path, "RAY_AUTH_MODE": "token"}  # a separate token
     more |= {"RAY_TMPDIR": folder, "PYTHONPATH": str(ROOT), "RAY_worker_niceness": "0", "OMP_NUM_THREADS": "1"}
     more["RAY_ADDRESS"] = f"127.0.0.1:{port}"
     environment = pytest.MonkeyPatch()
@@ -59,7 +59,7 @@ def ray_address() -> Iterator[str]:
     subprocess.run(["sh", "-c", TOKEN], check=True, stderr=subprocess.DEVNULL)
     from ray._private.authentication_test_utils import reset_auth_token_state
 
-    reset_auth_token_state()  # it was read when Ray was imported
+    reset_auth_token_state()  # read when Ray was imported
     nodes = []
     for line in STARTS:
         words = line.replace("6379", str(port)).partition(" ray ")[2].split()
@@ -87,7 +87,7 @@ def ray_address() -> Iterator[str]:
 
 
 def refuses_strangers(port: int) -> bool:
-    """Whether another account, which has no token, is kept out."""
+    """Return True if another account without the token is refused."""
     code = f"import ray; ray.init(address='127.0.0.1:{port}')"
     with tempfile.TemporaryDirectory() as home:
         stranger = os.environ | {"HOME": home, "RAY_AUTH_MODE": "disabled"}
@@ -102,7 +102,7 @@ def until_it_answers(port: int) -> None:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
             return
         except OSError:
-            assert time.monotonic() < deadline, "Ray does not answer"
+            assert time.monotonic() < deadline, "Ray does not respond"
             time.sleep(0.2)
 
 
@@ -133,7 +133,7 @@ def test_a_line_of_the_way_runs(
     store = RunStore(folder / "runs")
     monkeypatch.setenv("DML_RUNS", str(store.root))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    photographs = folder / "photographs"  # of two classes
+    photographs = folder / "photographs"  # two classes
     stands_for = {
         "photographs": str(photographs),
         "10.0.0.1:6379": address,

@@ -1,4 +1,4 @@
-"""The figure of projections: two frames where one ends, the proxies moved between them and nothing else."""
+"""The figure of projections: two frames at the end of each projection, between which only the proxies move."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_the_app_refuses_to_start_without_a_plug_in(monkeypatch):
 
 @pytest.fixture
 def fresh(tmp_path, monkeypatch):
-    """A process that has not looked for plug-ins yet; what it loads is forgotten afterwards."""
+    """Simulate a process that has not loaded plug-ins yet, and remove the plug-ins that it loads afterwards."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(catalogue, "_loaded", set())
     catalogue._entry_points.cache_clear()
@@ -82,6 +82,6 @@ def test_a_missing_plug_in_and_a_taken_name_say_what_to_do(fresh, monkeypatch):
         (" , taking", "plug-in 'taking'.*there is a loss named triplet already; choose another name"),
     ):
         monkeypatch.setenv(catalogue.PLUGINS, name)
-        for _ in range(2):  # again and again, and not once
+        for _ in range(2):  # at every call, not only the first
             with pytest.raises(catalogue.PluginError, match=words):
                 catalogue.load_plugins()

@@ -1,4 +1,4 @@
-"""The gallery in docs/ shows every preset, as it is now, and stays small."""
+"""The gallery in docs/ shows every preset, is up to date, and stays small."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def pixels(content: bytes) -> np.ndarray:
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """What `render` draws, before it takes 256 colours and packs them, two fifths of its time."""
+    """Return the image before it is reduced to 256 colours and compressed, which takes two fifths of the time."""
     found, save, point = [], make_presets.save_figure, io.BytesIO()
     Image.new("RGB", (1, 1)).save(point, "png")
     monkeypatch.setattr(
@@ -42,7 +42,7 @@ def drawn(monkeypatch):
     return found
 
 
-# Of panels that differ in exponents or places alone, which stand in the links of the gallery, one is drawn.
+# Draw one panel of those that differ in exponents or points only; these are part of the links of the gallery.
 KINDS = {(p.figure, p.loss, p.probe, p.discs, p.edges, p.mining): p for p in PRESETS}
 
 
@@ -53,7 +53,7 @@ def test_a_preset_renders_as_its_figure(preset, drawn):
     kept = pixels((FOLDER / make_presets.figure_name(preset)).read_bytes())
     assert drawn.shape == kept.shape == (360, 360, 3)
     apart = np.abs(drawn - kept).max(-1)
-    # As far as 256 colours are from all of them.
+    # the difference due to the reduction to 256 colours
     assert (apart > 16).mean() < 0.001, "run python -m docs.make_presets"
     assert apart.mean() < 2, "run python -m docs.make_presets"
 

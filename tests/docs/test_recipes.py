@@ -1,4 +1,4 @@
-"""The recipes of docs/recipes.md work as printed, each in one file, and the README's Python blocks run."""
+"""The recipes of docs/recipes.md work as printed, each in one file, and the Python blocks of the README run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests import warm
 
 ROOT = Path(__file__).parents[2]
 PAGE = "docs/recipes.md"
-# What each recipe adds, and the contract of its family: the suite that is generated over the catalogue.
+# Name that each recipe registers, and the contract tests of its catalogue, which cover it.
 RECIPES = {
     "powered_ranking": "tests/losses/test_contract.py",
     "neighbourhood_components": "tests/losses/test_batch_contract.py",
@@ -28,12 +28,12 @@ RECIPES = {
 
 
 def blocks(name: str, language: str = "python") -> list[str]:
-    fence = "````" if language.startswith("`") else "```"  # a lesson has fences of its own
+    fence = "````" if language.startswith("`") else "```"  # a lesson contains fences
     return re.findall(rf"^```{language}\n(.*?)^{fence}$", (ROOT / name).read_text("utf-8"), flags=re.DOTALL | re.M)
 
 
 def follow(recipe: str, tree: Path) -> Path:
-    """Write one recipe into a copy of the library; returns the one file that it touches."""
+    """Write one recipe into a copy of the library and return the only file that it changes."""
     where, _, body = recipe.partition("\n")
     path = tree / where.split()[-1]
     if "at the end of" in where:
@@ -46,14 +46,15 @@ def follow(recipe: str, tree: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, str]]:
-    """Suite, case and "passed", "skipped" or what went wrong, of the contract suites on a library with every recipe."""
+    """Return (suite, case, "passed", "skipped" or message) of the contract tests on a library with every recipe."""
     tree = tmp_path_factory.mktemp("contributed")
-    shutil.copytree(ROOT / "dmlcore", tree / "dmlcore", ignore=shutil.ignore_patterns("example.zip"))  # with bytecode
+    # including bytecode
+    shutil.copytree(ROOT / "dmlcore", tree / "dmlcore", ignore=shutil.ignore_patterns("example.zip"))
     recipes = [*blocks(PAGE), *blocks(PAGE, "toml"), *blocks(PAGE, "`markdown")]
     assert len({follow(recipe, tree) for recipe in recipes}) == len(RECIPES)
     options = ["-q", "-p", "no:cacheprovider", "-k", " or ".join(RECIPES), f"--junitxml={tree / 'report.xml'}"]
     options += ["-o", "addopts=--import-mode=importlib", "-o", "pythonpath=", *dict.fromkeys(RECIPES.values())]
-    # A fork has torch already, and forgets the library, so as to import the copy.
+    # The fork has imported torch; its imports of the library are removed so that it imports the copy.
     code = "import sys\nfor name in [*sys.modules]:\n    if name.partition('.')[0] in ('dmlcore', 'tests'):\n"
     code += f"        del sys.modules[name]\nsys.path[:0] = {[str(tree), str(ROOT)]}\n"
     found = warm.run("-c", f"{code}import pytest\nsys.exit(pytest.main({options}))", timeout=600)
@@ -77,7 +78,7 @@ def test_what_a_recipe_adds_fulfils_the_contract_of_its_family(name, outcomes):
     wrong = "\n".join(f"{case}: {outcome}" for case, outcome in here if outcome not in ("passed", "skipped"))
     assert not wrong, wrong[-3000:]
     functions = {case.partition("[")[0] for case, outcome in here if outcome == "passed"}
-    assert len(functions) >= 3, f"{name} was found by {functions}"
+    assert len(functions) >= 3, f"{name} is covered by {functions}"
 
 
 @pytest.mark.parametrize("code", blocks("README.md"))

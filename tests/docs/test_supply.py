@@ -1,4 +1,4 @@
-"""What is installed is what is locked: lock files, licences, bill of materials."""
+"""Installed packages equal the locked ones: lock files, licences, bill of materials."""
 
 import json
 import re
@@ -16,7 +16,7 @@ READ = cache(metadata.Distribution.metadata.fget)  # type: ignore[attr-defined]
 
 @pytest.fixture(autouse=True)
 def what_packages_say_is_read_once(monkeypatch):
-    """A hundred packages are asked ten times, and each time parsed: two thirds of the time."""
+    """Cache metadata of installed packages: a hundred packages are parsed ten times, two thirds of the time."""
     monkeypatch.setattr(metadata.Distribution, "from_name", FOUND)
     monkeypatch.setattr(metadata.Distribution, "metadata", property(READ))
 
@@ -47,7 +47,7 @@ def test_every_package_is_in_one_lock_with_a_digest_for_each_file():
     for lock in locks.HEADS:
         text = (locks.ROOT / lock).read_text()
         assert len(re.findall("^[a-z0-9].*==", text, re.M)) == len(locks.read(lock))
-        assert "://" not in text  # any index may serve them
+        assert "://" not in text  # any index may be used
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_every_lock_is_audited_each_week():
     makefile = (locks.ROOT / "Makefile").read_text()
     (audited,) = re.findall("^LOCKS = (.+)$", makefile, re.M)
     assert audited.split() == list(locks.HEADS)
-    assert "--strict" in makefile.partition("\naudit:")[2].partition("\n\n")[0]  # else what is not found passes
+    assert "--strict" in makefile.partition("\naudit:")[2].partition("\n\n")[0]  # otherwise unknown packages would pass
     workflow = (locks.ROOT / ".github" / "workflows" / "audit.yml").read_text()
     assert re.search(r'cron: "\d+ \d+ \* \* [0-6]"', workflow)
     assert "- run: make audit\n" in workflow

@@ -28,7 +28,7 @@ def until(condition: Callable[[], object], seconds: float = 120.0) -> None:
     """Wait until a condition holds."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, "timed out"
         time.sleep(0.05)
 
 
@@ -81,7 +81,7 @@ def after_a_crash(root: Path, queued: int, running: int, python: Python = cold) 
     seconds = time.monotonic() - began
     resumed = [run for run in runs for line in said if line.startswith(f"{run.id}: goes on")]
     assert resumed == sorted(resumed, key=runs.index), "the order of the queue was lost"
-    assert [run.id for run in resumed] == [run.id for run in runs], "not each run was resumed once"
+    assert [run.id for run in resumed] == [run.id for run in runs], "not every run was resumed exactly once"
     for run in runs[:running]:
         until(lambda run=run: starts(run) == 2 and run.state().step > reached[run.id])
         launch.cancel(run)
@@ -90,7 +90,7 @@ def after_a_crash(root: Path, queued: int, running: int, python: Python = cold) 
     assert [starts(run) for run in runs] == [2] * running + [1] * queued, "a run was trained by two processes"
     for run in runs:
         steps = [row["step"] for row in run.metrics()[0] if row["kind"] == "step"]
-        assert steps == list(range(1, run.state().step + 1)), "a step is missing or doubled"
+        assert steps == list(range(1, run.state().step + 1)), "a step is missing or duplicated"
     assert recover(store, 1, python) == ["nothing was interrupted"]
     return f"{len(resumed)} of {len(runs)} resumed by two recoveries at once in {seconds:.1f} s, none twice"
 

@@ -468,7 +468,7 @@ def test_25_an_empty_split_names_the_protocol_and_the_numbers(labels, split, val
 # Memory
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="asks Linux for the peak of its memory")
+@pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="reads the peak memory from Linux")
 def test_no_image_of_20_mb_takes_300_mb_to_decode(tmp_path):
     adversarial_images.write_all(tmp_path)
     assert max(path.stat().st_size for path in tmp_path.iterdir()) < 20_000_000

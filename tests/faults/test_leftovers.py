@@ -115,7 +115,7 @@ def test_what_a_living_process_works_on_is_never_swept(store: RunStore, old: Cal
     folder.mkdir(parents=True)
     (folder / "lock").touch()
     (folder / "spec.json").touch()
-    assert leftovers.sweep(store.root) == 0, "it may be between two calls"
+    assert leftovers.sweep(store.root) == 0, "the process may be between two calls"
     old()
     command = [sys.executable, "-c", HOLDER, str(folder / "lock")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:

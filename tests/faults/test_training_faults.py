@@ -119,7 +119,7 @@ def train_here(run: Run, **options: Any) -> None:
 def until(condition: Callable[[], object], seconds: float = 180.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, "timed out"
         time.sleep(0.002)
 
 
@@ -657,7 +657,7 @@ def test_row_35_a_recycled_pid_is_never_signalled(store: RunStore, warm: WarmPar
         assert spared
         warm.wait()
         assert held.status() == "cancelled"  # the request file was found
-        assert stranger.poll() is None, "signalled, and dead a little later"
+        assert stranger.poll() is None, "signalled, and dead shortly afterwards"
 
         assert locks.terminate(stranger.pid, started)
         assert stranger.wait(180) == -signal.SIGTERM

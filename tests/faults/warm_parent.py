@@ -132,7 +132,7 @@ def warm_up() -> None:
 if not CARD.exists():  # a fork of a process that has trained on a GPU cannot use the GPU
     warm_up()
 # A run starts a second faster without the imports of torch.compile, and a third of a second without SymPy.
-assert not {"torch._dynamo", "torch._inductor", "sympy"} & set(sys.modules), "a plain training imported a compiler"
+assert not {"torch._dynamo", "torch._inductor", "sympy"} & set(sys.modules), "a plain training run imported a compiler"
 for line in sys.stdin:
     pid = os.fork()
     if not pid:

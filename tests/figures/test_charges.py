@@ -1,4 +1,4 @@
-"""A step of the charges as a figure: the points of the simulation stand where it says, equal steps give equal bytes."""
+"""A step of the charges as a figure: points are at their simulated positions, and equal steps give equal bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Colours that carry a meaning stay apart for eyes without one kind of cones."""
+"""Colours that carry a meaning remain distinguishable for viewers without one type of cones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from dmlcore.figures import charges, confusions, curves, differences, maps, published, strokes
 
-# Linear RGB as such eyes see it, at full severity. Source: Machado, Oliveira & Fernandes 2009, Table 1.
+# Linear RGB as seen by these viewers, at full severity. Source: Machado, Oliveira & Fernandes 2009, Table 1.
 SIGHT = {
     "all cones": np.eye(3),
     "protanopia": np.array(
@@ -27,12 +27,12 @@ SIGHT = {
 TO_XYZ = np.array(
     [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
 )
-APART = 15.0  # CIELAB; 2.3 is just noticed side by side, and marks of a figure lie apart
+APART = 15.0  # CIELAB distance; 2.3 is just noticeable side by side, but marks of a figure are apart
 SCRIPT = (Path(__file__).parents[2] / "assets" / "shared" / "colours.js").read_text()
 
 
 def lab(colour: str, sight: str) -> np.ndarray:
-    """CIELAB (D65) of "#rrggbb" as that sight has it."""
+    """Return CIELAB (D65) of "#rrggbb" as seen with this type of colour vision."""
     channels = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     x = TO_XYZ @ np.clip(SIGHT[sight] @ linear, 0, 1) / TO_XYZ.sum(1)
@@ -41,14 +41,14 @@ def lab(colour: str, sight: str) -> np.ndarray:
 
 
 def nearest(colours, sight: str) -> tuple[float, str, str]:
-    """The two of them that lie nearest to each other, and how near."""
+    """Return the smallest distance between two of the colours, and these colours."""
     return min(
         (float(np.linalg.norm(lab(a, sight) - lab(b, sight))), a, b) for a, b in itertools.combinations(colours, 2)
     )
 
 
 def inks() -> dict[str, dict[str, str]]:
-    """The inks of assets/shared/colours.js by theme."""
+    """Return the inks of assets/shared/colours.js by theme."""
     table = SCRIPT[SCRIPT.index("export const INK") :]
     light, dark = table[: table.index("dark: {")], table[table.index("dark: {") : table.index("};")]
     return {
@@ -77,7 +77,7 @@ def test_no_two_colours_of_a_palette_fall_together(name, sight):
 @pytest.mark.parametrize("sight", SIGHT)
 @pytest.mark.parametrize("dark", [False, True])
 def test_more_of_a_quantity_is_never_less_of_a_contrast_to_the_page(sight, dark):
-    """A ramp is read by its lightness alone; the two ends of a signed one are told apart by their hue."""
+    """A sequential colour map must be readable by lightness, the two ends of a diverging one by hue."""
     lightness = [lab(colour, sight)[0] for colour in strokes.RAMP[dark]]
     assert (np.diff(lightness) * (1 if dark else -1) > 5).all()
     low, middle, high = (strokes.SIGNED[dark][i] for i in (0, 2, 4))
@@ -90,7 +90,7 @@ def test_where_colours_run_out_a_shape_or_a_dash_tells_apart():
 
 
 def test_two_colours_that_fall_together_are_noticed():
-    """Vermillion and amber, which the map had beside each other, are one colour to a deuteranope."""
+    """Vermillion and amber, formerly neighbours in the map, look the same to a viewer with deuteranopia."""
     assert (
         nearest(("#D55E00", "#B87F00"), "deuteranopia")[0] < 2 < APART < nearest(("#D55E00", "#B87F00"), "all cones")[0]
     )

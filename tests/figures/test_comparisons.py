@@ -1,4 +1,4 @@
-"""The figure of a comparison: one colour scale for all planes, and first minus second beside them."""
+"""The figure of a comparison: one colour scale for all planes, and first minus second next to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts of confusions: what the numbers are, that names stay data, and that Vega-Lite accepts the specification."""
+"""Charts of confusions: their numbers, escaped names, and specifications that Vega-Lite accepts."""
 
 import json
 
@@ -13,7 +13,7 @@ HOSTILE = '<img src=x onerror=alert(1)>"]; alert(2); names["$x$ \u202edrow ![](h
 
 
 def valid(chart):
-    """The specification, accepted by the schema of Vega-Lite."""
+    """Check a specification against the schema of Vega-Lite and return it with its columns."""
     spec, columns = chart
     assert len({len(column) for column in columns.values()}) == 1
     alt.Chart.from_dict(spec | {"data": {"values": [{"a": 1}]}}, validate=True)
@@ -27,10 +27,10 @@ def test_the_matrix_holds_what_is_not_zero_and_frames_the_chosen_cell():
     assert cells == {(7, 7): 0.5, (7, 3): 0.5, (3, 3): 1, (9, 7): 0.1, (9, 9): 0.9, (3, 9): 0}
     assert [(i, j) for i, j, m in zip(columns["i"], columns["j"], columns["marked"], strict=True) if m] == [(3, 9)]
     rect, number = spec["layer"]
-    assert rect["encoding"]["opacity"]["scale"]["domain"] == [0, 0.5], "the scale is of what is wrong"
+    assert rect["encoding"]["opacity"]["scale"]["domain"] == [0, 0.5], "the colour scale shows errors only"
     assert number["encoding"]["text"]["field"] == "percent"
     assert columns["percent"].tolist() == ["50", "50", "100", "10", "90", "0.0"]
-    assert spec["encoding"]["x"]["scale"]["domain"] == [7, 3, 9], "in the order given"
+    assert spec["encoding"]["x"]["scale"]["domain"] == [7, 3, 9], "in the given order"
 
 
 @pytest.mark.parametrize(("names", "angle"), [(["7", "3"], 0), (["Kaldoon 04", "Ionteq 01"], -60)])
@@ -60,7 +60,7 @@ def test_cells_are_square_fit_one_side_with_their_names_and_up_to_sixty_are_name
     for axis in (spec["encoding"][of]["axis"] for of in "xy"):
         assert axis["labelOverlap"] is False
         assert axis["labels"] == (classes <= 60)
-        assert not axis["labels"] or axis["labelFontSize"] < cell, "no label lies on the next"
+        assert not axis["labels"] or axis["labelFontSize"] < cell, "labels must not overlap"
     assert classes * cell + (classes <= 60) * 5.5 * min(letters, 23) <= 620
 
 

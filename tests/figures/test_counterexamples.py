@@ -1,4 +1,4 @@
-"""Counter-examples along a number: every value is drawn, what is not there is not, and Vega-Lite accepts it."""
+"""Counterexamples along a parameter: existing values are drawn, missing ones are not; Vega-Lite accepts the chart."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_both_sides_and_the_rings_are_drawn_as_they_are(dark):
         TRUE: [(0.0, 0.0), (0.5, 0.25), (1.0, 1.0)],
         "autograd": [(0.0, 0.0), (1.0, 1.0)],
     }
-    assert [r["x"] for r in rows if r["y"] is None] == [0.25], "the line across"
+    assert [r["x"] for r in rows if r["y"] is None] == [0.25], "the horizontal line"
     scale = spec["layer"][1]["encoding"]["color"]["scale"]
     assert scale["domain"] == [PRINTED, TRUE, "autograd"]
     assert scale["range"] == list(COLOURS[dark])

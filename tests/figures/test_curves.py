@@ -1,4 +1,4 @@
-"""Curves: nothing is lost by thinning, rows line up across panels, and the specification is valid Vega-Lite."""
+"""Curves: thinning keeps extremes, rows are aligned across panels, and specifications are valid Vega-Lite."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_no_curve_gives_no_rows():
 def test_the_specification_is_valid_and_one_hover_listens_on_every_panel():
     panels = [CurvePanel("loss", [curve(50), curve(50, "b")]), CurvePanel("MAP@R", [curve(50)], unit=".0%")]
     spec, _ = linked(panels, steps=50)
-    alt.VConcatChart.from_dict(spec)  # raises unless it fits the schema
+    alt.VConcatChart.from_dict(spec)  # raises an error unless it matches the schema
     names = [layer.get("name") for panel in spec["vconcat"] for layer in panel["layer"]]
     assert [param["views"] for param in spec["params"]] == [[name for name in names if name]]
 
@@ -107,7 +107,7 @@ def test_the_specification_does_not_change_while_a_run_goes_on():
     assert young == old
     young["vconcat"].clear()
     assert len(linked([CurvePanel("loss", [curve(5)])], steps=900)[0]["vconcat"]) == 1, (
-        "what is kept is nobody's to change"
+        "cached arrays must be read-only"
     )
 
 
@@ -127,7 +127,7 @@ def test_several_runs_differ_in_colour_and_dashes_and_have_a_legend():
 def test_smoothing_is_that_of_tensorboard(weight):
     values = curve(200).values
     last, expected = 0.0, []
-    for count, value in enumerate(values, 1):  # as its TypeScript has it
+    for count, value in enumerate(values, 1):  # as in TensorBoard's TypeScript
         last = last * weight + (1 - weight) * value
         expected.append(last / (1 - weight**count if weight else 1.0))
     assert smoothed(values, weight) == pytest.approx(expected)

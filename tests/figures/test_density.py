@@ -1,4 +1,4 @@
-"""Lines around dense places hold the share of the points that they say."""
+"""Contours around dense regions contain the stated share of the points."""
 
 from itertools import pairwise
 
@@ -11,7 +11,7 @@ from dmlcore.figures.maps import STEPS
 
 
 def inside(lines, places):
-    """Whether an odd number of lines winds around each place: a hole is none of the region."""
+    """Return True for places inside an odd number of lines, so that holes are excluded."""
     return sum(Path(line).contains_points(places) for line in lines) % 2 == 1
 
 
@@ -26,7 +26,7 @@ def test_each_region_holds_its_share_and_the_next_one():
         assert mask.mean() == pytest.approx(share, abs=0.03)
     for outer, inner in pairwise(held):
         assert not (inner & ~outer).any()
-    assert len(found[1][1]) >= 2, "two heaps are two regions"
+    assert len(found[1][1]) >= 2, "two clusters give two regions"
 
 
 @pytest.mark.parametrize("places", [np.zeros((0, 2), int), np.zeros((2, 2), int)])

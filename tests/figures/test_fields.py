@@ -1,4 +1,4 @@
-"""What leaves the app are the numbers of the library, and the same view always gives the same bytes."""
+"""Exported numbers are those of the library, and the same view always gives the same bytes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_boundaries_lie_where_raw_meets_the_clamp():
 
 def test_npz_and_json_hold_the_arrays_and_nothing_that_is_not_finite():
     loss = losses.create("distance_sensitive", **METU)
-    view = (0.0, 0.1, 0.5)  # a node lies on the anchor: raw = +inf there
+    view = (0.0, 0.1, 0.5)  # a node is at the anchor: raw = +inf there
     arrays, about = fields.field_arrays(loss, *POINTS, view=view, n=11), fields.about(loss, view=view)
     assert np.isposinf(arrays["raw"]).sum() >= 1
     with np.load(io.BytesIO(fields.as_npz(arrays, about))) as kept:
@@ -81,7 +81,7 @@ def test_npz_and_json_hold_the_arrays_and_nothing_that_is_not_finite():
     assert json.loads(fields.as_json({}, fields.about(losses.create("ranking"))))["hyper"]["m2"] is None
 
 
-# An open clamp, no open clamp, a choice, a clamp tied to the margin.
+# With an open clamp, without one, with a choice, and with a clamp tied to the margin.
 @pytest.mark.parametrize("name", ["ranking", "distance_sensitive", "location_aware", "facenet_mined"])
 def test_the_snippet_reproduces_the_arrays_exactly(name, tmp_path, monkeypatch, capsys):
     loss, probe, view = losses.create(name), "positive", (0.17, 0.1, 1.1)
@@ -100,7 +100,7 @@ def test_the_snippet_reproduces_the_arrays_exactly(name, tmp_path, monkeypatch, 
         np.testing.assert_array_equal(found[key].numpy(), arrays["forces"][i])
     assert [found["raw"].item(), found["energy"].item()] == arrays["triplet"].tolist()
     assert f"raw {arrays['triplet'][0]:.6g}" in capsys.readouterr().out
-    if name != "distance_sensitive":  # one drawing
+    if name != "distance_sensitive":  # draw only once
         return
     assert "field.pdf" in drawing_lines  # a PNG takes a third of the time
     exec(f"view = {drawing_lines.replace('.pdf', '.png')}", found)
@@ -178,7 +178,7 @@ def test_the_margin_belongs_to_the_energy_not_to_the_condition_beside_it():
 
 @pytest.mark.parametrize("name", losses.names())
 def test_every_loss_is_drawn_with_all_layers(name):
-    i = losses.names().index(name)  # every shade and both themes come up
+    i = losses.names().index(name)  # covers every shade and both themes
     layers = {"contours": "raw", "decomposed": True, "discs": True, "mining": True, "streams": i % 6 == 0}
     figure = fields.draw_field(
         losses.create(name), *POINTS, n=21, shade=fields.SHADES[i % 4], dark=i % 2 == 0, **layers

@@ -1,4 +1,4 @@
-"""A landscape: its heights are the loss, its cut is told, its slope is the force."""
+"""A landscape: its heights are the loss, its cut is reported, and its slope is the force."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_pole_is_cut_with_a_word():
 
 
 class _Peaked(Variant):
-    """A loss with one energy of its own beside the anchor."""
+    """Loss with a different energy near the anchor."""
 
     def __init__(self, energy: float) -> None:
         super().__init__(losses.create("ranking"))
@@ -83,7 +83,7 @@ class _Peaked(Variant):
 
 def test_the_figure_is_plain_data_with_the_surface_as_it_is_cut():
     shown = landscape("distance_sensitive", "ranking")
-    assert {(s.low, s.high) for s in shown.surfaces} == {(0.0, 5.0)}  # one scale, of the higher
+    assert {(s.low, s.high) for s in shown.surfaces} == {(0.0, 5.0)}  # one scale, that of the higher surface
     figure = draw(shown)
     json.dumps(figure, allow_nan=False)
     for k, scene in enumerate(("scene", "scene2")):

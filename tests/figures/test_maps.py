@@ -1,4 +1,4 @@
-"""Maps of embeddings: points without loss that a screen shows, colours that can be told from the paper, a lasso."""
+"""Maps of embeddings: points in screen precision, colours that differ from the background, and a lasso."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_sheet_holds_the_points():
     assert sheet.frames.dtype == np.uint16
     # one scale for both axes: shown = a * points + b
     a = np.ptp(sheet.frames[0][:, 0].astype(float)) / np.ptp(points[:, 0])
-    assert np.ptp(sheet.frames[0] - a * points, axis=0) == pytest.approx([0, 0], abs=2)  # each place is rounded
+    assert np.ptp(sheet.frames[0] - a * points, axis=0) == pytest.approx([0, 0], abs=2)  # positions are rounded
 
 
 def test_a_name_stands_on_the_most_central_point_of_its_class():
@@ -101,10 +101,11 @@ def crowd() -> Sheet:
 @pytest.mark.parametrize("frame", [0, 1])
 def test_a_lasso_finds_what_matplotlib_finds(crowd, corners, frame):
     turn = np.linspace(0, 2 * np.pi, corners, endpoint=False)
-    reach = np.random.default_rng(corners).uniform(4_000, 30_000, (corners, 1))  # a star around the middle
+    # a star-shaped polygon around the centre
+    reach = np.random.default_rng(corners).uniform(4_000, 30_000, (corners, 1))
     polygon = np.rint(32_768 + reach * np.column_stack([np.cos(turn), np.sin(turn)])).astype(int)
     points = crowd.frames[frame].astype(float)
-    near = np.zeros(len(points), bool)  # on the very boundary matplotlib rounds
+    near = np.zeros(len(points), bool)  # exclude points at the boundary, where matplotlib rounds
     for one, other in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
         along = np.clip((points - one) @ (other - one) / ((other - one) ** 2).sum(), 0, 1)
         near |= np.linalg.norm(points - one - along[:, None] * (other - one), axis=1) < 0.6

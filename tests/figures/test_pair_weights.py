@@ -1,4 +1,4 @@
-"""Maps of pair weights as figures, arrays and scripts: the numbers of the library, and equal bytes for equal views."""
+"""Maps of pair weights as figures, arrays and scripts: numbers of the library, and equal bytes for equal views."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLACES = [{"rival": "perpendicular"}, {"rival": "symmetric"}, {"rival": "fixed",
 @pytest.mark.parametrize("placed", PLACES)
 @pytest.mark.parametrize("name", losses.names())
 def test_weights_are_read_off_the_gradient_of_the_loss(name, placed):
-    """Against automatic differentiation of the loss of three vectors, another route than the maps take."""
+    """Compared with automatic differentiation of the loss of three vectors; the maps use similarities instead."""
     loss = losses.create(name)
     arrays = pair_weights.weight_arrays([loss], n=41, **placed)
     axis = torch.from_numpy(arrays["similarity"])
@@ -118,7 +118,7 @@ def test_equal_views_give_equal_bytes_and_dark_ones_differ():
     chosen = [losses.create("ranking"), losses.create("npairs")]
     first, second, dark = (pair_weights.draw_weights(chosen, n=31, dark=d) for d in (False, False, True))
     assert fields.save_figure(first) == fields.save_figure(second)
-    assert dark.get_facecolor() != first.get_facecolor()  # with which they are saved
+    assert dark.get_facecolor() != first.get_facecolor()  # the colour that is saved
 
 
 @pytest.mark.parametrize("change", [{"weight": "aa"}, {"by": "x"}, {"rival": "nearest"}, {"n": 1}, {"at": (2, 0)}])
@@ -135,5 +135,5 @@ def test_one_colour_scale_shows_the_weaker_of_two_losses():
     assert pair_weights.common_top(np.concatenate((strong, weak))) < 1
     assert pair_weights.common_top(np.concatenate((strong, 0.01 * weak))) == pytest.approx(
         0.88
-    )  # and not only that one
+    )  # and not only for weak weights
     assert pair_weights.common_top(np.zeros((2, 4, 4))) > 0

@@ -1,4 +1,4 @@
-"""Circle and sphere as figures, arrays and scripts: the numbers of the library, and equal views give equal bytes."""
+"""Circle and sphere as figures, arrays and scripts: numbers of the library, and equal bytes for equal views."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_the_colour_scale_holds_95_per_cent_of_random_triplets():
     assert reference == pytest.approx(felt[energy > 0].median().item(), rel=0.05)
 
 
-# An open clamp, no open clamp, a choice, a clamp tied to the margin.
+# With an open clamp, without one, with a choice, and with a clamp tied to the margin.
 @pytest.mark.parametrize(
     ("name", "on"),
     [
@@ -128,7 +128,7 @@ def test_the_snippet_reproduces_the_arrays_exactly(name, on, tmp_path, monkeypat
     np.testing.assert_array_equal(torch.stack(found["forces"].radial).numpy(), arrays["radials"])
     assert [found["raw"].item(), found["energy"].item()] == arrays["triplet"].tolist()
     assert f"raw {arrays['triplet'][0]:.6g}" in capsys.readouterr().out
-    if name not in ("ranking", "distance_sensitive"):  # one drawing of each surface
+    if name not in ("ranking", "distance_sensitive"):  # draw each surface once
         return
     assert f"{on}.pdf" in drawing_lines  # a PNG takes a third of the time
     exec(f"figure = {drawing_lines.replace('.pdf', '.png')}", found)
@@ -157,7 +157,7 @@ def test_equal_views_give_equal_bytes_and_dark_ones_differ(on):
     loss = losses.create("ranking")
     first, second, dark = (draw(loss, *places, dark=dark) for dark in (False, False, True))
     assert fields.save_figure(first) == fields.save_figure(second)
-    assert dark.get_facecolor() != first.get_facecolor()  # with which they are saved
+    assert dark.get_facecolor() != first.get_facecolor()  # the colour that is saved
 
 
 def texts(figure) -> str:
@@ -186,7 +186,7 @@ def test_the_surface_turns_with_the_eye(words_alone):
     behind = texts(spheres.draw_sphere(loss, *PLACES, title="", eye=(-160, -15)))
     assert "behind the sphere" in behind
     assert "behind the sphere" not in texts(front)
-    # A point seen from right above stands in the middle.
+    # A point viewed from directly above is in the centre.
     figure = spheres.draw_sphere(loss, *PLACES, title="", eye=PLACES[1])
     (letter,) = [x for x in figure.axes[0].texts if x.get_text() == "P"]
     assert letter.xy == pytest.approx((0, 0), abs=1e-12)
@@ -194,7 +194,7 @@ def test_the_surface_turns_with_the_eye(words_alone):
 
 @pytest.mark.parametrize("name", losses.names())
 def test_every_loss_is_drawn(name, words_alone):
-    loss, i = losses.create(name), losses.names().index(name)  # every probe and both surfaces come up
+    loss, i = losses.create(name), losses.names().index(name)  # covers every probe and both surfaces
     places, _, draw = SURFACES[("sphere", "circle")[i % 2]]
     assert loss.formula.title in texts(draw(loss, *places, probe=POINTS[i % 3]))
 

@@ -1,4 +1,4 @@
-"""Charts of a study: means over the seeds that have them, the ceiling, bars from best to worst."""
+"""Charts of a study: means over the available seeds, the ceiling, and bars from best to worst."""
 
 import json
 import re
@@ -97,7 +97,7 @@ def test_the_charts_are_valid_vega_lite(made):
 
 
 def test_legends_fit_a_phone():
-    """Several columns, or long names, are cut off where the chart is narrow."""
+    """Multiple columns, or long names, are cut off in narrow charts."""
     of_curves, _ = curves([SeedCurve(name, 0, [0, 1], [0.1, 0.2]) for name in ("a", "b", "c", "d")])
     of_bars, _ = bars([Bar("a", [0.1])], against={"untrained": {"a": 0.03}})
     text = json.dumps(of_curves)

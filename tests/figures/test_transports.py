@@ -1,4 +1,4 @@
-"""The transport as arrays, figure and script: three views of one solution."""
+"""Transport as arrays, figure and script: three views of one solution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boundaries of the active region against the closed forms of triplet-losses.md section 5."""
+"""Boundaries of the active region compared with the closed forms of triplet-losses.md section 5."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_circles_of_fig_3_5_a(level, radius):
 
 
 def test_two_lobes_beside_singular_points():
-    """Fig. 3.5 (c): at m2 = 20 the inner boundary is two lobes about anchor and positive, where raw diverges."""
+    """Fig. 3.5 (c): at m2 = 20 the inner boundary is two lobes around anchor and positive, where raw diverges."""
     axis = torch.arange(-60, 81, dtype=torch.float64) / 40  # 0 and 0.5 are nodes: raw is infinite there
     a, p, n = torch.tensor([[0.0, 0.0], [0.5, 0.0], [9.0, 9.0]], dtype=torch.float64)
     loss = losses.create("distance_sensitive", s=0.0, r=2.0, rho=12 / 7, m1=-3.5, m2=20.0)

@@ -1,4 +1,4 @@
-"""Voronoi cells: every point of the outline lies in the cell of its nearest site."""
+"""Voronoi cells: every point of an outline is in the cell of its nearest site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Greedy k-centre and covering radii, against the golden file and brute force."""
+"""Greedy k-centre and covering radii compared with the golden file and brute force."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def test_each_pick_is_the_farthest_by_a_plain_loop():
 
 def test_the_average_is_that_of_each_class_alone_however_many_there_are():
     random = np.random.default_rng(1)
-    labels = random.integers(0, 40, 3000)  # classes of unlike and of equal size
+    labels = random.integers(0, 40, 3000)  # classes of different and of equal size
     points = random.normal(size=(3000, 2))
     expected = np.mean([covering_curve(points[labels == c]).mean() for c in np.unique(labels)])
     assert average_covering_radius(points, labels) == pytest.approx(expected, rel=1e-12)
-    same = np.repeat(np.arange(600), 60)  # more than one table at once holds
+    same = np.repeat(np.arange(600), 60)  # more classes than one block holds
     points = random.normal(size=(len(same), 1))
     expected = np.mean([covering_curve(points[same == c]).mean() for c in range(600)])
     assert average_covering_radius(points, same) == pytest.approx(expected, rel=1e-12)

@@ -1,4 +1,4 @@
-"""The worked formulas carry the right numbers."""
+"""Numbers in the worked formulas are correct."""
 
 from __future__ import annotations
 

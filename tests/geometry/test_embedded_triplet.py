@@ -1,4 +1,4 @@
-"""The plane of three embeddings shows them exactly: distances, energies, forces, whatever the dimension."""
+"""The plane of three embeddings is exact in any dimension: distances, energies and forces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dmlcore.geometry.sphere import random_triplets, sphere_forces
 from dmlcore.loss_analysis.offset_plane import OffsetPlaneLoss
 from tests.members import in_one_case
 
-# Every triplet is active with these, so that the clamp hides no force.
+# These settings make every triplet active, so that the clamp hides no force.
 OPEN = {"ratio": {"m": 3.0}, "distance_sensitive": {"m1": 40.0, "m2": None}, "facenet_mined": {"m": 90.0}}
 EXACT = 1e-9
 
@@ -26,7 +26,7 @@ def open_loss(name: str) -> losses.TripletLoss:
 
 
 def triplets(dimension: int, *, unit: bool, count: int = 6, seed: int = 0):
-    """Unit vectors of one neighbourhood, as a trained network makes them, or vectors of any length."""
+    """Return clustered unit vectors, as a trained network produces them, or vectors of any length."""
     drawn = torch.stack(random_triplets(count, dimension, seed)).movedim(0, 1).numpy()
     near = drawn[:1, :1] + 0.6 * drawn
     return near / np.linalg.norm(near, axis=-1, keepdims=True) if unit else 1.7 * near
@@ -53,18 +53,18 @@ def test_the_plane_keeps_distances_norms_and_leads_back(dimension, unit):
         assert p[0] > a[0]
         assert p[1] == pytest.approx(a[1])
         assert n[1] > a[1]
-        if unit:  # the sphere cuts the plane in a circle about the foot
+        if unit:  # the sphere intersects the plane in a circle around the foot
             assert np.hypot(*found.points.T) == pytest.approx(math.sqrt(1 - found.height**2))
 
 
 @in_one_case(name=losses.names(), case=[(64, True), (128, False)])
 def test_forces_of_the_plane_are_those_of_autograd_among_the_embeddings(name, case):
-    """Energy, force, and its radial and tangential parts, to 1e-9 of the largest force."""
+    """Compare energy, force, and its radial and tangential parts to 1e-9 of the largest force."""
     dimension, unit = case
     loss = open_loss(name)
     for x in triplets(dimension, unit=unit):
         if name == "facenet_mined" and np.linalg.norm(x[0] - x[1]) > np.linalg.norm(x[0] - x[2]):
-            x = x[[0, 2, 1]]  # it is active for negatives farther than the positive alone
+            x = x[[0, 2, 1]]  # active only if the negative is farther away than the positive
         triplet, points = embed(*x), [torch.from_numpy(row) for row in x]
         found = forces_in_plane(loss, triplet)
         expected = np.stack([f.numpy() for f in forces(loss, *points)])
@@ -92,7 +92,7 @@ def test_a_loss_of_distances_keeps_its_forces_in_the_plane_and_the_others_are_na
     assert triplet.height > 0.1
     off = np.abs(forces_in_plane(loss, triplet).off_plane).max()
     assert off > 1e-3 if needs_origin(loss) else off == 0
-    # Where the plane holds the origin, nothing leaves it.
+    # If the plane contains the origin, no force leaves the plane.
     level = x - triplet.height * triplet.normal
     assert np.abs(forces_in_plane(loss, embed(*level)).off_plane).max() < 1e-12
 

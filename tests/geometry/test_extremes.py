@@ -1,4 +1,4 @@
-"""Extremes over triplets of the sphere against random search and closed forms; divergence against its causes."""
+"""Extremes over triplets on the sphere compared with random search and closed forms; causes of divergence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METU = losses.formula("distance_sensitive").core
 def test_no_random_triplet_lies_outside_the_extremes(name, dimensions):
     loss = losses.create(name)
     core = partial(loss.formula.core, **{k: loss.hyper[k] for k in loss.formula.own})
-    least, greatest = extremes(core, dimensions[0])  # those of three dimensions are those of more
+    least, greatest = extremes(core, dimensions[0])  # those in three dimensions hold for more dimensions
     for dimension in dimensions:
         found = core(Triplet.of_points(*random_triplets(5_000, dimension, seed=8)))
         assert least.value - 1e-12 <= float(found.min()), dimension

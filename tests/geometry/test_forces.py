@@ -1,4 +1,4 @@
-"""The field table against `forces`, automatic differentiation by the points, and the views built on it."""
+"""The field table compared with `forces` and automatic differentiation, and the views based on it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_at_coincident_points_there_is_no_direction(name):
 def test_a_scanned_place_feels_what_the_point_itself_would(name, probe):
     loss, points = losses.create(name), dict(zip(PROBES, (x[0] for x in random_triplets(1, 2, 3)), strict=True))
     at = random_triplets(300, 2, 4)[0]
-    at[:3] = torch.stack(list(points.values()))  # where the probe meets the others, and itself
+    at[:3] = torch.stack(list(points.values()))  # the probe at each of the points
     field = field_table(loss, *points.values(), probe=probe, at=at)
     moved = [at if k == probe else x.expand_as(at) for k, x in points.items()]
     torch.testing.assert_close(field.force, forces(loss, *moved)[PROBES.index(probe)])

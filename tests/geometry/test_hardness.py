@@ -1,4 +1,4 @@
-"""Easy, semi-hard and hard as Fig. 2.5 draws them, for the ranking loss and for any other."""
+"""Easy, semi-hard and hard negatives as in Fig. 2.5, for the ranking loss and for all other losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prototype combination against golden/losses.json, and its bounds on random sets."""
+"""Prototype combination compared with golden/losses.json, and its bounds on random sets."""
 
 from __future__ import annotations
 

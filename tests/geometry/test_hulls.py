@@ -1,4 +1,4 @@
-"""Hull overlaps against golden/losses.json, linear and quadratic programmes, and their invariances."""
+"""Overlaps of hulls compared with golden/losses.json, linear and quadratic programmes, and their invariances."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cloud(seed: int, n: int = 8, dim: int = 2) -> np.ndarray:
 
 
 def feasible(point, corners) -> bool:
-    """The membership programme as it is written down: weights >= 0 of sum 1 that give the point."""
+    """Solve the membership programme directly: weights >= 0 with sum 1 that give the point."""
     system = np.vstack([np.asarray(corners).T, np.ones(len(corners))])
     return linprog(np.zeros(len(corners)), A_eq=system, b_eq=[*point, 1.0], method="highs").status == 0
 
@@ -74,7 +74,7 @@ def test_points_on_a_line_have_a_hull_without_area():
     assert hull(np.empty((0, 2))).shape == (0, 2)
     assert area(hull(line)) == 0
     assert hull_iou(line, SQUARE) == 0
-    assert hull_separation(line, SQUARE) == 0  # they meet all the same
+    assert hull_separation(line, SQUARE) == 0  # they have all points in common
 
 
 def test_hulls_at_known_distances():
@@ -99,7 +99,7 @@ def test_separation_is_the_quadratic_programme_and_symmetric(seed, n, k, dim):
     start = np.concatenate([np.full(n, 1 / n), np.full(k, 1 / k)])
     rival = minimize(gap, start, method="SLSQP", bounds=[(0, 1)] * (n + k), constraints=sums, options={"ftol": 1e-14})
     normal = rival.x[:n] @ a - rival.x[n:] @ b
-    margin = (a @ normal).min() - (b @ normal).max()  # no weights come closer than a plane's margin
+    margin = (a @ normal).min() - (b @ normal).max()  # a lower bound of the distance from a separating plane
     assert margin / np.linalg.norm(normal) - 1e-9 <= found <= np.sqrt(rival.fun) + 1e-9
 
 

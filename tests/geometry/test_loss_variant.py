@@ -1,4 +1,4 @@
-"""A variant is the loss itself, put together by hand: factor, both orders, with and without clamp."""
+"""A variant equals the loss assembled manually: factor, both orders, with and without clamp."""
 
 from __future__ import annotations
 

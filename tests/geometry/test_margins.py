@@ -1,4 +1,4 @@
-"""Margins of appendix B against the golden values and against the boundary itself."""
+"""Margins of appendix B compared with the golden values and with the boundary itself."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_margin_enclosing(case):
 
 @pytest.mark.parametrize(("s", "r"), [(1, 2), (0, 0), (1, 1), (0, -1)])
 def test_the_enclosing_margin_is_the_smallest(s, r):
-    """With it every point of both ranking discs is active; with slightly less some point is not."""
+    """This margin makes every point of both ranking discs active, and a slightly smaller one does not."""
     d, m_ranking, rho = 0.7, 0.15, 1.2
     a, p = torch.zeros(2, dtype=torch.float64), torch.tensor([d, 0.0], dtype=torch.float64)
     angle = torch.linspace(0, 2 * torch.pi, 2001, dtype=torch.float64)
@@ -81,7 +81,7 @@ def test_normalised_margins(m1, s, r, rho, mu):
 
 @pytest.mark.parametrize(("name", "singular"), [("r", 1.0), ("s", -1.0)])
 def test_a_fixed_normalised_margin_is_continuous(name, singular):
-    """raw and its gradient pass through r = 1 and s = -1; with m1 fixed instead raw has a pole there."""
+    """raw and its gradient are continuous at r = 1 and s = -1; with m1 fixed instead, raw has a pole there."""
     points = torch.tensor([[0.3, -0.2], [0.9, 0.4], [-0.5, 1.1]], dtype=torch.float64)
 
     def at(value, m1=None):

@@ -1,4 +1,4 @@
-"""Forces and scans on circle and sphere against finite differences along geodesics, and angles there and back."""
+"""Forces and scans on circle and sphere compared with finite differences along geodesics, and conversion of angles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dmlcore.geometry.sphere import (
 from tests.members import in_one_case
 
 PROBES = ("anchor", "positive", "negative")
-# Every triplet of the sphere is active with these, so that the clamp does not hide a force.
+# These settings make every triplet on the sphere active, so that the clamp hides no force.
 OPEN = {"ratio": {"m": 3.0}, "distance_sensitive": {"m1": 4.0, "m2": None}, "facenet_mined": {"m": 9.0}, "moving": {}}
 
 
@@ -36,7 +36,7 @@ def active_loss(name: str) -> losses.TripletLoss:
 
 
 def moved(point: torch.Tensor, direction: torch.Tensor, by: float) -> torch.Tensor:
-    """Along the great circle that leaves `point` in the unit tangent `direction`."""
+    """Move a point along the great circle that starts in the unit tangent `direction`."""
     return math.cos(by) * point + math.sin(by) * direction
 
 

@@ -1,4 +1,4 @@
-"""Use of tokens by classes, against the measures of hulls pair by pair."""
+"""Use of tokens by classes compared with pairwise measures of hulls."""
 
 from __future__ import annotations
 

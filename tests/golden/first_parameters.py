@@ -1,7 +1,7 @@
-"""What a hyper-parameter means in a spec that leaves it out: its default when it came.
+"""Default of each hyper-parameter when it was introduced, which is its meaning in a spec that omits it.
 
-Stored runs, presets and digests leave out what has its default, so a changed default would silently merge runs that
-differ. `python -m tests.golden.first_parameters` adds lines for what is new; no line ever changes.
+Stored runs, presets and digests omit default values, so a changed default would silently merge different runs. `python
+-m tests.golden.first_parameters` adds lines for new hyper-parameters; existing lines never change.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Defaults = dict[str, dict[str, dict[str, Any]]]  # section of a spec -> name -> 
 
 
 def today() -> Defaults:
-    """The defaults as the catalogues declare them; infinity as specs write it."""
+    """Return the current defaults of the catalogues; infinity is written as in specs."""
     return {
         section: {
             name: {key: "inf" if value == float("inf") else value for key, value in entry.defaults.items()}
@@ -28,7 +28,7 @@ def today() -> Defaults:
 
 
 def first() -> Defaults:
-    """The defaults as they were when each came."""
+    """Return the stored first defaults."""
     read: Defaults = json.loads(FILE.read_text("utf-8")) if FILE.exists() else {}
     return read
 

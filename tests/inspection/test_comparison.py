@@ -28,7 +28,7 @@ def test_queries_are_the_same_samples_in_every_run(pair):
     a, b = found.rows
     assert np.array_equal(pair[0].indices[a], pair[1].indices[b])
     assert not np.isnan(found.average_precision).any()
-    assert found.rows.shape[1] == 99, "the one without a match is no query"
+    assert found.rows.shape[1] == 99, "the sample without a match is no query"
 
 
 def test_where_one_beats_the_other_by_difference(pair):

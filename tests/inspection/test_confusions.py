@@ -82,7 +82,7 @@ def test_pairs_are_the_largest_mean_shares():
     best = confusions.pairs(found, 4)
     chosen = [plain.pop((i, j)) for i, j in zip(best.first, best.second, strict=True)]
     assert chosen == pytest.approx(sorted(chosen, reverse=True))
-    assert max(plain.values()) <= min(chosen) + 1e-12, "ties may go either way"
+    assert max(plain.values()) <= min(chosen) + 1e-12, "ties may be broken either way"
     assert best.there == pytest.approx([shares[i, j] for i, j in zip(best.first, best.second, strict=True)])
     assert best.back == pytest.approx([shares[j, i] for i, j in zip(best.first, best.second, strict=True)])
     assert best.mutual == pytest.approx(chosen)
@@ -103,7 +103,7 @@ def test_the_order_puts_hidden_blocks_together():
     shares = 0.2 * (block[:, None] == block) + 0.01 * random.random((40, 40))
     found = confusions.ordered(shares)
     assert sorted(found) == list(range(40))
-    assert np.count_nonzero(np.diff(block[found])) == 7, "each block stands in one piece"
+    assert np.count_nonzero(np.diff(block[found])) == 7, "every block is contiguous"
 
 
 def test_thousands_of_classes_stay_sparse_and_give_the_worst():

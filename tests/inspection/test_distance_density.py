@@ -89,7 +89,7 @@ def test_hardest_nearest_and_random_triplets(gallery, monkeypatch):
     assert found.random.violated == pytest.approx(violated, abs=4 * math.sqrt(violated * (1 - violated) / 4000))
     seen = np.unique(found.random.rows[:, 0], return_counts=True)[1] / 4000
     wanted = np.unique(exact[:, 0], return_counts=True)[1] / len(exact)
-    assert seen == pytest.approx(wanted, abs=0.02), "each triplet is as likely as any other"
+    assert seen == pytest.approx(wanted, abs=0.02), "all triplets are equally likely"
 
 
 @pytest.mark.parametrize("name", ["ranking", "facenet", "modified_entangle", "npairs"])

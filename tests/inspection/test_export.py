@@ -83,12 +83,12 @@ def test_the_projector_folder_fits_together(made, tmp_path):
     _, _, table = made
     folder = tmp_path / "out" / "projector"
     export.save_folder(table, folder)
-    assert sorted(path.name for path in folder.parent.iterdir()) == ["projector"], "nothing is left beside it"
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["projector"], "no temporary files must remain"
     vectors = np.loadtxt(folder / "vectors.tsv", delimiter="\t")
     assert np.allclose(vectors, table.embeddings, rtol=1e-6)
     head, *rows = [line.split("\t") for line in (folder / "metadata.tsv").read_text().split("\n")[:-1]]
     assert len(rows) == 36
-    assert {len(row) for row in rows} == {len(head)}, "no name makes a column or a line"
+    assert {len(row) for row in rows} == {len(head)}, "names must not create columns or lines"
     assert rows[35][0] == "tab\\there\\nline \"quoted\" 'single' &amp; =1+1"
     sprite = Image.open(folder / "sprite.png")
     assert sprite.size == (6 * 64, 6 * 64)

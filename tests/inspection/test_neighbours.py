@@ -47,7 +47,7 @@ def test_positives_are_those_of_the_definition(tmp_path, gallery):
         assert p.nearest_distance[row] == pytest.approx(distance[places[0]], abs=1e-12)
         assert p.farthest_distance[row] == pytest.approx(distance[places[-1]], abs=1e-9)
         beyond += p.rank[row] > neighbours.MOST_NEIGHBOURS
-    assert beyond > 10, "the counting beyond the kept neighbours was tried"
+    assert beyond > 10, "counting beyond the stored neighbours was tested"
 
 
 @pytest.mark.parametrize("classes", [4, 25])  # R larger and smaller than the number of stored neighbours
@@ -76,7 +76,7 @@ def test_what_is_kept_is_read_and_only_for_the_same_embeddings(tmp_path, monkeyp
     moved.mkdir()
     for name in ("a.npz", "a.neighbours.npz"):
         (moved / name).write_bytes((tmp_path / name).read_bytes())
-    assert np.array_equal(neighbours.read(moved / "a.npz").neighbours, first.neighbours), "a copied run is warm"
+    assert np.array_equal(neighbours.read(moved / "a.npz").neighbours, first.neighbours), "a copied run keeps its cache"
 
     monkeypatch.setattr(neighbours, "_computed", computed)
     written(path, seed=1)
@@ -141,9 +141,9 @@ def test_of_many_a_sample_is_asked_and_the_others_when_they_are_shown(tmp_path, 
     assert not found.right[others].any()
     failures = found.failures.copy()
     found.ask(others[::-1])
-    assert (found.failures == failures).all(), "what is shown on the way counts in no score"
+    assert (found.failures == failures).all(), "previews must not affect the scores"
     again = neighbours.read(path)
-    assert again.queries.sum() == 40, "the sample was kept"
+    assert again.queries.sum() == 40, "the sample must be stored"
     for each in (found, again):
         rows = each.neighbours[:, 0] >= 0
         np.testing.assert_array_equal(each.neighbours[rows], whole.neighbours[rows])
@@ -168,7 +168,7 @@ def test_twenty_thousand_are_open_without_all_pairs(tmp_path, monkeypatch):
     search = mapped.faiss.knn
     monkeypatch.setattr(mapped.faiss, "knn", lambda q, g, k: compared.append(len(q) * len(g)) or search(q, g, k))
     found = neighbours.read(tmp_path / "a.npz")
-    assert sum(compared) == 1000 * 20_000, "a thousand queries, not all"
+    assert sum(compared) == 1000 * 20_000, "a thousand queries instead of all"
     base = found.embeddings
     while isinstance(base, np.ndarray):
         base = base.base

@@ -29,7 +29,7 @@ def test_an_order_is_that_of_its_key(found, order):
     scored = rows[~np.isnan(found.average_precision[rows])]
     assert (np.diff(KEYS[order](found)[scored]) >= 0).all()
     if order != "by index":
-        assert np.isnan(found.average_precision[rows[len(scored) :]]).all(), "those without a match come last"
+        assert np.isnan(found.average_precision[rows[len(scored) :]]).all(), "queries without a match come last"
 
 
 def test_failures_first_are_the_failures_the_surest_of_them_ahead(found):

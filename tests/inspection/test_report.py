@@ -61,14 +61,14 @@ def test_names_are_text_and_nothing_is_fetched(text):
     assert {tag for tag, _ in page.tags} <= allowed
     for tag, attributes in page.tags:
         assert not {key for key in attributes if key.startswith("on")}
-        assert "style" not in attributes, "the policy forbids it"
+        assert "style" not in attributes, "the policy must forbid it"
         assert not {"href", "srcset", "action", "data"} & set(attributes)
         if tag == "img":
             assert attributes["src"].startswith("data:image/")
         if tag == "script":
             assert "src" not in attributes
     shown = set(page.inside["bdi"])
-    assert set(hostile.NAMES) <= shown, "each name stands there literally, isolated from its surroundings"
+    assert set(hostile.NAMES) <= shown, "every name is literal and isolated from its surroundings"
     assert "The run leaves <b>its</b> protocol." in shown
 
 

@@ -58,10 +58,10 @@ def test_lists_of_an_index_are_marked_and_void_for_other_embeddings(tmp_path):
     assert marked.approximation == known
     assert not marked.is_sample
     neighbours.write(path, lists | {"facts": np.array('{"kind": "magic"}')})
-    assert neighbours.read(path).approximation is None, "what cannot be read is computed anew, exactly"
+    assert neighbours.read(path).approximation is None, "an unreadable list must be recomputed exactly"
     rank = marked.positives.rank
     late, early = int(np.argmax(rank)), int(np.flatnonzero(rank == 2)[0])
-    assert rank[late] == 25, "no further than the list is looked at"
+    assert rank[late] == 25, "only entries of the list are read"
     assert (marked.place(early), marked.place(late)) == ("place ≈ 2", "after place ≈ 24")
     assert neighbours.read(written(path, classes=25, n=200, seed=1)).approximation is None
 

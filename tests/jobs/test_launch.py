@@ -197,5 +197,5 @@ def test_a_job_that_fails_says_why_until_the_next_and_one_that_was_killed_is_los
         job.record(JobState(task="project", state="running", pid=os.getpid()))
         assert job.status() == "running"
         job.record(JobState(task="project", state="running", pid=os.getpid() + 1))
-        assert job.status() == "lost", "another process holds the run now"
+        assert job.status() == "lost", "another process holds the lock"
     assert [found.run.id for found in launch.pending_jobs(store)] == [run.id]

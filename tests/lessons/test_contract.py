@@ -1,4 +1,4 @@
-"""The contract of every lesson: the linter is content, its questions can be answered, and it can be printed."""
+"""Contract of every lesson: the linter accepts it, its questions can be answered, and it can be printed."""
 
 from __future__ import annotations
 

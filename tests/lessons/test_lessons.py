@@ -1,4 +1,4 @@
-"""Lessons as data: what the linter finds, by file and line; what figures measure; what a handout holds."""
+"""Lessons as data: messages of the linter by file and line, measurements of figures, contents of a handout."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HARDNESS = LESSONS / "hardness.md"
 
 
 def changed(tmp_path: Path, find: str, put: str, source: Path = HARDNESS) -> Path:
-    """A copy of a lesson with a change at the first place that fits."""
+    """Write a copy of a lesson in which the first match is replaced."""
     original = source.read_text("utf-8")
     assert find in original
     path = tmp_path / source.name
@@ -127,12 +127,13 @@ def test_studies_say_what_the_readme_says_of_them():
     assert measured("study", "below the inputs", study="losses-omniglot") == "none"
     shown = STAGES["study"].read({"study": "losses-cifar100"})
     assert FACTS["below the inputs"].measure(shown).words.startswith("35 of 36 end below the raw inputs")
-    gain = 100 * (np.mean([0.1089, 0.1255, 0.1224]) - np.mean([0.0384, 0.0351, 0.0405]))  # its three seeds as written
+    # the three seeds of the study as written
+    gain = 100 * (np.mean([0.1089, 0.1255, 0.1224]) - np.mean([0.0384, 0.0351, 0.0405]))
     assert measured("study", "gate above average", study="omniglot-collage") == pytest.approx(gain, abs=0.02)
     assert math.isnan(measured("study", "gate above average", study="losses-digits"))
 
 
-# ---- text and paper
+# ---- text and print
 def test_underscores_of_formulas_are_no_emphasis():
     html = text.as_html("The $d_{ap}$ and *the* $d_{an}$.")
     assert html.count("<svg") == 2
@@ -147,7 +148,7 @@ def test_a_handout_holds_every_step_its_figures_and_the_computed_answers():
     images = sum(2 if step.solved() else 1 for step in lesson.steps)
     assert page.count("data:image/png;base64,") == images
     assert "d(A,P) = 0.50, d(A,N) = 0.70; the loss is 0.20, above 0." in page
-    assert not re.search(r"(?:src|href)=\"(?!data:|#)", page), "one file, that opens offline"
+    assert not re.search(r"(?:src|href)=\"(?!data:|#)", page), "one file that opens offline"
     paper = handout(lesson, "pdf")
     assert paper.startswith(b"%PDF")
     assert paper.count(b"/Type /Page\n") + paper.count(b"/Type /Page ") == len(lesson.steps) + 1

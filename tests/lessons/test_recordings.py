@@ -1,4 +1,4 @@
-"""What lessons play: the recorded frames are whole, and what is measured on them follows its definition."""
+"""Recordings of lessons: all frames are present, and measurements on them follow their definition."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ def test_boundaries_lie_on_their_levels(name, data):
 
 @pytest.mark.parametrize(
     ("loss", "a", "p"),
-    [  # half of r: a value that the law never takes has a square root; a line farther away than squares can be told
+    [  # half of r: a value outside the range of the law has a square root; a line too far away to compute its square
         (losses.create("distance_sensitive", s=0.5, r=0.5, rho=0.5, m1=0.5), ORIGIN, (0.5, 0.0)),
         (losses.create("npairs", m2=1.0), (0.0, 2e-181), (0.0, 2e-181)),
     ],

@@ -26,7 +26,7 @@ ONE = (torch.tensor([0]), torch.tensor([1]), torch.tensor([2]))
 
 
 def grid(rival="perpendicular", pn=0.0, n=5):
-    # No two alike: on a clamp boundary rounding decides what is active.
+    # All values differ, because on a clamp boundary rounding decides which pairs are active.
     ap, an = (torch.linspace(*ends, n, dtype=torch.float64) for ends in ((-0.853, 0.901), (-0.817, 0.874)))
     s = similarities(ap[None, :], an[:, None], rival, pn)
     keep = s.determinant() > 1e-3
@@ -78,7 +78,7 @@ def test_the_direct_route_equals_the_gradient_of_the_module(name, case):
 
 @in_one_case(name=losses.names())
 def test_weights_are_the_slopes_of_the_loss(name):
-    """Against central differences in each similarity alone."""
+    """Compared with central differences in each similarity separately."""
     loss, s, h = losses.create(name), grid(n=4), 1e-6
     weights = triplet_weights(loss, s)
     away = ((weights.raw.abs() > 1e-4) & ((weights.raw - loss.m2).abs() > 1e-4)).nonzero()[:, 0]
@@ -149,8 +149,8 @@ def test_multi_similarity():
     s = grid("symmetric")
     found = pair_weights(pml.MultiSimilarityLoss(alpha=alpha, beta=beta, base=base), s)
     an, pn = (torch.exp(beta * (x - base)) for x in s[1:])
-    close(found.ap, -2 / 3 * torch.sigmoid(alpha * (base - s.ap)))  # a and p are anchors of the pair
-    close(found.an, (an / (1 + an) + an / (1 + an + pn)) / 3)  # a sees n alone, n sees both
+    close(found.ap, -2 / 3 * torch.sigmoid(alpha * (base - s.ap)))  # both a and p are anchors of the pair
+    close(found.an, (an / (1 + an) + an / (1 + an + pn)) / 3)  # a has the negative n only, n has the negatives a and p
     close(found.pn, (pn / (1 + pn) + pn / (1 + an + pn)) / 3)
 
 

@@ -222,4 +222,4 @@ def test_hyper_parameters_are_checked_by_name(name: str) -> None:
         assert formula.resolve({})[key] == formula.defaults[key] == parameter.check(key, formula.defaults[key])
         with pytest.raises(ValueError, match=f"{name}: {key}"):
             formula.resolve({key: "no such option" if isinstance(parameter, Choice) else math.nan})
-    assert any(ch.isdigit() for ch in formula.source), "a source has a year"
+    assert any(ch.isdigit() for ch in formula.source), "a source must contain a year"

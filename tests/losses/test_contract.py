@@ -330,10 +330,10 @@ def test_each_loss_is_documented(name):
     formula = losses.formula(name)
     assert formula.title
     assert formula.sentence.endswith(".")
-    assert any(ch.isdigit() for ch in formula.source), "a source has a year"
+    assert any(ch.isdigit() for ch in formula.source), "a source must contain a year"
     assert "d_" in formula.latex or r"^\top" in formula.latex
     assert formula.source in formula.__doc__
-    assert formula.core.__doc__ == formula.__doc__, "`help` of the function shows what its entry shows"
+    assert formula.core.__doc__ == formula.__doc__, "`help` of the function must match its entry"
     for key in formula.parameters:
         assert f"{key} = {formula.defaults[key]} (" in formula.__doc__
     for key, parameter in formula.sliders.items():

@@ -55,7 +55,7 @@ def test_golden_rescaling(key: str, rate: float, order: str) -> None:
         assert found.tolist() == pytest.approx(step["normalised"], rel=1e-12)
         assert rescaling.means.tolist() == pytest.approx(step["means"], rel=1e-12)
         scale = found[0].item() / values[0] * (before if order == "normalise_first" else rescaling.means)[0].item()
-        assert scale == pytest.approx(step["bar"], rel=1e-12)  # what all are brought to
+        assert scale == pytest.approx(step["bar"], rel=1e-12)  # common length of all blocks
         before = rescaling.means.clone()
 
 

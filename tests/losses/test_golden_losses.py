@@ -87,7 +87,7 @@ OURS = {
     "label_smoothing_all": Twin("cross_entropy", {}, {"gamma": "smoothing"}),
     "label_smoothing_others": Twin("cross_entropy", {"over": "others"}, {"gamma": "smoothing"}),
 }
-FACTORS = ("embedding_factor", "proxy_factor", "scale_x", "W_rule")  # of the inputs, or 1, or told below
+FACTORS = ("embedding_factor", "proxy_factor", "scale_x", "W_rule")  # factors of the inputs, or 1, or given below
 CASES = [case for case in GOLDEN["losses"] if case["name"] not in ELSEWHERE]
 
 
@@ -122,7 +122,7 @@ def test_golden(case: dict[str, Any]) -> None:
     twin, batch = OURS[case["name"]], BATCHES[case["batch"]]
     given = {twin.renamed.get(k, k): v for k, v in case["params"].items() if k not in FACTORS}
     if "cos" in case["name"]:
-        assert given.pop("lam", 0.5) == given.pop("margin", 0.5) == 0.5  # told by m_neg above
+        assert given.pop("lam", 0.5) == given.pop("margin", 0.5) == 0.5  # given by m_neg above
     loss = losses.for_training(
         twin.name, classes=batch["num_classes"], embedding_dim=batch["dim"], **given, **twin.given
     ).double()
@@ -136,7 +136,7 @@ def test_golden(case: dict[str, Any]) -> None:
         loss.proxies = W * case["params"].get("proxy_factor", 1.0)
     value = loss(F.normalize(x, dim=1) if twin.unit else x, torch.tensor(batch["labels"]))
     value.backward()
-    if case["name"] == "contrastive_cos_sum":  # [1 - S] instead of -S: one more for each positive pair
+    if case["name"] == "contrastive_cos_sum":  # [1 - S] instead of -S adds one for each positive pair
         y = torch.tensor(batch["labels"])
         value = value - (y[:, None] == y).sum() + len(y)
     assert value.item() == pytest.approx(

@@ -25,7 +25,7 @@ def contrastive(**hyper: object) -> torch.nn.Module:
 
 
 def c1() -> torch.nn.Module:
-    """The cosine form whose sums are divided by the anchors."""
+    """Return the cosine form whose sums are divided by the number of anchors."""
     return contrastive(m_pos=1e-5, m_neg=GOLDEN["margin"], distance="cosine", divisor="anchors")
 
 
@@ -61,7 +61,7 @@ def batches(count: int, seed: int = 0) -> list[tuple[torch.Tensor, torch.Tensor]
 
 
 def test_memory_term_equals_that_of_pml() -> None:
-    """PML leaves self matches out too, and counts the first batches alike where the memory joins in from the start."""
+    """PML excludes self matches, too, and counts the first batches equally if the memory is used from the start."""
     from pytorch_metric_learning.losses import ContrastiveLoss
     from pytorch_metric_learning.losses import CrossBatchMemory as Theirs
 

@@ -131,7 +131,7 @@ def test_triplets_with_proxies_are_those_of_a_loop(divisor: str) -> None:
 
 @pytest.mark.parametrize("name", ["contrastive_proxy", "multi_similarity_proxy", "triplet_proxy"])
 def test_proxies_of_a_class_lie_together(name: str) -> None:
-    """With all proxies alike it does not matter how many there are of each class."""
+    """If all proxies of a class are equal, their number has no effect."""
     x, y = batch(LABELS["balanced"])
     hyper = {} if name == "multi_similarity_proxy" else {"divisor": "pairs"}
     one, three = make(name, per_class=1, **hyper), make(name, per_class=3, **hyper)
@@ -144,7 +144,7 @@ def test_proxies_of_a_class_lie_together(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["contrastive_proxy", "multi_similarity_proxy", "triplet_proxy"])
 def test_classes_without_samples_can_be_left_out(name: str) -> None:
-    """With them left out, where their proxies lie changes nothing, and none of them has a gradient."""
+    """Proxies of excluded classes have no effect and no gradient."""
     x, y = batch(LABELS["uneven"])
     loss = make(name, per_class=2)
     present = y.unique()

@@ -57,5 +57,5 @@ def test_a_row_of_metrics_takes_it(name):
 def test_it_is_documented(name):
     score = SCORES[name]
     assert score.of.__doc__
-    assert any(ch.isdigit() for ch in score.source), "a source has a year"
+    assert any(ch.isdigit() for ch in score.source), "a source must contain a year"
     assert [other.title for other in SCORES.values()].count(score.title) == 1

@@ -45,7 +45,7 @@ def test_what_it_gives_are_valid_tuples_of_the_batch(name, given):
     assert torch.equal(labels[a1], labels[p])
     assert (labels[a2] != labels[n]).all()
     chosen = list(zip(*(index.tolist() for index in found), strict=True)) if gives == "triplets" else []
-    assert len(chosen) == len(set(chosen)), "a triplet is given once"
+    assert len(chosen) == len(set(chosen)), "every triplet must occur once"
 
 
 @every
@@ -80,13 +80,13 @@ def test_parameters_are_described_checked_and_used(name):
     miner = mining.describe(name)
     assert miner.title
     assert miner.sentence
-    assert name == mining.ALL or any(ch.isdigit() for ch in miner.source), "a source has a year"
+    assert name == mining.ALL or any(ch.isdigit() for ch in miner.source), "a source must contain a year"
     embeddings, labels = batch(LABELS)
     for key, parameter in miner.parameters.items():
         assert parameter.help
         with pytest.raises(ValueError, match=f"{name}: {key}"):
             mining.create(name, **{key: math.nan})
         low, high = (mined(name, embeddings, labels, **{key: end}) for end in (parameter.low, parameter.high))
-        assert [x.tolist() for x in low] != [x.tolist() for x in high], f"{key} changes nothing"
+        assert [x.tolist() for x in low] != [x.tolist() for x in high], f"{key} has no effect"
     with pytest.raises(TypeError, match="no_such"):
         mining.create(name, no_such=1)

@@ -73,7 +73,7 @@ def test_sizes_as_published_and_as_asked_for() -> None:
     assert published.linear.weight.shape == (512, 1024)
     own = made(hidden=7, layers=1)
     assert own.lstm is not None
-    assert (own.lstm.hidden_size, own.lstm.dropout) == (7, 0.0)  # there is nothing between the layers of one
+    assert (own.lstm.hidden_size, own.lstm.dropout) == (7, 0.0)  # a single layer has nothing between layers
     assert own(sequences()).shape == (2, 4)
     assert create(ConditioningSpec(), 4, seed=0) is None
 

@@ -124,7 +124,8 @@ def test_a_network_without_such_a_layer_is_refused() -> None:
 def test_discriminants_are_not_led_astray_by_as_many_directions_as_samples() -> None:
     """Deep features of a few images: most directions contain almost no variance, and shrinkage must suppress them."""
     random = np.random.default_rng(0)
-    scales = np.array([5.0] * 5 + [0.5] * 10 + [0.01] * 65)  # nuisance, what tells classes apart, next to nothing
+    # many nuisance directions, and little variance between classes
+    scales = np.array([5.0] * 5 + [0.5] * 10 + [0.01] * 65)
     means = random.normal(size=(20, 80)) * (np.arange(80) // 5 % 16 < 3) * (np.arange(80) > 4)
     turn = np.linalg.qr(random.normal(size=(80, 80)))[0]
     features = [(means[k] + random.normal(size=(6, 80)) * scales) @ turn for k in range(20)]

@@ -27,7 +27,7 @@ def test_initialisation_is_a_function_of_the_seed(spec: ModelSpec, shape: tuple[
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert any(not torch.equal(first[name], other[name]) for name in first)
     torch.manual_seed(1)
-    assert torch.equal(torch.random.get_rng_state(), state)  # and it leaves the global generator alone
+    assert torch.equal(torch.random.get_rng_state(), state)  # the global generator is unchanged
 
 
 def test_embedding_layer_has_he_initialisation() -> None:

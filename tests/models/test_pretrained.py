@@ -89,7 +89,7 @@ def test_the_bn_inception_file_has_rows_for_vectors_and_no_counters(tmp_path: Pa
         k: v[None] if "_bn." in k and v.ndim == 1 else v for k, v in state.items() if "num_batches_tracked" not in k
     }
     buffer = io.BytesIO()
-    torch.save(written, buffer, _use_new_zipfile_serialization=False)  # it is as old
+    torch.save(written, buffer, _use_new_zipfile_serialization=False)  # unchanged
     (tmp_path / "w.pth").write_bytes(buffer.getvalue())
     backbone = backbones.create("bn_inception")
     backbone.keep_classifier()
@@ -180,7 +180,7 @@ def test_imagenet_weights_are_found_where_they_may_lie(
     (nowhere / folder).mkdir(parents=True)
     place = nowhere / folder / checkpoint.file
     place.write_bytes(b"another file")
-    assert pretrained.find(checkpoint) is None  # by name alone it is not trusted
+    assert pretrained.find(checkpoint) is None  # its name alone does not make it trusted
     place.write_bytes(file.read_bytes())
     assert pretrained.load(backbones.create("resnet20"), "resnet20", "imagenet") == place
 
@@ -217,7 +217,7 @@ def test_weights_that_cannot_be_had_are_refused_before_a_run_with_what_works(
     with pytest.raises(WeightsError) as refused:
         pretrained.refuse_absent("squeezenet1_0", "imagenet")
     assert all(words in str(refused.value) for words in ("b66bff10", "no route", "random init", "cache/weights"))
-    assert other not in str(refused.value), "it is not here"
+    assert other not in str(refused.value), "not available"
     (nowhere / "data").mkdir()
     content = b"the other file"
     known = pretrained.PublicWeights("squeezenet1_0", other, "imagenet", None, hashlib.sha256(content).hexdigest())

@@ -33,7 +33,7 @@ def test_later_modules_answer_through_the_same_address(client):
             assert unpack(socket.receive_bytes())
     assert client.get("/api/field/export.json").json()
     for name in LATER:
-        assert routes((name,)).routes, f"{name} has no address"
+        assert routes((name,)).routes, f"{name} has no route"
 
 
 def finished(work: Coroutine[None, None, None]) -> None:

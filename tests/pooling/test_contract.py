@@ -92,7 +92,7 @@ def test_values_and_gradients_stay_finite(name):
 def test_autograd_equals_central_differences(name):
     layer, features = made(name), maps(2, 3, seed=4, batch=1)
     if layer.stops_gradient:
-        pytest.skip("its weights count as constants: the gradient is not that of the function")
+        pytest.skip("its weights are treated as constants, so its gradient differs from that of the function")
     layer.eval()  # running statistics would change with each evaluation
     values = {k: v.detach().clone().requires_grad_() for k, v in layer.named_parameters()}
 
@@ -169,7 +169,7 @@ def test_parameters_are_described_checked_and_used(name):
     info = pooling.describe(name)
     assert info.title
     assert info.latex
-    assert any(ch.isdigit() for ch in info.source), "a source has a year"
+    assert any(ch.isdigit() for ch in info.source), "a source must contain a year"
     assert info.source in info.layer.__doc__
     assert set(info.parameters) == set(info.defaults)
     for key, parameter in info.parameters.items():
@@ -182,14 +182,16 @@ def test_parameters_are_described_checked_and_used(name):
                 pooling.create(name, CHANNELS, **{key: info.defaults[key] + 0.5})
         if isinstance(parameter, Slider):
             kept = {"memory": 0} if key == "prototypes" else {"prototypes": 4} if key == "memory" else {}
-            ends = [made(name, **{key: float(end), **kept}) for end in (parameter.low, parameter.high)]  # of a slider
+            # range of a slider
+            ends = [made(name, **{key: float(end), **kept}) for end in (parameter.low, parameter.high)]
             low, high = (layer(maps(3, 3)) for layer in ends)
             assert low.isfinite().all()
             assert high.isfinite().all()
-            held = [layer.state_dict() for layer in ends]  # how long it waits before it remembers is only held at first
+            # the initial delay of the memory is bounded at the start only
+            held = [layer.state_dict() for layer in ends]
             pairs = zip(*(h.values() for h in held), strict=True)
             same = all(torch.equal(x, y) for x, y in pairs if x.shape == y.shape)
-            assert not (torch.equal(low, high) and same), f"{key} changes nothing"
+            assert not (torch.equal(low, high) and same), f"{key} has no effect"
 
 
 @every

@@ -86,8 +86,8 @@ def test_first_and_second_derivatives(mu, epsilon):
     cost = random_cost(2, 4, 1)[None].repeat(2, 1, 1).requires_grad_()
     with torch.no_grad():
         cost[1] = random_cost(2, 4, 2)
-    parts = (lambda pair: pair, lambda pair: pair[0], lambda pair: pair[1])  # both, rho alone, pi alone
-    for part in parts[: 3 if (mu, epsilon) == (0.5, 5.0) else 1]:  # one alone is the same formula without the other
+    parts = (lambda pair: pair, lambda pair: pair[0], lambda pair: pair[1])  # both penalties, rho alone, pi alone
+    for part in parts[: 3 if (mu, epsilon) == (0.5, 5.0) else 1]:  # a single penalty is a special case of the formula
         solve = lambda c, part=part: part(transport(c, mu, epsilon))  # noqa: E731
         assert torch.autograd.gradcheck(solve, cost, atol=1e-6, rtol=1e-5, fast_mode=True)
         assert torch.autograd.gradgradcheck(solve, cost, atol=1e-5, rtol=1e-5, fast_mode=True)
@@ -135,7 +135,7 @@ def test_float32_stays_within_a_millionth(epsilon):
 
 @pytest.mark.parametrize("mu", [0.05, 0.3, 0.95])
 def test_float32_keeps_the_digits_that_decide_among_costs_of_random_features(mu):
-    """The costs are close together and far from 0; rounding epsilon * cost itself would err by nearly 1e-5."""
+    """Costs are similar and far from 0; rounding of epsilon * cost alone would give an error of nearly 1e-5."""
     generator = torch.Generator().manual_seed(0)
     points = torch.nn.functional.normalize(torch.randn(8, 113, 128, generator=generator), dim=-1)
     cost = torch.cdist(points[:, :64], points[:, 64:])

@@ -42,7 +42,8 @@ def test_the_loss(case):
     loss.embeddings.data = EMBEDDINGS.clone()
     value = loss(SHARES, LABELS)
     assert value.item() == pytest.approx(case["value"], rel=1e-9)
-    assert value.item() / 2 == pytest.approx(case["value_mean_convention"], rel=1e-9)  # of both halves, not their sum
+    # mean of both halves, not their sum
+    assert value.item() / 2 == pytest.approx(case["value_mean_convention"], rel=1e-9)
     shares = SHARES.clone().requires_grad_()
     gradients = torch.autograd.grad(loss(shares, LABELS), (shares, loss.embeddings))
     for gradient, key in zip(gradients, ("grad_Z", "grad_U"), strict=True):

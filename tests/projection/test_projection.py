@@ -1,4 +1,4 @@
-"""Maps: deterministic, invariant, faithful to neighbours, and clear about what they refuse."""
+"""Maps: deterministic, invariant, faithful to neighbours, with clear messages for invalid input."""
 
 import numpy as np
 import pytest
@@ -73,17 +73,17 @@ def test_a_map_goes_on_from_a_start():
 
 
 def test_new_points_come_to_their_neighbours_on_a_tsne():
-    plane = tsne(BLOBS, iterations=200) + 100  # wherever the map lies
+    plane = tsne(BLOBS, iterations=200) + 100  # invariant to translation
     fresh = RNG.normal(size=(12, 10)) * 0.1 + np.eye(10)[LABELS[::7]]
     placed = place_tsne(BLOBS, plane, fresh)
     scores = retrieval(placed, LABELS[::7], gallery=plane, gallery_labels=LABELS, ks=(1,))
     assert scores.recall_at[1] == 1
     alone = place_tsne(BLOBS, plane, fresh[3:4])
-    np.testing.assert_allclose(alone[0], placed[3], atol=1e-3)  # new points do not see each other
+    np.testing.assert_allclose(alone[0], placed[3], atol=1e-3)  # new points do not affect each other
 
 
 def test_umap_keeps_classes_together_and_is_a_function_of_its_arguments():
-    """All of UMAP in one test: its functions take a second to load in each process, and many to compile once."""
+    """All of UMAP in one test, because loading its functions takes 1 s per process and compiling many takes long."""
     done: list[float] = []
     plane = umap(BLOBS, iterations=100, progress=done.append)
     assert plane.shape == (80, 2)
@@ -102,7 +102,7 @@ def test_umap_keeps_classes_together_and_is_a_function_of_its_arguments():
 
 
 def test_the_weights_of_a_new_point_on_a_umap_are_those_of_umap():
-    """smooth_knn_dist: the strengths sum to log2(k), the nearest neighbour has 1."""
+    """smooth_knn_dist: the strengths sum to log2(k), and that of the nearest neighbour is 1."""
     distances = np.sort(RNG.uniform(0.1, 2, size=(30, 15)), axis=1)
     strengths = projection.uniform._strengths(distances)
     np.testing.assert_allclose(strengths[:, 0], 1)

@@ -1,4 +1,4 @@
-"""Every published table is there as printed, and every number of the notes comes out of the tables."""
+"""Every published table is stored as printed, and every number of the notes follows from the tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dmlcore.published.collection import search, table
 
 
 def value(key: str, method: str, column: str = "R@1", **where: str) -> float:
-    """The one printed value of a method."""
+    """Return the only printed value of a method."""
     (found,) = [
         row.values[column]
         for row in table(key).rows
@@ -27,7 +27,7 @@ def test_every_table_is_there_in_the_order_of_the_numbers():
     keys = [found.key for found in collection.collection()]
     assert len(keys) == len(set(keys)) == 56
     assert {f"K-4.{n}" for n in range(1, 15)} <= set(keys)
-    assert keys.index("K-4.9") < keys.index("K-4.10"), "in the order of the numbers, not of the letters"
+    assert keys.index("K-4.9") < keys.index("K-4.10"), "in numerical, not alphabetical order"
 
 
 def test_a_file_that_is_no_table_is_named(tmp_path, monkeypatch):
@@ -66,7 +66,7 @@ def test_protocols_and_losses_are_known():
 def test_search_finds_words_wherever_they_stand():
     assert len(search()) == sum(len(found.rows) for found in collection.collection())
     methods = {row.method for _, row in search("contrastive")}
-    assert {"Contrastive", "C1", "C2+GSP"} <= methods, "C1 is a contrastive loss, whatever the table calls it"
+    assert {"Contrastive", "C1", "C2+GSP"} <= methods, "C1 is a contrastive loss under any name"
     assert "Triplet" not in methods
     assert all(row.dataset == "CUB-200-2011" for _, row in search("CUB", dataset="CUB-200-2011"))
     found = search("RANKING m=0.01 4.2", loss="ranking")
@@ -180,7 +180,7 @@ def test_errata_and_flags_stand_beside_their_tables():
 
 
 def note(source: str, number: str, word: str) -> list[float]:
-    """The numbers of the note of a table that holds a word."""
+    """Return the numbers in the note of a table that contains a word."""
     (text,) = [text for text in table(f"{source}-{number}").notes if word in text]
     return [float(n) for n in re.findall(r"-?\d+\.\d+", text)]
 

@@ -1,6 +1,6 @@
-"""The errata: every stated number against the printed functions, the catalogue and automatic differentiation.
+"""The errata: every stated number compared with the printed functions, the catalogue and automatic differentiation.
 
-That there are as many as were found is held against the notes beside the repository, if they are there.
+Their count is compared with the notes next to the repository if these exist.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def test_every_source_has_its_errata():
     assert Counter(e.source for e in errata()) == OF_SOURCE
 
 
-@pytest.mark.skipif(not SCIENCE.is_dir(), reason="the notes are not beside the repository")
+@pytest.mark.skipif(not SCIENCE.is_dir(), reason="the notes are not next to the repository")
 def test_there_are_as_many_as_the_notes_list():
     found = Counter({"K": len(entries("triplet-losses.md", "## 2. Errata"))})
     found["G"] = len(entries("pooling-and-proxies.md", "## 17. ERRATA"))
@@ -43,7 +43,7 @@ def test_there_are_as_many_as_the_notes_list():
 
 
 def entries(note: str, title: str) -> list[str]:
-    """First cells of the table of errata in a note."""
+    """Return the first cells of the table of errata in a note."""
     section = (SCIENCE / note).read_text("utf-8").partition(f"\n{title}")[2].partition("\n## ")[0]
     rows = [line.split("|")[1].strip() for line in section.splitlines() if line.startswith("| ")]
     return rows[1:]
@@ -83,13 +83,13 @@ def test_the_stated_coordinates_are_those_of_both_sides(number):
         at = POINTS.index(shown.point)
         assert agrees(shown.printed, found.printed[at]), found.printed[at]
         assert agrees(shown.true, found.true[at]), found.true[at]
-        assert not agrees(shown.printed, found.true[at]), "a counter-example tells the two apart"
+        assert not agrees(shown.printed, found.true[at]), "a counterexample must distinguish the two sides"
     assert float(found.difference) > 0.1
 
 
 @in_one_case(number=COUNTEREXAMPLES)
 def test_printed_and_true_differ_in_general(number):
-    """No erratum is an accident of its triplet: printed and true differ on random triplets too."""
+    """The errata are not specific to their triplets: printed and true sides also differ on random triplets."""
     example = COUNTEREXAMPLES[number]
     hyper = losses.formula(example.loss).resolve(example.hyper or {})
     generator = torch.Generator().manual_seed(number)
@@ -100,7 +100,7 @@ def test_printed_and_true_differ_in_general(number):
 
 @in_one_case(number=[n for n, e in COUNTEREXAMPLES.items() if e.truth is None])
 def test_the_true_side_is_what_training_uses(number):
-    """Where the loss is active its batch gradient is the true side's."""
+    """If the loss is active, its batch gradient is that of the true side."""
     example = COUNTEREXAMPLES[number]
     hyper = dict(example.hyper or {})
     formula = losses.formula(example.loss)
@@ -135,7 +135,7 @@ def test_the_stated_numbers_are_recomputed(number):
 
 @in_one_case(e=[e for e in errata() if e.source != "K"])
 def test_what_an_example_states_is_among_what_is_computed(e):
-    """A decimal of the text, printed or true, is one that the check found, a table has, or an example sets out from."""
+    """Every decimal in a text is computed by the check, in a table, or an input of the example."""
     computed = [x for d in checks.decisions(e.number) for x in (d.printed, d.true, d.referee) if x is not None]
     computed += [x.value for x in checks.numbers(e.number)]
     for stated in re.findall(r"-?\d+\.\d{3,}", e.example):
@@ -149,7 +149,9 @@ def test_a_counterexample_along_a_number_is_decided_all_the_way(number):
     assert curve.decision(curve.at).decides
     along = [curve.decision(float(x)) for x in curve.places(7)]
     assert all(d.true_holds for d in along)
-    assert sum(d.printed_holds for d in along) <= len(along) // 2 + 1, "what is printed fails along a good part of it"
+    assert sum(d.printed_holds for d in along) <= len(along) // 2 + 1, (
+        "the printed statement fails for a large part of the range"
+    )
 
 
 def test_a_counterexample_is_drawn_from_end_to_end():
@@ -165,11 +167,11 @@ def test_a_counterexample_is_drawn_from_end_to_end():
 
 def test_a_decision_needs_the_true_side_to_hold_and_the_printed_one_not_to():
     assert checks.Decision("", 3.0, 2.0, 2.0, "").decides
-    assert not checks.Decision("", 2.0, 2.0, 2.0, "").decides, "both hold"
-    assert not checks.Decision("", 3.0, 2.0, 2.1, "").decides, "neither holds"
+    assert not checks.Decision("", 2.0, 2.0, 2.0, "").decides, "both sides hold"
+    assert not checks.Decision("", 3.0, 2.0, 2.1, "").decides, "neither side holds"
     assert checks.Decision("", None, 2.0, 2.0, "").decides
     assert checks.Decision("", float("nan"), 2.0, 2.0, "").decides
-    assert checks.Decision("", float("inf"), 2.0, 2.0, "").decides, "what divides by zero holds nowhere"
+    assert checks.Decision("", float("inf"), 2.0, 2.0, "").decides, "a side that divides by zero never holds"
     assert not checks.Decision("", 1.0, float("nan"), 2.0, "").decides
     assert checks.Decision("", 1.0, 2.0, 1.5, "", bound=True).decides
     assert not checks.Decision("", 2.0, 2.5, 1.5, "", bound=True).decides, "the printed bound holds too"
@@ -186,17 +188,17 @@ def test_a_number_is_judged_to_its_digits():
 def test_all_are_computed_but_slips_of_words():
     words = {e.number for e in errata()} - checks.checked() - set(COUNTEREXAMPLES)
     assert {erratum(number).kind for number in words} == {"text"}
-    assert words == {10, 13, 16, 23, 33, 44, 46, 81, 90}, "of these nothing can be computed"
+    assert words == {10, 13, 16, 23, 33, 44, 46, 81, 90}, "for these errata nothing can be computed"
 
 
 def test_the_design_found_right_is_the_half_fraction():
-    """Table 5.4 of Gürbüz: eight runs, each level of each factor four times, the product of the four signs +1."""
+    """Table 5.4 of Gürbüz: eight runs, each level of each factor four times, the product of the four signs is +1."""
     settings = {row.setting for row in printed("G-5.4").rows} - {"baseline"}
     levels = [[float(part.split("=")[1]) for part in setting.split(", ")] for setting in settings]
     signs = np.array([np.where(np.array(column) == max(column), 1, -1) for column in zip(*levels, strict=True)])
     assert signs.shape == (4, 8)
     assert (signs.prod(0) == 1).all()
-    assert (signs @ signs.T == 8 * np.eye(4)).all(), "no two factors go together"
+    assert (signs @ signs.T == 8 * np.eye(4)).all(), "all pairs of factors are balanced"
 
 
 def test_the_label_smoothing_found_right_is_that_of_torch():

@@ -1,4 +1,4 @@
-"""The executable twins of the LaTeX gradients against automatic differentiation, in the plane and in 128 dimensions."""
+"""Executable counterparts of the LaTeX gradients compared with automatic differentiation, in 2 and 128 dimensions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.members import in_one_case
 
 @st.composite
 def settings_of(draw, name):
-    """Hyper-parameters of a loss, anywhere in the range of their sliders."""
+    """Return hyper-parameters of a loss within the ranges of their sliders."""
     formula = losses.formula(name)
     return {
         k: draw(st.floats(p.low, p.high)) if isinstance(p, Slider) else draw(st.sampled_from(p.options))

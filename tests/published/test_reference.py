@@ -1,4 +1,4 @@
-"""The reference of the losses: properties of section 3, margins of 1.3, results of the tables, the docs page."""
+"""The reference of the losses: properties of section 3, margins of 1.3, results of the tables, and the docs page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables are those of the transcriptions they were made of, to the last number and note."""
+"""The tables equal the transcriptions from which they were made, including every number and note."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dmlcore.published import karaman, table_reader
 from dmlcore.published.collection import table
 
 SCIENCE = Path(__file__).parents[3] / "shared" / "science"
-pytestmark = pytest.mark.skipif(not SCIENCE.is_dir(), reason="the transcriptions are not beside the repository")
+pytestmark = pytest.mark.skipif(not SCIENCE.is_dir(), reason="the transcriptions are not next to the repository")
 
 
 def raw(name: str) -> Any:
@@ -20,7 +20,7 @@ def raw(name: str) -> Any:
 
 
 def leaves(content: object) -> list[object]:
-    """All numbers and texts within nested lists and dictionaries, in their order."""
+    """Return all numbers and texts in nested lists and dictionaries, in order."""
     if isinstance(content, (dict, list)):
         return [leaf for each in (content.values() if isinstance(content, dict) else content) for leaf in leaves(each)]
     return [] if content is None else [content]
@@ -70,7 +70,7 @@ def test_the_tables_of_the_others(source):
 
 
 def labels(found: Any) -> set[str]:
-    """What the rows of a transcribed table are called."""
+    """Return the labels of the rows of a transcribed table."""
     if "by_embedding_size" in found:
         return {method for methods in found["by_embedding_size"].values() for method in methods}
     rows = found["rows"]
@@ -80,7 +80,7 @@ def labels(found: Any) -> set[str]:
 
 
 def values(file: table_reader.File) -> list[object]:
-    """What a table prints, row by row, a deviation behind its mean."""
+    """Return the values of a table row by row, each mean followed by its deviation."""
     return [
         value
         for row in file.rows
@@ -91,8 +91,8 @@ def values(file: table_reader.File) -> list[object]:
 
 
 def numbers(source: str, number: str, found: Any) -> list[object]:
-    """The same of a transcribed table, whatever its shape."""
-    if (source, number) == ("G", "5.4"):  # levels of the factors are settings, printed once for each method
+    """Return the values of a transcribed table of any shape."""
+    if (source, number) == ("G", "5.4"):  # levels of the factors are settings, printed once per method
         return [*found["baseline"].values(), *(value for *_, c2, pnca in found["rows"] for value in (c2, pnca))]
     if isinstance(found.get("rows"), list):
         return leaves([row[1:] for row in found["rows"]])
@@ -101,7 +101,7 @@ def numbers(source: str, number: str, found: Any) -> list[object]:
 
 @pytest.mark.parametrize(("number", "cells"), [("5.1", 240), ("3.1", 208)])
 def test_the_fair_tables_of_gurbuz_2022_cell_by_cell(number, cells):
-    """Each number stands where the transcription has it: under its method, data set, embedding size and score."""
+    """Each number has its transcribed method, data set, embedding size and score."""
     found = raw("other-tables.json")["G"][number]
     wanted = {
         (method, dataset, size, score): leaves(value)

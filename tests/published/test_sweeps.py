@@ -1,4 +1,4 @@
-"""Sweeps hold the rows of the tables that differ in one hyper-parameter alone."""
+"""Sweeps contain the rows of the tables that differ in one hyper-parameter only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_series_differ_in_the_swept_value_alone():
             for row in series.rows:
                 assert not row.quoted_from
                 assert {k: v for k, v in row.hyper.items() if k != sweep.axis} == dict(series.hyper)
-        assert len({series.fixed for series in sweep.series}) == len(sweep.series), "the legend tells them apart"
+        assert len({series.fixed for series in sweep.series}) == len(sweep.series), "legend entries must differ"
 
 
 def test_the_margins_of_ranking():
@@ -34,8 +34,8 @@ def test_every_row_with_a_margin_is_in_a_sweep_or_alone():
     }
     left = [r for r in karaman.rows() if not r.quoted_from and {"m", "m1"} & set(r.hyper) and id(r) not in swept]
     assert {(r.loss, r.hyper.get("m1")) for r in left} == {
-        ("distance_sensitive", 40.0),  # Table 4.8 switches the clamp off
-        ("distance_sensitive", -2.5),  # Table 4.10 sweeps rho at this margin
+        ("distance_sensitive", 40.0),  # Table 4.8 disables the clamp
+        ("distance_sensitive", -2.5),  # Table 4.10 varies rho at this margin
     }
 
 

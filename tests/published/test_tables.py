@@ -1,4 +1,4 @@
-"""One contract for every published table; no table is named here."""
+"""Contract of every published table; no table is named here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tournament gives the printed ranks without a band, and honest ties with one."""
+"""The tournament gives the printed ranks without a band, and ties with one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_without_a_band_it_is_the_tournament_of_the_source():
         assert standing.ties == 0
     printed = printed_ranks()
     differ = [s.name for s in found.standings if abs(s.mean_rank - printed[s.name]) > 0.01]
-    assert differ == ["Triplet"], "8.85 is printed, 8.58 is true"
+    assert differ == ["Triplet"], "8.85 is printed, 8.58 is correct"
 
 
 def test_over_all_28_experiments_the_first_three_keep_their_places():
@@ -73,7 +73,7 @@ def test_ranks_and_duels_add_up(key, band):
         for j, (wins, ties, defeats) in enumerate(found.duels[i]):
             assert found.duels[j][i] == (defeats, ties, wins)
     if band == 100.0:
-        assert {s.mean_rank for s in found.standings} == {(n + 1) / 2}, "all are equal where anything is noise"
+        assert {s.mean_rank for s in found.standings} == {(n + 1) / 2}, "with an infinite band all methods are equal"
 
 
 def test_bad_arguments_are_named():

@@ -62,7 +62,7 @@ def test_frames_are_kept_and_scored_now_and_then() -> None:
 def test_a_fork_shares_the_past_and_equals_a_fresh_training(
     change: SpecChange, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorded_training, "SNAPSHOT_EVERY", 16)  # the fork is between two
+    monkeypatch.setattr(recorded_training, "SNAPSHOT_EVERY", 16)  # the change is between two checkpoints
     live = LiveTraining(LiveSpec(TOY, per_class=5))
     live.frame(26)
     fork = live.forked(replace(live.spec, changes=(change,)))
@@ -73,7 +73,7 @@ def test_a_fork_shares_the_past_and_equals_a_fresh_training(
     fresh = LiveTraining(LiveSpec(TOY, (change,), per_class=5))
     fresh.frame(24)
     assert same(fork, fresh)
-    live.frame(35)  # the first one goes on undisturbed
+    live.frame(35)  # the first history is unaffected
     alone = LiveTraining(LiveSpec(TOY, per_class=5))
     alone.frame(35)
     assert same(live, alone)

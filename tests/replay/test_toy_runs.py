@@ -1,4 +1,4 @@
-"""Toy runs: inputs as points, scores of a step over every sample, and the row of Table 4.1 that a run matches."""
+"""Toy runs: inputs as points, scores of a step over all samples, and the row of Table 4.1 that matches a run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_two_features_lie_in_a_plane_and_images_are_refused():
 
 
 def test_scores_of_a_step_are_those_of_a_training_that_ended_there(monkeypatch):
-    """Compared with a separate training run, step by step, with the change during the run in both."""
+    """Compare with a separate training run step by step; both include the change during the run."""
     run = toy_runs.toy_run("moons")
     change = SpecChange(3, ("loss.m=0.5",))
     training = LiveTraining(LiveSpec(run, (change, SpecChange(9, ("loss.m=0.01",)))), toy_runs.dataset("moons", 0))

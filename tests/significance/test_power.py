@@ -1,4 +1,4 @@
-"""Power of paired t tests, against the noncentral t of scipy where that is a number, and against published sizes."""
+"""Power of paired t tests compared with the noncentral t of scipy, where it is finite, and with published sizes."""
 
 import math
 
@@ -35,5 +35,5 @@ def test_the_ends():
     assert pairs_needed(0.0, 0.0) is None
     assert pairs_needed(0.1, 0.0) == 2
     assert pairs_needed(1000.0, 1.0) == 2
-    assert pairs_needed(0.01, 1.0) is None  # some 78,000
+    assert pairs_needed(0.01, 1.0) is None  # about 78,000
     assert pairs_needed(-0.5, 1.0) == pairs_needed(0.5, 1.0) <= MOST

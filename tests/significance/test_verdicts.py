@@ -1,4 +1,4 @@
-"""What may be said of scores: never more than the numbers and their noise carry."""
+"""Verdicts on scores claim no more than the numbers and their noise support."""
 
 import math
 import statistics
@@ -69,7 +69,7 @@ def test_a_lead_is_only_called_one_when_it_is():
     said = verdict(sure, inputs(sure, 0.1, 0.1, 0.1)).text
     assert says(said, "a leads b", "32.7 ± 5.7 points", "3 seeds")
     assert says(said, "1 of 2", "not significant")
-    paired = {"a": seeds(0.31, 0.51, 0.72), "b": seeds(0.30, 0.50, 0.71)}  # the draw moves both alike
+    paired = {"a": seeds(0.31, 0.51, 0.72), "b": seeds(0.30, 0.50, 0.71)}  # the seed shifts both scores equally
     assert "a leads b" in verdict(paired, inputs(paired, 0.1, 0.1, 0.1)).text
 
 
@@ -82,7 +82,7 @@ def test_the_baseline_to_beat_is_the_highest_that_all_have():
 
 
 def test_answers_asked_together_are_corrected_for_their_number():
-    close = seeds(0.40, 0.42, 0.41), seeds(0.30, 0.35, 0.29)  # p = 0.03 alone
+    close = seeds(0.40, 0.42, 0.41), seeds(0.30, 0.35, 0.29)  # p = 0.03 on its own
     far = seeds(0.1, 0.3, 0.2), seeds(0.2, 0.1, 0.3)
     assert contrasts([close], [False]) == ["yes"]
     assert contrasts([close, far, far], [False] * 3) == [verdicts.UNDECIDED] * 3

@@ -1,4 +1,4 @@
-"""The simulation: forces are the library's gradients, histories repeat bit for bit, nothing becomes infinite."""
+"""The simulation: forces are the gradients of the library, histories are reproducible bit by bit, all values finite."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def law(**given) -> Spec:
 
 
 def same(a, b) -> bool:
-    """Whether two frames are equal to the last bit."""
+    """Return True if two frames are equal in every bit."""
     mine, other = vars(a), vars(b)
     return all(
         np.array_equal(mine[k], other[k]) if isinstance(mine[k], np.ndarray) else mine[k] == other[k] for k in mine
@@ -134,7 +134,7 @@ CHANGES = (
 )
 
 
-# What an optimiser remembers is most with adam: it meets each change, each of the others meets one or two.
+# Adam has the largest optimiser state: test it with each change, and each other optimiser with one or two.
 @pytest.mark.parametrize(
     ("at", "optimiser"),
     [*((at, "adam") for at in range(len(CHANGES))), *enumerate(["sgd", "momentum", "rmsprop", "momentum"])],
@@ -168,7 +168,7 @@ def test_normalised_points_stay_on_the_circle(normalise):
     assert simulation.frame(7).largest_step > 0
 
 
-# Where points coincide, each loss has poles of its own: each starts from a heap. The others come in turn.
+# Each loss has its own poles at coincident points, so each is tested from a heap; the other starts alternate.
 HEAPS = ["collapsed"]
 SPREAD = [start for start in STARTS if start not in HEAPS]
 

@@ -1,4 +1,4 @@
-"""A marble: it goes where the force leads, loses energy all the way, and says truly how it ends."""
+"""A marble follows the force, loses energy at every step, and reports correctly how it ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rolled(name: str, points=POINTS, *, view=VIEW, clamp: bool = True, hyper=Non
 
 
 def energies(name: str, path: np.ndarray, probe: str) -> np.ndarray:
-    """Of the loss itself, the definition."""
+    """Return the energies on a path, computed by the loss itself."""
     points = dict(zip(PROBES, torch.tensor(POINTS, dtype=torch.float64), strict=True))
     points[probe] = torch.from_numpy(path)
     return losses.create(name).clamped(*points.values()).numpy()
@@ -36,7 +36,7 @@ def test_gradient_flow_only_descends_and_its_energies_are_those_of_the_loss(name
         np.testing.assert_array_equal(way.path[0], POINTS[PROBES.index(probe)])
         expected = energies(name, way.path, probe)
         np.testing.assert_allclose(way.energy, expected, rtol=1e-9, atol=1e-12)
-        # A step that meets a crease ends a tolerance behind it.
+        # A step across a kink may end slightly behind it.
         assert (np.diff(expected) <= 1e-3 * max(1.0, expected[0])).all(), probe
         assert (np.diff(way.times) > 0).all()
         assert way.moved == (len(way.path) > 1)
@@ -49,7 +49,7 @@ def test_gradient_flow_only_descends_and_its_energies_are_those_of_the_loss(name
 
 
 def test_a_flow_that_is_known_exactly():
-    """FaceNet pulls the positive by 2 (a - p): x = p exp(-2 t), until the loss is 0."""
+    """FaceNet pulls the positive by 2 (a - p), so x = p exp(-2 t) until the loss is 0."""
     way = rolled("facenet", [[0.0, 0.0], [1.2, 0.9], [0.5, 0.0]], probe="positive", hyper={"m": 0.2})
     np.testing.assert_allclose(
         way.path[:-1], np.exp(-2 * way.times[:-1])[:, None] * np.array([[1.2, 0.9]]), atol=2e-3 * VIEW[2]

@@ -1,4 +1,4 @@
-"""The phase portrait counts every triplet; clamp lines lie where the loss says."""
+"""The phase portrait counts every triplet, and clamp lines are where the loss reaches its clamps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specs are validated by name and written as Python that repeats them."""
+"""Specs name invalid fields and are written as Python that recreates them."""
 
 from __future__ import annotations
 

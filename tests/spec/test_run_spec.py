@@ -45,7 +45,7 @@ def test_digest_changes_with_every_key() -> None:
 
 
 def test_a_default_that_changes_makes_other_runs() -> None:
-    """Stored runs contain all keys and keep their digest; leaving a key out later would be another experiment."""
+    """Stored runs contain all keys and keep their digest; omitting a key later would make it another experiment."""
     before, stored = RunSpec().digest(), RunSpec().to_json()
     code = "from dmlcore.spec import RunSpec, sections; "
     code += "RunSpec.model_fields['schedule'].default = sections.ScheduleSpec(steps=777); "
@@ -116,7 +116,7 @@ def test_mistakes_are_refused_by_name(assignment: str, message: str) -> None:
         changed(assignment)
     assert str(refusal.value).startswith(message)
     assert "\n" not in str(refusal.value)
-    assert len(str(refusal.value)) < 250, "what was given is quoted in short"
+    assert len(str(refusal.value)) < 250, "the input must be quoted in truncated form"
 
 
 def test_more_changes_than_any_spec_has_keys_are_refused() -> None:

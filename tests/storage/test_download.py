@@ -234,7 +234,7 @@ def test_a_server_is_asked_whether_it_has_a_file(server: Server) -> None:
     server.status.append(404)
     assert unreachable(server.url, loopback=True) == "Not Found"
     server.server_close()
-    assert unreachable(server.url, loopback=True), "nobody answers"
+    assert unreachable(server.url, loopback=True), "the server must not respond"
 
 
 def test_a_digest_is_needed(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_how_it_ended_is_recorded_and_a_cancel_is_honoured_once(made) -> None:
         made.execute(fails, ProgressState())
     assert (made.status(), len(made.state().message)) == ("failed", 4000)
     made.cancel()
-    assert not made.cancel_requested(), "of what has ended"
+    assert not made.cancel_requested(), "a task that has ended"
 
     def asked_to_end(progress):
         made.request_cancel()

@@ -1,4 +1,4 @@
-"""The smallest history: a number that grows by one a step, and by more from where a change says so."""
+"""Smallest history: a number that grows by 1 per step, and by more from the step of a change on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Spec:
 
 
 class Sums(History[Spec, list[int]]):
-    """Frames are lists, told apart by identity; step 70 cannot be made from a negative start."""
+    """History whose frames are lists, compared by identity; step 70 fails from a negative start."""
 
     most_steps = 100
 

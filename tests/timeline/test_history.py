@@ -1,4 +1,4 @@
-"""A history computes what is asked for once, and a fork has the very frames that both specs share."""
+"""A history computes each requested frame once, and a fork reuses the frames that both specs share."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def stores(cache):
 
 
 def fail(*_):
-    raise AssertionError("the backbone was asked again")
+    raise AssertionError("the backbone was evaluated again")
 
 
 def test_maps_are_those_of_the_backbone_and_are_computed_once(digits, cache, monkeypatch):

@@ -144,7 +144,9 @@ def test_20_no_damaged_byte_does_more_than_raise(annotations):
             refused.append(str(error))
     assert len(refused) > 20
     packed = raw[128] == 15
-    assert packed or any("scipy ended by SIGSEGV" in said for said in refused), "else it needs no process any more"
+    assert packed or any("scipy ended by SIGSEGV" in said for said in refused), (
+        "otherwise no separate process is needed"
+    )
 
 
 def test_20_other_files_are_refused_by_what_they_are(tmp_path):

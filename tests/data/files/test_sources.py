@@ -130,7 +130,7 @@ def test_it_is_verified_unpacked_and_then_found_and_read(server: Server, tmp_pat
     splits = data.load("cub", validation="none").splits
     assert {part: len(rows) for part, rows in splits.items()} == {"train": 6, "validation": 0, "test": 6}
     sources.download("cub", loopback=True)
-    assert server.asked == [None], "what is there is not fetched again"
+    assert server.asked == [None], "existing files must not be downloaded again"
 
 
 def test_another_file_than_the_pinned_one_is_refused_and_the_state_says_so(server: Server, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_shard_is_a_tar_file_of_images_and_classes_as_webdataset_has_them(tmp_
 def test_names_that_webdataset_would_misread_become_numbers(tmp_path):
     tree = layouts.class_folders(tmp_path / "tree", each=4)
     (tree / "ant" / "0.jpg").rename(tree / "ant" / "a.b.jpg")
-    (tree / "bee" / "0.jpg").rename(tree / "bee" / "1.png")  # beside 1.jpg; what it is says its content
+    (tree / "bee" / "0.jpg").rename(tree / "bee" / "1.png")  # next to 1.jpg; the format is taken from the contents
     made = dmlcore.data.read("folder", root=tree)
     pack.pack("folder", made, tmp_path / "packed")
     with tarfile.open(tmp_path / "packed" / "folder-00000.tar") as tar:

@@ -56,7 +56,7 @@ def folder(tmp_path):
     return path
 
 
-# Who is where
+# Class indices
 
 
 def test_the_full_set_has_the_sizes_of_section_8(full):
@@ -91,7 +91,7 @@ def test_smaller_sets_use_their_backgrounds_as_evenly_as_reshuffling_allows(imag
         collages = 16 * sub_classes * images
         shuffles = -(-collages // (len(pool) // 3))
         assert uses.sum() == 3 * collages
-        assert uses.max() <= shuffles  # at most once a shuffle
+        assert uses.max() <= shuffles  # at most once per shuffle
         assert all(len(set(row)) == 4 for row in tiles)
 
 
@@ -116,7 +116,7 @@ def test_backgrounds_are_of_the_four_shared_super_classes_and_mixed(full):
     supers = whole.fine[layout.tiles] % 20
     assert set(supers[behind]) == {NAMES.index(name) for name in BACKGROUNDS}
     assert set(supers[~behind]) == set(range(20)) - set(supers[behind])
-    # Backgrounds do not tell the class: each of the four is a quarter of them in each super-class of the foreground.
+    # Backgrounds are uninformative: each of the four is a quarter of the backgrounds of each foreground super-class.
     for number in set(supers[~behind]):
         found = np.bincount(supers[supers[~behind] == number][behind[supers[~behind] == number]], minlength=20)
         found = found[found > 0] / found.sum()
@@ -125,7 +125,7 @@ def test_backgrounds_are_of_the_four_shared_super_classes_and_mixed(full):
 
 def test_the_foreground_is_in_every_place_equally_often_in_every_class(full):
     whole, layout = full
-    error = 5 * np.sqrt(0.25 * 0.75 / 3000)  # 3,000 collages a super-class
+    error = 5 * np.sqrt(0.25 * 0.75 / 3000)  # 3,000 collages per super-class
     rows = np.take_along_axis(layout.tiles, layout.foreground[:, None], axis=1)[:, 0]
     for number in whole.foregrounds:
         places = layout.foreground[whole.fine[rows] % 20 == number]
@@ -229,7 +229,7 @@ def test_collages_are_indexed_like_an_array():
         collages[6]
 
 
-# What cannot be used
+# Invalid data
 
 
 def test_a_missing_sub_class_is_named(folder):
@@ -289,7 +289,8 @@ def test_the_pack(pack):
     assert not set(dataset.class_names) & set(BACKGROUNDS)
     names = dmlcore.data.load("cifar100", root=pack(PACK)).class_names
     test = {names[label] for label in set(dataset.facts["fine"][dataset.splits["test"]])}
-    assert {"whale", "trout", "wolf", "woman"} <= test  # the last of aquatic mammals, fish, large carnivores, people
+    # the last sub-classes of aquatic mammals, fish, large carnivores, people
+    assert {"whale", "trout", "wolf", "woman"} <= test
     assert not {"beaver", "dolphin", "otter", "baby", "oak_tree"} & test
     assert cifar_collage.read_source(dmlcore.data.locate("collage", pack(PACK))).sub_classes[0].tolist() == [
         4,

@@ -8,7 +8,7 @@ from dmlcore.data import DataError
 from dmlcore.data.synthetic.collage import Recipe, TileImages, collages, lay_out
 from tests.data import layouts
 
-LABELS = np.repeat(np.arange(6), 8)  # of the tiles: classes 0 and 1 train, 2 and 3 test, 4 and 5 are behind
+LABELS = np.repeat(np.arange(6), 8)  # of the tiles: classes 0 and 1 train, 2 and 3 test, 4 and 5 are backgrounds
 SPLITS = {
     "train": TileImages(np.arange(16), np.arange(32, 40)),
     "test": TileImages(np.arange(16, 32), np.arange(40, 48)),

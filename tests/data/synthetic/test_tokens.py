@@ -88,7 +88,7 @@ def test_raw_inputs_compare_counts_not_numbers_of_tokens(dataset):
     assert counts.dtype == np.float32
     assert np.array_equal(counts, tokens.counts(dataset.inputs[dataset.splits["test"]]))
     few = SimpleNamespace(inputs=np.array([[3, 3], [0, 1]], np.uint8), splits={"test": np.array([0])})
-    assert raw_inputs(few, "test").tolist() == [[0, 0, 0, 2]]  # as wide for a part as for the whole
+    assert raw_inputs(few, "test").tolist() == [[0, 0, 0, 2]]  # equally wide for the half and the whole
 
 
 def test_the_image_has_a_column_for_each_class_and_one_for_the_shared_tokens(dataset):

@@ -200,8 +200,8 @@ def test_gurbuz_conventional_is_selected_on_the_test_split(data, network, batch,
 def test_the_other_chapters_of_gurbuz():
     fair = specs("gurbuz-2022-fair-ccp", "cub", "C2")[0]
     assert (fair.schedule.validate_every, fair.schedule.patience) == (25, 60)
-    assert fair.projection.pool == fair.loss.memory == 0  # the loss alone
-    ccp = specs("gurbuz-2022-fair-ccp", "cub")[0]  # the method itself, where no loss is named
+    assert fair.projection.pool == fair.loss.memory == 0  # only the loss
+    ccp = specs("gurbuz-2022-fair-ccp", "cub")[0]  # the name of the method, as no loss is given
     assert has(ccp, loss__name="contrastive_proxy", projection__pool=12, projection__weight=2e-4)
     assert has(ccp, model__normalize=False, model__lipschitz=True, loss__batch_pairs=0.1)
     assert ccp.loss.parameters == {"m_pos": 0.0, "m_neg": 0.3841, "divisor": "nonzero", "per_class": 8.0}

@@ -231,8 +231,8 @@ def test_a_protocol_from_end_to_end_on_digits(tmp_path, monkeypatch):
     assert protocols.collect(request, entries, store, before=before) == results
     monkeypatch.undo()
     old = before.model_copy(update={"collections": (one.model_copy(update={"tested_on": "", "concatenated": {}}),)})
-    assert protocols.collect(request, entries, store, before=old) == results, "those of earlier releases may be wrong"
-    for member_, arrays in zip(results.runs, files, strict=True):  # as an earlier release wrote them
+    assert protocols.collect(request, entries, store, before=old) == results, "scores of earlier releases may be wrong"
+    for member_, arrays in zip(results.runs, files, strict=True):  # format of an earlier release
         kept = {name: arrays[name] for name in arrays.files if name != "content"}
         np.savez(store.open(member_.run).path / "embeddings" / f"{member_.weights}.npz", **kept)
     assert protocols.collect(request, entries, store) == results

@@ -26,7 +26,7 @@ def made(best=0.3, fail=()):
                     score = share * (1 - abs(value - best))
                     rows.append({"kind": "validation", "step": step, "map_at_r": score, "recall_at_1": 0.0})
                 rows.append({"kind": "validation", "part": "test", "step": 3, "map_at_r": 1.0, "recall_at_1": 1.0})
-                rows.append({"kind": "scores", "of": "trained", "step": 3, "map_at_r": 1 - score})  # never looked at
+                rows.append({"kind": "scores", "of": "trained", "step": 3, "map_at_r": 1 - score})  # not read
             bad = any(abs(value - x) < 1e-9 for x in fail)
             run.update(state="failed" if bad else "done", message="it broke" if bad else "")
 
@@ -106,7 +106,7 @@ def test_a_search_finds_a_good_point_and_goes_on_where_it_ended(method, tmp_path
     path = search.write_best(best, more, store)
     assert RunSpec.from_toml(path.read_text()) == best
     assert search.as_text(rows).splitlines()[1].split()[0] == str(max(rows, key=lambda row: row.value).number)
-    assert search.conduct(more, store, where=Here(None))  # nothing left to make
+    assert search.conduct(more, store, where=Here(None))  # nothing left to run
 
 
 def test_a_grid_visits_every_point_once(tmp_path):
@@ -127,9 +127,9 @@ def test_one_key_at_a_time_and_the_best_of_each_together_at_the_end(tmp_path):
         made(best=0.3 if run.spec.batch.samples == 4 else 0.2)(run, stopped)
 
     first = prepare(base, ["loss.m=0.1..0.5:3", "batch.samples=2,4", "seed=5"], "each", method="each", trials=3)
-    assert search.conduct(first, store, where=Here(work))  # and on from there
+    assert search.conduct(first, store, where=Here(work))  # continues from there
     assert search.conduct(wanted, store, where=Here(work))
-    assert search.conduct(wanted, store, where=Here(None))  # nothing left to make
+    assert search.conduct(wanted, store, where=Here(None))  # nothing left to run
     rows = search.trials(wanted, store)
     assert [row.values for row in rows] == [
         *({}, {"loss.m": 0.1}, {"loss.m": 0.3}, {"loss.m": 0.5}, {"batch.samples": "2"}, {"batch.samples": "4"}),
@@ -138,8 +138,9 @@ def test_one_key_at_a_time_and_the_best_of_each_together_at_the_end(tmp_path):
     assert [(s.loss.parameters["m"], s.batch.samples, s.seed) for s in specs] == [
         *((0.9, 4, 5), (0.1, 4, 5), (0.3, 4, 5), (0.5, 4, 5), (0.9, 2, 5), (0.9, 4, 5)),
     ]
-    assert rows[0].run == rows[5].run  # the same run is not made twice
-    assert search.optima(rows) == {"loss.m": 0.3}  # with two samples it is worse than the base, so nothing is together
+    assert rows[0].run == rows[5].run  # no second run of one spec
+    # with two samples it is worse than the base, so no combination is tried
+    assert search.optima(rows) == {"loss.m": 0.3}
 
 
 def test_the_best_of_each_key_together_is_one_more_trial_that_has_to_win_by_its_own_score(tmp_path):
@@ -277,7 +278,7 @@ def test_a_killed_worker_costs_nothing_but_is_tried_only_once_more(tmp_path):
     store, wanted = RunStore(tmp_path), prepare(RunSpec(), ["loss.m=0..1"], "x", trials=3)
     killed_worker(tmp_path)
     (lost,) = store.list()
-    killed_worker(tmp_path)  # the same point, by another worker
+    killed_worker(tmp_path)  # another worker had the point
     assert [run.id for run in store.list()] == [lost.id]
     assert search.conduct(wanted, store, where=Here(made()))
     rows = search.trials(wanted, store)

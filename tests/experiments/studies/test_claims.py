@@ -42,7 +42,7 @@ def test_configurations_are_counted_once_and_the_quoted_one_stands_first(monkeyp
     # 13 open settings; of the five at mu 0.3 GAP, epsilon 5, 20 and 100 are among them
     assert len(names) == 13 + 1
     assert ("tokens-epsilon", "GAP") in names
-    assert ("tokens-sweep", "GAP") not in names, "the same settings with more seeds stand for both"
+    assert ("tokens-sweep", "GAP") not in names, "the same settings with more seeds count once"
     outside = sum(each.configurations for each in found.claim.outside)
     assert found.configurations == 14 + outside
     assert found.runs == 15 + 9 + sum(each.runs for each in found.claim.outside)

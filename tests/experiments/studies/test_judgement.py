@@ -36,7 +36,7 @@ def test_a_study_with_questions_says_what_the_order_of_the_others_is_worth():
     study, found = studies.read("cub-squeezenet"), studies.load("cub-squeezenet").runs
     assert "The means of the variants differ by" in studies.judge(study, found).text
     named = [run for run in found if run.variant in ("GAP", "GSP")]
-    assert "GSP is above" not in studies.judge(study, named).text, "the answers say it"
+    assert "GSP is above" not in studies.judge(study, named).text, "the answers contain it"
 
 
 METHODS = """
@@ -88,7 +88,7 @@ def of_methods(seeds=(0, 1, 2), variants=LEVELS):
 def test_of_several_own_baselines_validation_chooses_and_paired_tests_answer():
     study = Study.from_toml(METHODS)
     method, worse = comparisons.compare(study, of_methods())
-    assert (method.baseline, method.answer) == ("strong", "ahead"), "the weak one tests better, and may not be chosen"
+    assert (method.baseline, method.answer) == ("strong", "ahead"), "the weaker one tests better but must not be chosen"
     assert method.gap.mean == pytest.approx(0.101)
     assert (worse.baseline, worse.answer) == ("weak", "behind")
     assert (method.classes.higher, method.classes.count) == (2, 2)
@@ -126,7 +126,7 @@ def test_the_table_of_methods_begins_with_what_needs_no_training():
     head, *lines = comparisons.as_text([inputs, chance, method, worse]).splitlines()
     assert head.split()[:3] == ["data", "method", "score"]
     assert len(lines) == 4
-    assert comparisons.rows(study, of_methods(variants=["method", "weak"])) == [], "one of its baselines is missing"
+    assert comparisons.rows(study, of_methods(variants=["method", "weak"])) == [], "a baseline is missing"
 
 
 def test_one_seed_tells_nothing_of_a_method():
@@ -151,7 +151,7 @@ def test_a_factor_is_the_mean_of_the_variants_on_either_side_seed_by_seed():
     study = Study.from_toml(GROUPS)
     judged = studies.judge(study, of_methods())
     assert judged.headline == "A factor: yes."
-    # (0.50 + 0.30) / 2 - (0.40 + 0.20) / 2, less 0.0015 a seed
+    # (0.50 + 0.30) / 2 - (0.40 + 0.20) / 2, minus 0.0015 per seed
     assert "(high) against" in judged.text
     assert "9.85 ± 0.15" in judged.text
     whole = of_methods()

@@ -30,4 +30,4 @@ def test_every_written_run_has_its_baselines_of_the_split_that_it_is_judged_on(n
 def test_the_written_results_are_those_of_the_study_as_it_is(name):
     study, results = studies.read(name), studies.load(name)
     assert {run.digest for run in results.runs} <= {entry.digest() for entry in studies.expand(study)}
-    assert {run.seed for run in results.runs} == set(study.seeds), "as many seeds as the file declares"
+    assert {run.seed for run in results.runs} == set(study.seeds), "the number of seeds must equal that of the file"

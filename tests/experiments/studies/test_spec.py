@@ -120,7 +120,7 @@ def test_an_unknown_study_names_the_known_ones(tmp_path):
 def test_every_study_of_the_lab_compares_like_with_like(name):
     """Equal budgets, losses that exist (a single one, unless losses are compared), and poolings that exist."""
     study = studies.read(name)
-    fitted = {e.variant for e in studies.expand(study) if e.spec.model.embedding_start != "random"}  # and not trained
+    fitted = {e.variant for e in studies.expand(study) if e.spec.model.embedding_start != "random"}  # untrained
     entries = [e for e in studies.expand(study) if e.variant not in (studies.PRETRAINING, *fitted)]
     compares_batches = name.startswith("neighbourhoods-")
     compares_losses = name.endswith("-sweep") or name.startswith(
@@ -129,9 +129,9 @@ def test_every_study_of_the_lab_compares_like_with_like(name):
     own = [{variant.name, *variant.against} for variant in study.variants if variant.against and study.of_methods]
     assert all(e.spec.schedule.steps == entries[0].spec.schedule.steps for e in entries)
     for field in ("schedule", "batch", "optimiser", *(() if compares_losses else ("loss",))):
-        for alike in own or [{e.variant for e in entries}]:  # a method with what it is compared with
+        for alike in own or [{e.variant for e in entries}]:  # a method and its reference
             settings = [getattr(e.spec, field).model_dump() for e in entries if e.variant in alike]
-            if field == "batch" and (own or compares_batches):  # how batches are drawn may be the method
+            if field == "batch" and (own or compares_batches):  # the sampler may be the method
                 settings = [{key: each[key] for key in ("classes", "samples")} for each in settings]
             assert all(each == settings[0] for each in settings), field
     for entry in entries:

@@ -43,7 +43,7 @@ def test_a_map_is_made_once_and_found_by_its_settings(run):
     assert maps.made(run) == []
     path = maps.make(run, QUICK)
     before = path.read_bytes()
-    assert maps.make(run, replace(QUICK, neighbours=99)) == path, "t-SNE has no neighbours to set"
+    assert maps.make(run, replace(QUICK, neighbours=99)) == path, "t-SNE has no setting for neighbours"
     assert path.read_bytes() == before
     assert maps.find(run, QUICK) == path
     assert maps.find(run, replace(QUICK, seed=1)) is None
@@ -54,7 +54,7 @@ def test_a_map_is_made_once_and_found_by_its_settings(run):
     assert found.perplexity == pytest.approx(59 / 3)
     assert found.words == "t-SNE, perplexity 19.67, 100 iterations, seed 0"
     assert found.quality.trustworthiness > 0.9
-    assert found.source == run.embeddings(), "a map is not taken for embeddings"
+    assert found.source == run.embeddings(), "a map is not mistaken for embeddings"
 
     pca = maps.make(run, Settings("pca"))
     os.utime(path, (1, 1))
@@ -139,7 +139,7 @@ def test_the_command_makes_the_map(run):
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
     assert "PCA: trustworthiness" in done.output
-    assert launch.Job(run).status() == "never", "nothing is left behind"
+    assert launch.Job(run).status() == "never", "no files must remain"
     assert maps.made(run) == [Settings("pca")]
     assert "--method: one of tsne, umap, pca" in str(CliRunner().invoke(app, [*command, "--method", "som"]).exception)
 
@@ -153,7 +153,7 @@ def test_a_job_can_be_stopped_and_leaves_nothing(run):
     deadline = time.monotonic() + 180
     while not ((state := job.state()) and 0 < state.done < state.total == 1):
         assert time.monotonic() < deadline, run.log_tail()
-        assert not maps.made(run), "the map was made before it could be stopped"
+        assert not maps.made(run), "the map was finished before it could be cancelled"
         time.sleep(0.01)
     job.cancel()
     while run.is_alive():

@@ -64,7 +64,7 @@ def test_it_is_kept_and_found_until_there_is_another_checkpoint(run):
     assert trajectory.find(run, QUICK) is None
     newer = trajectory.make(run, QUICK)
     assert len(trajectory.read(newer).steps) == 5
-    assert not path.exists(), "what no link can find is not kept"
+    assert not path.exists(), "unreachable files must be deleted"
     newer.write_bytes(b"damaged")
     with pytest.raises(Unreadable, match="Compute the map over training again"):
         trajectory.read(newer)
@@ -79,7 +79,7 @@ def test_points_are_tied_from_frame_to_frame():
     np.testing.assert_allclose(tied.std(axis=(1, 2)), tied[-1].std(), rtol=1e-4)
     own = [trajectory.quality(frame, plane) for frame, plane in zip(FRAMES, alone, strict=True)]
     for mine, theirs in zip(quality, own, strict=True):
-        assert mine.trustworthiness > theirs.trustworthiness - 0.03, "ties cost little"
+        assert mine.trustworthiness > theirs.trustworthiness - 0.03, "alignment costs little"
     for first, second in pairwise(tied):
         np.testing.assert_allclose(trajectory.turned(first, second), first, atol=1e-3 * np.ptp(first))
 

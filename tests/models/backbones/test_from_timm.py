@@ -92,7 +92,7 @@ def test_networks_are_made_without_pool_head_and_weights_for_their_images(timm: 
 def test_normalisation_is_the_networks_own() -> None:
     white = torch.full((1, 3, 64, 96), 255, dtype=torch.uint8)
     assert build("maps").normalise(white)[0, :, 0, 0].tolist() == pytest.approx([5.0, 3.0, 1.75])
-    assert backbones.create("resnet20").normalisation == backbones.IMAGENET  # and of nobody else
+    assert backbones.create("resnet20").normalisation == backbones.IMAGENET  # nobody else's
 
 
 @pytest.mark.usefixtures("timm")

@@ -53,7 +53,7 @@ def test_steps_batches_images_and_evaluations_cost_time() -> None:
     assert base.basis == "from this machine's speed"
     assert base.flops == pytest.approx(3 * 64 * 81e6, rel=0.01)
     double = told(IMAGES.with_overrides(["schedule.steps=800", "schedule.validate_every=100"]), CIFAR)
-    assert 1.3 * base.seconds < double.seconds < 2 * base.seconds  # as many evaluations, twice the steps
+    assert 1.3 * base.seconds < double.seconds < 2 * base.seconds  # equal number of evaluations, twice the steps
     assert told(IMAGES.with_overrides(["batch.samples=16"]), CIFAR).seconds > 1.3 * base.seconds
     assert told(IMAGES.with_overrides(["schedule.validate_every=400"]), CIFAR).seconds < base.seconds
     assert told(IMAGES.with_overrides(["schedule.monitor_part=test"]), CIFAR).seconds > base.seconds

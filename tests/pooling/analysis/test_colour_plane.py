@@ -11,7 +11,7 @@ POINTS = np.random.default_rng(3).normal(size=(200, 2)) * (0.4, 1.5)
 
 def test_distances_of_mixtures_are_those_of_points_up_to_one_factor():
     plane = ColourPlane.about(POINTS, POINTS[0])
-    colours = mixture(plane.mixtures(POINTS))  # refuses what lies outside the triangle
+    colours = mixture(plane.mixtures(POINTS))  # raises an error outside the triangle
     between = np.linalg.norm(colours[:, None] - colours, axis=-1)
     given = np.linalg.norm(POINTS[:, None] - POINTS, axis=-1)
     far = given > 2
@@ -19,7 +19,7 @@ def test_distances_of_mixtures_are_those_of_points_up_to_one_factor():
     # A red or blue step is 1 / 160; two roundings of half a step each move a mixture by up to 0.006 sqrt 2.
     assert np.abs(between - ratio.mean() * given).max() < 0.02
     assert ratio.std() / ratio.mean() < 0.02
-    assert sorted(colours.min(0))[1] == pytest.approx(0, abs=0.01)  # two sides touch: the third has room for the half
+    assert sorted(colours.min(0))[1] == pytest.approx(0, abs=0.01)  # two sides touch: the third has room for half
 
 
 @pytest.mark.parametrize("length", [0.2, 2.0])
@@ -48,6 +48,6 @@ def test_prototypes_tell_a_class_by_their_surplus():
     assert characteristic_prototypes(histograms, [0, 0, 1, 1], 1, 3).tolist() == [3]
     assert characteristic_prototypes(histograms, [0, 0, 0, 0], 0, 3).tolist() == [
         0
-    ]  # one class: nothing tells it from itself
+    ]  # a single class has no characteristic prototypes
     with pytest.raises(ValueError, match="no image has 7"):
         characteristic_prototypes(histograms, [0, 0, 1, 1], 7, 3)

@@ -45,7 +45,7 @@ def test_end_to_end_with_gradients(case):
 
 
 def toy_red_blue() -> torch.Tensor:
-    """(3, 10, 10): green ground, a reddish block top left, a bluish one bottom right, each fading along its pixels."""
+    """Return an image (3, 10, 10): green ground, a red block top left and a blue one bottom right, both graded."""
     image = torch.zeros(10, 10, 3, dtype=torch.float64)
     image[..., 1] = 1
     for k in range(25):
@@ -74,7 +74,8 @@ def test_it_averages_until_its_memory_is_full_and_then_starts_from_a_k_centre():
     for batch in batches[:2]:
         torch.testing.assert_close(layer(batch), batch.mean((2, 3)))
     layer.eval()
-    torch.testing.assert_close(layer(batches[2]), batches[2].mean((2, 3)))  # evaluation does not fill the memory
+    # the memory is not filled in evaluation mode
+    torch.testing.assert_close(layer(batches[2]), batches[2].mean((2, 3)))
     layer.train()
     layer(batches[2])
     assert layer.ready

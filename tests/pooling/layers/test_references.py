@@ -27,7 +27,7 @@ def made(name: str, **parameters) -> pooling.Pooling:
 
 
 def positions(image: torch.Tensor) -> list[np.ndarray]:
-    """The local features of one image (C, H, W), one after another."""
+    """Return the local features of one image (C, H, W) as a list."""
     return [image[:, y, x].numpy() for y in range(H) for x in range(W)]
 
 
@@ -52,7 +52,7 @@ def test_average_and_maximum_by_hand():
     assert pooling.create("gap", 2)(x).tolist() == [[2.0, -4.0]]
     gmp = pooling.create("gmp", 2)
     assert gmp(x).tolist() == [[5.0, -2.0]]
-    assert gmp.weights.tolist() == [[0.25, 0.5, 0.25, 0.0]]  # one channel each; the second is shared by two
+    assert gmp.weights.tolist() == [[0.25, 0.5, 0.25, 0.0]]  # one channel each; the second pixel is shared by two
     both = pooling.create("gap_gmp", 2)
     assert both(x).tolist() == [[7.0, -6.0]]
     assert both.weights.tolist() == [[0.25, 0.375, 0.25, 0.125]]
@@ -144,7 +144,7 @@ def test_cbam():
 
 
 def test_gsop_on_its_own_grid():
-    """At H = W = grid nothing is resampled; evaluation mode, running statistics 0 and 1."""
+    """Nothing is resampled at H = W = grid; evaluation mode with running statistics 0 and 1."""
     torch.default_generator.manual_seed(0)
     layer = pooling.create("gsop", C, width=3, grid=2).double().eval()
     x = torch.randn(2, C, 2, 2, dtype=torch.float64)
@@ -207,7 +207,7 @@ def test_tsmk_and_that_its_weights_are_constants():
     check(layer, tsmk)
     x = features().requires_grad_()
     (gradient,) = torch.autograd.grad(layer(x)[:, 0].sum(), x)
-    assert not gradient[:, 1:].any()  # the length would carry it to the other channels
+    assert not gradient[:, 1:].any()  # the length would otherwise affect the other channels
 
 
 def test_netvlad():
@@ -248,7 +248,7 @@ def test_otp_and_its_marginals():
     torch.testing.assert_close(plan.sum(1), torch.full((2, 12), 1 / 12, dtype=torch.float64))
     torch.testing.assert_close(plan.sum(2), torch.full((2, 3), 1 / 3, dtype=torch.float64))
     hard = pooling.create("otp", C, epsilon=2000.0, sweeps=3)(features().float())
-    assert hard.isfinite().all()  # e^-2000 is 0: only the log domain gets through
+    assert hard.isfinite().all()  # e^-2000 is 0, so that only the log domain works
 
 
 @pytest.mark.parametrize("count", [1, 3, 50])

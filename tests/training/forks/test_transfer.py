@@ -114,7 +114,7 @@ def test_a_changed_fork_goes_another_way_and_proxies_of_the_same_loss_go_on(tmp_
     store = RunStore(tmp_path)
     parent = made(store, BASE.with_overrides(["loss.name=margin", "loss.memory=0"]))
     loss = [name for name in tensors(parent.path / "last.ckpt") if name.startswith("loss.")]
-    assert loss, "this loss has a parameter of its own"
+    assert loss, "this loss must have a parameter"
     other = made(store, forked(parent, 10, "optimiser.learning_rate=0.01"))
     assert rows_after(other, 10) != rows_after(parent, 10)
     start, theirs = tensors(other.path / "kept/00000010.ckpt"), tensors(parent.path / "kept/00000010.ckpt")

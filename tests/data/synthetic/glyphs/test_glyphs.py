@@ -7,7 +7,7 @@ import dmlcore.data
 from dmlcore.data.synthetic.glyphs import programs as glyph_programs
 from dmlcore.data.synthetic.glyphs.drawing import POINTS, drawn
 
-# Of the pixels of seed 0. Others mean other characters: scores, the example that ships and its baselines are of these.
+# Digest of the pixels of seed 0. Other pixels are other characters and would invalidate scores, example and baselines.
 PIXELS = "880cf7c482b0a86dbd78a5058f559922176db7303961eec7d3b6410de45d66f2"
 
 
@@ -48,7 +48,7 @@ def test_ink_is_legible_and_stays_off_the_edge(dataset, size: int) -> None:
     pixels = (dataset if size == 28 else dmlcore.data.load("glyphs", image_size=size)).inputs[::5][:, 0]
     border = np.concatenate([pixels[:, [0, -1]].reshape(-1, 2 * size), pixels[:, :, [0, -1]].reshape(-1, 2 * size)])
     assert (border > 0).mean() < 1e-3
-    assert 0.08 < pixels.mean() / 255 < 0.14  # as large as it was calibrated, at every size
+    assert 0.08 < pixels.mean() / 255 < 0.14  # calibrated amount of ink at every size
     assert pixels.reshape(len(pixels), -1).max(axis=1).min() > 200
 
 
@@ -66,7 +66,7 @@ def test_no_two_characters_of_an_alphabet_look_the_same() -> None:
     looks /= np.linalg.norm(looks, axis=2, keepdims=True)
     alike = looks @ looks.transpose(0, 2, 1) - np.eye(24)
     assert alike.max() < glyph_programs.ALIKE
-    assert (alike.max(axis=1) > 0.7).mean() > 0.5  # though most have a look-alike
+    assert (alike.max(axis=1) > 0.7).mean() > 0.5  # though most have a similar character
     again = glyph_programs.invent(2, 24, seed=5)
     assert np.array_equal(again.points, programs.points[:48])
 

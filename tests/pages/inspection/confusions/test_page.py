@@ -82,7 +82,7 @@ def test_the_first_screen_shows_the_most_confused_pair_and_its_queries(run, foun
     assert frame["class"].tolist() == [names[i] for i in best.first]
     assert frame["confused"].tolist() == pytest.approx(best.mutual, abs=6e-4)
     assert f"**{100 * table.wrong:.1f} %** of the neighbours counted" in texts(app)
-    assert any("MAP@R is its mean over the queries" in each.help for each in app.markdown), "the scores are explained"
+    assert any("MAP@R is its mean over the queries" in each.help for each in app.markdown), "scores must be explained"
     first, second = best.first[0], best.second[0]
     query, other = (first, second) if best.there[0] >= best.back[0] else (second, first)
     assert f"Queries of “{names[query]}” with neighbours of “{names[other]}”" in texts(app)
@@ -211,14 +211,14 @@ def test_the_portrait_counts_what_the_loss_of_the_run_moves(run, found):
     assert table.loc["nearest", "wrong"] == pytest.approx(1 - recall, abs=6e-5)
     margin = app.slider[0]
     margin.set_value(margin.max).run()
-    assert app.dataframe[0].value["active"][1] > table["active"].iloc[1], "a larger margin takes up more"
+    assert app.dataframe[0].value["active"][1] > table["active"].iloc[1], "a larger margin must occupy more space"
     assert "kept no intermediate checkpoints" in app.info[0].value
 
 
 def test_the_portrait_follows_the_kept_checkpoints(runs):
     run = make_run(runs, "schedule.keep_every=4", "seed=2")
     app = view("Phase portrait", run=run.id)
-    assert app.button(key="snapshots"), "kept, but not embedded"
+    assert app.button(key="snapshots"), "stored, but not embedded"
     assert snapshots.embed_all(run) == 3
     app.run()
     assert not app.exception

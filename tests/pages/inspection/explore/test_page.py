@@ -37,7 +37,7 @@ def test_the_map_shows_the_points_of_the_run(run):
     assert told["points"] == shown(run).address
     assert told["images"].endswith(f"/api/thumb/{run.id}/")
     assert [link["page"] for link in told["links"]] == ["neighbours", "failures"]
-    assert len(json.dumps(told)) < 3000, "the points travel by HTTP"
+    assert len(json.dumps(told)) < 3000, "the points are sent by HTTP"
     row = scores(run.metrics()[0])["trained"]
     parts = ("t-SNE, perplexity 30", "seed 0", "896 test", "10 classes", f"MAP@R {100 * row['map_at_r']:.1f} %")
     assert any(all(part in caption.value for part in (*parts, "means nothing")) for caption in app.caption)
@@ -63,7 +63,7 @@ def test_a_senseless_link_gets_a_plain_message(run, bad):
     assert len(app.warning) == 3  # run, point, selection
     told = canvas(app)
     assert (told["marks"], told["look"]["colour"], told["selection"]) == ([], "class", None)
-    assert all(number >= 0 for number in told["look"]["classes"]), "a class that is not there stands out from nothing"
+    assert all(number >= 0 for number in told["look"]["classes"]), "an absent class must not be highlighted"
 
 
 def test_no_run_yet_leads_to_training(tmp_path, monkeypatch):

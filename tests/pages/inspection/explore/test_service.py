@@ -85,7 +85,7 @@ def test_columns_filter_by_what_the_neighbours_say(client, run, found):
     doubted = np.flatnonzero(values["doubted"]["arrays"]["values"] == 1)
     assert doubted.tolist() == np.sort(duplicates.suspects(known).rows).tolist()
     split = unpack(client.get(f"{found.address}split.bin").content)
-    assert not split["arrays"]["values"].any(), "everything is a query here"
+    assert not split["arrays"]["values"].any(), "all samples are queries"
 
 
 def test_tags_are_bits_by_the_id_of_the_tags(client, run, found):
@@ -111,7 +111,7 @@ def test_contours_close_around_the_points(client, found):
 def test_a_sample_has_a_history_where_checkpoints_are_embedded(client, run, found):
     response = client.get(f"{found.address}history-17.bin")
     assert unpack(response.content) == {"moments": [], "kept": 0, "arrays": {}}
-    assert response.headers["cache-control"] == "no-cache", "another checkpoint may be embedded at any time"
+    assert response.headers["cache-control"] == "no-cache", "the embeddings may change at any time"
     folder = run.path / "kept"
     folder.mkdir()
     (folder / "00000004.ckpt").write_bytes(b"")

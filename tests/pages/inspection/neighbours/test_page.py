@@ -384,8 +384,8 @@ def test_the_weights_of_a_pooling_lie_where_the_network_looks(runs, tmp_path):
         assert client.get(f"/api/weights/{run.id}/{invented}/{address[3]}").status_code == 404
     alpha = np.asarray(Image.open(io.BytesIO(served.content)))[..., 1]
     assert alpha.shape == (128, 128)
-    assert not alpha[:32].any(), "beside the wide image lies nothing"
-    assert (alpha[33:95, :35] == round(gallery_service.OUTSIDE * 255)).all(), "cut off before the network"
+    assert not alpha[:32].any(), "the area next to the wide image is empty"
+    assert (alpha[33:95, :35] == round(gallery_service.OUTSIDE * 255)).all(), "cropped before the network"
     middles = 35 + ((np.arange(8) + 0.5) * 57 / 8).astype(int)
     weights = found.weights[found.indices.tolist().index(int(address[3]))]
     light = 1 - alpha[np.ix_(middles, middles)] / (255 * gallery_service.DARKEST)

@@ -110,7 +110,7 @@ def test_the_source_narrows_the_list_and_stays_in_the_link():
     assert again.subheader[0].value.startswith(f"{of_source[2]}.")
     assert len(again.radio(key="truth_erratum").options) == len(of_source)
     app.button_group(key="truth_source").set_value("K").run()
-    assert "erratum" not in app.query_params, "one of another source is not in the link"
+    assert "erratum" not in app.query_params, "an erratum of another source must not be in the link"
     assert app.subheader[0].value.startswith("4.")
     app.button_group(key="truth_source").set_value(None).run()
     assert "source" not in app.query_params
@@ -136,7 +136,7 @@ def test_a_number_moves_along_and_is_in_the_link():
     assert "at" not in app.query_params
     assert "both hold" not in decisions(app)[0]
     app.slider(key="truth_at_47").set_value(0.5).run()
-    assert "both hold" in decisions(app)[0], "below the margin the two are the same"
+    assert "both hold" in decisions(app)[0], "below the margin the losses are equal"
     assert not app.exception
 
 

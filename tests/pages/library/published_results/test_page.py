@@ -56,7 +56,7 @@ def test_the_first_screen_is_a_table_beside_our_study():
     assert ours["method"].tolist()[:3] == ["without training", "without training", "Ranking"]
     assert ours["MAP@R"][0] == pytest.approx(32.03, abs=0.01)
     assert len(ours) == 2 + 10
-    assert printed["MAP@R, ours"].tolist() == ours["MAP@R"].tolist(), "each printed row has ours in its line"
+    assert printed["MAP@R, ours"].tolist() == ours["MAP@R"].tolist(), "every printed row has our results"
     runs = studies.load("toy-table").runs
     ranking = [run.scores["train.map_at_r"] for run in runs if run.variant == "Ranking, m = 0.1"]
     (shown,) = ours[ours["setting"] == "m=0.1"]["MAP@R"]
@@ -106,9 +106,9 @@ def test_our_runs_stand_under_their_protocol_with_what_they_deviate_in(store, mo
     published_service._images.clear()
     app = opened(table="K-4.2")
     assert not app.exception
-    assert "R@1, ours" not in app.dataframe[0].value, "runs that leave the protocol stand in no line of it"
+    assert "R@1, ours" not in app.dataframe[0].value, "runs that deviate from the protocol must not be listed"
     ours = app.dataframe[1].value
-    assert ours["ours"].tolist() == ["mean of 4 runs"], "a run of no protocol is not beside it"
+    assert ours["ours"].tolist() == ["mean of 4 runs"], "a run without a protocol must not be listed"
     assert ours["R@1"][0] == pytest.approx(50.0)
     assert ours["± R@1"][0] == pytest.approx(1.633, abs=1e-3)
     assert ours["deviates in"][0] == 2

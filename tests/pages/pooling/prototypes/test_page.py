@@ -121,7 +121,7 @@ def test_sheet_and_export(library):
     sheet = client.get("/api/prototypes/pictures.png", params={"source": "digits3"})
     assert sheet.headers["cache-control"] == "no-cache"
     invented = client.get("/api/prototypes/pictures.png", params={"source": "digits3", "v": "invented"})
-    assert invented.status_code == 404, "browsers would keep it for a year"
+    assert invented.status_code == 404, "browsers would cache it for a year"
     pixels = np.asarray(Image.open(io.BytesIO(sheet.content)))
     assert pixels.shape == (10 * 8 * 8, 8 * 8, 3)  # ten classes of eight rows, 64 images each
     row, column = divmod(19, prototypes_service.COLUMNS)

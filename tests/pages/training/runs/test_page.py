@@ -58,7 +58,7 @@ def opened(monkeypatch):
 def wait(condition, seconds=180):
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, "timed out"
         time.sleep(0.05)
 
 
@@ -78,7 +78,7 @@ def test_the_example_stands_below_and_goes_and_comes_back(opened, tmp_path):
     app = opened(store)
     assert "Example · Glyphs, unseen alphabets" in texts(app, "html")
     steps = next(line for line in texts(app, "text").splitlines() if "step 400 of 400" in line)
-    assert " in " not in steps, "how long another machine took says nothing here"
+    assert " in " not in steps, "durations on another machine are irrelevant"
     assert len(app.dataframe) == 0 or EXAMPLE not in texts(app, "dataframe")
     app.button(key=f"delete-for-good-{EXAMPLE}").click().run()
     assert not app.exception
@@ -119,7 +119,7 @@ def test_several_runs_share_curves_and_have_the_colours_of_the_table(opened, fin
     for run in (first, second):
         assert run.id[-4:] in chart.proto.spec
     assert list(app.dataframe[0].value["curve"].map(list)) == [[], ["2"], ["1"]]
-    assert not any("embedding" in frame.value for frame in app.dataframe), "they stand side by side already"
+    assert not any("embedding" in frame.value for frame in app.dataframe), "the charts are already side by side"
     names = chart.proto.spec
     assert names.index(first.id[-4:]) < names.index(second.id[-4:])
 
@@ -426,14 +426,14 @@ def test_columns_at_first_say_what_no_other_column_says(tmp_path):
     sets = [[f"loss.name={name}", *more, f"seed={seed}"] for name, more in of.items() for seed in range(2)]
     lines = [rows.line(made_runs.finished(store, [*each, "name=x"], 0.3)) for each in sets]
     assert len(rows.varied(lines)) > 2
-    assert rows.at_first(lines) == ["loss.name", "seed"], "margins follow from the loss"
+    assert rows.at_first(lines) == ["loss.name", "seed"], "margins are determined by the loss"
     assert {group.name for group in groups(lines, "variant")} == {"Ranking", "Contrastive", "FaceNet"}
     wider = rows.line(made_runs.finished(store, ["loss.name=ranking", "loss.parameters.m=0.9"], 0.3))
     assert rows.at_first([*lines, wider]) == ["loss.name", "loss.parameters.m", "seed"]
-    assert rows.values("loss.parameters.divisor", lines)[0] is None, "ranking has none"
+    assert rows.values("loss.parameters.divisor", lines)[0] is None, "ranking has no such setting"
     blobs = rows.line(made_runs.finished(store, ["data.name=moons", "optimiser.learning_rate=0.5"], 0.3))
     assert rows.at_first([*lines, blobs])[:2] == ["data.name", "loss.name"]
-    assert "optimiser.learning_rate" not in rows.at_first([*lines, blobs]), "it follows from the data set here"
+    assert "optimiser.learning_rate" not in rows.at_first([*lines, blobs]), "determined by the data set here"
 
 
 def test_the_best_validation_is_a_column_and_an_order(opened, sweep):
@@ -504,14 +504,14 @@ def test_a_pinned_baseline_shows_differences_beside_their_noise(opened, sweep):
     app.button(key=f"pin-{made[0].id}").click().run()
     assert app.query_params["baseline"] == made[0].id
     table = next(frame.value for frame in app.dataframe if "set otherwise" in frame.value).set_index("run")
-    assert names(app)[:2] == ["r0.1s0", "moons"], "what is pinned stands first"
+    assert names(app)[:2] == ["r0.1s0", "moons"], "pinned runs come first"
     rows = {str(name).split(" ")[0]: table.loc[name] for name in table.index}
     assert rows["r0.01s1"]["against the baseline"] == pytest.approx(22)
     assert says(rows["r0.01s1"]["over the seeds"], *LEAD)
     assert rows["r0.01s1"]["set otherwise"] == "Seed: 0 → 1; Learning rate: 0.1 → 0.01"
     assert rows["r0.1s1"]["set otherwise"] == "Seed: 0 → 1"
     assert rows["r0.1s0"]["set otherwise"] == "the baseline"
-    assert str(rows["moons"]["against the baseline"]) == "nan", "another test is not set beside it"
+    assert str(rows["moons"]["against the baseline"]) == "nan", "runs with another test must not be compared"
     grouped = opened(store, baseline=made[0].id, group="variant").dataframe[0].value.set_index("settings")
     lead, pinned = grouped["against the baseline"].iloc[1:]
     assert says(lead, *LEAD)
@@ -538,12 +538,12 @@ def test_a_note_is_kept_shown_and_found(opened, tmp_path):
     assert names(app) == ["one"]
     notes.keep(run, "theirs", before=notes.read(run))
     app.run()
-    assert app.text_area(key=f"note-{run.id}").value == "theirs", "nobody had typed, so the box follows"
+    assert app.text_area(key=f"note-{run.id}").value == "theirs", "without user input the box follows"
     app.text_area(key=f"note-{run.id}").input("mine").run()
     notes.keep(run, "theirs again", before="theirs")
     app.run()
     assert "changed elsewhere" in texts(app, "warning")
-    assert app.text_area(key=f"note-{run.id}").value == "mine", "what was typed stays"
+    assert app.text_area(key=f"note-{run.id}").value == "mine", "user input must be kept"
     app.button(key=f"note-{run.id}-over").click().run()
     assert notes.read(run) == "mine"
     (run.path / notes.FILE).write_bytes(b"\xff")

@@ -76,7 +76,7 @@ def test_a_set_that_is_present_shows_splits_classes_images_and_goes_to_training(
     assert app.metric[1].value == "800"
     app.number_input(key="data-fold-toy-4").set_value(2).run()
     app.number_input(key="data-folds-toy").set_value(40).run()
-    assert "40 folds need 80 training classes" in texts(app), "a split that cannot be made is told"
+    assert "40 folds need 80 training classes" in texts(app), "an impossible split must be reported"
     assert app.query_params["data"] == "toy"
 
 
@@ -96,7 +96,7 @@ def test_the_way_on_carries_the_settings_as_they_are_until_other_data_are_chosen
     spec = spec_link.linked(onward(app))
     assert (spec.data.name, spec.data.split, spec.data.validation) == ("toy", "samples", "none")
     app.selectbox(key="data-set").select("cub").run()
-    assert onward(app) == {}, "there is nothing of it to train on"
+    assert onward(app) == {}, "there is no data to train on"
 
 
 def test_the_first_offer_trains_on_unseen_classes_by_one_press(opened, monkeypatch):

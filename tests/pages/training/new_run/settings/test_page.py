@@ -77,7 +77,7 @@ def shown_spec(app: AppTest) -> RunSpec:
 def wait(condition, seconds=180):
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, "timed out"
         time.sleep(0.05)
 
 
@@ -199,7 +199,7 @@ def test_only_what_applies_is_shown_and_handed_on(opened):
 def test_a_backbone_starts_from_weights_a_run_or_a_file(opened, no_weights, tmp_path):
     app = opened(base="cub")
     assert shown_spec(app).model.start is None
-    assert "ImageNet weights" not in app.selectbox(key="train-model-start").options, "ResNet20 has none"
+    assert "ImageNet weights" not in app.selectbox(key="train-model-start").options, "ResNet20 has no such weights"
     app.selectbox(key="train-model-start").select("file").run()
     assert app.text_input(key="train-model-file").value == ""
     assert any("choose a file" in text.value for text in app.text)
@@ -245,7 +245,7 @@ def test_a_network_with_imagenet_weights_starts_from_those_that_are_here(opened,
     app.selectbox(key="train-model-name").select("conv4").run()
     assert (shown_spec(app).model.start, shown_spec(app).data.image_size) == (None, presets()["glyphs"].data.image_size)
     app.selectbox(key="train-model-name").select("squeezenet1_0").run()
-    assert shown_spec(app).model.start == file, "it is here"
+    assert shown_spec(app).model.start == file, "available"
     assert leads_on(app)
     assert reopened(app).selectbox(key="train-model-weights").value == file
 
@@ -378,7 +378,7 @@ def test_the_address_keeps_every_change_of_the_form(opened):
     app.number_input(key="train-schedule-steps").set_value(77).run()
     assert shown_spec(reopened(app)) == shown_spec(app)
     assert shown_spec(app).schedule.steps == 77
-    assert not any("Link" in expander.label for expander in app.expander), "one mechanism, which is Copy link"
+    assert not any("Link" in expander.label for expander in app.expander), "Copy link must be the only mechanism"
     app.selectbox(key="train-preset").select("toy").run()
     assert shown_spec(reopened(app)) == presets()["toy"]
 
@@ -742,7 +742,7 @@ def test_a_link_that_cannot_be_used_says_so_and_leaves_the_form(opened, changes)
     assert shown_spec(app) == presets()["glyphs"]
     begun = time.process_time()
     app.run()
-    assert time.process_time() - begun < 10, "it neither hangs nor reads 5,000 digits"
+    assert time.process_time() - begun < 10, "the page must neither hang nor read 5,000 digits"
 
 
 @pytest.fixture
@@ -761,8 +761,8 @@ def test_a_folder_of_a_link_is_read_once_the_visitor_says_so(opened, reads, tmp_
     folder = str(layouts.class_folders(tmp_path / "mine"))
     app = opened(base="cub", set=f"data.name=folder;data.root={json.dumps(folder)};data.image_size=32")
     assert not app.exception
-    assert any(text.value == folder for text in app.text), "shown as it is"
-    assert not any(folder in str(seen) for seen in reads), "and not looked into"
+    assert any(text.value == folder for text in app.text), "must be shown unchanged"
+    assert not any(folder in str(seen) for seen in reads), "must not be read"
     app.button(key="read-folder").click().run()
     assert not app.exception
     assert app.text_input(key="train-data-root").value == folder
