@@ -22,7 +22,9 @@ def require_backend(backend: str) -> str:
     """Return the backend that `--backend` names, "" for this machine; raises JobError, CommandError."""
     chosen = parse(backend)
     if chosen.text and "WORLD_SIZE" in os.environ:
-        raise CommandError("--backend: torchrun has started the processes of this run here; use one or the other")
+        raise CommandError(
+            "--backend: torchrun has already started the processes of this run; use either torchrun or --backend"
+        )
     return chosen.require().text
 
 

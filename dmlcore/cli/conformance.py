@@ -16,7 +16,7 @@ def conformance(
     library: Annotated[str, typer.Argument(metavar="LIBRARY", help="Name of the package; omit it to list all")] = "",
     write: Annotated[bool, typer.Option("--write", help="Write the library's section of docs/conformance.md")] = False,
 ) -> None:
-    """Compare the values and gradients of a library and of dmlcore with the published formulas, and list deviations."""
+    """Compare values and gradients of a library and of dmlcore with the published formulas, and list deviations."""
     from dmlcore.conformance import CASES, LIBRARIES, LibraryMissing, run, table  # imported late: it imports torch
 
     if not library:
@@ -28,7 +28,7 @@ def conformance(
             print(f"{known.name:28} {len(known.calls):>3} cases, {state}")
         return
     if library not in LIBRARIES:
-        raise CommandError(f"no calls are written for the library {library!r}; choose {' or '.join(LIBRARIES)}")
+        raise CommandError(f"the library {library!r} is not supported; choose {' or '.join(LIBRARIES)}")
     rows = run(CASES, LIBRARIES[library])
     print(table.as_text(rows))
     if write:

@@ -15,14 +15,17 @@ app = typer.Typer(
     add_completion=False,
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Data set, as `python -m dmlcore data` lists them")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of a data set; `python -m dmlcore data` lists the names")
+]
 Root = Annotated[
-    Path | None, typer.Option("--root", help="Folder of the data set or its archive [default: usual places]")
+    Path | None,
+    typer.Option("--root", help="Folder of the data set or its archive [default: search the usual folders]"),
 ]
 SplitBy = Annotated[str, typer.Option("--split", help="classes or samples [default: that of the data set]")]
 Validate = Annotated[str, typer.Option("--validation", help="classes, samples or none")]
 FoldCount = Annotated[
-    int, typer.Option("--folds", help="Number of class folds, one of which validates; 0: the last quarter")
+    int, typer.Option("--folds", help="Number of class folds, one of which validates; 0: last quarter of the classes")
 ]
 Fold = Annotated[int, typer.Option("--fold", help="Number of the validation fold")]
 Order = Annotated[str, typer.Option("--fold-order", help="contiguous or random")]
@@ -31,7 +34,7 @@ Seed = Annotated[int, typer.Option("--seed", help="Seed of sample-wise splits, r
 
 @app.callback(invoke_without_command=True)
 def list_all(context: typer.Context) -> None:
-    """List the data sets, which are available, and their sizes."""
+    """List all data sets, with the sizes and folders of those that are available."""
     if context.invoked_subcommand is not None:
         return
     from dmlcore import data
@@ -40,7 +43,7 @@ def list_all(context: typer.Context) -> None:
     for name in data.names():
         info = data.describe(name)
         place = data.available(name)
-        where = "" if not info.needs_files else str(place or "not here")
+        where = "" if not info.needs_files else str(place or "not found")
         counts = ""
         if place is not None and report.is_packed(place):
             counts = "packed"
@@ -68,7 +71,7 @@ def show(
     seed: Seed = 0,
     classes: Annotated[bool, typer.Option("--classes", help="List every class")] = False,
 ) -> None:
-    """Show splits, published sizes, notes and problems; exits 1 if something is missing or damaged."""
+    """Show splits, published sizes, notes and problems; exits with status 1 if files are missing or damaged."""
     from dmlcore import data
     from dmlcore.data import report
     from dmlcore.data.files import sources
@@ -107,7 +110,7 @@ def show(
 
 @app.command()
 def check(name: Name, root: Root = None) -> None:
-    """Decode every image and search for duplicates across classes and splits; exits 1 if an image is unreadable."""
+    """Decode every image and find duplicates across classes and splits; exits with status 1 if one is unreadable."""
     from dmlcore.data import checks
 
     try:
@@ -135,7 +138,7 @@ def save(
     fold_order: Order = "contiguous",
     seed: Seed = 0,
 ) -> None:
-    """Save a split as plain data: the split of each sample."""
+    """Save the split of each sample as JSON or CSV."""
     from dmlcore import data
     from dmlcore.data import report
 
@@ -153,7 +156,7 @@ def pack(
     ] = None,
     shard_mb: Annotated[int, typer.Option("--shard-mb", min=1, help="Size of a shard in megabytes")] = 256,
 ) -> None:
-    """Pack a data set of image files into shards (tar files); an interrupted packing can be continued."""
+    """Pack a data set of image files into shards (tar files); run it again to continue after an interruption."""
     from dmlcore import data
     from dmlcore.data.files import locate, sources
     from dmlcore.data.shards import pack as packing
@@ -162,8 +165,8 @@ def pack(
     try:
         size = packing.pack(name, data.read(name, root=root), target, shard_bytes=shard_mb * 10**6)
     except KeyboardInterrupt:
-        raise CommandError("stopped; what is packed is kept, and the same command goes on from there", 130) from None
-    print(f"{target}: {size}; with data.root={target} it is read from there")
+        raise CommandError("stopped; packed shards are kept. Run the same command again to continue.", 130) from None
+    print(f"{target}: {size}; to use it, set data.root={target}")
 
 
 @app.command()
@@ -171,14 +174,14 @@ def download(
     name: Name,
     into: Annotated[Path | None, typer.Option("--into", help="Output folder [default: $DML_DATA or ./data]")] = None,
 ) -> None:
-    """Download a data set from its official address, verify and unpack it; an interrupted download can be continued."""
+    """Download a data set from its official address, verify and unpack it; run it again after an interruption."""
     from dmlcore.data.files import sources
 
     try:
         print(sources.download(name, into))
     except KeyboardInterrupt:
         raise CommandError(
-            "cancelled; what has arrived is kept, and the same command goes on from there", 130
+            "cancelled; the downloaded part is kept. Run the same command again to continue.", 130
         ) from None
 
 
@@ -193,7 +196,7 @@ def _split_options(split: str, validation: str, folds: int, fold: int, fold_orde
     from dmlcore.data import Folds
 
     if fold_order not in ("contiguous", "random"):
-        raise CommandError(f"--fold-order: contiguous or random, got {fold_order!r}")
+        raise CommandError(f"--fold-order: choose contiguous or random, got {fold_order!r}")
     order: Any = fold_order
     chosen = Folds(folds, fold, order, seed) if folds else None
     return {"split": split or None, "validation": validation or None, "folds": chosen, "seed": seed}

@@ -47,7 +47,7 @@ def protocol(
     backend: Backend = "",
     runs: Runs = None,
 ) -> None:
-    """Run the unfinished runs of a protocol one after another, and summarise the results as its source does.
+    """Run the unfinished runs of a protocol one after another, and summarise the results as the source does.
 
     Ctrl-C stops after the current step; run the same command again to continue.
     """
@@ -60,7 +60,7 @@ def protocol(
             print(f"{known:24} {spec.sentence}\n{'':24} {spec.source}; chosen by {spec.selection}")
         return
     if repeats < 0 or (repeats and seeds):
-        raise CommandError("--repeats: a positive number, and not together with --seeds")
+        raise CommandError("--repeats: give a positive number, and not both --repeats and --seeds")
     request = protocols.ProtocolRequest(
         protocol=name,
         data=data,
@@ -84,7 +84,7 @@ def protocol(
         print(protocols.as_text(results, *protocols.printed(request, entries)))
         print(protocols.write(results, place.path))
     else:
-        print("no run of it is done")
+        print("no finished run")
     # Print weaknesses of the runs even if the table looks good.
     if warnings := comparability.lint_protocol_runs([entry.spec for entry in entries]):
         print(comparability.as_text(warnings))
@@ -96,13 +96,13 @@ def protocol(
 def lint(
     run: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run ids, or SPEC.toml files")], runs: Runs = None
 ) -> None:
-    """List what makes runs incomparable; exits 1 if something does."""
+    """List differences that make runs incomparable; exits with status 1 if there are any."""
     from dmlcore.monitoring import comparability
 
     store = open_store(runs)
     specs = [read_spec(each) if each.endswith(".toml") else store.open(each) for each in run]
     warnings = comparability.lint(specs)
-    print(comparability.as_text(warnings) if warnings else "found nothing that makes them incomparable")
+    print(comparability.as_text(warnings) if warnings else "found no difference that makes these runs incomparable")
     if any(warning.severity == "incomparable" for warning in warnings):
         raise typer.Exit(1)
 
@@ -111,7 +111,7 @@ def search(
     spec: Annotated[
         str,
         typer.Argument(
-            metavar="SPEC", help="SPEC.toml, the name of a spec or of a ready search; omit it to list the latter"
+            metavar="SPEC", help="SPEC.toml, or the name of a spec or of a ready search; omit it to list ready searches"
         ),
     ] = "",
     keys: Annotated[
@@ -129,7 +129,7 @@ def search(
     ] = "random",
     trials: Annotated[int, typer.Option(help="Trials of all workers together [default: 20, or the whole grid]")] = 0,
     name: Annotated[str, typer.Option(help="Name of the search [default: the spec's]")] = "",
-    seed: Annotated[int, typer.Option(help="Seed of the points; that of the runs is part of the spec")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the sampled points; the seed of the runs is part of the spec")] = 0,
     storage: Annotated[
         str, typer.Option(help="URL, or a file NAME.journal [default: .searches/NAME.journal or .db of the runs]")
     ] = "",
@@ -157,7 +157,7 @@ def search(
         print("\n".join(chosen.remarks))
         wanted = ready.build_space(chosen, read_spec(on) if on else None, keys or [], name, **more)
     elif on:
-        raise CommandError(f"--on: {spec} is no ready search; there are {', '.join(ready.names())}")
+        raise CommandError(f"--on: {spec} is not a ready search; choose one of {', '.join(ready.names())}")
     else:
         wanted = searching.prepare(read_spec(spec), keys or [], name, method=method, **more)
     whole = True
@@ -168,7 +168,9 @@ def search(
     rows = searching.trials(wanted, store, storage)
     print(searching.as_text(rows, searching.validation_baselines(rows, store)))
     if wanted.method == "each" and (better := searching.optima(rows)):
-        print("better than the base by itself: " + ", ".join(f"{key}={value}" for key, value in better.items()))
+        print(
+            "single changes that improve on the base: " + ", ".join(f"{key}={value}" for key, value in better.items())
+        )
     if best := searching.best(wanted, rows):
         print(searching.write_best(best, wanted, store))
     if not whole:
@@ -202,15 +204,15 @@ def project(
     min_dist: Annotated[float, typer.Option(help="UMAP: minimum distance of points on the map, 0 to 1")] = 0.1,
     seed: Annotated[int | None, typer.Option(help="Seed [default: that of the run]")] = None,
     over_training: Annotated[
-        bool, typer.Option("--over-training", help="Aligned maps of all kept checkpoints")
+        bool, typer.Option("--over-training", help="Compute aligned maps of all kept checkpoints")
     ] = False,
     backend: Backend = "",
     runs: Runs = None,
 ) -> None:
-    """Compute a 2-D map of the embeddings of a run, unless it exists already."""
+    """Compute a two-dimensional map of the embeddings of a run, unless it already exists."""
     chosen = open_store(runs).open(run)
     if method not in METHODS:
-        raise CommandError(f"--method: one of {', '.join(METHODS)}, got {method!r}")
+        raise CommandError(f"--method: choose one of {', '.join(METHODS)}, got {method!r}")
     settings = Settings(
         method=method,
         perplexity=perplexity,
@@ -234,8 +236,9 @@ def project(
 
 
 def make_map(run: Run, settings: Settings | None, over_training: bool, progress: Progress[JobState]) -> str:
-    """Compute a map of a run, or one over its training; print its path and quality. The caller must hold the run's
-    lock.
+    """Compute a map of a run, or aligned maps of its checkpoints, and print the path and quality.
+
+    The caller must hold the lock of the run.
     """
 
     def tell(done: float, words: str) -> None:
@@ -255,4 +258,4 @@ def make_map(run: Run, settings: Settings | None, over_training: bool, progress:
         path = maps.make(run, settings, tell)
         drawn = maps.read(path)
         _say(f"{path}\n{drawn.words}: {drawn.quality.words if drawn.quality else 'too few points to measure'}")
-    return f"mapped: {path.name}"
+    return f"wrote the map {path.name}"

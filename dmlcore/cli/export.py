@@ -21,10 +21,12 @@ def export(
         ),
     ],
     split: Annotated[str, typer.Option(help="Split of the exported embeddings: train, validation or test")] = "test",
-    selection: Annotated[str, typer.Option(help="Id of a selection, as in a page's link [default: all]")] = "",
+    selection: Annotated[
+        str, typer.Option(help="Id of a selection, as in the address of a page [default: all samples]")
+    ] = "",
     runs: Runs = None,
 ) -> None:
-    """Export weights, embeddings, a report, a map or a projector folder of a run; a failed export leaves no file."""
+    """Export weights, embeddings, a report, a map or a projector folder of a run. A failed export leaves no file."""
     from dmlcore.experiments import protocols
     from dmlcore.inspection import export as exporting
     from dmlcore.inspection import selections
@@ -32,9 +34,9 @@ def export(
     source = open_store(runs).open(run)
     chosen = selections.load(source, selection) if selection else None
     if selection and chosen is None:
-        raise CommandError(f"--selection {selection}: the run keeps no such selection")
+        raise CommandError(f"--selection {selection}: the run has no such selection")
     left = protocols.deviations(source.spec)
-    remarks = [f"The run leaves the protocol {source.spec.protocol} in: {'; '.join(left)}."] if left else []
+    remarks = [f"The run deviates from the protocol {source.spec.protocol}: {'; '.join(left)}."] if left else []
     indices = None if chosen is None else chosen.indices
     print(exporting.write(source, to, indices, split=split, remarks=remarks, report=_warn))
 

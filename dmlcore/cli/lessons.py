@@ -24,9 +24,11 @@ def show() -> None:
 
 @app.command()
 def check(
-    files: Annotated[list[Path] | None, typer.Argument(metavar="LESSON.md", help="[default: all that ship]")] = None,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="LESSON.md", help="Lesson files [default: all shipped lessons]")
+    ] = None,
 ) -> None:
-    """Check lessons; print mistakes by file and line with remedies, and exit 1 if there are any."""
+    """Check lessons; print each mistake with file, line and remedy, and exit with status 1 if there are any."""
     from dmlcore.lessons import checks  # imported late: it imports torch
 
     for path in files or []:
@@ -37,7 +39,7 @@ def check(
         print(complaint)
     if complaints:
         raise typer.Exit(1)
-    print(f"{len(files) if files else len(list(LESSONS.glob('*.md')))} lessons: nothing to complain of")
+    print(f"{len(files) if files else len(list(LESSONS.glob('*.md')))} lessons: no mistakes found")
 
 
 @app.command()
@@ -54,11 +56,9 @@ def handout(
     path = Path(lesson) if lesson.endswith(".md") else LESSONS / f"{lesson}.md"
     if not path.is_file():
         names = ", ".join(sorted(each.stem for each in LESSONS.glob("*.md")))
-        raise CommandError(
-            f"there is no lesson {lesson!r}; there are: {names}, or the path of a file that ends with .md"
-        )
+        raise CommandError(f"there is no lesson {lesson!r}; choose one of {names}, or give the path of a .md file")
     if (format := to.suffix[1:]) not in FORMATS:
-        raise CommandError(f"--to {to}: a handout is written as {' or '.join(FORMATS)}")
+        raise CommandError(f"--to {to}: the name must end with .{' or .'.join(FORMATS)}")
     content = made(read(path), format)
     atomic_files.replace(to, lambda file: file.write(content))
     print(to)

@@ -1,6 +1,6 @@
-"""Deep metric learning from the command line: dml COMMAND, or python -m dmlcore COMMAND.
+"""Deep metric learning from the command line: `dml COMMAND` or `python -m dmlcore COMMAND`.
 
-Train, resume, evaluate and list runs; execute protocols, studies and searches. See COMMAND --help.
+Train, resume, evaluate and list runs; execute protocols, studies and searches. Use `COMMAND --help` for its options.
 """
 
 from __future__ import annotations
@@ -50,13 +50,17 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 def _settings() -> str:
     rows = [f"{key}: {field.description}" for key, field in keys().items()]
-    return "Keys of a spec, settable as key=value:\n\n\b\n" + "\n".join(rows)
+    return "Keys of a spec; set them as KEY=VALUE:\n\n\b\n" + "\n".join(rows)
 
 
 @app.command(epilog=_settings())
 def train(
     spec: Annotated[
-        str, typer.Argument(metavar="SPEC", help="SPEC.toml, a name, for example digits, or a folder of class folders")
+        str,
+        typer.Argument(
+            metavar="SPEC",
+            help="SPEC.toml, the name of a shipped spec such as digits, or a folder with one subfolder per class",
+        ),
     ],
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="For example schedule.steps=100 loss.m=0.2")
@@ -65,7 +69,10 @@ def train(
     backend: Backend = "",
     runs: Runs = None,
 ) -> None:
-    """Train in the foreground; prints the run id and exits 0 when finished. Ctrl-C stops after the current step."""
+    """Train a new run in the foreground. Prints the run id; Ctrl-C stops after the current step.
+
+    Exit status: 0 finished, 1 failed, 130 stopped.
+    """
     together.lead_or_follow()
     chosen = own_folder.fit_to_folder(read_spec(spec), overrides or [])
     if (where := attended.require_backend(backend)) == "":
@@ -82,7 +89,10 @@ def train(
 
 @app.command()
 def resume(run: RunId, processes: together.Processes = None, backend: Backend = "", runs: Runs = None) -> None:
-    """Continue from the last checkpoint in the foreground; exits 75 if another process is working on the run."""
+    """Continue a run from its last checkpoint, in the foreground.
+
+    Exit status: 0 finished, 1 failed, 75 another process is working on the run, 130 stopped.
+    """
     together.lead_or_follow()
     opened = open_store(runs).open(run)
     workers.log_to(opened)
@@ -101,16 +111,18 @@ def fork(
     step: Annotated[int | None, typer.Option(help="Step of a kept checkpoint of RUN [default: the last one]")] = None,
     more: Annotated[int, typer.Option(help="Steps after that checkpoint; replaces schedule.steps")] = 0,
     leave_out: Annotated[
-        list[str] | None, typer.Option(metavar="CLASS", help="Class removed from the training split")
+        list[str] | None, typer.Option(metavar="CLASS", help="Class to remove from the training split; repeatable")
     ] = None,
-    without: Annotated[str, typer.Option(metavar="SAMPLE,SAMPLE", help="Samples removed from the training split")] = "",
+    without: Annotated[
+        str, typer.Option(metavar="SAMPLE,SAMPLE", help="Samples to remove from the training split")
+    ] = "",
     relabel: Annotated[
-        list[str] | None, typer.Option(metavar="SAMPLE=CLASS", help="Sample that is trained on with another class")
+        list[str] | None, typer.Option(metavar="SAMPLE=CLASS", help="Sample to train on with another class; repeatable")
     ] = None,
     backend: Backend = "",
     runs: Runs = None,
 ) -> None:
-    """Continue from a checkpoint of a run with changed settings, as a new run in the foreground."""
+    """Train a new run that continues from a checkpoint of RUN with changed settings, in the foreground."""
     store = open_store(runs)
     from dmlcore.training import build
     from dmlcore.training.forks import fork_spec
@@ -132,7 +144,7 @@ def fork(
 
 @app.command()
 def evaluate(run: RunId, backend: Backend = "", runs: Runs = None) -> None:
-    """Test the best weights of a run and write its embeddings."""
+    """Test the best weights of a run, and write the embeddings of its test split."""
     opened = open_store(runs).open(run)
     workers.log_to(opened)
     where = attended.require_backend(backend)
@@ -168,15 +180,15 @@ app.add_typer(lessons.app, name="lessons")
 def recover(
     backend: Annotated[
         list[str] | None,
-        typer.Option(help="Backend on which its tasks may continue, in addition to DML_BACKENDS; repeatable"),
+        typer.Option(help="Backend whose tasks may be resumed, in addition to those in $DML_BACKENDS; repeatable"),
     ] = None,
     runs: Runs = None,
 ) -> None:
-    """Resume what was running or queued when the machine went down: runs, studies, protocols and jobs."""
+    """Resume the runs, studies, protocols and jobs that were running or queued when the machine went down."""
     from dmlcore.experiments import recovery
 
     resumed = recovery.recover(open_store(runs), lambda text: print(text, flush=True), backend or [])
-    print(f"{len(resumed)} resumed" if resumed else "nothing was interrupted")
+    print(f"{len(resumed)} resumed" if resumed else "no interrupted work found")
 
 
 @app.command("example")
@@ -215,7 +227,7 @@ def unpack(
     archive: Annotated[Path, typer.Argument(help="Archive of a data set")],
     into: Annotated[Path, typer.Argument(help="Output folder")],
 ) -> None:
-    """Unpack an archive of a data set safely: refuses links, paths outside the folder and decompression bombs."""
+    """Unpack an archive of a data set; links, paths outside the folder and decompression bombs are refused."""
     from dmlcore.data.files import archives
 
     print(archives.unpack(archive, into))
@@ -250,7 +262,7 @@ def main() -> None:
         sys.exit(_complain(str(failure), failure.code))
     except ModuleNotFoundError as missing:
         extra = "pip install 'dml-lab[cluster]'"
-        sys.exit(_complain(f"this needs {missing.name}, which the library alone does not bring: {extra}", 1))
+        sys.exit(_complain(f"this command needs the package {missing.name}, which is not installed: {extra}", 1))
     except (ValueError, RuntimeError, OSError) as error:
         sys.exit(_complain(str(error), 1))
     except Exception as error:

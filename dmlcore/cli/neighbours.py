@@ -16,11 +16,11 @@ def neighbours(
     k: Annotated[int, typer.Option("-k", help="Number of neighbours per image")] = 8,
     step: Annotated[int | None, typer.Option(help="Step of a kept checkpoint [default: the last evaluation]")] = None,
     invert: Annotated[
-        bool, typer.Option("--invert", help="Invert images with dark ink on white for data that are light on black")
+        bool, typer.Option("--invert", help="Invert the images: dark ink on white becomes light on black")
     ] = False,
     runs: Runs = None,
 ) -> None:
-    """Print the test samples that a run finds most similar to images: rank, distance, index, class, file."""
+    """Print the test samples of a run that are most similar to images: rank, distance, index, class and file."""
     from dmlcore.inspection.index import Index
 
     index = Index.of_run(open_store(runs).open(run), step)

@@ -61,8 +61,8 @@ def _read_order(root: Path) -> Order | None:
     if wanted is None:
         if not root.parent.is_dir():
             raise OSError(
-                f"the node {platform.node()} does not see {root.parent}: mount it there, or name a folder that all "
-                "nodes see, or an address, as folder= of the backend"
+                f"node {platform.node()} cannot access {root.parent}: mount it there, or set folder= of the backend to "
+                "a folder that all nodes share or to an address"
             )
     elif data := _DATA or wanted.data:
         os.environ["DML_DATA"] = data

@@ -46,17 +46,19 @@ def clean(
     old_runs: Annotated[Days, _days("--old-runs", "Runs without a write for at least this long")] = None,
     states: Annotated[str, typer.Option(help="States of runs that may be removed")] = "done,failed,cancelled,lost",
     keep: Annotated[int, typer.Option(min=0, help="Number of newest runs that always stay")] = 0,
-    old_checkpoints: Annotated[Days, _days("--old-checkpoints", "All but the last checkpoint of finished runs")] = None,
+    old_checkpoints: Annotated[
+        Days, _days("--old-checkpoints", "All but the last checkpoint of runs finished at least this long ago")
+    ] = None,
     unused_cache: Annotated[Days, _days("--unused-cache", "Cache entries unused for at least this long")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Remove the listed items")] = False,
     date: Annotated[
-        str, typer.Option(metavar="YYYY-MM-DD", help="Today's date, to confirm a clock that --yes questions")
+        str, typer.Option(metavar="YYYY-MM-DD", help="Today's date, to confirm the clock where --yes requires it")
     ] = "",
 ) -> None:
-    """List what the rules select for removal, oldest first; with --yes remove it.
+    """List the runs and files that the rules select for removal, oldest first; with --yes, remove them.
 
-    Running runs, runs with a note, tags or views, and runs that others were forked from always stay. If nothing was
-    removed or written for half a year, the clock may be wrong, and --yes asks for --date.
+    Some runs are never removed: those that are running, those with a note, tags or views, and those with forks. If
+    nothing has been removed or written for half a year, the clock may be wrong, and --yes requires --date.
     """
     from dmlcore.monitoring import retention
 
@@ -65,7 +67,9 @@ def clean(
     except ValueError as error:
         raise CommandError(f"{error}; give --old-runs, --old-checkpoints or --unused-cache an age in days") from None
     if date not in ("", retention.today()):
-        raise CommandError(f"--date {date}: the clock of this machine says {retention.today()}; set it right first")
+        raise CommandError(
+            f"--date {date}: the clock of this machine says {retention.today()}; correct the clock first"
+        )
     store = open_store(runs)
     removals = retention.plan(store, rules)
     for removal in removals:
@@ -89,7 +93,7 @@ def clean(
 def serve(
     port: Annotated[int, typer.Option(help="Port of the first server", min=1, max=65_535)] = 8501,
     address: Annotated[
-        str, typer.Option(help="Address to listen on; 0.0.0.0: reachable from other machines, with the token")
+        str, typer.Option(help="Address to listen on; with 0.0.0.0 other machines can connect, with the token")
     ] = "127.0.0.1",
     workers: Annotated[
         int, typer.Option(help="Number of servers on consecutive ports, behind a proxy", min=1, max=64)
@@ -102,7 +106,7 @@ def serve(
 ) -> None:
     """Serve the app and restart servers that crash; Ctrl-C or SIGTERM stops all of them.
 
-    /_stcore/health reports that a server is running, /api/ready (503 until then) that it has loaded all modules.
+    /_stcore/health responds when a server is running; /api/ready responds 503 until it has loaded all modules.
     """
     from dmlcore.jobs import servers
 

@@ -16,7 +16,8 @@ from dmlcore.storage.runs import RunStore
 
 Runs = Annotated[Path | None, typer.Option("--runs", help="Folder of the runs [default: $DML_RUNS or ./runs]")]
 Backend = Annotated[
-    str, typer.Option("--backend", help="local, ray[:ADDRESS] or slurm[:PARTITION]: docs/cluster.md [default: local]")
+    str,
+    typer.Option("--backend", help="local, ray[:ADDRESS] or slurm[:PARTITION]; see docs/cluster.md [default: local]"),
 ]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, as printed by train and list")]
 
@@ -44,7 +45,7 @@ def parse_integers(option: str, text: str) -> tuple[int, ...]:
     try:
         return tuple(int(word) for word in text.split(",") if word)
     except ValueError:
-        raise CommandError(f"{option}: whole numbers with commas between them, got {text!r}") from None
+        raise CommandError(f"{option}: give whole numbers separated by commas, got {text!r}") from None
 
 
 def stop_on_signal() -> Callable[[], bool]:

@@ -22,7 +22,7 @@ def fit_to_folder(spec: RunSpec, overrides: Sequence[str]) -> RunSpec:
     given = {override.partition("=")[0].strip() for override in overrides}
     changes = [change for change in _changes(chosen, given) if change.partition("=")[0] not in given]
     if changes:
-        print(f"fitted to {chosen.data.root}: {' '.join(changes)}", file=sys.stderr, flush=True)
+        print(f"settings adapted to {chosen.data.root}: {' '.join(changes)}", file=sys.stderr, flush=True)
     return spec.with_overrides([*changes, *overrides])
 
 

@@ -26,7 +26,7 @@ def study(
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Override in every run, for example data.root=/data")
     ] = None,
     seeds: Annotated[str, typer.Option(help="Seeds, for example 0,1,2 [default: the study's]")] = "",
-    only: Annotated[list[str] | None, typer.Option(help="Run this variant only; repeatable")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Run only this variant; repeatable")] = None,
     table: Annotated[bool, typer.Option("--table", help="Print existing results without training")] = False,
     write: Annotated[bool, typer.Option("--write", help="Write the results next to the study")] = False,
     baselines: Annotated[
@@ -37,8 +37,8 @@ def study(
 ) -> None:
     """Run the unfinished runs of a study one after another, and print the results.
 
-    Ctrl-C stops after the current step; run the same command again to continue. With --table, shipped results are shown
-    if no run is finished here. Studies that compare methods with baselines end in a joint table.
+    Ctrl-C stops after the current step; run the same command again to continue. With --table, shipped results are
+    printed if no run is finished here. Studies that compare methods with baselines print one joint table at the end.
     """
     from dmlcore.experiments import studies
 
@@ -49,7 +49,7 @@ def study(
         return
     names, store = list(dict.fromkeys(each for each in name.split(",") if each)), open_store(runs)
     if only and len(names) > 1:
-        raise CommandError("--only: names variants of one study; give one")
+        raise CommandError("--only: variants belong to one study, but several studies were given; give one")
     if baselines:
         for each in names:
             print(studies.add_baselines(each, store, report=lambda text: print(text, flush=True)))
@@ -80,8 +80,9 @@ def study(
 
 
 def _print(request: StudyRequest, store: RunStore, *, shipped: bool) -> Sequence[Measured]:
-    """Print the scores and the verdict of a study; return results of runs in this store, or shipped ones if there are
-    none.
+    """Print the scores and the verdict of a study, and return its results.
+
+    They are those of runs in this store; if there are none and `shipped` is set, those that ship with the project.
     """
     from dmlcore.experiments import studies
 
@@ -89,9 +90,9 @@ def _print(request: StudyRequest, store: RunStore, *, shipped: bool) -> Sequence
     if not reached and shipped and (written := studies.load(request.study)):
         known = {entry.digest() for entry in request.entries()}
         reached = [run for run in written.runs if run.digest in known]
-        print(f"{request.study}: no run of it is done here; as measured {written.written} on {written.machine}")
+        print(f"{request.study}: no finished run here; shipped results of {written.written} on {written.machine}")
     rows = studies.table(reached)
-    print(studies.as_text([*studies.baseline_rows(reached), *rows]) if rows else "no run of it is done")
+    print(studies.as_text([*studies.baseline_rows(reached), *rows]) if rows else "no finished run")
     if rows:
         print(studies.judge(studies.read(request.study), reached).text.replace("**", ""))
     if any(variant.against for variant in studies.read(request.study).variants):

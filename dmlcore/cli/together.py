@@ -18,7 +18,7 @@ Processes = Annotated[
     typer.Option(
         min=1,
         max=MAX_PROCESSES,
-        help="Number of data-parallel processes [default: 1, or as before]",
+        help="Number of data-parallel processes [default: as recorded for the run, else 1]",
     ),
 ]
 
@@ -36,10 +36,10 @@ def count_processes(asked: int | None, before: int, most: int = MAX_PROCESSES) -
     """
     started = int(os.environ.get("WORLD_SIZE", 1))
     if started > 1 and asked not in (None, started):
-        raise CommandError(f"--processes: torchrun has started {started} already; leave it out")
+        raise CommandError(f"--processes: torchrun has already started {started} processes; omit this option")
     if started == 1 and not asked and before > most:
         log.warning(
-            "it had %d processes; this machine has room for %d: --processes %d starts more", before, most, before
+            "the run had %d processes; this machine allows %d; use --processes %d to start more", before, most, before
         )
     return started if started > 1 else asked or min(before, most)
 

@@ -52,7 +52,7 @@ def work(
         def say_who_is_before() -> bool:
             place = device_queue.waiting_runs(store, job=True).get(run)
             ahead = place.ahead + 1 if place else 1
-            progress.report(f"waiting, {ahead} job{'s' if ahead > 1 else ''} before it")
+            progress.report(f"waiting for {ahead} other job{'s' if ahead > 1 else ''}")
             return False
 
         with device_queue.acquire_slot(opened, wait=True, given_up=say_who_is_before, job=True):
@@ -63,15 +63,16 @@ def work(
 
 
 def run_job(run: Run, task: str, settings: str, progress: Progress[launch.JobState]) -> str:
-    """Execute a job on a run and return a summary; the caller must hold the lock. Imports are late: they follow the
-    wait.
+    """Execute a job on a run and return a summary. The caller must hold the lock of the run.
+
+    Each branch imports its modules itself, so that no memory is used while the job waits.
     """
     if task == "evaluate":
         outcome = f"evaluated: {evaluate(run)}"
     elif task == "weigh":
         from dmlcore.inspection.local import weight_maps
 
-        outcome = f"weighed: {weight_maps.write(run).name}"
+        outcome = f"wrote the weight maps {weight_maps.write(run).name}"
     elif task == "snapshots":
         from dmlcore.inspection import snapshots
 
@@ -79,11 +80,12 @@ def run_job(run: Run, task: str, settings: str, progress: Progress[launch.JobSta
     elif task == "true-step":
         from dmlcore.inspection.failure import true_step
 
-        outcome = f"stepped: {true_step.make(run, true_step.Question.from_json(settings), progress.report).name}"
+        outcome = f"wrote the step {true_step.make(run, true_step.Question.from_json(settings), progress.report).name}"
     elif task == "influence":
         from dmlcore.inspection.influence import failure
 
-        outcome = f"traced: {failure.make(run, failure.FailureQuestion.from_json(settings), progress.report).name}"
+        path = failure.make(run, failure.FailureQuestion.from_json(settings), progress.report)
+        outcome = f"wrote the influence {path.name}"
     elif task == "search-all":
         from dmlcore.inspection import whole_search
 
@@ -97,10 +99,10 @@ def run_job(run: Run, task: str, settings: str, progress: Progress[launch.JobSta
 
 
 def train(run: Run, *, resume: bool = False, wait: bool = False, processes: int | None = None) -> RunState:
-    """Lock the run, wait for its turn if `wait` is set, and train it.
+    """Lock the run, wait for a device if `wait` is set, and train it.
 
-    Torch is imported after the lock is taken, so that the run is shown as running, and after the turn, which may select
-    the GPU.
+    Torch is imported after the lock is taken, so that the run is displayed as running, and after the wait, which
+    may select the GPU.
     """
     with run.lock():
         if resume:
@@ -108,13 +110,13 @@ def train(run: Run, *, resume: bool = False, wait: bool = False, processes: int 
         if run.state().state != "queued":
             return run.state()  # cancelled before it started
         if run.cancel_requested():
-            return run.update(state="cancelled", message="cancelled before it began")
+            return run.update(state="cancelled", message="cancelled before it started")
         number = together.count_processes(processes, run.state().processes, device_queue.max_processes(run.spec))
         run.update(processes=number)
         stop = stop_on_signal()
         with device_queue.acquire_slot(run, wait=wait, given_up=lambda: stop() or run.cancel_requested()) as begins:
             if not begins:
-                return run.update(state="cancelled", message="cancelled before it began")
+                return run.update(state="cancelled", message="cancelled before it started")
             run.mark_running()
             from dmlcore.training import loop
 
@@ -127,7 +129,7 @@ def train_now(run: Run, company: AbstractContextManager[None] | None) -> RunStat
 
     with run.lock():
         if run.cancel_requested():
-            return run.update(state="cancelled", message="cancelled before it began")
+            return run.update(state="cancelled", message="cancelled before it started")
         run.mark_running()
         return loop.train(run, before_done=keep_neighbours, company=company)
 

@@ -57,7 +57,7 @@ def test_a_folder_of_few_classes_is_trained_and_forked_by_names(
     trained = warm.run(*DML, "train", str(folder), *short, *runs)
     assert trained.returncode == 0, trained.stderr
     assert "note: 1 file is skipped: 1 .txt (bee/notes.txt)" in trained.stderr
-    assert "fitted to" in trained.stderr
+    assert "settings adapted to" in trained.stderr
     assert "1 of 40 images are left out, as they cannot be decoded: ant/3.jpg" in trained.stderr
     run = RunStore(tmp_path / "runs").open(trained.stdout.strip())
     assert (run.spec.data.root, run.spec.data.split, run.spec.batch.classes) == (str(folder), "samples", 5)

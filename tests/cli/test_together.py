@@ -76,7 +76,7 @@ def test_a_resume_starts_no_more_processes_than_cores_without_being_asked(
     monkeypatch.setattr(together, "start_company", lambda number: number)
     state = workers.train(run, resume=True, processes=asked)
     assert (state.processes, state.backend) == (started, "")
-    assert ("it had 64 processes; this machine has room for 2" in caplog.text) == (asked is None)
+    assert ("the run had 64 processes; this machine allows 2" in caplog.text) == (asked is None)
 
 
 def torchrun() -> None:
@@ -112,7 +112,7 @@ def test_as_many_processes_as_torchrun_has_started_or_as_before(monkeypatch: pyt
     assert together.start_company(1) is None
     monkeypatch.setenv("WORLD_SIZE", "4")
     assert [together.count_processes(None, 1), together.count_processes(4, 2)] == [4, 4]
-    with pytest.raises(CommandError, match="torchrun has started 4"):
+    with pytest.raises(CommandError, match="torchrun has already started 4"):
         together.count_processes(2, 1)
-    with pytest.raises(CommandError, match="torchrun has started the processes of this run here"):
+    with pytest.raises(CommandError, match="torchrun has already started the processes of this run"):
         attended.require_backend("ray")

@@ -91,7 +91,7 @@ def after_a_crash(root: Path, queued: int, running: int, python: Python = cold) 
     for run in runs:
         steps = [row["step"] for row in run.metrics()[0] if row["kind"] == "step"]
         assert steps == list(range(1, run.state().step + 1)), "a step is missing or duplicated"
-    assert recover(store, 1, python) == ["nothing was interrupted"]
+    assert recover(store, 1, python) == ["no interrupted work found"]
     return f"{len(resumed)} of {len(runs)} resumed by two recoveries at once in {seconds:.1f} s, none twice"
 
 

@@ -174,7 +174,7 @@ def test_a_map_that_waits_for_its_turn_is_stopped_for_good(store: RunStore) -> N
     job = Job(run)
     with at_work.lock(), device_queue.acquire_slot(at_work, wait=True, job=True):
         launch.project(run)
-        until(lambda: job.state().message == "waiting, 1 job before it", run)
+        until(lambda: job.state().message == "waiting for 1 other job", run)
         assert (job.status(), job.is_alive(), run.status()) == ("running", True, "queued")
         with pytest.raises(JobError, match="working on it"):
             launch.start_job(run, "weigh")

@@ -175,7 +175,7 @@ def write(request: StudyRequest, store: RunStore) -> Path:
     entries = request.entries()
     runs = measured(entries, store)
     if not any(run.variant != PRETRAINING for run in runs):
-        raise SpecError(f"{request.study}: no run of it is done in {store.root}, so there is nothing to write")
+        raise SpecError(f"{request.study}: no finished run in {store.root}, so there are no results to write")
     notes: dict[str, tuple[str, ...]] = {}
     for entry in entries:
         d = entry.spec.data

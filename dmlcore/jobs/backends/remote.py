@@ -145,7 +145,7 @@ class RemoteWork:
             self._cancelled = True
             if begun is None:
                 self.engine.withdraw(self._work)
-                outcome = NodeOutcome(state="cancelled", message="cancelled before it began")
+                outcome = NodeOutcome(state="cancelled", message="cancelled before it started")
             else:
                 self._pass_on_cancel()
         if outcome is None and (ended or lost):

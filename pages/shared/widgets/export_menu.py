@@ -152,4 +152,4 @@ def _remarks(run: Run) -> list[str]:
         lines = protocols.deviations(run.spec)
     except SpecError:
         return []
-    return [f"The run leaves the protocol {run.spec.protocol} in: {'; '.join(lines)}."] if lines else []
+    return [f"The run deviates from the protocol {run.spec.protocol}: {'; '.join(lines)}."] if lines else []

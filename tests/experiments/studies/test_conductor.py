@@ -132,13 +132,13 @@ def test_the_command_makes_the_runs_keeps_them_and_writes_what_they_reached(tmp_
     monkeypatch.setenv("DML_RUNS", runs)
     command(f"{request.study},projections-birds", table=True, runs=tmp_path / "elsewhere")
     shown = capsys.readouterr().out
-    assert "tiny.toml: no run of it is done here; as measured 20" in shown
-    assert "projections-birds: no run of it is done here" in shown
+    assert "tiny.toml: no finished run here; shipped results of 20" in shown
+    assert "projections-birds: no finished run here" in shown
     assert shown.splitlines()[-1] == made.stdout.splitlines()[-1]
     assert re.match(
         r"digits +second .+ first .+ no significant difference  higher in \d+ of \d+, ", shown.splitlines()[-1]
     )
-    with pytest.raises(CommandError, match="--only: names variants of one study"):
+    with pytest.raises(CommandError, match="--only: variants belong to one study"):
         command(f"{request.study},projections-birds", only=["first"], runs=tmp_path / "elsewhere")
 
     # Results that were written without baselines get those of the same runs.
@@ -249,13 +249,13 @@ def test_what_cannot_be_studied_is_refused_before_anything_is_made(tmp_path):
     for start in (studies.launch, studies.conduct):
         with pytest.raises(DataError, match="CIFAR-100 was not found"):
             start(missing, store)
-    with pytest.raises(SpecError, match="nothing to write"):
+    with pytest.raises(SpecError, match="no results to write"):
         studies.write(request, store)
     assert studies.load(request.study) is None
     assert not store.root.exists()
     found = here("study", request.study, "--runs", str(store.root), "--seeds", "x")
     assert (found.returncode, found.stdout) == (1, "")
-    assert "--seeds: whole numbers" in found.stderr
+    assert "--seeds: give whole numbers" in found.stderr
 
 
 def test_the_table_has_means_and_sample_deviations():

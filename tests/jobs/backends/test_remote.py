@@ -234,7 +234,7 @@ def test_an_error_of_the_run_is_no_lost_node(tmp_path) -> None:
 
 def test_a_folder_that_nodes_do_not_see_is_named(tmp_path) -> None:
     run = RunStore(tmp_path).create(SPEC)
-    with pytest.raises(OSError, match="does not see /nowhere: mount it there, or name a folder that all nodes see"):
+    with pytest.raises(OSError, match="cannot access /nowhere: mount it there, or set folder="):
         on_node.carry_out(f"/nowhere/{run.id}.1234")
     on_node.carry_out(str(tmp_path / f"{run.id}.1234"))  # withdrawn: its folder still exists
 
