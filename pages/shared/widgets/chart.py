@@ -9,8 +9,8 @@ import streamlit as st
 
 from dmlcore.figures.vega_lite import Spec
 
-# Altair asks the pandas that another thread has imported by half for what it does not have yet, and the page breaks:
-# whatever draws imports this module first, and an import waits for that of another thread.
+# Altair fails if another thread is still importing pandas and some of its attributes are missing. Importing pandas
+# here, before anything is drawn, waits for an import in another thread to finish.
 import_module("pandas")
 
 

@@ -1,4 +1,4 @@
-"""Mounting of a page's front end; without a web socket, the page itself answers the requests of the component."""
+"""Mounting of component front ends; if no WebSocket opens, the page itself answers the component's requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEPT = ("hide", "socket")  # parameters of the address that belong to no page st
 # parameters that links pass on to other pages; the controls of a presentation belong to a single page
 HANDED_ON = (*KEPT, "present")
 
-# A few lines go with every message; the component's files themselves are fetched once, by address.
+# This loader is sent with every message; the browser fetches the component's files only once, by URL.
 _LOADER = """
 const loaded = {};
 const load = (data) => loaded[data.entry] ??= import(new URL(data.files + data.entry, location.href).href);

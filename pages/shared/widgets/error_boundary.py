@@ -31,7 +31,7 @@ def alone(what: str) -> Iterator[None]:
     """
     try:
         yield
-    # a damaged file can cause any exception; Streamlit's rerun and stop are not subclasses of Exception
+    # A damaged file can cause any exception; Streamlit's rerun and stop are not subclasses of Exception.
     except Exception as error:
         st.error(f"{what} cannot be shown: something in its files is damaged.", icon=":material/broken_image:")
         if isinstance(error, (RunError, Unreadable, OSError)):

@@ -1,4 +1,4 @@
-"""What may be taken away of a run: report, embeddings, map, projector folder; each made when its button is pressed."""
+"""Downloads of an evaluated run: report, embeddings, map and projector folder, each created on request."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ distances, rows = index.search(found["embeddings"][:5], k=8)"""
 
 
 def offer(run: Run, selection: Selection | None = None) -> None:
-    """A popover with all downloads of an evaluated run; with a selection, all of them of it alone if wanted."""
+    """Show a popover with all downloads of an evaluated run; with a selection, optionally limited to its samples."""
     source = run.embeddings()
     if source is None:
         return
@@ -128,7 +128,7 @@ def _written(write: Callable[[IO[bytes]], None]) -> bytes:
 def _table(run: Run, source: Path, chosen: Selection | None) -> EmbeddingTable:
     try:
         data = thumbnails.dataset(run.spec)
-    except DataError:  # then without names and images
+    except DataError:  # export without names and images
         data = None
     return export.table(run, source, read(source), data, None if chosen is None else chosen.indices)
 
@@ -136,7 +136,7 @@ def _table(run: Run, source: Path, chosen: Selection | None) -> EmbeddingTable:
 def _plane(run: Run) -> report.ReportMap | None:
     try:
         return report.plane_of(run)
-    except Unreadable:  # the page of the map says so
+    except Unreadable:  # the page of the map reports the error
         return None
 
 

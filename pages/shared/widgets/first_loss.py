@@ -1,4 +1,4 @@
-"""Why pages open with the METU loss, and where it ranks in the study that compares all losses on Omniglot."""
+"""Explanation of why pages open with the METU loss, with its rank in the study of all losses on Omniglot."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The menu, and links between pages, which name a page by its address and never by its file.
+"""Menu of the app, and links between pages. Links use page addresses, never file names.
 
-A place is one line of the menu. It has one page, or several with an address each, of which only the first stands in
-the menu: its views or steps, which a row under the title offers, or what one comes to from it (a fork of a run).
+A place is one menu entry. It has one page, or several pages with an address each; only the first is the target of the
+entry. The other pages are views or steps, linked in a row below the title, or pages reached from the first one (such as
+the fork of a run).
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ FIRST = "home"  # page at the root address
 NOT_FOUND = "Page not found"
 HOME = Place("DML Lab", {FIRST: Page("Home", "home", "home/page.py")})
 LESSONS = Place("Lessons", {"lessons": Page("Lessons", "school", "lessons/page.py")})
-BRAND = (HOME, LESSONS)  # stand beside the sections: what one begins with, and learns by
+BRAND = (HOME, LESSONS)  # shown before the sections: the pages for newcomers
 SECTIONS: Mapping[str, tuple[Place, ...]] = {
     "Losses": (
         Place(
@@ -305,7 +306,7 @@ def link(
 
 
 def inspect(run: str) -> None:
-    """What to look at of a run that has learned, before anything else that may be done with it."""
+    """Show the links to the Inspection pages of a trained run, before all other actions."""
     st.html(INSPECT_STYLE)
     with st.container(horizontal=True, width="content", gap="small", key=f"inspect-{run}"):
         for address in INSPECT:
@@ -313,10 +314,10 @@ def inspect(run: str) -> None:
 
 
 def go(page: str, query: Query) -> None:
-    """Leave this page for another one; what stands below in the script does not run."""
+    """Switch to another page; the rest of the current script does not run."""
     st.switch_page(PAGES[page].file, query_params=onward(query))
 
 
 def onward(query: Query) -> dict[str, Any]:
-    """The query of another page, with what of this address holds there too: how pages are shown, not what."""
+    """Return the query for another page, with the display parameters of this address added."""
     return {name: st.query_params[name] for name in HANDED_ON if name in st.query_params} | dict(query)

@@ -1,4 +1,4 @@
-"""What of an address was not understood, in one quiet line: a typo in a link of a lesson is no secret."""
+"""Notice about the parts of an address that were replaced by defaults, so that typing errors in links are visible."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pages.shared.state.untrusted import Misread
 from pages.shared.widgets.component import KEPT, LECTURE
 
 State = TypeVar("State", bound=PageState)
-_PLAIN = re.compile(r"[A-Za-z0-9_.,+-]{1,40}")  # what can be quoted in Markdown as it is
+_PLAIN = re.compile(r"[A-Za-z0-9_.,+-]{1,40}")  # text that needs no escaping in Markdown
 
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Read the address within; afterwards say what of it was replaced by a default."""
+    """Show a notice after the block if it replaced values of the address by defaults."""
     with untrusted.misreading() as misread:
         yield
     if misread:
@@ -29,10 +29,10 @@ def explained() -> Iterator[None]:
 
 
 def opened(kind: type[State], default: State | None = None, first: Preset | None = None) -> State:
-    """The state that the address asks for, with a line on what of it was not understood.
+    """Return the state in the address, and show a notice if parts of the address are invalid.
 
-    first: what an address opens that says nothing of a state. What any other leaves out is as in the default, so that
-    links of before open what they did.
+    `first` is the preset to open if the address contains no state. Values missing from any other address come from
+    `default`, so that old links open the same state as before.
     """
     query = st.query_params.to_dict()
     if first and not query.keys() - LECTURE - set(KEPT):
@@ -42,7 +42,7 @@ def opened(kind: type[State], default: State | None = None, first: Preset | None
 
 
 def sentence(misread: list[Misread]) -> str:
-    """The first thing that was not understood, and how many more."""
+    """Return a sentence with the first invalid value and the number of further ones."""
     first, more = misread[0], len({(each.what, each.asked, each.name) for each in misread}) - 1
     asked = f"“{first.asked}”" if _PLAIN.fullmatch(first.asked) else "something"
     if first.what == "loss":

@@ -1,4 +1,4 @@
-"""Queries and their neighbours as one piece of HTML with links, and a listener that makes clicks and keys quick."""
+"""Grid of queries and their neighbours: static HTML with links, and a listener that handles clicks and keys faster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from pages.shared.widgets.component import component
 
-# ✓ solid #009E73 and ✗ dashed #D55E00: told apart without colour, and by colour-blind eyes.
+# ✓ solid #009E73 and ✗ dashed #D55E00 are distinguishable without colour and with colour vision deficiency.
 STYLE = """<style>
 .neighbours { display: flex; flex-direction: column; font-size: 12px; line-height: 1.25; }
 .neighbours .row { display: flex; gap: 18px; padding: 14px 0 10px; border-top: 1px solid rgb(128 128 128 / .28); }
@@ -52,10 +52,10 @@ _listener = component("shared/neighbour_grid")
 
 @dataclass(frozen=True)
 class Tile:
-    """One image: sample `index` of class `name`; `lines` stand under it.
+    """Image of sample `index` of class `name`, with the texts `lines` below it.
 
-    src: its address, where it is no sample and so no link; over: address of an image that lies on it; forces: the
-    query of a link to what the losses do about it.
+    `src` is the URL of an image that is not a sample and gets no link; `over` is the URL of an overlay; `forces` is the
+    query of a link to the forces that act on the sample.
     """
 
     index: int
@@ -68,14 +68,14 @@ class Tile:
 
 @dataclass(frozen=True)
 class Neighbour(Tile):
-    """An image that was found: whether its class is the query's, None where nobody knows."""
+    """Image of a neighbour; `right` tells if it has the query's class, or is None if unknown."""
 
     right: bool | None = False
 
 
 @dataclass(frozen=True)
 class RunNeighbours:
-    """What one of several runs found for a query: its letter, what stands under that, the neighbours."""
+    """Neighbours that one of several runs found for a query, with the run's letter and the texts below the letter."""
 
     mark: str
     run: str
@@ -89,7 +89,13 @@ _KIND: Mapping[bool | None, tuple[str, str]] = {True: ("right", "✓"), False: (
 
 
 def html(rows: Sequence[Row], address: str, link: Link) -> str:
-    """The grid; `address` + index is the address of a address, link(index) that of the page with it as the query."""
+    """Return the HTML of the grid.
+
+    Args:
+        rows: Queries with their neighbours.
+        address: URL prefix of the images; the index of a sample is appended.
+        link: Returns the URL of the page with a sample, given by its index, as the query.
+    """
     body = "".join(
         f'<div class="row">{_query(query, address, link)}<div class="found">{_found(tiles, address, link)}</div></div>'
         for query, tiles in rows
@@ -98,7 +104,7 @@ def html(rows: Sequence[Row], address: str, link: Link) -> str:
 
 
 def compared(rows: Sequence[tuple[Tile, Sequence[RunNeighbours]]], address: str, link: Link) -> str:
-    """The grid with a line for each of several runs beside every query; arguments as those of `html`."""
+    """Return the HTML of a grid with one line per run next to every query; see `html` for the arguments."""
     body = ""
     for query, lines in rows:
         each = "".join(
@@ -111,7 +117,7 @@ def compared(rows: Sequence[tuple[Tile, Sequence[RunNeighbours]]], address: str,
 
 
 def pairs(rows: Sequence[tuple[str, Tile, Tile]], address: str, link: Link) -> str:
-    """Pairs side by side, each under a line of text; arguments as those of `html`."""
+    """Return the HTML of pairs of images, each below a line of text; see `html` for the arguments."""
     body = "".join(
         f'<div class="pair"><p>{escape(words)}</p><div>'
         + "".join(_figure(t, address, link, kind="query", mark="", alt=f"class {t.name}") for t in tiles)
@@ -129,12 +135,14 @@ def listen(
     ahead: tuple[str, Sequence[int]] = ("", ()),
     **callbacks: Callable[[], None],
 ) -> dict[str, Any]:
-    """Listen for clicks and keys on the tiles of this page, and tell which keys there are.
+    """Listen for clicks and keys on the tiles of this page; return the events of this rerun by name, None if absent.
 
-    keys: of "forces", "map", "pages", "back". first: index of the first tile, which gets the focus back after a key.
-    ahead: address and indices of images that may be shown next, fetched once those of this page are there.
-    callbacks: on_query_change, on_forces_change, ...; each may read session_state[key]["query"] and so on. Returns what
-    was asked just now.
+    Args:
+        key: Key of the component in the session state.
+        keys: Enabled groups of keys, out of "forces", "map", "pages" and "back".
+        first: Index of the first tile, which regains the focus after a key.
+        ahead: URL prefix and indices of images to prefetch after those of this page.
+        callbacks: on_query_change, on_forces_change, ...; each may read session_state[key]["query"] and so on.
     """
     wanted = dict.fromkeys(("query", "forces", "map", "turn", "back"))
     quiet = {f"on_{name}_change": lambda: None for name in wanted}
@@ -147,7 +155,7 @@ def listen(
 
 
 def clicked(key: str, on_click: Callable[[], None]) -> int | None:
-    """Listen for clicks on images; the index of the one clicked just now, which `on_click` may read under `key`."""
+    """Return the index of the image clicked in this rerun, else None; `on_click` may read it under `key`."""
     chosen = listen(key, on_query_change=on_click)["query"]
     return chosen if isinstance(chosen, int) else None
 
@@ -164,7 +172,7 @@ def _neighbour(tile: Neighbour, rank: int, address: str, link: Link) -> str:
     kind, mark = _KIND[tile.right]
     verdict = f", {kind}" if mark else ""
     alt = f"neighbour {rank}: class {tile.name}{verdict}, {' '.join(tile.lines)}"
-    bare = replace(tile, forces="")  # the key alone: a link under each image would be too many
+    bare = replace(tile, forces="")  # only the keyboard shortcut: a link below each image would be too many
     return _figure(bare, address, link, kind=kind, mark=mark, alt=alt, forces=tile.forces)
 
 

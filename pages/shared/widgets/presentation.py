@@ -1,4 +1,4 @@
-"""What a page shows a lecture, where its picture fills the window (assets/shared/present)."""
+"""Declarations for presentation mode, in which a page's figure fills the window (see assets/shared/present)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Presentation:
-    """The declaration of a page: all that it has to say of itself.
+    """Declaration of a page for presentation mode.
 
-    In the caption {loss} stands for the loss that is shown; the sentence of a preset takes its place while one is
-    chosen. controls: what stands beside the picture until the speaker chooses, by the names of present/parts.js and of
-    the sliders; those that are not there are left out. picture: "square", several "views" side by side, or one that can
-    "fill" any window.
+    In `caption`, {loss} is replaced by the title of the displayed loss; the caption of a selected preset replaces the
+    whole caption. `controls` lists the controls shown next to the figure until the speaker changes them, by their names
+    in present/parts.js or the names of sliders; unavailable ones are skipped. `picture` describes the figure: "square",
+    several "views" side by side, or a figure that can "fill" any window.
     """
 
     title: str
@@ -23,5 +23,5 @@ class Presentation:
     picture: Literal["square", "views", "fill"] = "square"
 
     def to_json(self) -> dict[str, Any]:
-        """As the component reads it."""
+        """Return the declaration as JSON data for the component."""
         return asdict(self)

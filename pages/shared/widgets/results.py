@@ -1,4 +1,4 @@
-"""What came of runs: their curves laid over each other, and their scores before and after training."""
+"""Results of runs: superimposed training curves, and test scores before and after training."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from pages.shared.widgets.drawn import drawn
 from pages.shared.words import titles
 from pages.shared.words.numbers import percent
 
-BESIDE = {"alone": "network alone"}  # further curves of a validation, where neighbours take part
-# What may be drawn, in this order: name in History -> title, number format, height.
+BESIDE = {"alone": "network alone"}  # additional validation curves, if embeddings depend on neighbours
+# Panels in display order: name in RunHistory -> title, number format, height in pixels.
 PANELS = {
     "loss": ("loss", ".3~g", 200),
     "validation": ("validation MAP@R", ".3~%", 190),
@@ -48,7 +48,7 @@ PANELS = {
     "covering_radius": ("covering radius", ".3~g", 110),
     "learning_rate": ("learning rate", ".2~e", 90),
 }
-ALONE = 0.5  # of these heights, for a run whose card stands above its curves: all in sight
+ALONE = 0.5  # fraction of these heights for a single run, so that its card and its curves fit in the window
 SHARES = tuple(title for title, unit, _ in PANELS.values() if unit.endswith("%"))
 HOW = "Logarithmic above the smallest value that is not 0, linear below it, so that 0 has its place; shares stay linear"
 MOST_SMOOTHING = 0.99
@@ -57,15 +57,16 @@ SMOOTH = (
     "points. What is smoothed stays behind as a faint line"
 )
 FIRST = ("loss", "validation", "active", "member_weights")
-Histories = Sequence[tuple[str, Sequence[RunHistory]]]  # of one run or of a group, by the name in the legend
-# The same with how far each was read: a history grows, so that it alone does not say what is derived from it.
+# (name in the legend, histories of one run or of a group of runs)
+Histories = Sequence[tuple[str, Sequence[RunHistory]]]
+# Histories with their read offsets. A history grows, so results derived from it must depend on the offset too.
 AsRead = Sequence[tuple[str, Sequence[tuple[RunHistory, int]]]]
 
 
 def show(runs: Sequence[Run], forks: Sequence[int] = (), *, table: bool = True) -> None:
-    """Curves of the selected runs laid over each other, and what their test scores say.
+    """Show superimposed curves of the selected runs and a verdict on their test scores.
 
-    forks: steps after which some of them part; table: whether the scores stand below.
+    `forks` lists the steps at which runs were forked; `table` adds the table of scores.
     """
     histories = [(titles.label(run), run_reader.reader().history(run)) for run in runs]
     band = "The band is the range of the loss within a few steps"
@@ -77,7 +78,7 @@ def show(runs: Sequence[Run], forks: Sequence[int] = (), *, table: bool = True) 
 
 
 def show_groups(groups: Sequence[tuple[str, Sequence[Run]]]) -> None:
-    """Curves averaged over the runs of each group, by name, and what the test scores of all of them say."""
+    """Show curves averaged over the runs of each (name, runs) group, and a verdict on the test scores of all runs."""
     histories = [(name, [run_reader.reader().history(run) for run in runs]) for name, runs in groups]
     every = [run for _, runs in groups for run in runs]
     if _curves(histories, every, (), "A line is the mean of a group, its band goes from the lowest run to the highest"):
@@ -85,12 +86,12 @@ def show_groups(groups: Sequence[tuple[str, Sequence[Run]]]) -> None:
 
 
 def _curves(histories: Histories, runs: Sequence[Run], forks: Sequence[int], band: str) -> bool:
-    """The curves with their controls; band: what it is, in words. Returns whether there are any."""
+    """Show the curves with their controls; return False if there are no curves yet. `band` describes the bands."""
     there = [name for name in PANELS if any(_has(each, name) for _, members in histories for each in members)]
     if not there:
         st.caption("Curves appear with the first steps.")
         return False
-    drawing = st.container()  # above its controls: the curves are to stand in sight with the run
+    drawing = st.container()  # placed above its controls, so that the curves are visible together with the run
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         chosen = _chosen(there)
         panels = derived(_panels, _as_read(histories), chosen)
@@ -126,11 +127,12 @@ def _draw_curves(panels: Sequence[CurvePanel], steps: int, forks: Sequence[int],
 
 
 def _chosen(there: Sequence[str]) -> list[str]:
-    """The curves to draw, by pills; those that newcomers need at first."""
+    """Return the names of the panels chosen in the popover; by default those in FIRST."""
     first = [name for name in FIRST if name in there]
     if len(there) == len(first):
         return first
-    kept = [name for name in st.session_state.get("curves-shown", first) if name in there]  # another run has others
+    # the previous run may have had other panels
+    kept = [name for name in st.session_state.get("curves-shown", first) if name in there]
     if kept != st.session_state.get("curves-shown"):
         st.session_state["curves-shown"] = kept
     with st.popover("More curves", icon=":material/show_chart:", key="open-curves"):
@@ -159,12 +161,12 @@ def _positive(panel: CurvePanel) -> list[float]:
 
 
 def _spans(panels: Sequence[CurvePanel]) -> bool:
-    """Whether there is what a logarithm could show."""
+    """Return True if a logarithmic axis is useful for at least one panel."""
     return any(panel.title not in SHARES and len(set(_positive(panel))) > 1 for panel in panels)
 
 
 def _logarithmic(panel: CurvePanel) -> CurvePanel:
-    """The panel on a scale that shows small values too; one of shares in 0..1 stays as it is."""
+    """Return the panel with a symmetric logarithmic axis; panels of shares (0..1) are returned unchanged."""
     positive = _positive(panel)
     if panel.title in SHARES or not positive:
         return panel
@@ -182,7 +184,7 @@ def _panel(name: str, histories: Histories) -> CurvePanel:
     curves = [_curve(label, [_series(history, name) for history in runs]) for label, runs in histories]
     curves += _of_members(name, histories)
     levels: tuple[tuple[str, float], ...] = ()
-    if name == "validation":  # the untrained network is the curve at step 0
+    if name == "validation":  # the untrained network is the value at step 0
         every = [history for _, members in histories for history in members]
         raw = {history.baselines.get(("inputs", "validation"), {}).get("map_at_r") for history in every}
         if len(raw) == 1 and (level := raw.pop()) is not None:
@@ -192,7 +194,7 @@ def _panel(name: str, histories: Histories) -> CurvePanel:
 
 
 def _of_members(name: str, histories: Histories) -> list[RunCurve]:
-    """Of each run a curve for each loss of its ensemble, which is named by the loss alone where there is one run."""
+    """Return one curve per run and ensemble member, labelled by the member alone if there is only one run."""
     curves = []
     for label, runs in histories:
         every = [history.members.get(name, {}) for history in runs]
@@ -204,13 +206,13 @@ def _of_members(name: str, histories: Histories) -> list[RunCurve]:
 
 
 def _curve(label: str, series: Sequence[run_reader.Series]) -> RunCurve:
-    """That of a run, or of several the mean."""
+    """Return the curve of a run, or the mean curve of several runs."""
     curves = [RunCurve(label, *each.arrays()) for each in series]
     return curves[0] if len(curves) == 1 else averaged(label, curves)
 
 
 def score_columns(score: Row) -> dict[str, Any]:
-    """A line of a table of scores, as shown."""
+    """Return the table cells of a score row, formatted for display."""
     recall = {f"R@{k}": percent(value) for k, value in score["recall_at"].items()}
     shown = {name: entry.title for name, entry in SCORES.items() if entry.shown and name != "map_at_r"}
     columns = {title: percent(score[name]) for name, title in shown.items() if score.get(name) is not None}
@@ -238,7 +240,10 @@ def _scores(specs: Sequence[RunSpec], read: AsRead, table: bool) -> None:
 
 
 def _verdict(specs: Sequence[RunSpec], histories: Sequence[RunHistory]) -> None:
-    """What the scores say beside their baselines; runs that differ in the seed alone are one variant with its noise."""
+    """Show a verdict that compares the scores with their baselines.
+
+    Runs that differ only in the seed are one variant and provide the noise estimate.
+    """
     values: dict[str, dict[int, float]] = {}
     against: dict[str, dict[str, dict[int, float]]] = {}
     tested = set()
@@ -255,7 +260,7 @@ def _verdict(specs: Sequence[RunSpec], histories: Sequence[RunHistory]) -> None:
             if subject in verdicts.NAMES and "map_at_r" in scores:
                 against.setdefault(subject, {}).setdefault(label, {})[spec.seed] = scores["map_at_r"]
         tested.add(spec.data.model_dump_json())
-    if len(tested) != 1:  # scores on different samples are not set beside each other
+    if len(tested) != 1:  # scores on different test samples are not compared
         return
     verdict = verdicts.verdict(values, against, things="settings", measure="test MAP@R")
     st.markdown(f"**{verdict.headline}** {' '.join(verdict.more)}")
@@ -264,7 +269,7 @@ def _verdict(specs: Sequence[RunSpec], histories: Sequence[RunHistory]) -> None:
 
 
 def beside(run: Run) -> str:
-    """What the same test samples score without training, as the end of a line of scores; "" where it is not known."""
+    """Return the scores of the same test samples without training, to be appended to the scores; "" if unknown."""
     scores = run_reader.reader().history(run).scores
     before = representation("untrained", pretrained=bool(run.spec.model.start))
     named = {"inputs": "raw inputs", "untrained": before}
@@ -278,7 +283,7 @@ def beside(run: Run) -> str:
 
 
 def _neighbours(scores: Mapping[str, Row]) -> str:
-    """What the same weights score otherwise, where neighbours take part; "" where they do not."""
+    """Return the scores of the same weights with other neighbours or none; "" if embeddings use no neighbours."""
     named = {
         "alone": "the network alone",
         "inductive": "neighbours from the training split",

@@ -1,4 +1,4 @@
-"""The choice of a run by ?run=, shared by the pages that show one: the address always names the run that is shown."""
+"""Select box of the run in ?run=, shared by pages that show one run; the address always names the displayed run."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pages.shared.widgets import menu
 from pages.shared.words import titles
 
 KEY = "picked_run"
-MOST_OFFERED = 300  # runs in a box: every one is a word that goes to the browser
+MOST_OFFERED = 300  # runs in the box, because every label is sent to the browser
 _RESULT = re.compile(r"MAP@R.* → ([\d.]+ %)")  # in the message of a finished run
-_LAST = "last_run"  # of this session: changing the page in the navigation drops ?run=
-_GONE = "run that an address named in vain"  # (what it named, the run shown instead)
+_LAST = "last_run"  # session key: the navigation drops ?run=
+_GONE = "run that an address named in vain"  # session key of (unknown run in the address, run shown instead)
 
 
 def offered(
@@ -29,12 +29,15 @@ def offered(
     wanted: Callable[[str, Brief], object] = lambda run_id, brief: True,
     also: Iterable[str | None] = (),
 ) -> dict[str, Run]:
-    """The newest MOST_OFFERED runs that fulfil `wanted`, by id, newest first; then the example and the ids `also`."""
+    """Return the newest MOST_OFFERED runs accepted by `wanted`, newest first, by id.
+
+    The example and the runs with an id in `also` follow if they are accepted, too.
+    """
     shipped = example.find(store)
     runs = {run.id: run for run in store.find(wanted, MOST_OFFERED)}
     for name in (shipped.id if shipped else None, *also):
         if name and name not in runs:
-            with suppress(RunError):  # unknown, or not to be read
+            with suppress(RunError):  # unknown or unreadable
                 run = store.open(name)
                 _ = run.state()
                 if wanted(name, Brief.of(run.spec)):
@@ -43,7 +46,7 @@ def offered(
 
 
 def last(store: RunStore) -> Run | None:
-    """The run that this session was shown last, else the newest; never the example, None where there is no other."""
+    """Return the run this session showed last, else the newest run; never the example, None if there is no other."""
     shown = st.session_state.get(_LAST)
     if shown and shown != EXAMPLE:
         with suppress(RunError):
@@ -52,9 +55,9 @@ def last(store: RunStore) -> Run | None:
 
 
 def head(title: str, sentence: str) -> Run | None:
-    """The head of a page of Inspection: its title, in the same line the bar with the run it is about, what to do there.
+    """Show the head of an Inspection page: the title with the run's select box on the same line, then a sentence.
 
-    Returns what `pick` does, whose words stand between the line and the sentence.
+    Returns the run, as `pick` does; messages of `pick` are shown between the title line and the sentence.
     """
     line = st.container(horizontal=True, vertical_alignment="center", key="run_bar")
     line.title(title, anchor=False, width="content")
@@ -65,12 +68,12 @@ def head(title: str, sentence: str) -> Run | None:
 
 
 def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 640, labelled: bool = True) -> Run | None:
-    """A box with the newest runs, that follows and writes ?run=; None (and a way out) where there is no run.
+    """Show a select box of the newest runs that follows and updates ?run=; return the run, or None if there is no run.
 
-    into: the container for the box, and for what is said of the example. labelled: whether "Run" stands above the box.
-    Without ?run= it is the last run of the session, else the newest one that has been evaluated, else the newest.
-    Whichever it is, the address names it afterwards, so that it can be copied; a run that there is not is replaced
-    there, which is said until another one is chosen.
+    `into` is the container of the box and of the note on the example; `labelled` shows a label above the box. Without
+    ?run=, the default is the last run of the session, else the newest evaluated run, else the newest run. Afterwards
+    the address names the displayed run, so that the address can be copied. An unknown run in the address is replaced,
+    and a warning is shown until another run is chosen.
     """
     wanted = st.query_params.get("run")
     runs = offered(store, also=(wanted, st.session_state.get(_LAST)))
@@ -81,7 +84,7 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
         menu.link("data", "Train a first network")
         return None
     chosen = wanted if wanted in runs else _default(runs)
-    st.session_state[KEY] = chosen  # the link is the truth, the box follows
+    st.session_state[KEY] = chosen  # the address determines the box
     box = into or st.container()
     everything = store.count()
     box.selectbox(
@@ -96,7 +99,7 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
         if everything > MOST_OFFERED
         else None,
     )
-    if everything > MOST_OFFERED and not labelled:  # there the help has no place
+    if everything > MOST_OFFERED and not labelled:  # a box without a label cannot show the help
         menu.link("runs", f"All {everything:,} runs", into=box)
     if wanted != chosen:
         st.session_state[_GONE] = (wanted, chosen)
@@ -116,14 +119,14 @@ def _say_example(into: DeltaGenerator) -> None:
 
 
 def remember(run: Run) -> None:
-    """What the pages show next when they are opened without ?run=."""
+    """Store the run that pages show when they are opened without ?run=."""
     st.session_state[_LAST] = run.id
 
 
 def present(run: Run) -> bool:
-    """Whether a run is still there, for fragments, which outlive their page's look at the store; else starts that anew.
+    """Return True if a run still exists; otherwise rerun the page, which then shows another run and says so.
 
-    The page then shows another run and says so.
+    For fragments, which rerun without the page's own check of the store.
     """
     if (run.path / SPEC).is_file():
         return True
@@ -132,7 +135,7 @@ def present(run: Run) -> bool:
 
 @contextmanager
 def restart_if_gone(*runs: Run) -> Iterator[None]:
-    """Start the page again where the block fails because one of these runs was deleted meanwhile."""
+    """Rerun the page if the block fails because one of these runs has been deleted."""
     try:
         yield
     except (RunError, Unreadable, OSError):
@@ -155,10 +158,10 @@ def _default(runs: dict[str, Run]) -> str:
 
 
 def _label(run: Run) -> str:
-    """Return plain text, which the box shows literally: the result or the state first, as the end may be cut off."""
+    """Return the label of a run as plain text, with the result or state first because the end may be truncated."""
     try:
         state, name = run.state(), titles.label(run)
-    except RunError:  # deleted this very moment
+    except RunError:  # deleted at this moment
         return run.id
     if state.state != "done":
         return f"{run.status()} · {name}"

@@ -1,4 +1,4 @@
-"""Runs on a page: which of them the link names, their status as a pill, their names as they are."""
+"""Runs in the address of a page, their status badges, and text shown verbatim."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import streamlit as st
 
 from dmlcore.storage.runs import Run, RunError, RunStore
 
-MOST_LISTED = 500  # runs in the table
-MOST_CHOSEN = 8  # runs shown together, one colour each
+MOST_LISTED = 500  # maximum number of runs in the table
+MOST_CHOSEN = 8  # maximum number of runs shown together, one colour each
 
 BadgeColour = Literal["red", "orange", "green", "blue", "gray"]
 Look = tuple[str, str, BadgeColour]  # word, icon and colour of a badge
-# Word, icon and colour of each status: never colour alone.
+# Word, icon and colour of each status; never the colour alone.
 STATUS: Mapping[str, Look] = {
     "queued": ("queued", ":material/schedule:", "gray"),
     "running": ("running", ":material/play_arrow:", "blue"),
@@ -27,13 +27,13 @@ STATUS: Mapping[str, Look] = {
 
 
 def chosen(store: RunStore) -> tuple[list[Run], int]:
-    """The runs that ?run=a,b of this page names, and how many of the names are no runs."""
+    """Return the runs in the ?run=a,b of this page, and the number of names without a readable run."""
     names = [name for name in st.query_params.get("run", "")[:1000].split(",") if name]
     runs: list[Run] = []
     for name in dict.fromkeys(names[:MOST_CHOSEN]):
         try:
             run = store.open(name)
-            _ = run.state(), run.spec  # raises for a run that cannot be read
+            _ = run.state(), run.spec  # raises RunError if the run cannot be read
             runs.append(run)
         except RunError:
             pass
@@ -41,11 +41,11 @@ def chosen(store: RunStore) -> tuple[list[Run], int]:
 
 
 def literal(text: str, element: str = "span") -> None:
-    """Show text as it is: neither HTML nor Markdown, and its direction stays its own."""
+    """Show text verbatim: no HTML, no Markdown, and with its own text direction."""
     st.html(f"<{element} style='margin:0'><bdi>{escape(text)}</bdi></{element}>")
 
 
 def badge(status: str) -> None:
-    """The status as a coloured pill with word and icon."""
+    """Show a status as a coloured badge with word and icon."""
     word, icon, colour = STATUS[status]
     st.badge(word, icon=icon, color=colour)

@@ -1,4 +1,4 @@
-"""What pages of Inspection say where not all queries were searched, or by an index, and the search of all of them."""
+"""Notes on sampled or approximate neighbour searches, and the job that searches all queries."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ TASK: JobName = "search-all"
 
 
 def about(test: TestNeighbours) -> str:
-    """What stands before each score and rank of an approximate search."""
+    """Return the prefix of scores and ranks: "≈ " for an approximate search, else ""."""
     return "" if test.approximation is None else "≈ "
 
 
 def note(run: Run, test: TestNeighbours) -> None:
-    """Of what the scores are, how far off that may be, and the search of all queries; nothing where all are exact."""
+    """Show which queries the scores cover, their error, and the job that searches all queries; nothing if exact."""
     recall, precision = test.off(test.right[:, 0]), test.off(test.average_precision)
     if recall is not None and precision is not None:
         st.caption(

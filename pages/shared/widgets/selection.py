@@ -1,6 +1,6 @@
-"""The selection of samples that the pages of Inspection share: ?selection= in the link, a file in the run.
+"""Selection of samples shared by the Inspection pages: ?selection= in the link, stored as a file of the run.
 
-A session remembers the last one of each run, as the navigation drops what stands in the address.
+The session remembers the last selection of each run, because the navigation drops the query of the address.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dmlcore.storage.runs import Run
 from pages.shared.widgets import menu
 
 PARAMETER = "selection"
-_LAST = "last selections"  # of this session: run id -> selection id
+_LAST = "last selections"  # session key of a dict: run id -> selection id
 
 
 def chosen(run: Run) -> Selection | None:
-    """The selection of the link, else the last one of this session, or None; the link names it afterwards.
+    """Return the selection in the link, else the last one of this session, else None; update the link.
 
-    Says so if the link names one that this run does not have.
+    Shows a warning if the run has no selection of that name.
     """
     name = st.query_params.get(PARAMETER)
     if name is None:
@@ -40,7 +40,7 @@ def chosen(run: Run) -> Selection | None:
 
 
 def address(run: Run) -> dict[str, str]:
-    """What a link to another page of Inspection carries: the run, and the selection that this one's address names."""
+    """Return the query for links to other Inspection pages: the run, and the selection in this address."""
     kept = st.query_params.get(PARAMETER)
     return {"run": run.id} | ({PARAMETER: kept} if kept else {})
 
@@ -51,7 +51,7 @@ def _last() -> dict[str, str]:
 
 
 def choose(run: Run, indices: ArrayLike, origin: str) -> None:
-    """Keep samples (indices in the data set) as the selection, and put it into the link."""
+    """Save samples (indices in the data set) as the selection and put the selection into the link."""
     saved = selections.save(run, indices, origin)
     st.query_params[PARAMETER] = _last()[run.id] = saved.id
 
@@ -65,7 +65,7 @@ def button(
     key: str,
     help: str = "Explore and Failures then show them",
 ) -> None:
-    """A button that makes samples (indices in the data set) the selection."""
+    """Show a button that makes samples (indices in the data set) the selection."""
     st.button(
         label,
         key=key,
@@ -78,7 +78,7 @@ def button(
 
 
 def forget() -> None:
-    """Drop the selection: from the link, and from what the session remembers."""
+    """Remove the selection from the link and from the session."""
     name = st.query_params.get(PARAMETER)
     last = _last()
     for run in [run for run, kept in last.items() if kept == name]:
@@ -87,7 +87,10 @@ def forget() -> None:
 
 
 def bar(run: Run, selection: Selection, *, here: str) -> None:
-    """What is selected, a way to drop it, and the other pages that show it. here: the page itself, as "explore"."""
+    """Show the selection, a button that removes it, and links to the other pages that show it.
+
+    `here` is the address of the current page, for example "explore".
+    """
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge(f"{len(selection.indices):,} samples selected", icon=":material/select_all:")
         st.text(selection.origin)

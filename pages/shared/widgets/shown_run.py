@@ -1,4 +1,4 @@
-"""A run as the pages of Inspection show it: which one, what its last evaluation found, its samples as tiles."""
+"""Run displayed by the Inspection pages: its selection, its last evaluation, and its samples as tiles."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pages.shared.widgets.test_neighbours import naming
 
 @dataclass(frozen=True, eq=False)
 class ShownRun:
-    """A run, its embeddings file, what that holds, and how classes are called.
+    """Run with its embeddings file, the file's contents, and the names of its classes.
 
-    over: where images that lie on the others are served.
+    `over` returns the URL of the overlay of a sample's image, "" for none.
     """
 
     run: Run
@@ -32,15 +32,17 @@ class ShownRun:
 
     @property
     def tag(self) -> str:
-        """What changes with the embeddings, for the caches of the pages."""
+        """Cache key that changes with the embeddings."""
         return f"{self.source.name} {self.source.stat().st_mtime_ns}"
 
     def class_of(self, row: int) -> str:
-        """The name of the class of a row."""
+        """Return the name of the class of a row."""
         return self.name(int(self.test.labels[row]))
 
     def forces(self, row: int, other: int | None = None) -> str:
-        """The query of the link from a query and a neighbour to their forces; "" if its class has no other sample."""
+        """Return the query of a link to the forces between a query and a neighbour; "" if the class has no other
+        sample.
+        """
         test = self.test
         if test.positives.nearest[row] < 0:
             return ""
@@ -54,19 +56,21 @@ class ShownRun:
         return urlencode({"run": self.run.id})
 
     def tile(self, row: int, *lines: str, forces: str = "") -> neighbour_grid.Tile:
-        """A sample as a query."""
+        """Return the tile of a sample as a query."""
         index = int(self.test.indices[row])
         return neighbour_grid.Tile(index, self.class_of(row), lines, over=self.over(index), forces=forces)
 
     def neighbour(self, row: int, right: bool | None, *lines: str, forces: str = "") -> neighbour_grid.Neighbour:
-        """A sample as what was found."""
+        """Return the tile of a sample as a neighbour; `right` tells if it has the query's class."""
         index = int(self.test.indices[row])
         return neighbour_grid.Neighbour(
             index, self.class_of(row), lines, over=self.over(index), forces=forces, right=right
         )
 
     def near(self, row: int, k: int, *, forces: bool = True) -> list[neighbour_grid.Neighbour]:
-        """Its k nearest with their distances; forces: whether each leads to its own."""
+        """Return the tiles of the k nearest neighbours of a row with their distances; `forces` links each to its
+        forces.
+        """
         test = self.test
         test.ask([row])
         nearest = zip(test.neighbours[row, :k], test.distances[row, :k], test.right[row, :k], strict=True)
@@ -77,15 +81,15 @@ class ShownRun:
 
 
 def picked(what: str, *, into: DeltaGenerator | None = None, width: int = 640) -> ShownRun | None:
-    """The run of ?run= with its last evaluation, by a box; None, and a way out, where there is none that can be read.
+    """Show a select box for the run in ?run= and return it with its last evaluation; None if it cannot be read.
 
-    what: of it is to be shown, for example "neighbours". into: the container for the box alone.
+    `what` names the content that the page shows, for example "neighbours"; `into` is the container of the select box.
     """
     return _evaluated(run_picker.pick(RunStore(), into=into, width=width), what)
 
 
 def headed(what: str, title: str, sentence: str) -> ShownRun | None:
-    """`picked`, by the bar in the head of a page that has this title and says this of what to do."""
+    """Show the head of an Inspection page (title, select box, sentence) and return the run as `picked` does."""
     return _evaluated(run_picker.head(title, sentence), what)
 
 

@@ -1,4 +1,4 @@
-"""What a run has learned, kept for all visitors, with the names of its classes."""
+"""Neighbours of the test samples of a run, cached for all visitors, and the names of its classes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from pages.shared.words import sentences as words
 
 
 def learned(path: Path) -> TestNeighbours:
-    """Neighbours and scores of an embeddings file; raises Unreadable."""
+    """Return neighbours and scores of an embeddings file, from a cache. Raises Unreadable."""
     try:
         changed = path.stat().st_mtime_ns
-    except OSError:  # reading it says what is wrong
+    except OSError:  # reading the file reports the error
         changed = 0
     return _learned(path, changed)
 
 
 def refuse_other_data(run: Run, source: Path, neighbours: TestNeighbours) -> None:
-    """Raise Unreadable if the embeddings name samples that the data set has not; one that is gone is not asked."""
+    """Raise Unreadable if the embeddings contain sample indices outside the data set; skip a missing data set."""
     with suppress(DataError):
         count, last = len(thumbnails.dataset(run.spec).labels), int(neighbours.indices.max())
         if last >= count:
@@ -43,7 +43,7 @@ def _learned(path: Path, changed: int) -> TestNeighbours:
 
 
 def outdated(run: Run, source: Path) -> bool:
-    """Whether the run was trained on after these embeddings were written: their scores are then not its last row."""
+    """Return True if the run was trained further after these embeddings were written."""
     try:
         return _last_scored(run.path, (run.path / METRICS).stat().st_size) != source.stem
     except (OSError, ValueError):
@@ -52,14 +52,14 @@ def outdated(run: Run, source: Path) -> bool:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _last_scored(path: Path, size: int) -> str | None:
-    """The weights that metrics.jsonl scores after its last step, if it does; size is the key of the cache."""
+    """Return the weights that metrics.jsonl scores after its last step, or None; `size` is only a cache key."""
     rows, _ = Run(path).metrics()
     last = next((row for row in reversed(rows) if "weights" in row or row.get("kind") == "step"), {})
     return last.get("weights")
 
 
 def naming(run: Run) -> Callable[[int], str]:
-    """The name of a class by its number; says so, and falls back to the number, where the data set is gone."""
+    """Return a function from class numbers to names; if the data set is missing, show a warning and use the numbers."""
     names: tuple[str, ...] = ()
     try:
         with st.spinner("Reading the data set …", show_time=True):

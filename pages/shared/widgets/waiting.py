@@ -1,4 +1,4 @@
-"""While a task works: how far it is, its log, a button that ends it, what follows; the one loop that looks again."""
+"""Progress, log and cancel button of a running task, and the polling loop that updates them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pages.shared.widgets.run_status import BadgeColour
 from pages.shared.words import sentences as words
 from pages.shared.words.numbers import duration
 
-LOOK = 1.0  # seconds between two looks while something works
+LOOK = 1.0  # polling interval in seconds while a task is running
 GOES_ON = "You may close this page: it goes on."
 _ENDED: Mapping[str, tuple[str, BadgeColour]] = {
     "failed": ("The last try failed", "red"),
@@ -23,11 +23,11 @@ _ENDED: Mapping[str, tuple[str, BadgeColour]] = {
     "cancelled": ("Cancelled: what is done is kept, and the next try goes on from there", "gray"),
     "lost": ("The last try was interrupted: what is done is kept, and the next try goes on from there", "gray"),
 }
-Standing = Callable[[Any], tuple[float | None, str]]  # of a state: the share that is done, and words
+Standing = Callable[[Any], tuple[float | None, str]]  # state -> (completed fraction, text)
 
 
 def live(draw: Callable[[], object], changes: Callable[[], object], every: float = LOOK) -> None:
-    """Draw now and every so many seconds; once `changes` answers otherwise than now, the whole page runs again."""
+    """Draw now and then every `every` seconds; rerun the whole page when the value of `changes()` changes."""
     st.fragment(_look, run_every=every)(draw, changes, changes())
 
 
@@ -36,7 +36,7 @@ def _look(draw: Callable[[], object], changes: Callable[[], object], before: obj
         if changes() != before:
             st.rerun()
         draw()
-    except (RunError, OSError) as error:  # a run was removed while we looked at it
+    except (RunError, OSError) as error:  # a run was deleted during the poll
         st.caption("A run has changed meanwhile; looking again.")
         st.text(words.plain(error))
 
@@ -51,10 +51,18 @@ def wait(
     changes: Callable[[], object] = lambda: None,
     below: Callable[[], object] = lambda: None,
 ) -> bool:
-    """Show a task while somebody works on it, and run the page again at its end; whether somebody does.
+    """Show the progress of a task while it is queued or running, and rerun the page when it ends.
 
-    then: what follows. cancel: what ends it, where that is more than its own `cancel`. changes: what else lets the page
-    run again. below: draws what there is so far.
+    Returns True while the task is busy.
+
+    Args:
+        task: Task to show.
+        key: Suffix of the widget keys.
+        standing: Returns the completed fraction and a text for the task's state.
+        then: Text below the progress bar.
+        cancel: Callback of the cancel button, by default `task.cancel`.
+        changes: Additional value whose change reruns the page.
+        below: Draws partial results.
     """
     if not task.is_busy():
         return False
@@ -66,7 +74,7 @@ def wait(
             with st.container(horizontal=True, vertical_alignment="center"):
                 with st.container(width="stretch"):
                     st.progress(min(1.0, share or 0.0), "stopping after the current step" if asked else text)
-                if not isinstance(task, Run):  # a training run ends on the page of the runs
+                if not isinstance(task, Run):  # a training run is cancelled on the Runs page
                     st.button(
                         "Cancel",
                         key=f"cancel-{key}",
@@ -85,7 +93,7 @@ def wait(
 
 
 def on_run(run: Run, key: str, doing: str, below: Callable[[], object] = lambda: None) -> bool:
-    """Show what works on a run, its training or a job; whether anything does. doing: words for a job."""
+    """Show the progress of a run's training or job; return True if one is active. `doing` describes the job."""
     return wait(run if run.is_busy() else Job(run), key, lambda state: _of_run(state, doing), below=below)
 
 
@@ -98,7 +106,7 @@ def _of_run(state: RunState | ProgressState, doing: str) -> tuple[float, str]:
 
 
 def counted(state: ProgressState, count: Callable[[float], str]) -> tuple[float | None, str]:
-    """How far a task is that counts what it does, with its pace and what is left."""
+    """Return the completed fraction and a text with count, rate and time left of a counting task."""
     total = f" of {count(state.total)}" if state.total else ""
     text = f"{state.message.capitalize()}: {count(state.done)}{total}" if state.done or state.total else state.message
     if state.rate > 0:
@@ -109,18 +117,18 @@ def counted(state: ProgressState, count: Callable[[float], str]) -> tuple[float 
 
 
 def ended(task: Task[Any]) -> None:
-    """How the last try ended, where it did not succeed: why, and the log of one that says nothing more."""
+    """Show why the last attempt did not succeed; add the log if the state has no message."""
     state, status = task.state(), task.status()
     if state is None or status not in _ENDED:
         return
     text, colour = _ENDED[status]
     st.badge(text, icon=":material/error:", color=colour)
     if status in ("failed", "incomplete"):
-        st.text(words.plain(state.message))  # may hold names and paths
+        st.text(words.plain(state.message))  # plain text, because it may contain names and paths
     if status in ("failed", "lost"):
         log(task, 6)
 
 
 def log(task: Task[Any], lines: int = 30) -> None:
-    """The last lines of its log, as they are."""
+    """Show the last lines of a task's log, unmodified."""
     st.code("\n".join(task.log_tail(lines)) or "nothing yet", language=None, height=220 if lines > 10 else "content")

@@ -1,4 +1,4 @@
-"""The widget of any key of a spec."""
+"""Widget for a key of a spec."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pages.shared.words.labels import EMPTY, LABELS, WORDS, WORDS_OF
 
 
 def field(form: Form, key: str, **shown: Any) -> Any:
-    """The widget of a key of the spec."""
+    """Show the widget of a spec key and return its value."""
     words = {**WORDS, **WORDS_OF.get(key, {}), **shown.pop("words", {})}
     if key in EMPTY:
         shown = {"placeholder": EMPTY[key]} | shown

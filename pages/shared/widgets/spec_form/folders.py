@@ -1,4 +1,4 @@
-"""Which folders a link may have this server read: those searched for data, and those that the visitor has named."""
+"""Folders that a link may make this server read: the search path for data, and folders that the visitor has entered."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import streamlit as st
 from dmlcore.data.files import locate
 from dmlcore.spec import RunSpec
 
-_FOLDERS = "folders named by the visitor"  # of this session
+_FOLDERS = "folders named by the visitor"  # session key
 
 
 def unread(spec: RunSpec) -> str | None:
-    """The folder a spec of a link would have this server read although nobody here has chosen it; else None.
+    """Return the folder of a spec if nobody has approved it for reading; else None.
 
-    Chosen are the folders that are searched for data, with all in them, and those that the visitor has named himself.
+    Folders on the search path (with their contents) and folders that the visitor entered in this session are approved.
     """
     root = spec.data.root
     if root is None or root in st.session_state.get(_FOLDERS, ()):
@@ -23,11 +23,11 @@ def unread(spec: RunSpec) -> str | None:
     try:
         place = Path(root).expanduser().resolve()
         known = any(place.is_relative_to(folder.resolve()) for folder in locate.search_folders())
-    except (OSError, RuntimeError, ValueError):  # a loop of links, ~nobody, NUL
+    except (OSError, RuntimeError, ValueError):  # a symlink loop, an unknown ~user, or a NUL byte
         known = False
     return None if known else root
 
 
 def choose_folder(root: str) -> None:
-    """Note that the visitor has named this folder: links of this session may have it read."""
+    """Approve a folder that the visitor entered, so that links opened in this session may read it."""
     st.session_state.setdefault(_FOLDERS, set()).add(root)

@@ -1,4 +1,4 @@
-"""The form of a RunSpec in the sidebar: what most need in sight, all else folded, and only what applies."""
+"""Form of a RunSpec in the sidebar: common settings visible, others folded, and only settings that apply."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ __all__ = [
 
 QUICK, PUBLISHED = "Example", protocol_form.PUBLISHED
 STARTS = {AT_RANDOM: "random initialisation", IMAGENET: "ImageNet weights", A_RUN: "a run of yours", A_FILE: "a file"}
-TRAINED_AT = 224  # pixels, side of the images that ImageNet weights are trained on
+TRAINED_AT = 224  # side in pixels of the images that ImageNet weights were trained on
 
 
 def sidebar(form: Form) -> None:
-    """All fields of the form."""
+    """Show all fields of the form."""
     form.values.setdefault("begin", QUICK)
     if form.switch("begin", "Start from", [QUICK, PUBLISHED]) == PUBLISHED:
         protocol_form.sidebar(form)
@@ -141,7 +141,7 @@ def _crops(form: Form) -> None:
 
 
 def loss_fields(form: Form) -> None:
-    """Loss, its sliders, miner and memory."""
+    """Show the loss, its sliders, the miner and the memory."""
     st.subheader("Loss", anchor=False)
     loss = form.choice(
         "loss.name",
@@ -165,7 +165,7 @@ def loss_fields(form: Form) -> None:
 
 
 def _projections(form: Form) -> None:
-    """Chance-constrained programming, where the loss has proxies that lie among samples."""
+    """Show the settings of chance-constrained programming, for losses whose proxies are points among the embeddings."""
     field(form, "loss.batch_pairs", step=0.1)
     if not chooses(form.values):
         st.caption("Projections need a validation score: choose a validation split.")
@@ -237,7 +237,7 @@ def _network(form: Form, kind: str) -> None:
 
 
 def _conditioning(form: Form) -> None:
-    """Neighbours that join each sample in its embedding."""
+    """Show the settings of embeddings that are conditioned on neighbours."""
     if not field(form, "conditioning.neighbours"):
         st.caption(
             "Each embedding is made of a sample and its nearest neighbours. Scored among each other, samples see what "
@@ -264,7 +264,7 @@ def _conditioning(form: Form) -> None:
 
 
 def _start(form: Form, network: str) -> None:
-    """Initial weights of the backbone."""
+    """Show the choice of initial weights of the backbone."""
     files = weights_files(network)
     offered = {**STARTS, IMAGENET: "CIFAR-10 weights"} if files and not is_pretrained(network) else dict(STARTS)
     if not files and form.values.get("model.start") != IMAGENET:
@@ -301,7 +301,7 @@ def _weights_words(weights: PublicWeights) -> str:
 
 
 def _frozen(form: Form) -> None:
-    """What of the backbone is not trained."""
+    """Show which layers of the backbone are frozen."""
     field(form, "model.keep_classifier")
     if field(form, "model.freeze") == "none":
         field(form, "model.freeze_batch_norm")
@@ -328,7 +328,7 @@ def _pooling(form: Form) -> None:
 
 
 def _parameters(form: Form, section: str, name: str) -> None:
-    """The sliders of a loss, a pooling or a miner."""
+    """Show the sliders of a loss, a pooling or a miner."""
     formula = CATALOGUES[section][name]
     for key in shown_parameters(form, section, formula):
         form.parameter(parameter_key(section, name, key), key, formula.parameters[key], formula.defaults[key])
@@ -339,7 +339,7 @@ def _use_preset(form: Form) -> None:
 
 
 def _use_data(form: Form) -> None:
-    """Take over what suits another data set; loss, seed and device stay."""
+    """Fill in the preset values of the chosen data set; loss, miner, seed and device are kept."""
     name = st.session_state[form.widget_key("data.name")]
     spec = next((spec for spec in presets().values() if spec.data.name == name), None)
     if spec is None:
@@ -353,7 +353,7 @@ def _use_data(form: Form) -> None:
 
 
 def _use_network(form: Form) -> None:
-    """Start a network that has ImageNet weights from them and at their image size, any other from random weights."""
+    """Set initial weights and image size for the chosen network: ImageNet weights if published, else random ones."""
     network = st.session_state[form.widget_key("model.name")]
     info = data.describe(form.values["data.name"])
     if is_pretrained(network):
@@ -374,7 +374,7 @@ def _has_timm() -> bool:
 
 
 def _where(info: data.Description, root: str | None) -> None:
-    """Whether the files of a data set are there, and where."""
+    """Show where the files of a data set are, or that they were not found."""
     try:
         places = data.available(info.name, (root or "").strip() or None)
     except (DataError, OSError, ValueError) as error:

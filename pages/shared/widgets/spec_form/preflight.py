@@ -1,4 +1,4 @@
-"""Before a training run: what the data set holds, what cannot work, and one job per press of the button."""
+"""Checks before a training run: contents of the data set, invalid settings, and one job per button press."""
 
 from __future__ import annotations
 
@@ -28,23 +28,26 @@ from dmlcore.typing import Pixels
 from pages.shared.state.cache import cached
 from pages.shared.widgets import machines
 
-IMAGES = 12  # shown as examples
-ESTIMATED_FROM = 40  # finished runs
+IMAGES = 12  # example images
+ESTIMATED_FROM = 40  # maximum number of finished runs that an estimate uses
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Of a data set: splits (samples, classes), notes, examples (class name, PNG as data: address)."""
+    """Summary of a data set.
+
+    `splits` holds (samples, classes) by name of the split; `examples` holds (class name, PNG as a data: URL).
+    """
 
     splits: dict[str, tuple[int, int]]
-    pairable: int  # training classes with two samples or more: those a batch can draw
+    pairable: int  # training classes with at least two samples; only these can be in a batch
     input_shape: tuple[int, ...]
     notes: tuple[str, ...]
     examples: tuple[tuple[str, str], ...]
 
 
 def summary(spec: DataSpec, seed: int) -> Summary:
-    """Read the data set once per setting; raises DataError."""
+    """Return the summary of a data set, cached per setting. Raises DataError."""
     folds = Folds(spec.folds, spec.fold, spec.fold_order, spec.fold_seed) if spec.folds else None
     return _summary(spec.name, spec.root, spec.split, spec.validation, folds, spec.image_size, seed, spec.damaged)
 
@@ -81,7 +84,7 @@ def _summary(
 
 
 def _examples(dataset: Dataset) -> tuple[tuple[str, str], ...]:
-    """The first training sample of each of the first classes."""
+    """Return the first training sample of each of the first IMAGES classes."""
     if dataset.image is None:
         return ()
     rows = dataset.splits["train"]
@@ -100,7 +103,7 @@ def _png(pixels: Pixels) -> str:
 
 
 def problems(spec: RunSpec, summary: Summary) -> list[str]:
-    """What would make this training fail, each with the remedy."""
+    """Return the reasons why this run would fail, each with a remedy."""
     sentences = []
     if spec.batch.classes > summary.pairable:
         sentences.append(
@@ -118,9 +121,9 @@ def problems(spec: RunSpec, summary: Summary) -> list[str]:
     return sentences
 
 
-@cached(64, 20)  # a request to another server, which may take seconds
+@cached(64, 20)  # this sends a request to another server, which can take seconds
 def _absent_weights(start: str | None, network: str, parent: str, _spec: RunSpec) -> str:
-    """Return why the initial weights cannot be had, "" if they can."""
+    """Return why the initial weights are unavailable; "" if they are available."""
     try:
         build.refuse_absent_weights(_spec)
     except TrainingError as error:
@@ -129,7 +132,10 @@ def _absent_weights(start: str | None, network: str, parent: str, _spec: RunSpec
 
 
 def estimated(spec: RunSpec, summary: Summary) -> Estimate | None:
-    """Time and memory before the start; the first question has this machine measured in the background."""
+    """Return the estimated time and memory of a run; None if there is no estimate.
+
+    The first call starts a measurement of this machine in the background.
+    """
     speed.measure_in_background()
     samples = {split: count for split, (count, _) in summary.splits.items()}
     size = DataSize(
@@ -143,22 +149,22 @@ def estimated(spec: RunSpec, summary: Summary) -> Estimate | None:
 
 
 def trained_already(spec: RunSpec) -> Run | None:
-    """The newest finished run of exactly this spec, among those that an estimate rests on."""
+    """Return the newest finished run of exactly this spec, among the runs that estimates use."""
     return next((run for run in _finished(spec.data.name) if run.spec == spec), None)
 
 
 def _finished(data: str) -> list[Run]:
-    """The newest finished runs on a data set."""
+    """Return the newest finished runs on a data set."""
     runs = []
     for run in RunStore().find(lambda run_id, brief: brief.data == data, 5 * ESTIMATED_FROM):
-        with suppress(RunError):  # deleted this very moment
+        with suppress(RunError):  # deleted at this moment
             if run.state().state == "done":
                 runs.append(run)
     return runs[:ESTIMATED_FROM]
 
 
 class Submits:
-    """Launches at most one job per token, however often and from however many threads it is asked."""
+    """Launcher that starts at most one run per token, even if several threads call it repeatedly."""
 
     KEPT = 10_000
 
@@ -167,8 +173,11 @@ class Submits:
         self._runs: OrderedDict[str, str] = OrderedDict()
 
     def launch(self, token: str, spec: RunSpec, store: RunStore, processes: int = 1) -> str:
-        """The run id of this token; raises what jobs.launch raises, and then the token may be used again."""
-        with self._lock:  # one after the other, so that the ceiling of jobs.launch holds too
+        """Return the id of the run started for this token.
+
+        Raises the errors of jobs.launch; the token may then be used again.
+        """
+        with self._lock:  # sequentially, so that the queue limit of jobs.launch holds
             if token not in self._runs:
                 self._runs[token] = jobs.launch(spec, store, backend=machines.chosen(), processes=processes)
                 if len(self._runs) > self.KEPT:
@@ -181,5 +190,5 @@ class Submits:
 
 @st.cache_resource
 def submits() -> Submits:
-    """The one of this server."""
+    """Return the launcher of this server."""
     return Submits()

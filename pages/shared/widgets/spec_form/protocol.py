@@ -1,4 +1,4 @@
-"""Published protocols: the choice in the sidebar, and on the page what a protocol does, all its runs, its command."""
+"""Published protocols: their choice in the sidebar, and a panel with description, runs and command."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from pages.shared.words import sentences as words
 from pages.shared.words.titles import data_choice, data_choices
 
 FOLD = "protocol.fold"
-PUBLISHED = "Protocol"  # the value of "begin" in which the form follows a protocol
+PUBLISHED = "Protocol"  # value of "begin" with which the form follows a protocol
 
 
 @cache
 def _offline_first() -> list[str]:
-    """The protocols, those first whose data need no download."""
+    """Return the protocol names; protocols whose data need no download come first."""
     return sorted(protocols.names(), key=lambda name: data.describe(protocols.read(name).data).needs_files)
 
 
 def sidebar(form: Form) -> None:
-    """Protocol, data set, loss and fold; each choice fills the whole form with the spec of that run."""
+    """Show protocol, data set, loss and fold; each choice fills the whole form with the spec of that run."""
     name = form.choice(
         "protocol.name",
         "Protocol",
@@ -65,7 +65,7 @@ def restore(form: Form, name: str, spec: RunSpec) -> bool:
 
 
 def panel(form: Form) -> None:
-    """What the protocol does, how many runs it takes, and how to make all of them."""
+    """Show the description of the protocol, the number of its runs, and how to start all of them."""
     request, protocol = _request(form), protocols.read(form.values["protocol.name"])
     with st.container(border=True, key="protocol"):
         st.markdown(f"**{protocol.title}**: {protocol.sentence}")
@@ -87,7 +87,7 @@ def panel(form: Form) -> None:
 
 
 def _queue_all(request: ProtocolRequest, entries: list[StudyRun]) -> None:
-    """One press queues every run that is not there yet; a double click finds its token used."""
+    """Show a button that queues all missing runs once; a double click uses the same token and queues nothing twice."""
     if any(entry.variant == PRETRAINING for entry in entries):
         st.caption("Its runs start from one another: make them by the command line.")
         return
@@ -140,7 +140,7 @@ def _entries(request: ProtocolRequest) -> list[StudyRun]:
 
 
 def _runs(form: Form) -> dict[str, StudyRun]:
-    """The runs of the protocol by their name; {} where they cannot be told."""
+    """Return the runs of the protocol by display name; {} if the protocol or its data cannot be read."""
     try:
         entries = _entries(_request(form))
     except (SpecError, DataError, OSError):
@@ -155,7 +155,7 @@ def _use_protocol(form: Form) -> None:
 
 
 def _fill(form: Form) -> None:
-    """Data and loss of the protocol, then its first run."""
+    """Fill in the data set and loss of the protocol, then the spec of its first run."""
     name = form.values["protocol.name"]
     protocol = protocols.read(name)
     here = protocol.data if protocol.data in data.names() else data.names()[0]
@@ -181,7 +181,7 @@ def _fill_run(form: Form) -> None:
 
 
 def _losses(protocol: str) -> list[str]:
-    """First those the source names, then the rest of the catalogue."""
+    """Return the names of the losses: those of the source first, then the rest of the catalogue."""
     spec = protocols.read(protocol)
     first = list(dict.fromkeys([spec.label(spec.base.loss.name), *spec.losses]))
     known = {spec.losses.get(word, word) for word in first}

@@ -1,4 +1,4 @@
-"""The part of the form on how a training run goes: batches, optimiser, schedule, device."""
+"""Training section of the form: batches, optimiser, schedule, device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pages.shared.words.labels import LABELS
 
 
 def training(form: Form) -> None:
-    """Batch, steps and optimiser in sight; what most leave as it is, folded."""
+    """Show batch, steps and optimiser; rarely changed settings are folded."""
     st.subheader("Training", anchor=False)
     left, right = st.columns(2)
     with left:

@@ -1,4 +1,4 @@
-"""Between a form and a spec: the values that fill it, and the spec that it shows, without what does not apply."""
+"""Conversion between form values and specs; settings that do not apply are left out of the spec."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ WITH_SHARES = [
     name for name in pooling.names() if issubclass(pooling.describe(name).layer, pooling.GeneralizedSumPooling)
 ]
 TIMM = "timm:"
-# Initial weights of a backbone: what the form asks first.
+# First choice for the initial weights of a backbone.
 AT_RANDOM, IMAGENET, A_RUN, A_FILE = "random", "imagenet", "run", "file"
 
 
 def fill(form: Form, spec: RunSpec) -> None:
-    """Put a spec into the form."""
+    """Fill the form with a spec."""
     form.fill(values_of(spec) | {"base": spec})
 
 
 def values_of(spec: RunSpec) -> dict[str, Any]:
-    """The values of the form that show a spec."""
+    """Return the form values that represent a spec."""
     plain: dict[str, Any] = spec.model_dump()
     values: dict[str, Any] = {}
     for key in keys():
@@ -56,7 +56,7 @@ def values_of(spec: RunSpec) -> dict[str, Any]:
 
 
 def _network_values(spec: RunSpec) -> dict[str, Any]:
-    """A network of timm and the start of a backbone, each in two fields."""
+    """Return the form values of a timm network and of the backbone's initial weights, which use two fields each."""
     name, start = spec.model.name, spec.model.start or ""
     timm = {"model.name": "timm", "model.timm": name.removeprefix(TIMM)} if name.startswith(TIMM) else {}
     if not start:
@@ -74,7 +74,7 @@ def _network_values(spec: RunSpec) -> dict[str, Any]:
 
 
 def spec_of(form: Form) -> RunSpec:
-    """The spec that the form shows; raises SpecError naming what cannot be used."""
+    """Return the spec that the form represents. Raises SpecError that names invalid values."""
     values = form.values
     nested: dict[str, Any] = {}
     for key in keys():
@@ -149,7 +149,7 @@ def _model_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Desc
 
 
 def _start_of(values: Mapping[str, Any]) -> str | None:
-    """Return what the backbone starts from, None for random initialisation; raises SpecError if nothing is chosen."""
+    """Return the initial weights of the backbone, None for random ones. Raises SpecError if nothing is chosen."""
     begin = values["model.start"]
     if begin == IMAGENET:
         return values.get("model.weights") or IMAGENET
@@ -160,7 +160,7 @@ def _start_of(values: Mapping[str, Any]) -> str | None:
 
 
 def weights_files(network: str) -> dict[str, PublicWeights]:
-    """Return the published weights of a network by what a spec calls them, those on this machine first."""
+    """Return the published weights of a network by their name in a spec; those on this machine come first."""
     default = pretrained.pinned(network)
     named = {IMAGENET if each == default else each.file: each for each in pretrained.published(network)}
     return dict(sorted(named.items(), key=lambda item: pretrained.find(item[1]) is None))
@@ -172,52 +172,58 @@ def is_pretrained(network: str) -> bool:
 
 
 def takes_memory(loss: Any) -> bool:
-    """Whether a cross-batch memory can stand behind a loss."""
+    """Return True if the loss supports a cross-batch memory."""
     return bool(getattr(loss, "pairs", False))
 
 
 def gathers(values: Mapping[str, Any]) -> bool:
-    """Whether features of earlier depths can join the last: the backbone gives them and learns, and what is pooled is
-    its own."""
+    """Return True if the backbone can add features of earlier depths to its last features.
+
+    The backbone must provide these features and be trained, and the pooling must not project them first.
+    """
     kept = values["model.keep_classifier"] or values["model.freeze"] == "backbone"
     first = pooling.describe(values["pooling.name"]).layer.projects_first
     return backbones.gives_depths(values["model.name"]) and not kept and not first
 
 
 def conditions(values: Mapping[str, Any]) -> bool:
-    """Whether neighbours can join each sample: nothing else holds on to embeddings of samples alone."""
+    """Return True if embeddings can be conditioned on neighbours: no memory, projection or ensemble is used."""
     remembers = takes_memory(losses.describe(values["loss.name"])) and values["loss.memory"]
     placed = projects(values) and values["projection.pool"]
     return not (remembers or placed or joins_learners(values["loss.name"]))
 
 
 def projects(values: Mapping[str, Any]) -> bool:
-    """Whether projections can put the proxies of the loss on samples: it has several, and something scores them."""
+    """Return True if projections can move the proxies of the loss onto samples, which requires a validation score."""
     return has_proxies_among_samples(values["loss.name"]) and chooses(values)
 
 
 def folds_apply(values: Mapping[str, Any], info: data.Description) -> bool:
-    """Whether classes are held out for validation, so that folds of them may be."""
+    """Return True if validation holds out classes, so that class folds are possible."""
     return info.split != "own" and values.get("data.validation") == "classes"
 
 
 def chooses(values: Mapping[str, Any]) -> bool:
-    """Whether something scores the weights during the training run."""
+    """Return True if the weights are scored during training."""
     return bool(values.get("schedule.monitor_part") == "test" or values.get("data.validation") != "none")
 
 
 def networks(kind: str) -> list[str]:
-    """The networks that take such inputs, without those of timm."""
+    """Return the networks for this kind of input, without those of timm."""
     return {"vectors": ["mlp"], "tokens": ["tokens"]}.get(kind) or backbones.names()
 
 
 def parameter_key(section: str, name: str, key: str) -> str:
-    """Each loss, pooling and miner remembers its own values."""
+    """Return the form key of a parameter. The key contains the name of the loss, pooling or miner, which keeps its
+    values.
+    """
     return f"{section}.{name}.{key}"
 
 
 def shown_parameters(form: Form, section: str, formula: Any) -> list[str]:
-    """The parameters of its panel, and what the spec we started from sets beyond them."""
+    """Return the names of the sliders of a loss, pooling or miner, and of further parameters that the initial spec
+    sets.
+    """
     base = getattr(form.values["base"], section)
     given: Mapping[str, Any] = base.parameters if base.name == formula.name else {}
     panel = getattr(formula, "sliders", formula.parameters)
@@ -225,7 +231,7 @@ def shown_parameters(form: Form, section: str, formula: Any) -> list[str]:
 
 
 def _formula(section: str, name: str) -> Any:
-    """What is known of a loss, a pooling or a miner; None for a name that there is not."""
+    """Return the catalogue entry of a loss, a pooling or a miner; None for an unknown name."""
     try:
         return CATALOGUES[section][name]
     except (KeyError, DataError):
@@ -233,9 +239,10 @@ def _formula(section: str, name: str) -> Any:
 
 
 def _given_parameters(form: Form, section: str, formula: Any) -> dict[str, float | str]:
-    """Every parameter shown, spelled out: a spec means the same even if a default changes one day.
+    """Return all displayed parameters explicitly, so that the spec does not depend on future defaults.
 
-    What the spec we started from leaves to the defaults stays left to them, so that it comes out as it went in.
+    Parameters that the initial spec leaves at their defaults stay unset, so that an unchanged form returns the same
+    spec.
     """
     base = getattr(form.values["base"], section)
     values: dict[str, float | str] = {}
@@ -249,6 +256,6 @@ def _given_parameters(form: Form, section: str, formula: Any) -> dict[str, float
 
 
 def _numbers(text: str) -> list[Any]:
-    """Whole numbers of a text; what is none stays a word, which the spec refuses by name."""
+    """Return the integers in a text; other words are returned as strings, which the spec rejects by name."""
     parts = (text or "").replace(",", " ").split()
     return [int(part) if part.isdecimal() else part for part in parts]

@@ -1,4 +1,4 @@
-"""A study on a page: where it stands, start, continue and cancel, and what its runs reached."""
+"""Panel of a study: its progress, buttons to start, continue and cancel it, and the results of its runs."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from pages.shared.words.numbers import duration, percent
 
 @dataclass(frozen=True)
 class Layout:
-    """What a page says about a study beside its numbers."""
+    """Texts and columns of a study's panel."""
 
     columns: study_scores.Columns
-    scores: str  # under the table
-    curves: str  # under the curves
-    examples: Callable[[], str] | None = None  # HTML shown while nothing is trained
+    scores: str  # text below the table
+    curves: str  # text below the curves
+    examples: Callable[[], str] | None = None  # HTML shown before any run is finished
 
 
 def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
-    """Progress and buttons of a study, then its scores and training curves. head: where the answer stands once more."""
+    """Show progress and buttons of a study, then its scores and training curves. `head` also shows the main result."""
     study = studies.read(name)
     st.subheader(study.title, anchor=False)
-    place = st.container()  # the verdict comes first, though it is read off last
+    place = st.container()  # the verdict is shown first but computed last
     st.markdown(study.question)
     progress(name, layout.examples)
     results = study_scores.results(name)
@@ -61,7 +61,7 @@ def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
 
 
 def poolings(name: str) -> None:
-    """The bar chart of all poolings, and the study behind it."""
+    """Show a bar chart of all poolings and the study behind it."""
     study = studies.read(name)
     st.subheader("All poolings", anchor=False)
     place = st.container()
@@ -77,7 +77,7 @@ def poolings(name: str) -> None:
 
 
 def about(name: str) -> None:
-    """How much was tried, what the source says, and what is decided here."""
+    """Show the ledger of trials, the claim of the source, and remarks on the study."""
     study = studies.read(name)
     study_trials.show_ledger(name)
     with st.expander("About this study", icon=":material/menu_book:"):
@@ -89,7 +89,7 @@ def about(name: str) -> None:
 
 
 def progress(name: str, examples: Callable[[], str] | None = None) -> None:
-    """Where the study stands and its buttons, kept up to date."""
+    """Show the progress of the study and its buttons, updated while the study is running."""
     store = RunStore()
     place, request = studies.conduct_of(name, store), study_scores.requested(name, store)
     with st.container(border=True, key=f"study-{name}"):
@@ -104,7 +104,7 @@ def progress(name: str, examples: Callable[[], str] | None = None) -> None:
 
 
 def _running(name: str, state: StudyState) -> tuple[float, str]:
-    """The share of the runs that is done, and what the one in work does."""
+    """Return the completed fraction of a study, and a text about the current run."""
     share, words = (state.done or 0) / (state.total or 1), state.message or "about to start"
     with suppress(RunError):  # deleted
         run = RunStore().open(state.run)
@@ -160,7 +160,7 @@ def _resting(
 
 
 def _start(name: str, request: StudyRequest) -> None:
-    """Start it; a refusal is shown at the next look."""
+    """Start the study; store an error message, which the next rerun shows."""
     try:
         studies.launch(request, RunStore(), machines.chosen())
     except (JobError, DataError, SpecError, OSError) as error:
@@ -168,7 +168,7 @@ def _start(name: str, request: StudyRequest) -> None:
 
 
 def _lacking(request: StudyRequest) -> str:
-    """What is said of a data set that is not there; "" if all are."""
+    """Return an error message about the first missing data set; "" if none is missing."""
     try:
         for name, root in {(e.spec.data.name, e.spec.data.root): None for e in request.entries()}:
             if data.available(name, root) is None:
@@ -184,19 +184,19 @@ def _seeds(request: StudyRequest) -> str:
 
 
 def _minutes(name: str, request: StudyRequest, runs: float) -> str:
-    """How long so many runs take, as far as the study says; "" where its settings are changed."""
+    """Return the estimated duration of `runs` runs; "" if settings were changed."""
     study = studies.read(name)
     whole = len(StudyRequest(study=name).entries())
     return "" if request.overrides else f"About {duration(60 * study.minutes * runs / whole)} on two quiet cores"
 
 
 def _done(request: StudyRequest) -> list[bool]:
-    """Which of its runs are done."""
+    """Return one flag per run of the request: True if it is done."""
     return [run is not None and _is_done(run) for run in studies.find(request.entries(), RunStore())]
 
 
 def _is_done(run: Run) -> bool:
     try:
         return run.state().state == "done"
-    except RunError:  # deleted this very moment
+    except RunError:  # deleted at this moment
         return False

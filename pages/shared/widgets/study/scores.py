@@ -1,4 +1,4 @@
-"""What the runs of a study reached: their scores beside their baselines, as a sentence, bars, curves and a table."""
+"""Results of a study, compared with its baselines: a sentence, bars, curves and a table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pages.shared.widgets.drawn import drawn
 from pages.shared.words import sentences as words
 
 HERE, SHIPPED = "on this machine", "as shipped"
-Columns = Mapping[str, str]  # score -> title, in order
+Columns = Mapping[str, str]  # score -> title, in display order
 IN_PERCENT = {
     *("map_at_r", "recall_at_1", "foreground", "zero_shot.l2", "zero_shot.cosine"),
     *("overlap.shared_weight", "overlap.bound_holds"),
@@ -31,19 +31,19 @@ IN_PERCENT = {
 
 
 def requested(name: str, store: RunStore) -> StudyRequest:
-    """What was last asked of this study in the store, or all of it."""
+    """Return the last request of this study in the store; by default the whole study."""
     state = studies.conduct_of(name, store).state()
     if state:
         try:
             if state.request.entries():
                 return state.request
-        except SpecError:  # of another release
+        except SpecError:  # written by another release
             pass
     return StudyRequest(study=name)
 
 
 def results(name: str) -> list[Measured]:
-    """Measured on this machine or, where nothing was, as shipped; a choice where there are both."""
+    """Return the results measured on this machine, else the shipped ones; offer a choice if both exist."""
     store = RunStore()
     request = requested(name, store)
     entries = request.entries()
@@ -71,7 +71,7 @@ def results(name: str) -> list[Measured]:
 
 
 def _origin(results: StudyResults, request: StudyRequest) -> None:
-    """Where, when and on what the shipped results were measured, and whether the study has changed since."""
+    """Show where, when and on what data the shipped results were measured, and if the study has changed since."""
     st.caption(f"Measured {results.written} with torch {results.torch} on {results.machine}, and shipped with the lab.")
     for name, notes in results.data.items():
         st.caption(f"{name}: {'; '.join(notes)}")
@@ -97,14 +97,16 @@ def _draw_table(name: str, results: Sequence[Measured], titles: Sequence[tuple[s
 
 
 def _cell(score: str, mean: float, deviation: float | None) -> str:
-    """Mean and deviation: shares in percent, other measures as they are."""
+    """Format mean and standard deviation: shares in percent, other measures with three decimals."""
     if score in IN_PERCENT:
         return f"{verdicts.spread(mean, deviation)} %"
     return f"{mean:.3f}{'' if deviation is None else f' ± {deviation:.3f}'}"
 
 
 def seed_curves(results: Sequence[Measured]) -> list[figures.SeedCurve]:
-    """Validation MAP@R of each seed of the variants, of its best fold where it has folds; the pretraining left out."""
+    """Return the validation MAP@R curves of each variant and seed, of the best fold if there are folds; no pretraining
+    runs.
+    """
     return derived(_seed_curves, results)
 
 
@@ -119,7 +121,7 @@ def _seed_curves(results: Sequence[Measured]) -> list[figures.SeedCurve]:
 def draw_curves(
     name: str, curves: Sequence[figures.SeedCurve], inputs: Mapping[str, float], alt: str, ceiling: str | None = None
 ) -> str:
-    """The curves beside the mean of what raw inputs score; returns what they are, for the line below."""
+    """Show the curves with the mean score of raw inputs as a level; return a caption that explains them."""
     study = studies.read(name)
     level = statistics.fmean(inputs.values()) if inputs else None
     drawn(_draw_curves, f"curves-{name}", curves, level, ceiling, alt)
@@ -136,9 +138,9 @@ def _draw_curves(
 
 
 def verdict(name: str, results: Sequence[Measured], rest: DeltaGenerator | None = None) -> str:
-    """What the scores of a study say beside their baselines and their noise, in words; returns the first sentence.
+    """Show a verdict that compares a study's scores with its baselines and noise; return its headline.
 
-    rest: where all but the first two sentences stand, if not with them.
+    `rest` is the container for all but the first two sentences; by default they are shown together.
     """
     study = studies.read(name)
     judged = derived(studies.judge, study, results)
@@ -152,7 +154,7 @@ def verdict(name: str, results: Sequence[Measured], rest: DeltaGenerator | None 
 
 
 def bars(name: str, results: Sequence[Measured]) -> None:
-    """The chart of the score that a study judges by: its variants from best to worst, their baselines through them."""
+    """Show a chart of the study's main score: variants from best to worst, and baselines as vertical lines."""
     drawn(_draw_bars, name, studies.read(name), results)
 
 
@@ -167,7 +169,7 @@ def _draw_bars(name: str, study: Study, results: Sequence[Measured]) -> None:
 
 
 def _bars(study: Study, results: Sequence[Measured]) -> tuple[tuple[vega_lite.Spec, vega_lite.Columns], str, bool]:
-    """The chart; the same in words; whether all bars have their full colour."""
+    """Return the chart, its text alternative, and True if all bars have full colour."""
     results = studies.best_folds(results)
     title = studies.MEASURES.get(study.judged, study.judged)
     values = [
@@ -177,7 +179,7 @@ def _bars(study: Study, results: Sequence[Measured]) -> tuple[tuple[vega_lite.Sp
         for variant in dict.fromkeys(r.variant for r in results if r.variant != PRETRAINING)
     ]
     levels = studies.levels(results, study.judged)
-    top = None if study.rotate else studies.top(results, study.judged)  # folds are no independent training runs
+    top = None if study.rotate else studies.top(results, study.judged)  # folds are not independent training runs
     figure = figures.bars(values, title=title, against=levels, top=top, over=study.repeats)
     words = "; ".join(f"{n}: {label} %" for n, label in zip(figure[1]["variant"], figure[1]["label"], strict=True))
     return figure, f"{title}. {words}. Baselines: {baselines.words(levels) or 'none'}", top is None

@@ -1,4 +1,4 @@
-"""What a study's numbers are worth: how many seeds a difference asks for, and how much was tried for the claim."""
+"""Reliability of a study: how many seeds a difference needs, and how many trials were made for a claim."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pages.shared.words import sentences as words
 
 @st.fragment
 def seeds(name: str, results: Sequence[Measured]) -> None:
-    """Two variants of a study, chosen here, and what their paired difference says."""
+    """Show two selectable variants of a study and the verdict on their paired difference."""
     study = studies.read(name)
     values: dict[str, list[float]] = {}
     for run in results:
@@ -49,7 +49,7 @@ def _ledger(name: str, _sources: Sequence[object]) -> tuple[claims.TrialLedger, 
 
 
 def show_ledger(name: str) -> None:
-    """Every configuration that was run for the claim of a study, the quoted one first."""
+    """Show every configuration that was run for the claim of a study, the quoted one first."""
     try:
         ledger, rows = derived(_ledger, name, claims.sources(name))
     except SpecError as error:
