@@ -1,1 +1,1 @@
-"""State in links and messages, read without trust; what run directories say."""
+"""Page state from links and messages, read as untrusted input; cached contents of run directories."""

@@ -1,4 +1,4 @@
-"""What is computed once for all visitors, without Streamlit: services and workers may use it too."""
+"""Caches shared by all visitors; independent of Streamlit, so that services and workers can use them too."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ R = TypeVar("R")
 
 
 def cached(most: int, lifetime: float = float("inf")) -> Callable[[Callable[P, R]], Cached[P, R]]:
-    """Keep the last `most` answers of a function, each for `lifetime` seconds; errors are not kept.
+    """Return a decorator that caches the last `most` results of a function, each for `lifetime` seconds.
 
-    Arguments are names and numbers, never arrays; one whose name begins with _ is no part of the key. All callers get
-    the same answer, which nobody may change.
+    Errors are not cached. Arguments must be names and numbers, not arrays; arguments whose name starts with _ are not
+    part of the key. All callers share one result object and must not modify it.
     """
     return lambda compute: Cached(compute, most, lifetime)
 
 
 class Cached(Generic[P, R]):
-    """A function with its answers; who asks for one that is being computed waits for it."""
+    """Function with cached results; a caller that requests a result being computed waits for it."""
 
     def __init__(self, compute: Callable[P, R], most: int, lifetime: float) -> None:
         self._compute, self._most, self._lifetime = compute, most, lifetime
@@ -36,7 +36,7 @@ class Cached(Generic[P, R]):
         update_wrapper(self, compute)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The kept answer, or a new one."""
+        """Return the cached result, or compute it."""
         given: Iterable[tuple[str, object]]
         if kwargs or len(args) != len(self._names):
             bound = self._signature.bind(*args, **kwargs)
@@ -65,22 +65,23 @@ class Cached(Generic[P, R]):
         return entry.result()
 
     def clear(self) -> None:
-        """Forget all answers."""
+        """Remove all cached results."""
         with self._lock:
             self._kept.clear()
 
 
 def derived(compute: Callable[..., R], *arguments: Any) -> R:
-    """`compute(*arguments)`, once for the very same objects, such as what a FileCache keeps until its file changes.
+    """Return `compute(*arguments)`, computed once for identical argument objects (e.g. values held by a FileCache).
 
-    compute: a function of a module. Numbers and texts count by their value, lists and tuples item by item.
+    `compute` is a module-level function. Numbers and strings are compared by value, lists and tuples item by item,
+    other objects by identity.
     """
     answer: R = _derived(compute, Same(arguments))
     return answer
 
 
 class Same:
-    """Arguments as a key that holds them, so that no other object gets the identity of one."""
+    """Cache key that keeps references to the arguments, so that no other object can reuse the id of one of them."""
 
     def __init__(self, arguments: tuple[Any, ...]) -> None:
         self.arguments = arguments
@@ -94,7 +95,7 @@ class Same:
 
 
 def identity(argument: Any) -> Hashable:
-    """What tells an argument from another one as long as it is held."""
+    """Return the cache key of an argument, valid for the argument's lifetime."""
     if isinstance(argument, (list, tuple)):
         return type(argument), tuple(map(identity, argument))
     return argument if isinstance(argument, (str, int, float, bool, type(None))) else (object, id(argument))

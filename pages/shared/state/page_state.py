@@ -1,13 +1,13 @@
-"""The state of a page, from one table: what may be set, within which bounds, and under which name in a link.
+"""Page state declared as a table: the values that each field allows, and its name in a link.
 
     @dataclass(frozen=True)
     class Sinkhorn(PageState):
-        mu: Annotated[float, Number(0.01, 1.0)] = 0.2
+        mu: Annotated[float, NumberKind(0.01, 1.0)] = 0.2
         sweeps: Annotated[int, Whole(1, 400, key="k")] = 100
 
-From the table follow reading a link or a message, which are never trusted, the link, and JSON:
-Sinkhorn.from_query({"k": "7"}) is Sinkhorn(sweeps=7), whose to_query() is {"k": "7"}; what is missing or senseless is
-as in the default.
+Parsing of links and messages (both untrusted), links and JSON are derived from the table: Sinkhorn.from_query({"k":
+"7"}) returns Sinkhorn(sweeps=7), whose to_query() returns {"k": "7"}. Missing or invalid values are replaced by those
+of the default state.
 """
 
 from __future__ import annotations
@@ -23,48 +23,49 @@ from pages.shared.state.panel import Panel
 
 State = TypeVar("State")
 Shown = TypeVar("Shown", bound="PageState")
-Text = Callable[[float | str], str]  # a number in a link: untrusted.plain or untrusted.exact
+Text = Callable[[float | str], str]  # formatter of a number in a link: untrusted.plain or untrusted.exact
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """What a field may hold.
+    """Set of allowed values of a field.
 
-    key: its name in a link, where that is not the field's own; always: a link says it even of the default. Where a bare
-    address opens a first picture that is not the default, one field is such, and no link is bare.
+    `key` is the name in a link, by default the name of the field. `always` writes the value into every link, even if it
+    equals the default. A page whose bare address opens a state other than the default needs one such field, so that no
+    link is bare.
     """
 
     key: str = ""
     always: bool = False
 
     def read(self, value: Any, default: Any) -> Any:
-        """A valid value from what a link or message says (None: nothing); the default if that makes no sense."""
+        """Return a valid value from a link or message; `default` if `value` is None (missing) or invalid."""
         raise NotImplementedError
 
     def parse(self, text: str) -> Any:
-        """What `read` is given for the text of a link."""
+        """Convert the text in a link to the argument of `read`."""
         return text
 
     def text(self, value: Any) -> str:
-        """The value in a link."""
+        """Return the value as text for a link."""
         return untrusted.plain(value)
 
     def json(self, value: Any) -> Any:
-        """The value as plain data that `read` takes."""
+        """Return the value as plain data that `read` accepts."""
         return value
 
-    # What follows spans several keys of a link, or looks at another field, in a few kinds only.
+    # The methods below cover kinds that use several keys of a link or depend on another field.
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> Any:
-        """The value of field `name` from a message; fields: those before it."""
+        """Return the value of field `name` from a message; `fields` holds the fields declared before it."""
         return self.read(data.get(name), getattr(default, name))
 
     def from_query(self, name: str, query: Mapping[str, str]) -> Any:
-        """What `read` is given for a link."""
+        """Return the argument of `read` for a link."""
         key = self.key or name
         return self.parse(query[key]) if key in query else None
 
     def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
-        """What a link says, nothing where it would say the same of the default."""
+        """Return the query parameters of a link for this field; none if the value equals the default."""
         text = self.text(getattr(state, name))
         same = text == self.text(getattr(default, name))
         return {} if same and not self.always else {self.key or name: text}
@@ -72,7 +73,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class NumberKind(Kind):
-    """A number from low to high."""
+    """Number from low to high."""
 
     low: float
     high: float
@@ -83,7 +84,7 @@ class NumberKind(Kind):
 
 @dataclass(frozen=True)
 class Whole(NumberKind):
-    """A whole number from low to high."""
+    """Integer from low to high."""
 
     def read(self, value: Any, default: Any) -> Any:
         return int(super().read(value, default))
@@ -94,7 +95,7 @@ class Whole(NumberKind):
 
 @dataclass(frozen=True)
 class ChoiceKind(Kind):
-    """One of some names, or of what a function gives; a mapping says what each is called in the page's menu."""
+    """One of several names, given directly or by a function; a mapping also gives their titles in the menu."""
 
     options: Iterable[str] | Callable[[], Iterable[str]]
 
@@ -104,7 +105,7 @@ class ChoiceKind(Kind):
 
 @dataclass(frozen=True)
 class Flag(Kind):
-    """Yes or no, in a link 1 or 0."""
+    """Boolean, written as 1 or 0 in a link."""
 
     def read(self, value: Any, default: Any) -> Any:
         return untrusted.flag(value, default)
@@ -115,7 +116,7 @@ class Flag(Kind):
 
 @dataclass(frozen=True)
 class Numbers(Kind):
-    """As many numbers as the default has, each within +-reach, in a link with commas."""
+    """Tuple as long as the default, of numbers within +-reach; separated by commas in a link."""
 
     reach: float = untrusted.REACH
     number: Text = untrusted.plain
@@ -132,7 +133,7 @@ class Numbers(Kind):
 
 @dataclass(frozen=True)
 class WindowKind(Numbers):
-    """Centre x, centre y and half width of what is seen of a plane."""
+    """Visible window of a plane: centre x, centre y and half width."""
 
     def read(self, value: Any, default: Any) -> Any:
         x, y, half = super().read(value, default)
@@ -141,7 +142,7 @@ class WindowKind(Numbers):
 
 @dataclass(frozen=True)
 class Loss(Kind):
-    """A loss; known: those to choose from, without which it is one that has a force field."""
+    """Name of a loss; `known` returns the allowed names, by default those of the losses with a force field."""
 
     known: Callable[[], Iterable[str]] = losses.names
 
@@ -151,9 +152,9 @@ class Loss(Kind):
 
 @dataclass(frozen=True)
 class Hyper(Kind):
-    """Every hyper-parameter of the loss in the field `loss`, each under its own name in a link.
+    """All hyper-parameters of the loss in the field `loss`, each under its own name in a link.
 
-    What is missing is as in the default where that has the same loss, else as in the loss.
+    Missing values come from the default state if it has the same loss, else from the defaults of the loss.
     """
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> Any:
@@ -175,7 +176,10 @@ class Hyper(Kind):
 
 @dataclass(frozen=True)
 class Panels(Kind):
-    """Losses side by side, in a link l1=ranking,m:0.2 to l4; defaults: of each place; fewest: how many there are."""
+    """Losses side by side, in a link as l1=ranking,m:0.2 to l4.
+
+    `defaults` holds one default per position; `fewest` is the minimum number of losses.
+    """
 
     defaults: tuple[Panel, ...]
     fewest: int = 2
@@ -200,11 +204,11 @@ class Panels(Kind):
         return [{"loss": p.loss, "hyper": untrusted.jsonable(p.hyper)} for p in value]
 
 
-# ---- what follows from the kinds of the fields of any dataclass
+# ---- functions that apply the kinds to the fields of any dataclass
 
 
 def read(kinds: Mapping[str, Kind], data: Any, default: State) -> State:
-    """The default with what a message says of its fields."""
+    """Return `default`, updated with the values in a message."""
     data = data if isinstance(data, Mapping) else {}
     values: dict[str, Any] = {}
     for name, kind in kinds.items():
@@ -213,28 +217,29 @@ def read(kinds: Mapping[str, Kind], data: Any, default: State) -> State:
 
 
 def from_query(kinds: Mapping[str, Kind], query: Mapping[str, str]) -> dict[str, Any]:
-    """What `read` is given for a link."""
+    """Convert the query of a link to the data that `read` accepts."""
     return {name: kind.from_query(name, query) for name, kind in kinds.items()}
 
 
 def to_query(kinds: Mapping[str, Kind], state: Any, default: Any) -> dict[str, str]:
-    """What differs from the default, as readable query parameters."""
+    """Return the differences from the default as readable query parameters."""
     return {k: text for name, kind in kinds.items() for k, text in kind.to_query(name, state, default).items()}
 
 
 def to_json(kinds: Mapping[str, Kind], state: Any) -> dict[str, Any]:
-    """Plain data that `read` takes; infinity, which JSON lacks, is None."""
+    """Return plain data that `read` accepts; infinity becomes None, because JSON lacks it."""
     return {name: kind.json(getattr(state, name)) for name, kind in kinds.items()}
 
 
 @dataclass(frozen=True)
 class PageState:
-    """What a page shows: a frozen dataclass whose fields, each with a default, are annotated with their kinds.
+    """State of a page: a frozen dataclass whose fields have defaults and are annotated with kinds.
 
-    Fields without a kind belong to the default and come from no link.
+    Fields without a kind always keep the default's value and are never read from a link.
     """
 
-    kinds: ClassVar[Mapping[str, Kind]] = {}  # of the fields that a link or message can set, as they are declared
+    # kinds of the fields that links and messages can set, in order of declaration
+    kinds: ClassVar[Mapping[str, Kind]] = {}
 
     def __init_subclass__(cls) -> None:
         hints = get_type_hints(cls, include_extras=True)
@@ -243,62 +248,63 @@ class PageState:
 
     @classmethod
     def limits(cls) -> dict[str, tuple[float, float]]:
-        """From where to where each number goes, for the page's sliders."""
+        """Return (low, high) of each numeric field, for the page's sliders."""
         return {name: (kind.low, kind.high) for name, kind in cls.kinds.items() if isinstance(kind, NumberKind)}
 
     @classmethod
     def menus(cls) -> dict[str, dict[str, str]]:
-        """What each choice is called, for the page's menus."""
+        """Return the titles of the options of each choice, for the page's menus."""
         choices = {name: kind.options for name, kind in cls.kinds.items() if isinstance(kind, ChoiceKind)}
         return {
-            name: dict(titles)  # a mapping to anything else (starts of charges to their makers) is no menu, and no JSON
+            # a mapping to other values (e.g. starts of charges to functions) is not a menu and cannot be JSON
+            name: dict(titles)
             for name, titles in choices.items()
             if isinstance(titles, Mapping) and all(isinstance(title, str) for title in titles.values())
         }
 
     @classmethod
     def of(cls, data: Any, default: Self | None = None) -> Self:
-        """A valid state from untrusted data: what is missing or senseless is as in the default."""
+        """Return a valid state from untrusted data; missing or invalid values come from the default."""
         return read(cls.kinds, data, cls() if default is None else default).settled()
 
     @classmethod
     def from_query(cls, query: Mapping[str, str], default: Self | None = None) -> Self:
-        """The state of a link."""
+        """Return the state encoded in a link."""
         return cls.of(from_query(cls.kinds, query), default)
 
     def settled(self) -> Self:
-        """The same with fields that depend on each other in agreement."""
+        """Return a copy in which fields that depend on each other are consistent."""
         return self
 
     def default(self) -> Self:
-        """The state that a link says nothing of."""
+        """Return the state that a link without parameters represents."""
         return type(self)()
 
     def to_query(self) -> dict[str, str]:
-        """What differs from the default, as readable query parameters."""
+        """Return the differences from the default as readable query parameters."""
         return to_query(self.kinds, self, self.default())
 
     def link(self) -> str:
-        """`to_query` as the text of an address."""
+        """Return `to_query` encoded as a query string."""
         return urlencode(self.to_query(), safe=",:;")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data that `of` reads back; infinity, which JSON lacks, is None."""
+        """Return plain data that `of` accepts; infinity becomes None, because JSON lacks it."""
         return to_json(self.kinds, self)
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A state worth a look, as the query of its link."""
+    """Example state with a title and a caption, stored as the query of its link."""
 
     title: str
     caption: str
     query: str = ""
 
     def state(self, kind: type[Shown]) -> Shown:
-        """The state of a page of this kind."""
+        """Return the state, for a page with the given state class."""
         return kind.from_query(dict(parse_qsl(self.query)))
 
     def to_json(self, kind: type[PageState]) -> dict[str, Any]:
-        """What the page's component offers."""
+        """Return the preset as JSON data for the page's component."""
         return {"title": self.title, "caption": self.caption, "state": self.state(kind).to_json()}

@@ -1,4 +1,4 @@
-"""What metrics.jsonl says of runs so far: one reader for all visitors, which reads each line once."""
+"""Cached contents of metrics.jsonl: one reader for all visitors, which reads each line once."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from dmlcore.storage.runs import Run, RunState
 from dmlcore.typing import Floats, Ints
 from pages.shared.words.numbers import duration
 
-PACE = 60  # last looks at a run from which its speed is told
+PACE = 60  # number of latest observations from which the speed of a run is computed
 KEPT = 256  # runs whose curves stay in memory
-MEMBERS = {"loss_": "member_losses", "weight_": "member_weights"}  # beginnings of fields of the rows "step"
-BESIDE = ("alone", "inductive", "transductive")  # scores beside those of embeddings with neighbours
-MOST_MEMBERS = 32  # of an ensemble
+MEMBERS = {"loss_": "member_losses", "weight_": "member_weights"}  # prefixes of the fields of "step" rows
+# prefixes of additional scores of runs whose embeddings depend on neighbours
+BESIDE = ("alone", "inductive", "transductive")
+MOST_MEMBERS = 32  # maximum number of curves per ensemble
 
 
 class Series:
-    """Values by ascending step; a step that comes again replaces itself and all after it, as a resumed run does."""
+    """Values by ascending step. A repeated step replaces itself and all later ones, as when a run resumes."""
 
     def __init__(self) -> None:
         self._steps, self._values = array("q"), array("d")
@@ -45,13 +46,13 @@ class Series:
         return len(self._steps)
 
     def arrays(self) -> tuple[Ints, Floats]:
-        """Copies (n,), (n,), as the reader goes on appending."""
+        """Return copies of steps (n,) and values (n,), because the reader appends to the originals."""
         return np.array(self._steps, dtype=np.int64), np.array(self._values, dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts of distances of one batch, from 0 to `top`: of pairs of one class, of two classes."""
+    """Counts of distances in one batch, binned from 0 to `top`: pairs of the same class, pairs of different classes."""
 
     step: int
     top: float
@@ -61,11 +62,12 @@ class Histogram:
 
 @dataclass
 class RunHistory:
-    """What metrics.jsonl of one run says so far; `scores` by "inputs", "untrained", "trained".
+    """Contents of a run's metrics.jsonl so far; `scores` by "inputs", "untrained" and "trained".
 
-    measures: numbers of the rows "measure" by name, and of others that are drawn like them; histograms: of the same
-    rows; members: of an ensemble "member_losses" and "member_weights", each by the name of the loss; "validation" of
-    what is scored beside embeddings with neighbours; projections: the numbers of those that ended, by step.
+    `measures` holds the numbers of "measure" rows, and others that are drawn like them, by name; `histograms` those of
+    the same rows. `members` holds "member_losses" and "member_weights" of an ensemble, each by name of the loss, and
+    "validation" with the additional scores of runs whose embeddings depend on neighbours. `projections` holds the
+    numbers of finished projections by step.
     """
 
     loss: Series = field(default_factory=Series)
@@ -76,8 +78,8 @@ class RunHistory:
     members: dict[str, dict[str, Series]] = field(default_factory=dict)
     projections: Series = field(default_factory=Series)
     scores: dict[str, Row] = field(default_factory=dict)
-    baselines: dict[tuple[str, str], Row] = field(default_factory=dict)  # further ones, by what and of which part
-    pace: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=PACE))  # (step, seconds) as seen
+    baselines: dict[tuple[str, str], Row] = field(default_factory=dict)  # additional baselines, by (subject, split)
+    pace: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=PACE))  # (step, seconds) as observed
     offset: int = 0
 
     def take(self, row: Row) -> None:
@@ -87,7 +89,7 @@ class RunHistory:
             if "active" in row:
                 self.active.add(row["step"], row["active"])
             self._of_an_ensemble(row)
-        elif kind == "conditioning":  # what was validated so far is the network alone
+        elif kind == "conditioning":  # all validation rows so far evaluated the network alone
             self.members.setdefault("validation", {})["alone"] = self.validation
             self.validation = Series()
         elif kind == "validation":
@@ -124,14 +126,14 @@ class RunHistory:
             if name not in ("kind", "step") and isinstance(value, (int, float)):
                 self.measures.setdefault(name, Series()).add(step, value)
         if "positive_histogram" in row:
-            while self.histograms and self.histograms[-1].step >= step:  # a resume has gone back
+            while self.histograms and self.histograms[-1].step >= step:  # the run was resumed from an earlier step
                 self.histograms.pop()
             counts = tuple(row["positive_histogram"]), tuple(row["negative_histogram"])
             self.histograms.append(Histogram(step, row["histogram_to"], *counts))
 
 
 class Reader:
-    """Reads each metrics.jsonl once and then only what was appended, for all visitors together."""
+    """Incremental reader of metrics.jsonl files, shared by all visitors: it reads only lines that were appended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -145,7 +147,7 @@ class Reader:
         with self._lock:
             known = self._known.pop(str(run.path), None) or RunHistory()
             rows, offset = run.metrics(known.offset)
-            if offset < known.offset:  # a resume has cut the file; all rows came again
+            if offset < known.offset:  # the run was resumed and its file truncated, so all rows were read again
                 known = RunHistory()
             for row in rows:
                 known.take(row)
@@ -156,34 +158,37 @@ class Reader:
             return known
 
     def scores(self, run: Run) -> dict[str, Row]:
-        """Its test scores alone, for a table of many runs, whose other rows would take seconds to read."""
+        """Return only the test scores of a run; for tables of many runs, where reading all rows would take seconds."""
         with self._lock:
             return self._scores.get(f"{run.path}/{METRICS}", run.scores)
 
     def best_validation(self, run: Run) -> float | None:
-        """Its best validation MAP@R in 0..1, if it has one."""
+        """Return the best validation MAP@R of a run, in 0..1; None if it has none."""
         with self._lock:
             return self._best.get(f"{run.path}/{METRICS}", run.best_validation)
 
     def settings(self, run: Run) -> dict[str, Any]:
-        """Every value of its spec by dotted key; raises RunError."""
+        """Return every value of a run's spec by dotted key. Raises RunError."""
         with self._lock:
             return self._settings.get(f"{run.path}/{SPEC}", lambda: settings.settings(run.spec))
 
     def variant(self, run: Run) -> str:
-        """What it shares with its repeats by other seeds; raises RunError."""
+        """Return the identifier that a run shares with its repetitions under other seeds. Raises RunError."""
         with self._lock:
             return self._variants.get(f"{run.path}/{SPEC}", lambda: settings.variant(run.spec))
 
 
 @cache
 def reader() -> Reader:
-    """The one reader of this server."""
+    """Return the reader of this server."""
     return Reader()
 
 
 def time_left(state: RunState, pace: deque[tuple[int, float]]) -> str:
-    """For example "2 min left", from the steps watched lately, as the beginning is slow; notes this state in `pace`."""
+    """Return the time left, for example "2 min left", and append the state to `pace`.
+
+    The estimate uses only recent steps, because the first steps of a run are slow.
+    """
     if pace and (state.step, state.seconds) < pace[-1]:
         pace.clear()
     if not pace or state.step > pace[-1][0]:
@@ -195,10 +200,10 @@ def time_left(state: RunState, pace: deque[tuple[int, float]]) -> str:
 
 
 def took(run: Run, state: RunState, steps: str) -> str:
-    """The steps, in words, and how long they took; of the example without the time, which was another machine's."""
+    """Return `steps` (a phrase) and the duration, which is left out for the example because another machine ran it."""
     return steps if run.is_example else f"{steps} in {duration(state.seconds)}"
 
 
 def busy(runs: Sequence[Run]) -> bool:
-    """Whether one of the runs waits or works."""
+    """Return True if one of the runs is queued or running."""
     return any(run.status() in ("queued", "running") for run in runs)

@@ -1,4 +1,4 @@
-"""A spec as a command line and as a link: the preset with the fewest changes, and these."""
+"""Command lines and links for a spec, both written as the closest preset and the changes to it."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ from dmlcore.training import objective
 from pages.shared.state.cache import cached
 
 FIRST = "glyphs"
-BASES = {"vectors": "digits", "images": "cub", "tokens": "digits"}  # what data without a spec start from
-LONGEST = 8000  # characters of ?set=
+# preset to start from if only the kind of data is known
+BASES = {"vectors": "digits", "images": "cub", "tokens": "digits"}
+LONGEST = 8000  # maximum number of characters of ?set=
 
 
 @cache
 def presets() -> dict[str, RunSpec]:
-    """The specs that ship with the library by name, the default first."""
+    """Return the specs that ship with the library by name, the default first."""
     specs = {path.stem: RunSpec.from_toml(path.read_text()) for path in sorted(SPECS.glob("*.toml"))}
     return {FIRST: specs.pop(FIRST)} | specs
 
 
 def command(spec: RunSpec) -> str | None:
-    """The command line that trains exactly this, starting from the preset with the fewest changes; None without one."""
+    """Return the command that trains exactly this spec, from the preset with the fewest changes; None if impossible."""
     closest = _closest(_key(spec), spec)
     return closest and shlex.join(["python", "-m", "dmlcore", "train", closest[0], *closest[1]])
 
 
 def link(spec: RunSpec) -> str:
-    """The query under which the Train page opens with this spec; of the default where a spec has no spelling."""
+    """Return the query that opens the Train page with this spec; that of the default if the spec cannot be written."""
     name, changes = _closest(_key(spec), spec) or (FIRST, [])
     return urlencode({"base": name, "set": ";".join(changes)})
 
 
 def query(spec: RunSpec) -> dict[str, str] | None:
-    """What stands behind the ? of a link under which exactly this spec opens; None where it has no spelling."""
+    """Return the query parameters of a link that restores exactly this spec; None if there is no such link."""
     known = _query(_key(spec), spec)
     return known and dict(known)
 
@@ -56,7 +57,7 @@ def _query(key: str, _spec: RunSpec) -> dict[str, str] | None:
 
 @cached(256)
 def _closest(key: str, _spec: RunSpec) -> tuple[str, list[str]] | None:
-    """The preset with the fewest changes, and these; None where none leads to the spec."""
+    """Return the preset with the fewest changes, and the changes; None if no preset leads to the spec."""
     tries = [(name, changes) for name, preset in presets().items() if (changes := overrides(preset, _spec)) is not None]
     return min(tries, key=lambda match: len(match[1]), default=None)
 
@@ -66,7 +67,7 @@ def _key(spec: RunSpec) -> str:
 
 
 def linked(query: Mapping[str, str]) -> RunSpec:
-    """The spec of a link, from a query never trusted; raises SpecError saying what of it cannot be used."""
+    """Return the spec of a link from an untrusted query. Raises SpecError that names the invalid part."""
     base, changes = presets().get(query.get("base", "")), query.get("set", "")
     if base is None:
         raise SpecError(f"there is no example named {query.get('base', '')[:40]!r}")
@@ -78,7 +79,9 @@ def linked(query: Mapping[str, str]) -> RunSpec:
 
 
 def overrides(base: RunSpec, spec: RunSpec) -> list[str] | None:
-    """The key=value that turn `base` into `spec`; None where that takes removing a key, which has no spelling."""
+    """Return the key=value changes that turn `base` into `spec`; None if a key must be removed, which cannot be
+    written.
+    """
     changes = []
     plain, before = spec.model_dump(), base.model_dump()
     for key in keys():
@@ -97,7 +100,7 @@ def overrides(base: RunSpec, spec: RunSpec) -> list[str] | None:
 
 def _toml(value: Any) -> str:
     if isinstance(value, str) and value.isidentifier() and value not in ("true", "false", "inf", "nan"):
-        return value  # a bare word is read as a string
+        return value  # an unquoted word is read as a string
     if isinstance(value, tuple):
         return f"[{', '.join(map(_toml, value))}]"
     return tomli_w.dumps({"value": value}).removeprefix("value = ").strip()

@@ -1,4 +1,4 @@
-"""Values from links and browser messages: brought into range or replaced by a default, never trusted."""
+"""Validation of values from links and browser messages: clip them to their range or replace them by a default."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any, Literal
 from dmlcore import losses
 from dmlcore.catalogue import Choice
 
-REACH = 100.0  # coordinates beyond this are brought back
-MARGINS = 1000.0  # likewise margins and clamps
+REACH = 100.0  # coordinates are clipped to +-REACH
+MARGINS = 1000.0  # margins and clamps are clipped to +-MARGINS
 
 Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Misread:
-    """A value that was replaced by a default: the loss, choice or number that was asked for, and what is used."""
+    """Value that was replaced by a default: the loss, choice or number in the input, and the one used instead."""
 
     what: Literal["loss", "choice", "number"]
     asked: str
     used: str
-    name: str = ""  # of the parameter, where it is known
+    name: str = ""  # name of the parameter, if it is known
 
 
 _misread: ContextVar[list[Misread] | None] = ContextVar("misread", default=None)
@@ -33,7 +33,7 @@ _misread: ContextVar[list[Misread] | None] = ContextVar("misread", default=None)
 
 @contextmanager
 def misreading() -> Iterator[list[Misread]]:
-    """Collect what the functions below replace by a default meanwhile; what is brought into range is none of it."""
+    """Collect the values that the functions below replace by a default; clipped values are not collected."""
     misread: list[Misread] = []
     token = _misread.set(misread)
     try:
@@ -49,7 +49,7 @@ def _note(what: Literal["loss", "choice", "number"], asked: Any, used: Any, name
 
 
 def finite(value: Any) -> float | None:
-    """A finite float of a number or a short text; None for anything else."""
+    """Return a finite float from a number or a short text; None for anything else."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, bool) or not isinstance(value, (int, str)) or len(str(value)) > 32:
@@ -62,7 +62,7 @@ def finite(value: Any) -> float | None:
 
 
 def bounded(value: Any, low: float, high: float, default: float) -> float:
-    """The number `value` in [low, high]; `default` if it is none."""
+    """Return the number `value`, clipped to [low, high]; `default` if it is not a number."""
     number = finite(value)
     if number is None:
         _note("number", value, default)
@@ -71,10 +71,10 @@ def bounded(value: Any, low: float, high: float, default: float) -> float:
 
 
 def held(asked: Any, fitting: Callable[[], float], settle: bool, *, lock: bool = False) -> float:
-    """The scale a component asks to keep, or the fitting one if it asks for none.
+    """Return the scale that a component asks to keep, or the fitting scale if it asks for none.
 
-    While the hand moves it stays; once it settles, it stays unless it misleads by 1.6 times or more, and if locked
-    always. `fitting` is only computed where it is needed.
+    The kept scale stays during a drag. Afterwards it stays if it is within a factor of 1.6 of the fitting scale, or if
+    `lock` is True. `fitting` is called only if needed.
     """
     kept = bounded(asked, 1e-12, 1e12, 0.0)
     if kept and (lock or not settle):
@@ -84,7 +84,7 @@ def held(asked: Any, fitting: Callable[[], float], settle: bool, *, lock: bool =
 
 
 def one_of(value: Any, options: tuple[str, ...], default: str) -> str:
-    """`value` if it is one of the options."""
+    """Return `value` if it is one of the options, else `default`."""
     if isinstance(value, str) and value in options:
         return value
     _note("choice", value, default)
@@ -92,7 +92,7 @@ def one_of(value: Any, options: tuple[str, ...], default: str) -> str:
 
 
 def flag(value: Any, default: bool) -> bool:
-    """A boolean, also from the texts 0 and 1."""
+    """Return a boolean, also from the texts "0" and "1"; else `default`."""
     known = isinstance(value, (bool, str))
     value_read = {True: True, False: False, "1": True, "0": False}.get(value) if known else None
     if value_read is None:
@@ -102,7 +102,7 @@ def flag(value: Any, default: bool) -> bool:
 
 
 def numbers(value: Any, default: tuple[float, ...], reach: float = REACH) -> tuple[float, ...]:
-    """As many finite numbers as `default` has, each within +-reach; else `default`."""
+    """Return as many finite numbers as `default` has, each clipped to +-reach; else `default`."""
     listed = isinstance(value, (list, tuple)) and len(value) == len(default)
     finite_values = [finite(v) for v in value] if listed else [None]
     if None in finite_values:
@@ -112,7 +112,7 @@ def numbers(value: Any, default: tuple[float, ...], reach: float = REACH) -> tup
 
 
 def loss_name(value: Any, default: str, known: Collection[str] | None = None) -> str:
-    """A loss of the catalogue. known: those that can be chosen, without which it is one that has a force field."""
+    """Return `value` if it names a loss in `known`, by default the losses with a force field; else `default`."""
     if isinstance(value, str) and value in (known or losses.names()):
         return value
     _note("loss", value, default)
@@ -120,7 +120,7 @@ def loss_name(value: Any, default: str, known: Collection[str] | None = None) ->
 
 
 def hyper(name: str, given: Any) -> dict[str, float | str]:
-    """Every hyper-parameter of the loss `name`, valid: from `given` where it makes sense, else the default."""
+    """Return valid values of all hyper-parameters of the loss `name`: those in `given` if valid, else the defaults."""
     formula = losses.LOSSES[name]
     given = given if isinstance(given, Mapping) else {}
     values = dict(formula.defaults)
@@ -131,7 +131,7 @@ def hyper(name: str, given: Any) -> dict[str, float | str]:
         elif parameter.optional and (value is None or value in ("inf", math.inf)):
             values[key] = math.inf
         elif (number := finite(value)) is not None:
-            # Papers use margins far outside the sliders (m = 40); exponents and ratios beyond them mean nothing.
+            # Papers use margins far outside the sliders (m = 40); exponents and ratios outside them are meaningless.
             low, high = (-MARGINS, MARGINS) if key.startswith("m") else (parameter.low, parameter.high)
             number = min(max(number, low), high)
             values[key] = number if parameter.holds(number) else parameter.low
@@ -141,17 +141,17 @@ def hyper(name: str, given: Any) -> dict[str, float | str]:
 
 
 def plain(value: float | str) -> str:
-    """A number or name as a link carries it."""
+    """Return a number or name as text for a link, numbers with six significant digits."""
     return value if isinstance(value, str) else f"{value:.6g}"
 
 
 def exact(value: float | str) -> str:
-    """A number that reads back to the last bit: identities of losses hold to twelve digits, and so must their links."""
+    """Return text that parses to exactly the same float, for links that must preserve identities to twelve digits."""
     if isinstance(value, str):
         return value
     return "inf" if value == math.inf else repr(float(value)).removesuffix(".0")
 
 
 def jsonable(hyper: Mapping[str, float | str]) -> dict[str, float | str | None]:
-    """Hyper-parameters for JSON, which lacks infinity: an open clamp becomes None."""
+    """Return hyper-parameters for JSON: infinity (an open clamp) becomes None."""
     return {k: None if v == math.inf else v for k, v in hyper.items()}
