@@ -26,7 +26,7 @@ def test_a_set_is_looked_at_split_otherwise_saved_and_trained_on(page, server: S
     expect(test).to_contain_text("896")
 
     def choose() -> None:
-        page.get_by_test_id("stSelectbox").filter(has_text="Test on").get_by_role("combobox").click()
+        page.get_by_test_id("stSelectbox").filter(has_text="Test split").get_by_role("combobox").click()
         page.get_by_role("option", name="unseen classes").click(timeout=2000)  # a rerun closes the list
 
     eventually(choose)

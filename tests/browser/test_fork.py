@@ -36,7 +36,7 @@ def test_a_fork_from_the_form_to_its_curves_on_one_clock(page, server, parent):
     becomes(made.status, "done")
     assert series(made.metrics()[0], "step", "loss")[0] == [5, 6, 7, 8]
     assert made.spec.loss.parameters != parent.spec.loss.parameters
-    page.get_by_text(re.compile("From step 4 of .*Changed: Settings of the loss")).wait_for()
+    page.get_by_text(re.compile("From step 4 of .*Changed: Loss parameters")).wait_for()
     expect(page.get_by_text("Parent from 4 · Ranking").first).to_be_visible()
     page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").first.wait_for()
 

@@ -1,1 +1,1 @@
-"""Labels, titles, numbers and errors in the words of the pages."""
+"""Labels, titles, number formats and error messages of the pages."""

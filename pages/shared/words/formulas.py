@@ -1,4 +1,4 @@
-"""Several formulas in one row, for KaTeX, here and in the browser."""
+"""LaTeX of several formulas in one line, for KaTeX in Streamlit and in the browser."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import re
 
 
 def statements(latex: str) -> str:
-    """LaTeX of formulas with \\quad between them, that breaks into lines only there; none of them is torn apart."""
+    r"""Allow line breaks in LaTeX only between formulas (at \quad), never inside one."""
     return r"\allowbreak\quad ".join(f"{{{part}}}" for part in re.split(r"\\q?quad\b\s*", latex))

@@ -1,4 +1,4 @@
-"""What the fields page offers a first visitor: a row of situations, and a tour of six steps. Plain data."""
+"""Situations and guided tour of the Fields page for first-time visitors, as plain data."""
 
 from __future__ import annotations
 
@@ -36,30 +36,36 @@ def _scene(loss: str = "distance_sensitive", **changes: Any) -> dict[str, Any]:
 SITUATIONS: list[dict[str, Any]] = [
     {
         "name": "Too easy",
-        "sentence": ("The negative is far enough: the loss is 0 and nobody moves. Such triplets teach nothing."),
+        "sentence": (
+            "The negative is far enough: the loss is 0 and no point moves. Such triplets do not train the network."
+        ),
         "scene": _scene(negative=(0.5, 1.35), mining=True),
     },
     {
         "name": "Semi-hard",
         "sentence": (
-            "Farther than the positive, yet still within reach of the loss: the negative is pushed out gently."
+            "The negative is farther than the positive but still within the margin, so it is pushed out gently."
         ),
         "scene": _scene(negative=(0.0, 0.75), mining=True),
     },
     {
         "name": "Hard",
-        "sentence": ("Nearer than the positive: with r = 2 the push grows like 1/d² as the negative comes closer."),
+        "sentence": (
+            "The negative is nearer than the positive. With r = 2 the push grows like 1/d² as it comes closer."
+        ),
         "scene": _scene(negative=(-0.1, 0.3), mining=True),
     },
     {
         "name": "Too hard",
-        "sentence": ("Beyond the upper clamp m₂: perhaps a wrong label. The window drops it, and the forces with it."),
+        "sentence": (
+            "The energy exceeds the upper clamp m₂, perhaps because of a wrong label. The forces are then zero."
+        ),
         "scene": _scene(negative=(0.05, 0.12), mining=True),
     },
     {
         "name": "Collapse",
         "sentence": (
-            "Three points almost in one place under FaceNet: forces fade with distance, so training stalls here."
+            "Three points almost in one place under FaceNet: its forces shrink with distance, so training stalls."
         ),
         "scene": _scene(
             "facenet",
@@ -72,7 +78,7 @@ SITUATIONS: list[dict[str, Any]] = [
     },
     {
         "name": "On the circle",
-        "sentence": ("Normalised embeddings live on the unit circle: drag a point, it stays there."),
+        "sentence": ("Normalised embeddings lie on the unit circle. Drag a point: it stays on the circle."),
         "scene": _scene(
             snap="circle",
             anchor=(1.0, 0.0),
@@ -87,8 +93,8 @@ TOUR: list[dict[str, Any]] = [
     {
         "title": "Three charges",
         "text": (
-            "An anchor A and a positive P share a class and attract; a negative N, of another class, repels "
-            "them. Green arrows are the forces on each point. Drag N around and watch them turn."
+            "An anchor A and a positive P share a class and attract each other; a negative N, of another class, "
+            "repels both. Green arrows show the force on each point. Drag N and watch the arrows turn."
         ),
         "look": "negative at 0.35, 0.75",
         "scene": _scene(flow="none", region=False),
@@ -96,9 +102,9 @@ TOUR: list[dict[str, Any]] = [
     {
         "title": "The loss is a landscape",
         "text": (
-            "Colour and lines show the loss N would have at each place. Force is its downhill slope: at right "
-            "angles to the lines, and stronger where they crowd. Move the pointer over the plane to read it "
-            "out."
+            "Colour and lines show the loss for each position of N. The force points downhill, at right angles to "
+            "the lines, and is stronger where the lines are close together. Move the pointer over the plane to "
+            "read the values."
         ),
         "look": "equipotentials",
         "scene": _scene(lines="clamped"),
@@ -106,17 +112,17 @@ TOUR: list[dict[str, Any]] = [
     {
         "title": "Pull and push",
         "text": (
-            "Every force is a pull along A–P and pushes along the edges of N. Their sizes follow two laws, "
-            "drawn as curves: the pull grows as dˢ, the push falls as ρ/dʳ. Move s and r."
+            "Every force is the sum of a pull along A–P and pushes along the edges of N. Two laws, drawn as curves, "
+            "give their sizes: the pull grows as dˢ, the push falls as ρ/dʳ. Move s and r."
         ),
         "look": "r",
         "scene": _scene(edges=True, flow="none", region=False),
     },
     {
-        "title": "The clamp decides who is trained",
+        "title": "The clamp selects the triplets",
         "text": (
-            "Only triplets with an energy between 0 and m₂ feel a force; hatched places do not. The margin m₁ "
-            "moves the outer edge, m₂ the inner hole: together they are a miner inside the loss."
+            "Only triplets with an energy between 0 and m₂ feel a force; hatched regions have none. The margin m₁ "
+            "moves the outer edge, m₂ the inner hole: together they act as a miner inside the loss."
         ),
         "look": "m1",
         "scene": _scene(negative=(-0.3, 0.6), mining=True, margin="raw"),
@@ -138,9 +144,9 @@ TOUR: list[dict[str, Any]] = [
     {
         "title": "Against the classic",
         "text": (
-            "In both orders, the ranking loss acts inside two discs about A and P. The ellipse around both "
-            "(Appendix B) tells which margin lets the new loss see every triplet that ranking sees. The Compare page "
-            "sets two losses side by side."
+            "The ranking loss, applied in both orders, acts inside two discs around A and P. The ellipse around both "
+            "discs (Appendix B) gives the margin with which the new loss acts on every triplet that ranking acts on. "
+            "The Compare page shows two losses side by side."
         ),
         "look": "ranking discs, ellipse",
         "scene": _scene(

@@ -1,4 +1,4 @@
-"""Numbers as people say them."""
+"""Formats of numbers for display."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: 8 s, 3 min, 2 h 5 min."""
+    """Format a duration in seconds, for example 8 s, 3 min, 2 h 5 min."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -14,5 +14,5 @@ def duration(seconds: float) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A score in 0..1 as shown; a dash where there is none."""
+    """Format a score in 0..1 as a percentage; a dash if it is None or NaN."""
     return "–" if value is None or math.isnan(value) else f"{100 * value:.1f} %"

@@ -1,4 +1,4 @@
-"""What the library says, in the words of the pages: labels for keys of a spec, names for runs, one sentence a fault."""
+"""Messages of the library in the terms of the pages: labels instead of spec keys, run names, one sentence per error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dmlcore.training.objective import CATALOGUES
 from pages.shared.words.labels import EMPTY, LABELS, WORDS, WORDS_OF
 from pages.shared.words.titles import data_title, label, loss_title
 
-UNSAID = ("fork.run", "fork.step", "name")  # of a fork: said elsewhere
+UNSAID = ("fork.run", "fork.step", "name")  # keys of a fork that are displayed elsewhere
 _ID = re.compile(r"(?<![\w/.-])(\d{8}-\d{4})-[a-z0-9]+(?:-[a-z0-9]+)*-[0-9a-f]{4}(?![\w-])")
 _KEY = re.compile(
     rf"(?<![\w./-])(?:{'|'.join(sorted(map(re.escape, filter(lambda k: '.' in k, keys())), reverse=True))})(?![\w(])"
@@ -31,17 +31,17 @@ _LINE = re.compile(r"([a-z_]+(?:\.[a-z_0-9]+)*): ")
 
 
 def called(run: Run) -> str:
-    """The display name of a run with its time."""
+    """Return the display name of a run with its time."""
     return f"{label(run)}, {_time(run.id)}"
 
 
 def plain(text: object) -> str:
-    """A message of the library with labels in place of keys and names in place of ids, each line with a capital."""
+    """Rewrite a message of the library: labels replace keys, names replace ids, and each line is capitalised."""
     return "\n".join(map(_line, str(text).splitlines()))
 
 
 def faults(error: Exception) -> list[str]:
-    """One sentence for each field that a spec, or what is made of it, cannot be used for; the first fault of each."""
+    """Return one sentence per invalid field of a spec, the first error of each."""
     sentences: dict[str, str] = {}
     for line in plain(error).splitlines():
         sentences.setdefault(line.partition(":")[0], line)
@@ -49,7 +49,7 @@ def faults(error: Exception) -> list[str]:
 
 
 def changes(before: RunSpec, after: RunSpec) -> list[str]:
-    """What a spec changes of another, for example "Loss: Ranking → Multi-similarity"."""
+    """Return the differences between two specs, for example "Loss: Ranking → Multi-similarity"."""
     old, new = flat(before), flat(after)
     lines = []
     for key in [key for key in LABELS if key not in UNSAID]:
@@ -62,18 +62,18 @@ def changes(before: RunSpec, after: RunSpec) -> list[str]:
 
 
 def labels(subject: Iterable[str]) -> str:
-    """The labels of keys of a spec, each once: "Loss, Learning rate"."""
+    """Return the distinct labels of spec keys, for example "Loss, Learning rate"."""
     return ", ".join(dict.fromkeys(_label(key) for key in subject)) or "nothing"
 
 
 def setting(key: str) -> str:
-    """What the value of a key is a setting of: "Steps", "Loss: m"."""
+    """Return the label of a spec key, for example "Steps" or "Loss: m"."""
     section, _, name = key.partition(".parameters.")
     return f"{LABELS[f'{section}.name']}: {name}" if name else LABELS.get(key, key)
 
 
 def value(key: str, field: Any) -> str:
-    """What a value of a key is called."""
+    """Return the display text of a spec value."""
     if field is None or field == "" or field == ():
         return EMPTY.get(key, "none")
     if isinstance(field, bool):
@@ -117,7 +117,7 @@ def _number(field: float | str) -> str:
 
 
 def _line(line: str) -> str:
-    """Without keys: that at the beginning becomes the label of its field, those inside the label in quotes."""
+    """Replace the keys in a line: a leading key by the label of its field, keys inside by the label in quotes."""
     match = _LINE.match(line)
     if match and (known := _known(match[1])):
         line = f"{LABELS[known]}: {line[match.end() :]}"
@@ -130,7 +130,7 @@ def _line(line: str) -> str:
 
 
 def _known(key: str) -> str | None:
-    """The key of a spec that "model.hidden.0" or "loss.parameters.m" belongs to."""
+    """Return the spec key that a path such as "model.hidden.0" or "loss.parameters.m" belongs to."""
     parts = key.split(".")
     shorter = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
     return next((k for k in [*shorter, f"{parts[0]}.name"] if k in LABELS), None)
@@ -142,7 +142,7 @@ def _label(key: str) -> str:
 
 
 def _done_here(match: re.Match[str]) -> str:
-    """What the page offers in place of a command."""
+    """Return the page action that replaces a command."""
     if match["word"] != "evaluate":
         return ""
     return "; evaluate the run again" if match["after"] else "Evaluate the run again"
@@ -158,7 +158,7 @@ def _named(match: re.Match[str]) -> str:
 
 
 def _time(run_id: str) -> str:
-    """When a run was made, as its id tells; the id where it tells nothing."""
+    """Return when a run was created, according to its id; the id itself if it contains no date."""
     try:
         made = datetime.strptime(run_id[:13], "%Y%m%d-%H%M").replace(tzinfo=UTC)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What runs, data sets and losses are called; by what words a run is found."""
+"""Display names of runs, data sets and losses, and the text search for runs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dmlcore.significance.transductive import marked
 from dmlcore.storage.listing import Brief
 from dmlcore.storage.runs import Run
 
-OWN = "folder"  # the data set of the user's own images
+OWN = "folder"  # data set of the user's own images
 
 
 def label(run: Run) -> str:
-    """A short name that tells this run from all others; a name that ends with the loss does not say it twice."""
+    """Return a short unique name of a run; the loss is left out if the run's name ends with it."""
     name, loss = run.spec.name or data_title(run.spec.data.name), loss_title(run.spec.loss.name)
     if run.is_example:
         return f"Example · {name}"
@@ -24,9 +24,10 @@ def label(run: Run) -> str:
 
 
 def searched(words: str, more: Callable[[str], str] = lambda run_id: "") -> Callable[[str, Brief], bool]:
-    """Whether each of these words stands in the id, the name, the data, the network or the loss of a run.
+    """Return a predicate that tests whether a run matches all of the given words.
 
-    more: further text of a run by its id, which is asked for only where words are missing.
+    The words are searched in id, name, data, network and loss of a run. `more` returns further text for a run id; it is
+    called only if some words were not found.
     """
     asked = words.casefold().split()
 
@@ -41,7 +42,7 @@ def searched(words: str, more: Callable[[str], str] = lambda run_id: "") -> Call
 
 @cache
 def data_title(name: str) -> str:
-    """Title of a data set; its name if this release does not know it."""
+    """Return the title of a data set; its name if this release does not know it."""
     try:
         return describe(name).title
     except DataError:
@@ -49,16 +50,16 @@ def data_title(name: str) -> str:
 
 
 def data_choices() -> list[str]:
-    """Return the data sets in the order in which they are offered: the user's own first."""
+    """Return the data sets in display order: the user's own first."""
     return sorted(names(), key=lambda name: name != OWN)
 
 
 def data_choice(name: str) -> str:
-    """Return the title of a data set in a list; that of the user's own is found by typing "own" or "folder"."""
+    """Return the title of a data set in a select box; the user's own is found by typing "own" or "folder"."""
     return f"Your own photographs ({describe(name).title.lower()})" if name == OWN else describe(name).title
 
 
 @cache
 def loss_title(name: str) -> str:
-    """Title of a loss; its name if this release does not know it."""
+    """Return the title of a loss; its name if this release does not know it."""
     return losses.describe(name).title if name in losses.LOSSES else name

@@ -114,13 +114,13 @@ def _onward(form: Form, at: Where, cut: Cut, made: Dataset | None) -> dict[str, 
 
 def _root(name: str, kept: Mapping[str, Any]) -> str | None:
     given = st.text_input(
-        "Folder of the data",
+        "Data folder",
         kept.get("data.root") or "",
         key=f"data-root-{name}",
         on_change=_named,
         args=(name,),
-        placeholder="the usual places",
-        help="The folder of the data set, one that holds it or its archive; empty: $DML_DATA and the usual places",
+        placeholder="default folders",
+        help="The folder of the data set, one that holds it or its archive; empty: $DML_DATA and the default folders",
         width=420,
     )
     return (given or "").strip() or None
@@ -158,9 +158,9 @@ def _cut(name: str, kept: Mapping[str, Any]) -> tuple[Cut, int]:
     orders: list[Literal["contiguous", "random"]] = ["contiguous", "random"]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         first = splits.index(kept.get("data.split", info.split))
-        split = st.selectbox("Test on", splits, first, key=f"data-split-{name}", **words)
+        split = st.selectbox("Test split", splits, first, key=f"data-split-{name}", **words)
         first = held.index(kept.get("data.validation", info.validation))
-        validation = st.selectbox("Validate on", held, first, key=f"data-validation-{name}", **words)
+        validation = st.selectbox("Validation split", held, first, key=f"data-validation-{name}", **words)
         folds, fold = 0, 1
         order = orders[0]
         if validation == "classes":
@@ -172,7 +172,7 @@ def _cut(name: str, kept: Mapping[str, Any]) -> tuple[Cut, int]:
             first = min(kept.get("data.fold", 1), folds)
             fold = _whole("Fold that validates", f"data-fold-{name}-{folds}", Bounds(1, folds), first, 150)
             first = orders.index(kept.get("data.fold_order", orders[0]))
-            order = st.selectbox("Folds are", orders, first, key=f"data-order-{name}", **words)
+            order = st.selectbox("Fold order", orders, first, key=f"data-order-{name}", **words)
         seed = 0
         if drawn or "samples" in (split, validation) or order == "random":
             seed = _seed(name, kept)

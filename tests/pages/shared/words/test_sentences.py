@@ -32,7 +32,7 @@ def test_every_key_has_a_label_of_its_own() -> None:
         ),
         (
             {"schedule": {"patience": 3}, "data": {"validation": "none"}},
-            ['Patience: needs a validation split, but “Validate on” is "none"'],
+            ['Patience: needs a validation split, but “Validation split” is "none"'],
         ),
     ],
 )
@@ -87,11 +87,11 @@ def test_changes_are_told_by_labels_and_titles() -> None:
     before = RunSpec()
     after = before.with_overrides(CHANGES)
     assert words.changes(before, after) == [
-        "Flip and crop at random: on → off",
+        "Random flips and crops: on → off",
         "Loss: Ranking → Multi-similarity",
         "Multi-similarity, steepness of the pull: 3",
         "Steps: 400 → 1,000",
     ]
     assert words.labels(["loss.parameters.m", "loss.name", "fork.leave_out"]) == (
-        "Settings of the loss, Loss, Left out of the training split"
+        "Loss parameters, Loss, Left out of the training split"
     )

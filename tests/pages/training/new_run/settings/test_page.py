@@ -264,7 +264,7 @@ def test_a_published_protocol_fills_the_form_and_shows_its_command(opened, store
     assert command == "python -m dmlcore protocol karaman-2021-toy --data toy --loss distance_sensitive"
     assert not any("Leaves" in text.value for text in app.text)
     app.number_input(key="train-batch-samples").set_value(4).run()  # the text now says where the protocol was changed
-    left = f"Leaves “{protocols.read('karaman-2021-toy').title}” in “Samples each”"
+    left = f"Leaves “{protocols.read('karaman-2021-toy').title}” in “Samples per class”"
     assert any(left in text.value for text in app.text)
 
 

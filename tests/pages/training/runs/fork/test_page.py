@@ -131,7 +131,7 @@ def test_a_fork_tells_what_was_carried_over(run: Run) -> None:
     assert not app.exception
     assert says(
         texts(app),
-        *("step 4", called(run), "Changed: Settings of the loss", "Carried over: network", "Begun anew: nothing"),
+        *("step 4", called(run), "Changed: Loss parameters", "Carried over: network", "Begun anew: nothing"),
     )
     assert not opened(run=made.id).exception  # this run has no checkpoint yet
 
