@@ -1,6 +1,6 @@
-"""Approximate search among many points against the exact one: recall, time and memory; then 10^7 and 10^8, foreseen.
+"""Approximate against exact nearest-neighbour search: recall, time and memory, with forecasts for 10^7 and 10^8 points.
 
-python -m benchmarks.approximate_search [POINTS [DIMENSIONS]]; of 1,000,000 x 128, which is the default: 15 minutes.
+python -m benchmarks.approximate_search [POINTS [DIMENSIONS]]. The default, 1,000,000 x 128, takes 15 minutes.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy as np
 
 from dmlcore.metrics.approximate import BREADTH, PROBE, TITLES, ApproximateSearch, costs, recall, size
 
-CLASS = 50  # points of a class: around a centre, as embeddings are
+CLASS = 50  # points per class, scattered around a centre as embeddings are
 QUERIES = 1000
 GB = 1e9
-BROADER = (1, 4)  # times the default breadth
+BROADER = (1, 4)  # multiples of the default breadth
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def main() -> None:
-    """Print a line for each index and breadth, then what larger sets need."""
+    """Print one line per index and breadth, followed by the needs of larger sets."""
     count, dimensions = (int(word) for word in (sys.argv[1:] + ["1000000", "128"][len(sys.argv) - 1 :]))
     print(f"{count:,} x {dimensions}, classes of {CLASS}, {QUERIES} queries; load {os.getloadavg()[0]:.1f}", flush=True)
     with TemporaryDirectory() as folder:
@@ -35,16 +35,16 @@ def main() -> None:
             _measure(kind, points, tuple(BREADTH[kind] * times for times in BROADER), exact)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / GB
     print(f"peak memory {peak:.1f} GB; load {os.getloadavg()[0]:.1f}\n")
-    print(f"Foreseen, not measured, from {PROBE:,} points built now; this machine has {MEMORY / GB:.0f} GB")
+    print(f"Forecast, not measured, from an index of {PROBE:,} points built now; this machine has {MEMORY / GB:.0f} GB")
     for n in (count, 10**7, 10**8):
         for cost in costs(n, dimensions):
             fits = "" if cost.bytes < 0.8 * MEMORY else "  does not fit"
-            times = f"build {cost.build / 3600:8.2f} h {cost.thousand:9.2f} ms a query"
+            times = f"build {cost.build / 3600:8.2f} h {cost.thousand:9.2f} ms per query"
             print(f"{n:12,} {cost.kind:8} {cost.bytes / GB:8.1f} GB  {times}{fits}")
 
 
 def _points(path: Path, count: int, dimensions: int) -> np.ndarray:
-    """Classes around random centres, written part by part and mapped: no second copy in memory."""
+    """Return unit vectors of classes around random centres, memory-mapped from a file that is written in parts."""
     generator = np.random.default_rng(0)
     points = np.lib.format.open_memmap(path, "w+", np.float32, (count, dimensions))
     for start in range(0, count, 100_000):
@@ -57,7 +57,7 @@ def _points(path: Path, count: int, dimensions: int) -> np.ndarray:
 
 
 def _measure(kind: str, points: np.ndarray, breadths: tuple[int, ...], exact: float | None) -> float:
-    """Build, search and compare; returns milliseconds per query at the first breadth."""
+    """Build an index, search it and print the comparison; return milliseconds per query at the first breadth."""
     begin = time.perf_counter()
     search = ApproximateSearch(points, kind)
     built = time.perf_counter() - begin

@@ -1,11 +1,11 @@
-"""Simulation steps a second on the charges page, in headless Chromium, against naive steps on the same points.
+"""Simulation steps per second on the charges page in headless Chromium, compared with naive steps on the same points.
 
-The page plays 300 points of five classes, all 4,248,000 triplets a step, as fast as it goes: every new step is computed
-by the server, sent, painted with trails, curves and phase portrait, and counted once its frame is painted. Beside it
-stands the processor time of the server per step, which a busy machine changes less. Rivals, in the same run and on the
-same points, without server, browser, scores or drawing: the step with every triplet gathered as (T, 2) copies and
-differentiated by autograd, and a step of pytorch-metric-learning's TripletMarginLoss (margin 0.1, all triplets). Each
-rival may use all cores.
+The page plays 300 points of five classes, all 4,248,000 triplets per step, as fast as possible: the server computes and
+sends every new step, the page paints it with trails, curves and phase portrait, and a step counts once its frame is
+painted. The server's processor time per step is reported as well, because other load on the machine affects it less.
+Rivals, in the same run and on the same points, without server, browser, scores or drawing: the step with every triplet
+gathered as (T, 2) copies and differentiated by autograd, and a step of pytorch-metric-learning's TripletMarginLoss
+(margin 0.1, all triplets). Each rival may use all cores.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.harness import WINDOW, chromium, command_line, machine, played, 
 
 
 def rivals(repeats: int) -> dict[str, list[float]]:
-    """Milliseconds of naive steps on the points the page starts with."""
+    """Return the milliseconds of naive steps on the points with which the page starts."""
     import torch
     from pytorch_metric_learning.losses import TripletMarginLoss
 
@@ -52,8 +52,8 @@ def rivals(repeats: int) -> dict[str, list[float]]:
 
 def main() -> None:
     parser = command_line(__doc__)
-    parser.add_argument("--seconds", type=float, default=6.0, help="how long each page plays")
-    parser.add_argument("--repeats", type=int, default=6, help="steps of each rival")
+    parser.add_argument("--seconds", type=float, default=6.0, help="seconds that each page plays")
+    parser.add_argument("--repeats", type=int, default=6, help="timed steps of each rival")
     arguments = parser.parse_args()
     print(f"{machine('streamlit', 'torch', 'pytorch-metric-learning')}; 300 points, 5 classes, 4,248,000 triplets")
     pages = {"page, distance-sensitive": "start=random", "page, ranking": "loss=ranking&rate=0.01"}
@@ -66,7 +66,7 @@ def main() -> None:
             ours.append(report(name, times, f"{rate:.1f} steps/s; {processor}"))
             context.close()
     for (name, times), own in zip(rivals(arguments.repeats).items(), ours, strict=True):
-        report(name, times, f"{float(np.median(times)) / own:.1f} x a played step")
+        report(name, times, f"{float(np.median(times)) / own:.1f} x the time of a played step")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Cifar-Collage from a full-size CIFAR-100: seconds and peak memory to build, and the cost of reading a batch.
+"""Cifar-Collage from a full-size CIFAR-100: time and peak memory to build it, and the cost of reading a batch.
 
 Writes 60,000 random images in the official layout (python 2 pickles) into a temporary folder. One fresh process loads
-the 48,000 collages as `dmlcore.data.load` does, which lays them out and puts them together when they are read, and
-then reads all of them once; another stores them all in one array, the rival, and reads batches from both.
+the 48,000 collages as `dmlcore.data.load` does, which composes a collage when it is read, and reads each of them once.
+Another process stores all collages in one array, the rival, and reads batches from both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SUPER_NAMES = [f"super_class_{number:02d}" for number in range(16)] + list(BACKG
 
 
 class _Python2Pickler(pickle._Pickler):
-    """Writes bytes as python 2 wrote its strings, as the official files have them."""
+    """Pickler that writes bytes as Python 2 wrote its strings, like the official files."""
 
     def save_bytes(self, content: bytes) -> None:
         self.write(pickle.BINSTRING + len(content).to_bytes(4, "little") + content)
@@ -37,7 +37,7 @@ class _Python2Pickler(pickle._Pickler):
 
 
 def write_cifar100(folder: Path, *, train: int = 500, test: int = 100) -> Path:
-    """Write random images, `train` and `test` of each of the 100 classes, in the official layout."""
+    """Write `train` and `test` random images of each of the 100 classes, in the official layout."""
     folder.mkdir(parents=True)
     random = np.random.default_rng(0)
     for split, count in (("train", train), ("test", test)):
@@ -64,7 +64,7 @@ def _dump(path: Path, content: Any) -> None:
 
 
 def build(root: str) -> dict[str, float]:
-    """Load the collages, then read each once in batches."""
+    """Load the collages, then read each of them once in batches."""
     import dmlcore.data
 
     empty = memory() / 1e6
@@ -79,7 +79,7 @@ def build(root: str) -> dict[str, float]:
 
 
 def rival(job: tuple[str, int]) -> dict[str, float]:
-    """Store all collages in one array; milliseconds to read a random batch from it and from ours, in turn."""
+    """Store all collages in one array; time random batches from the array and from our data set, alternating."""
     import dmlcore.data
 
     root, repeats = job
@@ -103,15 +103,15 @@ def rival(job: tuple[str, int]) -> dict[str, float]:
 
 def main() -> None:
     parser = command_line(__doc__)
-    parser.add_argument("--repeats", type=int, default=500, help="batches read from each")
-    parser.add_argument("--root", help="a real CIFAR-100 instead of random images")
+    parser.add_argument("--repeats", type=int, default=500, help="batches read from each array")
+    parser.add_argument("--root", help="folder of a real CIFAR-100 instead of random images")
     arguments = parser.parse_args()
     print(f"{machine('numpy')}; batches of {BATCH}")
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         root = arguments.root
         if root is None:
-            with context.Pool(1) as pool:  # so that writing leaves nothing in this process
+            with context.Pool(1) as pool:  # in its own process, so that writing does not occupy memory here
                 root = str(pool.apply(write_cifar100, (Path(folder) / "cifar-100-python",)))
         with context.Pool(1) as pool:
             ours = pool.apply(build, (root,))
@@ -119,7 +119,7 @@ def main() -> None:
             other = pool.apply(rival, ((root, arguments.repeats),))
     peak, built, batch = ours["peak"], ours["built"] + ours["read"], other["ours"]
     print(
-        f"{ours['collages']:,.0f} collages: laid out in {ours['built']:.2f} s, all put together once in "
+        f"{ours['collages']:,.0f} collages: layouts drawn in {ours['built']:.2f} s, each composed once in "
         f"{ours['read']:.2f} s; goal under {GOAL_SECONDS} s: {verdict(built < GOAL_SECONDS)}"
     )
     print(

@@ -1,6 +1,6 @@
-"""Drag to repaint on the compare page, two and four losses side by side, beside an empty fragment rerun, in Chromium.
+"""Drag-to-repaint time of the compare page with two and four losses, compared with an empty fragment rerun.
 
-The anchor is moved once per frame; every answer carries the fields of all planes and their difference. The rival is a
+The anchor moves once per frame; every response carries the fields of all planes and their difference. The rival is a
 key press on st.slider in a page whose fragment shows one number, as in benchmarks/fields.py.
 """
 
@@ -21,7 +21,9 @@ def main() -> None:
             handle = bench.page.get_by_role("button", name="anchor at").first
             drag = dragged(bench.page, handle, canvas, arguments.seconds)
             report(f"{name}: request to painted fields", drag["trips"], beside(drag["trips"], bench.empty))
-            print(f"{name}: {drag['fields']:.1f} new sets of fields a second at {drag['frames']:.1f} frames a second")
+            print(
+                f"{name}: {drag['fields']:.1f} new sets of fields per second at {drag['frames']:.1f} frames per second"
+            )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Writes a tree in the layout of CUB-200-2011 with drawn images under the official names, for training runs end to end.
+"""Generator of drawn images in the layout and with the official names of CUB-200-2011, for end-to-end training runs.
 
-The names, classes and splits are those of the annotation pack (../shared/data/cub-annotations.tar.gz): 11,788 images
-of 200 classes unless fewer are asked for. Each class has its own plumage (colours of body, belly and crest, bars of
-some width and slant) and build; each image its own pose, place, size, light and cluttered background, which say
-nothing of the class. Classes can so be told apart, unseen ones too. The same arguments give the same bytes.
+The names, classes and splits are those of the annotation pack (../shared/data/cub-annotations.tar.gz): 11,788 images of
+200 classes by default. Each class has its own plumage (colours of body, belly and crest, width and slant of bars) and
+build; each image has its own pose, position, size, light and cluttered background, which are unrelated to the class.
+Classes can thus be distinguished, including classes not seen in training. Equal arguments give equal bytes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from dmlcore.typing import Bytes
 
 PACK = folders.HOME.parent / "shared" / "data" / "cub-annotations.tar.gz"
 CLASSES = 200
-SIZE = 48  # pixels a side
+SIZE = 48  # pixels per side
 QUALITY = 90
 Array = NDArray[np.floating]
 
 
 def draw(number: int, count: int, size: int, seed: int = 0) -> Bytes:
-    """Return `count` images (count, size, size, 3) of the class `number`, from 1."""
+    """Return `count` images (count, size, size, 3) of the class `number`, counted from 1."""
     bird, pose = np.random.default_rng((seed, number)), np.random.default_rng((seed, number, count))
     body, belly, crest, bar = np.float32(bird.uniform(0, 255, (4, 3)))
     length, height, head = bird.uniform(0.24, 0.34), bird.uniform(0.12, 0.2), bird.uniform(0.08, 0.13)
@@ -63,7 +63,7 @@ def draw(number: int, count: int, size: int, seed: int = 0) -> Bytes:
 
 
 def _background(random: np.random.Generator, count: int, size: int) -> Array:
-    """A blend of two colours with four discs of others, unrelated to the class."""
+    """Return blends of two colours with four discs of other colours, unrelated to the class."""
     down, right = np.meshgrid(*[(np.arange(size) + 0.5) / size] * 2, indexing="ij")
     ends = np.float32(random.uniform(0, 255, (2, count, 1, 1, 3)))
     images = ends[0] + (ends[1] - ends[0]) * np.float32(down[None, ..., None])
@@ -75,9 +75,17 @@ def _background(random: np.random.Generator, count: int, size: int) -> Array:
 
 
 def make(folder: Path, *, classes: int = CLASSES, each: int | None = None, size: int = SIZE, seed: int = 0) -> int:
-    """Write the tree into the new folder CUB_200_2011 of `folder`; return how many images it has.
+    """Write the tree into the new folder CUB_200_2011 of `folder`.
 
-    classes: that many, half of them training classes; each: at most so many images of a class.
+    Args:
+        folder: Parent folder.
+        classes: Number of classes; half of them are training classes.
+        each: Maximum number of images per class; None for all.
+        size: Side of an image in pixels.
+        seed: Seed of the drawn images.
+
+    Returns:
+        The number of images written.
     """
     if not 2 <= classes <= CLASSES:
         raise SystemExit(f"--classes must be from 2 to {CLASSES}, got {classes}")
@@ -106,10 +114,10 @@ def make(folder: Path, *, classes: int = CLASSES, each: int | None = None, size:
 
 def main() -> None:
     parser = command_line(__doc__)
-    parser.add_argument("folder", type=Path, help="where CUB_200_2011/ is made")
+    parser.add_argument("folder", type=Path, help="folder in which CUB_200_2011/ is created")
     parser.add_argument("--classes", type=int, default=CLASSES)
-    parser.add_argument("--each", type=int, default=None, help="at most so many images of a class")
-    parser.add_argument("--size", type=int, default=SIZE, help="pixels a side")
+    parser.add_argument("--each", type=int, default=None, help="maximum number of images per class")
+    parser.add_argument("--size", type=int, default=SIZE, help="pixels per side")
     parser.add_argument("--seed", type=int, default=0)
     options = vars(parser.parse_args())
     begin = time.perf_counter()

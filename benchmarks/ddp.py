@@ -1,12 +1,13 @@
-"""One run on several processes against one process: do the gradients equal, and what does it gain on this machine.
+"""Training on several processes compared with one process: equality of gradients, and speed on this machine.
 
-For every loss, miner and what looks at a batch as a whole the largest |difference| / |gradient| of a step, by two and
-four processes (gloo), in float32 and float64; beside it how far float32 is from float64 on one process. Then steps of
-a convolutional network by one process of one and of two threads, and by two processes of one.
+For every loss, every miner and everything else that depends on the whole batch: the largest |difference| / |gradient|
+of a step on two and four processes (gloo), in float32 and float64, next to the difference between float32 and float64
+on one process. Then timed steps of a convolutional network on one process with one and with two threads, and on two
+processes with one thread each.
 
-    python -m benchmarks.ddp            # all, some minutes
-    python -m benchmarks.ddp --few      # the cases that the suite looks at in both precisions
-    python -m benchmarks.ddp --cuda     # gradients only: on cards by NCCL, or, where there is one, on it by gloo
+    python -m benchmarks.ddp            # everything, a few minutes
+    python -m benchmarks.ddp --few      # the cases that the test suite checks in both precisions
+    python -m benchmarks.ddp --cuda     # gradients only: on several GPUs with NCCL, or on a single GPU with gloo
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ STEPS = 20
 
 
 def gradients(file: Path, names: list[str], device: str) -> None:
-    """Those of these cases, written by the first process."""
+    """Compute the gradients of the named cases; rank 0 writes them to `file`."""
     results = {
         f"{case.name}|{precision}": together.gradients(case, precision, device)
         for case in together.cases()
@@ -45,7 +46,7 @@ def gradients(file: Path, names: list[str], device: str) -> None:
 
 
 def steps(file: Path, threads: int) -> None:
-    """Seconds a step, written by the first process: by the clock, and of its processor."""
+    """Time training steps; rank 0 writes the seconds per step to `file`: wall clock and its processor time."""
     torch.set_num_threads(threads)
     state = together.made(WORK, "float32", threads)
     if processes.shares_work():
@@ -60,7 +61,7 @@ def steps(file: Path, threads: int) -> None:
 
 
 def compare(cases: list[together.Case], folder: Path, device: str) -> bool:
-    """Print the table; whether every goal is reached."""
+    """Print the table of gradient errors; return True if every goal is reached."""
     names = [case.name for case in cases]
     for count in (1, *COUNTS):
         one_card = device == "cuda" and torch.cuda.device_count() < count
@@ -77,7 +78,7 @@ def compare(cases: list[together.Case], folder: Path, device: str) -> bool:
             precision: [together.error(files[count][f"{case.name}|{precision}"], alone[precision]) for count in COUNTS]
             for precision in GOALS
         }
-        # A backbone with batch norm loses digits on one process too: as many may be lost by several.
+        # A backbone with batch norm loses digits on one process too; several processes may lose as many.
         most = {"float32": max(GOALS["float32"], 2 * rounding), "float64": GOALS["float64"]}
         fine = all(max(errors[precision]) <= most[precision] for precision in GOALS)
         reached &= fine
@@ -88,24 +89,26 @@ def compare(cases: list[together.Case], folder: Path, device: str) -> bool:
 
 
 def scale(folder: Path) -> None:
-    """Print seconds a step of one process and of two, and their ratio."""
+    """Print the seconds per step of one process and of two processes, and their ratio."""
     seconds = {}
     for name, count, threads in (("one, 1 thread", 1, 1), ("one, 2 threads", 1, 2), ("two, 1 thread each", 2, 1)):
         together.run_together(count, steps, folder / "steps.npy", threads, timeout=900)
         seconds[name] = np.load(folder / "steps.npy")
         clock, own = seconds[name]
-        print(f"{name:22s} {1e3 * clock:8.1f} ms a step, {1e3 * own:8.1f} ms of the first process's processor")
+        print(f"{name:22s} {1e3 * clock:8.1f} ms per step, {1e3 * own:8.1f} ms of processor time of rank 0")
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    note = f"  (load {load:.1f} on {cores} cores: not to be trusted)" if load > cores / 2 + 2 else ""
+    note = f"  (load {load:.1f} on {cores} cores: unreliable)" if load > cores / 2 + 2 else ""
     for rival in ("one, 1 thread", "one, 2 threads"):
         ratio = seconds[rival][0] / seconds["two, 1 thread each"][0]
-        print(f"two processes make {ratio:.2f} times the steps of {rival}{note}")
+        print(f"two processes run {ratio:.2f} times as many steps as {rival}{note}")
 
 
 if __name__ == "__main__":
     parser = command_line(__doc__)
-    parser.add_argument("--few", action="store_true", help="only the cases that the suite looks at in both precisions")
-    parser.add_argument("--cuda", action="store_true", help="on cards, without the steps that are timed")
+    parser.add_argument(
+        "--few", action="store_true", help="only the cases that the test suite checks in both precisions"
+    )
+    parser.add_argument("--cuda", action="store_true", help="on GPUs, without the timed steps")
     arguments = parser.parse_args()
     print(machine("torch"))
     with tempfile.TemporaryDirectory() as place:

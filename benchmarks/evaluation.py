@@ -1,12 +1,12 @@
-"""Scores of a test split as large as that of Stanford Online Products, against a bare faiss search: time and memory.
+"""Scores of a test split of the size of Stanford Online Products, compared with a bare faiss search: time and memory.
 
     python -m benchmarks.evaluation [--queries 60502] [--rounds 1] [--threads 2] [--pml]
 
-60,502 x 128 float32 embeddings of unit length in 11,316 classes of 2 to 12, made up from a seed; R@K for K = 1, 10,
-100, 1000, so k = 1001 with the query itself. Fewer --queries search the other samples, k = 1000, and cost a share of
-the minutes. Each rival runs in a process of its own, whose memory is its peak above what it held before the call. On a
-machine that others use too, CPU seconds are the fairer ones. Targets: 1.1x the bare search, 200 MB. --pml also runs
-AccuracyCalculator of pytorch-metric-learning, which needs some 7 GB.
+60,502 x 128 float32 embeddings of unit length in 11,316 classes of 2 to 12, generated from a seed; R@K for K = 1, 10,
+100, 1000, so k = 1001 including the query itself. With fewer --queries, these search the remaining samples, k = 1000,
+in proportionally less time. Each rival runs in its own process; its memory is the peak above the memory held before the
+call. On a machine with other load, CPU seconds are the fairer measure. Targets: 1.1x the bare search, 200 MB. --pml
+also runs AccuracyCalculator of pytorch-metric-learning, which needs about 7 GB.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from benchmarks.harness import ROOT, command_line, machine, memory, ratios, rese
 RATIO, MEGABYTES = 1.1, 200
 SAMPLES, CLASSES, DIMENSIONS = 60_502, 11_316, 128
 KS = (1, 10, 100, 1000)
-NOISE = 1.3  # over the length of a class mean, for an R@1 as good networks reach
+NOISE = 1.3  # relative to the length of a class mean, for an R@1 that good networks reach
 
 
 def embeddings() -> tuple[np.ndarray, np.ndarray]:
-    """Unit vectors (60502, 128) around class means and their labels, in random order."""
+    """Return unit vectors (60502, 128) around class means and their labels, in random order."""
     rng = np.random.default_rng(0)
     sizes = np.full(CLASSES, 2)
     while left := SAMPLES - int(sizes.sum()):
@@ -43,7 +43,7 @@ def embeddings() -> tuple[np.ndarray, np.ndarray]:
 
 
 def measure(rival: str, queries: int) -> dict[str, float]:
-    """Seconds, megabytes and R@1 of one rival in this process."""
+    """Run one rival in this process; return its seconds, megabytes and R@1."""
     import faiss
 
     points, labels = embeddings()
@@ -92,12 +92,14 @@ def measure(rival: str, queries: int) -> dict[str, float]:
 def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument(
-        "--queries", type=int, default=SAMPLES, help=f"the first so many of {SAMPLES:,} search them all"
+        "--queries", type=int, default=SAMPLES, help=f"number of queries, the first of {SAMPLES:,} samples"
     )
-    parser.add_argument("--rounds", type=int, default=1, help="rounds in which each rival has its turn (default 1)")
+    parser.add_argument(
+        "--rounds", type=int, default=1, help="rounds, in each of which every rival runs once (default 1)"
+    )
     parser.add_argument("--threads", type=int, default=2, help="threads of every rival (default 2)")
     parser.add_argument("--pml", action="store_true", help="also run AccuracyCalculator of pytorch-metric-learning")
-    parser.add_argument("--rival", choices=["bare", "ours", "pml"], help=argparse.SUPPRESS)  # what a child process runs
+    parser.add_argument("--rival", choices=["bare", "ours", "pml"], help=argparse.SUPPRESS)  # used by child processes
     options = parser.parse_args()
     if not 1 <= options.queries <= SAMPLES or options.rounds < 1 or options.threads < 1:
         parser.error(f"--queries must be in 1..{SAMPLES}, --rounds and --threads at least 1")

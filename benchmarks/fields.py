@@ -1,12 +1,11 @@
-"""Slider to repaint and drag to repaint on the fields page, beside an empty fragment rerun, in headless Chromium.
+"""Slider-to-repaint and drag-to-repaint times of the fields page, compared with an empty fragment rerun, in Chromium.
 
 A key press on the component's slider r is timed from its keydown event to the end of the first frame that shows the new
-field; its rival is a key press on st.slider in a page whose fragment shows one number, timed to the end of the first
-frame after the new number is in the page. The drag moves the anchor once per frame for four seconds
-(moving the scanning point would leave its field as it is). Both with the
-layers a visitor first sees and with every layer on, on 41 x 41 and 81 x 81 nodes. The first view: from the start of the
-server process, and from opening the page in a fresh browser context on a warm server, to the second painted field (the
-figure moves).
+field. The rival is a key press on st.slider in a page whose fragment shows one number, timed to the end of the first
+frame after the new number is in the page. The drag moves the anchor once per frame for four seconds (moving the
+scanning point would leave its field unchanged). Slider and drag are measured with the default layers and with every
+layer on, on 41 x 41 and 81 x 81 nodes. The first view is timed from the start of the server process, and from opening
+the page in a fresh browser context on a warm server, to the second painted field (the figure moves).
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from benchmarks.harness import EMPTY_RERUN, WINDOW, Server, chromium, command_li
 
 ALL_LAYERS = "&lines=raw&flow=arrows&region=1&forces=1&edges=1&discs=1&mining=1&cut=1"
 
-# From the event to the end of the frame in which the target changed. A canvas marks itself (data-seq) inside the frame
-# that paints it; text changes before its frame.
+# From the event to the end of the frame in which the target changed. A canvas sets data-seq inside the frame that
+# paints it; text changes before its frame.
 TIME_A_KEY = """([target, inFrame]) => new Promise((resolve) => {
   let start;
   addEventListener("keydown", () => { start = performance.now(); }, { once: true, capture: true });
@@ -81,37 +80,37 @@ DRAG = """([canvas, handle, seconds]) => new Promise((resolve) => {
 
 
 def keys(page: Any, slider: Any, target: Any, in_frame: bool, presses: int) -> list[float]:
-    """Milliseconds from key to painted answer, one per press."""
+    """Return the milliseconds from key press to painted response, one value per press."""
     slider.focus()
     times = []
     for press in range(presses + 3):
         handle = page.evaluate_handle("(args) => ({ promise: (" + TIME_A_KEY + ")(args) })", [target, in_frame])
         page.keyboard.press("ArrowRight" if press % 2 else "ArrowLeft")
         times.append(page.evaluate("(h) => h.promise", handle))
-        page.wait_for_timeout(350)  # let the gesture's end (fine figure, link) pass
+        page.wait_for_timeout(350)  # let the end of the gesture (fine figure, link) pass
     return times[3:]
 
 
 def beside(times: list[float], rival: list[float]) -> str:
-    """Median by median and tail by tail."""
+    """Return the ratios of medians and of 95th percentiles to those of the rival as text."""
     middle, tail = np.percentile(times, [50, 95]) / np.percentile(rival, [50, 95])
     return f"{middle:.2f} and {tail:.2f} x the empty rerun"
 
 
 def one_setting(page: Any, name: str, empty: list[float], arguments: argparse.Namespace) -> None:
-    """Slider and drag of one page, beside the empty rerun: medians by medians, tails by tails."""
+    """Measure slider and drag of one page and print both in relation to the empty rerun."""
     canvas = page.wait_for_selector("canvas.plane[data-seq]")
     page.wait_for_timeout(1000)
     pressed = keys(page, page.get_by_role("slider", name="r", exact=True), canvas, True, arguments.presses)
     report(f"{name}: slider r", pressed, beside(pressed, empty))
     drag = dragged(page, page.get_by_role("button", name="anchor at"), canvas, arguments.seconds)
     report(f"{name}: drag, request to paint", drag["trips"], beside(drag["trips"], empty))
-    report(f"{name}: drag, pointer to its point", drag["own"])
-    print(f"{name}: {drag['fields']:.1f} new fields a second at {drag['frames']:.1f} frames a second")
+    report(f"{name}: drag, pointer to painted point", drag["own"])
+    print(f"{name}: {drag['fields']:.1f} new fields per second at {drag['frames']:.1f} frames per second")
 
 
 def first_view(browser: Any, url: str, start: float | None = None) -> float:
-    """Milliseconds until the opening page has painted its second field."""
+    """Return the milliseconds until the page has painted its second field."""
     page = browser.new_page(**WINDOW)
     start = start or time.perf_counter()
     page.goto(url)
@@ -124,7 +123,7 @@ def first_view(browser: Any, url: str, start: float | None = None) -> float:
 
 @dataclass(frozen=True)
 class Bench:
-    """A browser, a page of 1440 x 900, our server, and the rival's milliseconds."""
+    """A browser, a page of 1440 x 900, our server, and the rival's times in milliseconds."""
 
     browser: Any
     page: Any
@@ -134,7 +133,7 @@ class Bench:
 
 @contextmanager
 def beside_an_empty_rerun(presses: int) -> Iterator[Bench]:
-    """Time `presses` keys on st.slider in a page whose fragment shows one number; then the machine is ours."""
+    """Time `presses` key presses on an st.slider whose fragment shows one number, then yield the bench."""
     with (
         tempfile.TemporaryDirectory() as folder,
         served(Path(folder) / "runs", EMPTY_RERUN) as (ours, rival),
@@ -150,7 +149,12 @@ def beside_an_empty_rerun(presses: int) -> Iterator[Bench]:
 
 
 def dragged(page: Any, handle: Any, canvas: Any, seconds: float) -> dict[str, Any]:
-    """Move a point once per frame: fields and frames a second, milliseconds from request and from pointer to paint."""
+    """Move a point once per frame.
+
+    Returns:
+        Fields and frames per second ("fields", "frames"), and milliseconds from request to paint ("trips") and from
+        pointer to paint ("own").
+    """
     box = handle.bounding_box()
     page.mouse.move(box["x"] + 18, box["y"] + 18)
     page.mouse.down()
@@ -160,7 +164,7 @@ def dragged(page: Any, handle: Any, canvas: Any, seconds: float) -> dict[str, An
 
 
 def arguments_of(description: str | None) -> argparse.Namespace:
-    """--presses and --seconds."""
+    """Parse --presses and --seconds."""
     parser = command_line(description)
     parser.add_argument("--presses", type=int, default=40, help="key presses per slider")
     parser.add_argument("--seconds", type=float, default=4.0, help="length of each drag")

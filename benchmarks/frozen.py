@@ -1,10 +1,11 @@
-"""Steps a second of a training run on kept feature maps of a frozen backbone, and its rival without them, in one run.
+"""Steps per second of training on cached feature maps of a frozen backbone, compared with training without a cache.
 
-CUB-mini (or what DML_DATA has of CUB), SqueezeNet 1.0, 227 pixels, batches of 16 x 4, multi-similarity, one thread.
-Rival: the same training whose frozen backbone sees the images of every batch, with nothing kept and no gradient in
-it. `training.loop.step` alone, then a whole run of 200 steps as `python -m dmlcore train` makes it: validations,
-checkpoints and the test included. Where the maps are not in the cache yet, computing them is timed too. The verdict is
-by processor time of the one thread, as other processes do not count there; the clock is told beside it.
+CUB-mini (or the CUB data in DML_DATA), SqueezeNet 1.0, 227 pixels, batches of 16 x 4, multi-similarity, one thread. The
+rival is the same training run whose frozen backbone processes the images of every batch, without cache and without
+gradients in the backbone. `training.loop.step` alone is timed first, then a whole run of 200 steps as `python -m
+dmlcore train` performs it, including validations, checkpoints and the test. If the maps are not cached yet, their
+computation is timed too. The verdict uses the processor time of the one thread, which other processes do not affect;
+wall-clock time is reported as well.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dmlcore.storage.runs import RunStore
 from dmlcore.training import build, loop
 from dmlcore.training.state import TrainingState
 
-GOAL = 100.0  # steps a second with average pooling
+GOAL = 100.0  # steps per second with average pooling
 START = "squeezenet1_0-deep-compression.safetensors"
 SPEC = [
     *("data.name=cub", "data.image_size=227", "model.name=squeezenet1_0", "model.freeze=backbone"),
@@ -39,11 +40,11 @@ POOLINGS = {
 }
 
 
-Times = list[tuple[float, float]]  # milliseconds of a step by the clock, and of the processor
+Times = list[tuple[float, float]]  # milliseconds per step: wall clock, and processor time
 
 
 def steps_ms(training_state: TrainingState, count: int) -> Times:
-    """The times of each of `count` steps after three others."""
+    """Return the times of `count` steps after three warm-up steps."""
     training_state.model.train()
     times = []
     for step in range(1, count + 4):
@@ -54,7 +55,7 @@ def steps_ms(training_state: TrainingState, count: int) -> Times:
 
 
 def report(name: str, times: Times, rival: float | None = None) -> float:
-    """Print rate and times of a training run; return the mean processor time of its steps."""
+    """Print rate and times of a training run; return the mean processor time of its steps in milliseconds."""
     clock = statistics.median(clock for clock, _ in times)
     worked = statistics.mean(worked for _, worked in times)
     more = f"   {rival / worked:6.1f} x the rival" if rival else ""
@@ -63,10 +64,10 @@ def report(name: str, times: Times, rival: float | None = None) -> float:
 
 
 def main() -> None:
-    """Print a line for each pooling, the rival, and the whole run."""
+    """Print one line per pooling, one for the rival, and one for the whole run."""
     parser = command_line(__doc__)
     parser.add_argument("--start", default=START, help="weights of SqueezeNet 1.0")
-    parser.add_argument("--steps", type=int, default=100, help="steps of each training run that are timed")
+    parser.add_argument("--steps", type=int, default=100, help="timed steps of each training run")
     parser.add_argument("--rival-steps", type=int, default=2)
     arguments = parser.parse_args()
     device = build.prepare_device("cpu", 1)
@@ -79,15 +80,15 @@ def main() -> None:
     assert training_state.data.features is not None
     training_state.data.features.open()
     shape = training_state.data.features[data.splits["test"][:1]].shape[1:]
-    print(f"maps {shape}: there after {time.perf_counter() - began:.1f} s")
+    print(f"maps {shape}: available after {time.perf_counter() - began:.1f} s")
 
     plain = build.build(spec, data, device)
-    plain.batches.dataset = plain.data = data  # images, which the frozen backbone sees anew
-    rival = report("rival: GAP, nothing kept", steps_ms(plain, arguments.rival_steps))
+    plain.batches.dataset = plain.data = data  # images, which the frozen backbone processes in every step
+    rival = report("rival: GAP, without cache", steps_ms(plain, arguments.rival_steps))
     measured = {}
     for name, overrides in POOLINGS.items():
         made = build.build(spec.with_overrides(overrides), data, device)
-        measured[name] = report(f"features kept: {name}", steps_ms(made, arguments.steps), rival)
+        measured[name] = report(f"cached features: {name}", steps_ms(made, arguments.steps), rival)
 
     with tempfile.TemporaryDirectory() as folder:
         run = RunStore(Path(folder)).create(spec)

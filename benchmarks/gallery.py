@@ -1,16 +1,17 @@
-"""A gallery page of 10 queries x 8 neighbours from 60,502 images, and an uploaded query, against 80 x st.image.
+"""Gallery pages of 10 queries x 8 neighbours from 60,502 images and an uploaded query, compared with 80 x st.image.
 
-A run as it lies on disk after an evaluation of Stanford Online Products: 60,502 embeddings of 11,316 classes with 128
-numbers, drawn from a mixture on the sphere (no training; the page cannot know), over photographs of 320 x 240, which
-are links to 200 different ones. The network is a real one, untrained, with a checkpoint.
+The store holds a run as an evaluation of Stanford Online Products leaves it: 60,502 embeddings of 11,316 classes in 128
+dimensions, drawn from a mixture on the sphere (nothing is trained, which does not matter to the page), and photographs
+of 320 x 240, which are links to 200 different files. The network is real but untrained, and has a checkpoint.
 
-neighbours: the search that a job does once, and how long a page takes to read what was kept.
-warm page: from a click on the next page, whose images nobody has asked for before, to the frame after the last of the
-90 images was decoded. Rival: a page of 80 x st.image in ten rows of columns, in the same browser and run. Then
-the same after a look of four seconds, in which the gallery fetches the images of the next page; the rival rests too.
-opened: from the navigation of a browser with an empty cache, Streamlit's own front end included.
-upload: from choosing a photograph of 1600 x 1200 to the frame after its 16 neighbours stand there. The network was
-loaded meanwhile, as it is once somebody opens the form; how long that took is said too.
+neighbours: the search that a job performs once, and the time that a page needs to read its result.
+warm page: from a click on the next page, whose images have not been requested before, to the frame after the last of
+its 90 images was decoded. The rival is a page of 80 x st.image in ten rows of columns, in the same browser and run. The
+same is measured after a pause of four seconds, in which the gallery prefetches the images of the next page; the rival
+pauses too.
+opened: from the navigation of a browser with an empty cache, including Streamlit's own front end.
+upload: from choosing a photograph of 1600 x 1200 to the frame after its 16 neighbours are shown. The network is loaded
+before, as it is when a user opens the form; the time that this takes is reported as well.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ NETWORKS = (("resnet18", 64), ("resnet50", 224))
 LOOK = 4.0  # seconds
 GOALS = {"warm page": 1000.0, "upload": 2000.0}  # ms
 
-# The frame, since a moment, in which so many images of a selector are decoded and the first is another than before.
+# The time of the frame, since a given moment, in which `count` images of a selector are decoded and the first image
+# differs from the previous one.
 SHOWN = """
 const shown = ([selector, count], before, began) => new Promise((done) => {
   const whole = (x) => x.complete && x.naturalWidth;
@@ -48,7 +50,7 @@ const shown = ([selector, count], before, began) => new Promise((done) => {
 });
 """
 OPENED = "(wanted) => {" + SHOWN + "return shown(wanted, '', 0); }"
-# From the next event of that kind on.
+# From the next event of the given kind on.
 AFTER = (
     "([kind, ...wanted]) => {"
     + SHOWN
@@ -75,7 +77,7 @@ show()
 
 
 def store(root: Path, points: int) -> dict[str, Any]:
-    """A store with an evaluated run for each network; their ids, and files for the rival."""
+    """Create a store with one evaluated run per network, and the files for the rival; return the ids of the runs."""
     from PIL import Image
 
     random = np.random.default_rng(0)
@@ -113,7 +115,7 @@ def store(root: Path, points: int) -> dict[str, Any]:
 
 
 def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarray) -> str:
-    """A run with a checkpoint of an untrained network and these embeddings under its digest; its id."""
+    """Create a run with a checkpoint of an untrained network and these embeddings under its digest; return its id."""
     import torch
 
     from dmlcore.spec import RunSpec
@@ -144,7 +146,7 @@ def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarr
 
 
 def neighbours(runs: Path, ids: list[str]) -> None:
-    """The search once, then what a page reads."""
+    """Time the search once, then reading its result as a page does."""
     from dmlcore.inspection import neighbours as learned
     from dmlcore.storage.runs import RunStore
 
@@ -152,7 +154,7 @@ def neighbours(runs: Path, ids: list[str]) -> None:
     began = time.perf_counter()
     learned.keep(sources[0])
     took = time.perf_counter() - began
-    for source in sources[1:]:  # of the same embeddings, which the file itself tells
+    for source in sources[1:]:  # the embeddings are equal, so copy the result of the search
         shutil.copy(learned.path_of(sources[0]), learned.path_of(source))
     times = []
     for _ in range(5):
@@ -161,13 +163,13 @@ def neighbours(runs: Path, ids: list[str]) -> None:
         times.append(1000 * (time.perf_counter() - began))
     kept = learned.path_of(sources[0]).stat().st_size / 1e6
     print(
-        f"neighbours: searched in {took:.1f} s once, {kept:.0f} MB beside {sources[0].stat().st_size / 1e6:.0f} MB; "
+        f"neighbours: searched once in {took:.1f} s, {kept:.0f} MB next to {sources[0].stat().st_size / 1e6:.0f} MB; "
         f"read in {np.median(times):.0f} ms (R@1 {100 * stored.recall_at_1:.1f} %)"
     )
 
 
 def turned(page: Any, selector: str, count: int, pages: int, rest: float = 0.0) -> list[float]:
-    """ms from the click on each of the next pages to their images."""
+    """Return the milliseconds from the click on each of the next pages until its images are painted."""
     times = []
     for _ in range(pages):
         page.wait_for_timeout(1000 * rest)
@@ -178,14 +180,14 @@ def turned(page: Any, selector: str, count: int, pages: int, rest: float = 0.0) 
 
 
 def goal(name: str, times: list[float]) -> str:
-    """Whether it is reached."""
+    """Return the goal and its verdict as text."""
     return f"goal under {GOALS[name]:.0f}: {verdict(float(np.median(times)) < GOALS[name])}"
 
 
 def main() -> None:
-    """Make the store, then measure."""
+    """Create the store, then measure."""
     parser = command_line(__doc__)
-    parser.add_argument("--pages", type=int, default=5, help="turned, of ours and of the rival, in turn")
+    parser.add_argument("--pages", type=int, default=5, help="pages to turn, alternating between ours and the rival")
     parser.add_argument("--points", type=int, default=POINTS)
     parser.add_argument("--uploads", type=int, default=3)
     arguments = parser.parse_args()
@@ -215,28 +217,28 @@ def main() -> None:
         rival = fresh()
         rival.goto(theirs.url)
         rival.evaluate(OPENED, list(images))
-        report("opened, the server's first time", opened[:1])
+        report("opened, first time on this server", opened[:1])
         report("opened", opened[1:])
         for name, rest in (
             ("warm page of 10 x 8 neighbours and 10 queries", 0.0),
-            (f"after a look of {LOOK:g} s", LOOK),
+            (f"after a pause of {LOOK:g} s", LOOK),
         ):
             mine, its = (turned(p, *source, arguments.pages, rest) for p, source in ((page, tiles), (rival, images)))
-            ratio = report(name, mine, goal("warm page", mine)) / report("80 x st.image, as long", its)
+            ratio = report(name, mine, goal("warm page", mine)) / report("80 x st.image, same pause", its)
             print(f"ratio: {ratio:.2f}")
         for name, run in ids.items():
             uploaded(fresh(), f"{ours.url}/neighbours?run={run}&view=Own+picture", root / "own.jpg", name, arguments)
 
 
 def uploaded(page: Any, address: str, file: Path, name: str, arguments: argparse.Namespace) -> None:
-    """Choose an image again and again."""
+    """Upload an image repeatedly and report the times."""
     began = time.perf_counter()
     page.goto(address)
     page.get_by_text("Whatever it shows").wait_for()
     print(f"{name} pixels: form and network ready after {time.perf_counter() - began:.1f} s")
     times = []
     for number in range(arguments.uploads):
-        content = file.read_bytes() + b"\0" * number  # another image to everybody but the decoder
+        content = file.read_bytes() + b"\0" * number  # a different file for every cache, but the same decoded image
         page.evaluate(AFTER, ["change", ".neighbours img", 17])
         page.locator("input[type=file]").set_input_files(
             {"name": f"{number}.jpg", "mimeType": "image/jpeg", "buffer": content}

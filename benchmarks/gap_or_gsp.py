@@ -1,9 +1,9 @@
-"""Frames a second of the page GAP or GSP while both training runs run, in headless Chromium.
+"""Frames per second of the page GAP or GSP while both of its training runs are running, in headless Chromium.
 
-The page trains its first state as fast as it goes, on a seed nobody has trained before: every frame is a new optimiser
-step of GAP and of GSP, recorded, measured (hulls of both, every tenth step all overlaps and MAP@R), sent and painted.
-Beside it, in the same run: the bare loop, `training.loop.step` of both in turn without record, server or page, once the
-prototypes of GSP are placed.
+The page trains its first state as fast as possible, on a seed that was not trained before: every frame is a new
+optimiser step of GAP and of GSP, recorded, measured (hulls of both, every tenth step all overlaps and MAP@R), sent and
+painted. The rival, in the same run, is the bare loop: `training.loop.step` of both networks in turn without recording,
+server or page, once the prototypes of GSP are initialised.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 
 from benchmarks.harness import WINDOW, chromium, command_line, machine, per_second, played, report, served, verdict
 
-GOAL = 20.0  # frames a second
-PLACED = 20  # by this step GSP has its prototypes
+GOAL = 20.0  # frames per second
+PLACED = 20  # step by which the prototypes of GSP are initialised
 
 
 def bare(steps: int) -> list[float]:
-    """Milliseconds of a step of both networks without a page."""
+    """Return the milliseconds of a step of both networks without a page."""
     import torch
 
     from dmlcore.training import build, loop
@@ -41,7 +41,7 @@ def bare(steps: int) -> list[float]:
 
 def main() -> None:
     parser = command_line(__doc__)
-    parser.add_argument("--seconds", type=float, default=8.0, help="how long the page plays")
+    parser.add_argument("--seconds", type=float, default=8.0, help="seconds that the page plays")
     parser.add_argument("--steps", type=int, default=200, help="steps of the bare loop")
     arguments = parser.parse_args()
     shown = "16 classes, 256 bags shown on each side, batches of 16 x 4 bags of 50 tokens"
@@ -54,11 +54,11 @@ def main() -> None:
         url, seconds = f"{server.url}/gap_vs_gsp?seed=910", arguments.seconds
         page = browser.new_page(**WINDOW)
         times, _, processor = played(page, url, "canvas[data-side=gsp]", seconds, server, start=PLACED)
-    report("page, every step of both", times, processor)
+    report("page, every step of both networks", times, processor)
     alone = bare(arguments.steps)
     report("bare loop, both networks", alone)
     rate = per_second(times)
-    print(f"page: {rate:.1f} frames a second (at least {GOAL:.0f}: {verdict(rate >= GOAL)}), ", end="")
+    print(f"page: {rate:.1f} frames per second (at least {GOAL:.0f}: {verdict(rate >= GOAL)}), ", end="")
     print(f"{rate / per_second(alone):.2f} x the bare loop's steps")
 
 

@@ -1,13 +1,13 @@
-"""Images per second of a whole training run on a GPU, against the bare step of the same network on ready tensors.
+"""Images per second of a whole training run on a GPU, compared with bare steps of the same network on ready tensors.
 
-ResNet-50, 227 px, batch 112, bfloat16, channels last. It trains by the real loop, from images of 256 pixels and more a
-side in main memory (noise, of unequal sizes, laid out and padded as the image store does it) through random resized
-crops on the device to rows, measures, and checkpoints as often as a run writes them (`--no-checkpoints` leaves them
-out). The bare step is forward, backward of a sum and the same optimiser on one batch that stays on the device; --free
-lets it take kernels that are not repeatable and search for the fastest. Both take turns in blocks, each timed from idle
-to idle after a block that warms up; the ratio is the median over the blocks, and the spread stands beside it.
+ResNet-50, 227 px, batch 112, bfloat16, channels last. The training run uses the real loop: images of at least 256
+pixels per side in main memory (noise of unequal sizes, stored and padded as in the image store), random resized crops
+on the device, rows of metrics, measures, and checkpoints at the usual interval (`--no-checkpoints` omits them). The
+bare step is the forward pass, the backward pass of a sum and the same optimiser on one batch that stays on the device;
+--free allows it non-deterministic kernels and a search for the fastest ones. Both alternate in blocks, each timed from
+idle to idle after a warm-up block; the ratio is the median over the blocks, and its spread is printed as well.
 
-Runs on CUDA alone. --device cpu tries the same path with sizes that a CPU can bear, and says nothing about speed:
+Requires CUDA. --device cpu tries the code path with sizes suitable for a CPU, and says nothing about speed:
 
     python -m benchmarks.gpu --device cpu --image-size 64 --blocks 2 --block 2 model.name=resnet18 batch.classes=4
 """
@@ -34,7 +34,7 @@ from dmlcore.typing import Bytes, Ints
 
 
 class Stored:
-    """Images as `dmlcore.data.files.image_store` gives them: centre cuts, and uncut ones for resized crops."""
+    """Images with the interface of `dmlcore.data.files.image_store`: centre crops, full images for resized crops."""
 
     def __init__(self, count: int, side: int) -> None:
         draw, high = np.random.default_rng(0), round(side * 256 / 227)
@@ -52,7 +52,7 @@ class Stored:
         return cuts.reshape(*np.shape(rows), side, side, 3).swapaxes(-1, -2).swapaxes(-2, -3)
 
     def uncut(self, indices: Ints) -> list[Bytes]:
-        """Images (h, w, 3) uncut."""
+        """Return the full images (h, w, 3)."""
         return [self.images[row] for row in indices]
 
 
@@ -60,10 +60,10 @@ def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--image-size", type=int, default=227)
-    parser.add_argument("--blocks", type=int, default=12, help="of the training run, and as many of bare steps")
-    parser.add_argument("--block", type=int, default=20, help="steps of a block")
+    parser.add_argument("--blocks", type=int, default=12, help="number of blocks of training steps, and of bare steps")
+    parser.add_argument("--block", type=int, default=20, help="steps per block")
     parser.add_argument("--no-checkpoints", action="store_true")
-    parser.add_argument("--free", action="store_true", help="the bare step with any kernels, repeatable or not")
+    parser.add_argument("--free", action="store_true", help="allow non-deterministic kernels in the bare step")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="for example compute.compile=true")
     arguments = parser.parse_args()
     if arguments.device == "cuda" and not torch.cuda.is_available():
@@ -90,10 +90,10 @@ def main() -> None:
         f"batch {spec.batch.classes} x {spec.batch.samples}, {spec.compute.precision}, {spec.loss.name}, "
         f"{spec.optimiser.name}{kernels}, {len(times)} blocks of {arguments.block} steps"
     )
-    print(f"training  {images / whole:9.1f} images/s   {1e3 * whole / arguments.block:8.2f} ms a step")
-    print(f"bare step {images / bare:9.1f} images/s   {1e3 * bare / arguments.block:8.2f} ms a step")
+    print(f"training  {images / whole:9.1f} images/s   {1e3 * whole / arguments.block:8.2f} ms per step")
+    print(f"bare step {images / bare:9.1f} images/s   {1e3 * bare / arguments.block:8.2f} ms per step")
     every = "none" if arguments.no_checkpoints else f"every {spec.schedule.checkpoint_every} steps"
-    print(f"checkpoints {every}; bare step with {'any' if arguments.free else 'repeatable'} kernels")
+    print(f"checkpoints {every}; bare step with {'any' if arguments.free else 'deterministic'} kernels")
     spread = f"{ratios[0]:.3f} to {ratios[-1]:.3f} over the blocks"
     print(f"training / bare {ratio:.3f} (goal on a GPU: at least 0.95), {spread}")
     if memory:
@@ -103,8 +103,12 @@ def main() -> None:
 def measure(
     spec: RunSpec, image_size: int, block: int, *, free: bool = False
 ) -> tuple[TrainingState, list[tuple[float, float]], int]:
-    """Blocks of steps, of the training run and bare, by turns: what trained, seconds of each (training, bare), and the
-    peak of the GPU memory in bytes, 0 without one."""
+    """Train, alternating blocks of training steps with blocks of bare steps.
+
+    Returns:
+        The trained state, the seconds of each pair of blocks (training, bare), and the peak GPU memory in bytes, 0
+        without a GPU.
+    """
     bare: Callable[[], None] | None = None
     times: list[tuple[float, float]] = []
     began, steps, peak = idle(), 0, 0
@@ -115,7 +119,7 @@ def measure(
         if steps % block:
             return
         whole = idle() - began
-        if bare is None:  # the first block finds algorithms and allocates
+        if bare is None:  # the first block selects algorithms and allocates memory
             peak = torch.cuda.max_memory_allocated() if state.device.type == "cuda" else 0
             bare = bare_step(state, plain=False)
             with kernels(free):
@@ -133,7 +137,7 @@ def measure(
 
 @contextlib.contextmanager
 def kernels(free: bool) -> Iterator[None]:
-    """Within it kernels need not be repeatable, and cuDNN looks for the fastest."""
+    """If `free`, allow non-deterministic kernels and let cuDNN search for the fastest within the context."""
     before = torch.get_deterministic_debug_mode(), torch.backends.cudnn.benchmark
     if free:
         torch.set_deterministic_debug_mode("default")
@@ -144,14 +148,14 @@ def kernels(free: bool) -> Iterator[None]:
 
 
 def idle() -> float:
-    """The time once the device has nothing left to do."""
+    """Wait until the device is idle; return the current time."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
     return time.perf_counter()
 
 
 def stored(classes: int, image_size: int) -> Dataset:
-    """32 stored images of noise in each class."""
+    """Return a data set with 32 stored noise images per class."""
     labels = np.repeat(np.arange(classes), 32)
     everything = np.arange(len(labels))
     splits = {"train": everything, "validation": everything[:0], "test": everything[::16]}

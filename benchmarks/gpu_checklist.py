@@ -1,11 +1,11 @@
-"""The first minutes on a GPU, as one command: what is worth most comes first, and every answer is written at once.
+"""Checklist for the first minutes on a GPU: runs checks and benchmarks, most important first, and saves each result.
 
     python -m benchmarks.gpu_checklist --to gpu-numbers [--minutes 45] [--only 2,6] [--small]
 
-Items that say whether something is right run beside each other, and after them those that say how long it takes, one
-by one. Writes FOLDER/NN-name.txt for each item (all that it printed) and FOLDER/summary.md after each, so that what was
-found stays where the time ends early. An item that fails is written down, and the next one begins. --small tries the
-commands on a machine without a GPU, in sizes that a CPU can bear; it says nothing about speed.
+Correctness checks run in parallel; timings follow one by one. After each item the script writes FOLDER/NN-name.txt (the
+full output of the item) and FOLDER/summary.md, so that results are kept if the time runs out. A failed item is
+recorded, and the next one starts. --small tries the commands on a machine without a GPU, in sizes suitable for a CPU;
+it says nothing about speed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,16 @@ LITTLE = ["model.name=conv4_32", "batch.classes=2", "batch.samples=2"]
 
 @dataclass(frozen=True)
 class Item:
-    """One line of the checklist; minutes: the most it may take; alone: nothing else may run, as it is timed."""
+    """One line of the checklist.
+
+    Attributes:
+        name: Short name, used in file names.
+        question: Question that the item answers.
+        command: Command to run.
+        minutes: Time limit in minutes.
+        environment: Additional environment variables.
+        alone: True if nothing else may run at the same time, because the item is timed.
+    """
 
     name: str
     question: str
@@ -38,7 +47,7 @@ class Item:
 
 
 def items(small: bool) -> list[Item]:
-    """In the order of their worth."""
+    """Return the items, most important first."""
 
     def gpu(*overrides: str, blocks: int = 4, options: tuple[str, ...] = ()) -> list[str]:
         sizes = [*TINY, *options, *LITTLE] if small else ["--blocks", str(blocks), *options]
@@ -53,10 +62,10 @@ def items(small: bool) -> list[Item]:
     real = {} if small else {"DML_DEVICE_TESTS": "real"}
     long_test = "::test_row_1_kill_9_changes_nothing_at_full_strength"
     return [
-        Item("machine", "What is it?", [PYTHON, "-c", MACHINE], 1, alone=False),
+        Item("machine", "Which GPU and software is this?", [PYTHON, "-c", MACHINE], 1, alone=False),
         Item(
             "devices",
-            "Is the catalogue, are runs and search the CPU's, and are the pretended rules CUDA's?",
+            "Do catalogue, runs and search agree with the CPU, and the simulated rules with CUDA?",
             tests("tests/devices"),
             6,
             real,
@@ -64,38 +73,38 @@ def items(small: bool) -> list[Item]:
         ),
         Item(
             "faults",
-            "Does a killed run end as one that was not?",
+            "Does a killed and resumed run end like an undisturbed one?",
             tests("tests/faults/test_training_faults.py" + long_test),
             5,
             alone=False,
         ),
-        Item("resume", "Are two runs, and a resumed one, the same to the byte?", check("resume"), 5, alone=False),
-        Item("strict", "What has no repeatable kernel?", check("strict"), 2, alone=False),
-        Item("moved", "Do runs of the CPU go on here?", check("moved"), 2, alone=False),
+        Item("resume", "Are two runs and a resumed run equal byte for byte?", check("resume"), 5, alone=False),
+        Item("strict", "Which operations have no deterministic kernel?", check("strict"), 2, alone=False),
+        Item("moved", "Do runs started on the CPU continue here?", check("moved"), 2, alone=False),
         Item(
             "together",
-            "Are the gradients of two and of four processes those of one?",
+            "Do the gradients of two and of four processes equal those of one?",
             [PYTHON, "-m", "benchmarks.ddp", "--few", *([] if small else ["--cuda"])],
             5,
             alone=False,
         ),
-        Item("nccl", "Does what several processes say to each other go by NCCL?", check("nccl"), 2, alone=False),
-        Item("step", "How near is a step to the bare step (ResNet-50, 227 px, bfloat16)?", gpu(blocks=6), 4),
-        Item("parts", "What is a step made of?", check("parts"), 3),
-        Item("waits", "What makes the host wait, a step?", check("waits"), 3),
-        Item("times", "Checkpoint, embedding, exact search: how long?", check("times"), 5),
-        Item("gsp", "What do prototypes cost?", gpu("batch.classes=32", "pooling.name=gsp"), 3),
+        Item("nccl", "Does communication between processes work with NCCL?", check("nccl"), 2, alone=False),
+        Item("step", "How close is a step to the bare step (ResNet-50, 227 px, bfloat16)?", gpu(blocks=6), 4),
+        Item("parts", "How long do the parts of a step take?", check("parts"), 3),
+        Item("waits", "Which lines make the host wait in a step?", check("waits"), 3),
+        Item("times", "How long do checkpoint, embedding and exact search take?", check("times"), 5),
+        Item("gsp", "How much do the prototypes of GSP cost?", gpu("batch.classes=32", "pooling.name=gsp"), 3),
         Item(
             "gsp-float32",
-            "And in float32?",
+            "How much do they cost in float32?",
             gpu("batch.classes=32", "pooling.name=gsp", "compute.precision=float32"),
             3,
         ),
-        Item("sgd", "Does SGD train past a warm-up?", gpu("optimiser.name=sgd", "schedule.warm_up=10"), 3),
-        Item("free", "What does repeatable arithmetic cost the bare step?", gpu(options=("--free",)), 3),
+        Item("sgd", "Does SGD train beyond its warm-up?", gpu("optimiser.name=sgd", "schedule.warm_up=10"), 3),
+        Item("free", "How much does deterministic arithmetic cost the bare step?", gpu(options=("--free",)), 3),
         Item(
             "input",
-            "Do images come fast enough?",
+            "Does the input pipeline keep up?",
             [
                 PYTHON,
                 "-m",
@@ -104,7 +113,7 @@ def items(small: bool) -> list[Item]:
             ],
             3,
         ),
-        Item("compile", "What does compiling bring?", gpu("compute.compile=true"), 4),
+        Item("compile", "How much faster is a compiled step?", gpu("compute.compile=true"), 4),
     ]
 
 
@@ -120,7 +129,7 @@ def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--to", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--minutes", type=float, default=45.0)
-    parser.add_argument("--only", default="", help="numbers of items, as 2,6")
+    parser.add_argument("--only", default="", help="numbers of the items to run, for example 2,6")
     parser.add_argument("--small", action="store_true")
     arguments = parser.parse_args()
     arguments.to.mkdir(parents=True, exist_ok=True)
@@ -142,16 +151,16 @@ def main() -> None:
         print(rows[number], flush=True)
 
     numbered = [(i, item) for i, item in enumerate(items(arguments.small), 1) if not chosen or i in chosen]
-    beside = [(i, item) for i, item in numbered if not item.alone]
-    with ThreadPoolExecutor(1 if arguments.small else max(1, len(beside))) as pool:
-        list(pool.map(lambda each: answer(*each), beside))
+    parallel = [(i, item) for i, item in numbered if not item.alone]
+    with ThreadPoolExecutor(1 if arguments.small else max(1, len(parallel))) as pool:
+        list(pool.map(lambda each: answer(*each), parallel))
     for number, item in numbered:
         if item.alone:
             answer(number, item)
 
 
 def run(item: Item, seconds: float) -> tuple[str, float, str]:
-    """Verdict, seconds taken, everything printed."""
+    """Run an item; return its verdict, the seconds taken and its complete output."""
     began = time.monotonic()
     process = subprocess.Popen(
         item.command,
@@ -167,7 +176,7 @@ def run(item: Item, seconds: float) -> tuple[str, float, str]:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, 9)
         printed, _ = process.communicate()
-        verdict = "cut off"
+        verdict = "timed out"
     return verdict, time.monotonic() - began, f"$ {' '.join(item.command)}\n{printed}"
 
 

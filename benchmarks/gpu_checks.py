@@ -1,11 +1,12 @@
-"""Single checks on a GPU, each for a minute or two, as `benchmarks.gpu_checklist` runs them; prints one JSON object.
+"""Single checks on a GPU of one or two minutes each, run by `benchmarks.gpu_checklist`; each prints one JSON object.
 
     python -m benchmarks.gpu_checks resume|strict|waits|moved|times|nccl|parts [--small]
 
-resume: two runs, and one that is stopped and resumed, end with the same bytes. strict: which losses, miners and
-poolings have no repeatable kernel. waits: what made the host wait for the device, a step. moved: a run begun on the CPU
-goes on here. times: a checkpoint, embedding in both precisions, exact search. nccl: what processes say to each other,
-said by as many as there are cards. parts: what a step is made of. --small tries the code without a GPU.
+resume: two runs, and one that is stopped and resumed, end with equal bytes. strict: losses, miners and poolings without
+a deterministic kernel. waits: host-device synchronisations per step and their source lines. moved: a run started on the
+CPU continues on the GPU. times: writing a checkpoint, embedding in both precisions, exact search. nccl: collective
+operations between processes, one process per GPU. parts: time of the parts of a step. --small tries the code without a
+GPU.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def main() -> None:
 
 
 def resume(small: bool) -> dict[str, Any]:
-    """Digests of the last checkpoint: of two whole runs, and of one that was stopped and resumed."""
+    """Compare the digests of the last checkpoint of two whole runs and of one that was stopped and resumed."""
     answers: dict[str, Any] = {}
     for name, overrides in VARIANTS.items():
         spec = _sized(SPEC.with_overrides(overrides), small)
@@ -83,13 +84,13 @@ def resume(small: bool) -> dict[str, Any]:
 
 
 def moved(small: bool) -> dict[str, Any]:
-    """Messages of a run that was begun on the CPU and resumed on the device."""
+    """Return the messages of runs that were started on the CPU and resumed on the device."""
     answers = {}
     for name in ("adam", "sgd", "rmsprop"):
         spec = _sized(SPEC.with_overrides([f"optimiser.name={name}", "compute.precision=float32"]), True)
         with tempfile.TemporaryDirectory() as folder:
             threads, cuda = torch.get_num_threads(), torch.cuda.is_available
-            torch.cuda.is_available = lambda: False  # as on a machine without one
+            torch.cuda.is_available = lambda: False  # as on a machine without a GPU
             run = _trained(RunStore(folder), spec, stop_at=3)
             torch.cuda.is_available = cuda
             torch.set_num_threads(threads)
@@ -99,7 +100,7 @@ def moved(small: bool) -> dict[str, Any]:
 
 
 def strict(small: bool) -> dict[str, Any]:
-    """What has no repeatable kernel on this device, of forward and backward."""
+    """Return the losses, miners and poolings without a deterministic kernel on this device, forward or backward."""
     build.prepare_device("auto", torch.get_num_threads())
     torch.use_deterministic_algorithms(True)
     labels = torch.arange(32, device=DEVICE) // 4
@@ -126,11 +127,11 @@ def strict(small: bool) -> dict[str, Any]:
             lambda layer=layer: layer(torch.randn(16, 64, 7, 7, device=DEVICE, requires_grad=True)).sum().backward(),
         )
     torch.use_deterministic_algorithms(False)
-    return {"looked at": len(losses.LOSSES) + len(mining.names()) + len(pooling.names()), "refused": refused}
+    return {"checked": len(losses.LOSSES) + len(mining.names()) + len(pooling.names()), "refused": refused}
 
 
 def waits(small: bool) -> dict[str, Any]:
-    """Synchronisations a step as torch's debug mode warns of them, by the line that made them."""
+    """Count the synchronisations per step that torch's debug mode reports, by source line."""
     answers: dict[str, Any] = {}
     for name, overrides in VARIANTS.items():
         spec = _sized(
@@ -149,14 +150,14 @@ def waits(small: bool) -> dict[str, Any]:
             torch.cuda.set_sync_debug_mode("default")
         lines = Counter(f"{w.filename.rpartition('/')[2]}:{w.lineno}" for w in caught if "synchroniz" in str(w.message))
         answers[name] = {
-            "a step": round(sum(lines.values()) / (len(steps) - steps[-1] // 2), 2),
+            "per step": round(sum(lines.values()) / (len(steps) - steps[-1] // 2), 2),
             "lines": dict(lines.most_common(8)),
         }
     return answers
 
 
 def times(small: bool) -> dict[str, Any]:
-    """Seconds, the median of three: what a step waits for a checkpoint, and its writing; embedding; exact search."""
+    """Return median seconds of three repetitions: checkpoint (blocking, and until written), embedding, exact search."""
     spec = _sized(SPEC.with_overrides(["model.name=resnet50", "model.embedding_dim=512"]), small)
     state = build.build(spec, _data(small), build.prepare_device("auto", torch.get_num_threads()))
     state.model.train()
@@ -166,13 +167,13 @@ def times(small: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         run = RunStore(folder).create(spec)
         with run.lock(), CheckpointWriter(run, state.device) as writer:
-            answers["checkpoint, the training waits"] = _median(lambda: writer.save(state, 0), before=writer.wait)
-            answers["checkpoint, until it is on disk"] = _median(lambda: (writer.save(state, 0), writer.wait()))
+            answers["checkpoint, training blocked"] = _median(lambda: writer.save(state, 0), before=writer.wait)
+            answers["checkpoint, until written"] = _median(lambda: (writer.save(state, 0), writer.wait()))
     for precision in ("float32", "bfloat16"):
         seconds = _median(
             lambda p=precision: evaluation.embed(state.model, state.data, "train", state.device, precision=p)
         )
-        answers[f"images embedded a second, {precision}"] = round(len(state.data.splits["train"]) / seconds, 1)
+        answers[f"images embedded per second, {precision}"] = round(len(state.data.splits["train"]) / seconds, 1)
     count, dimensions = (600, 32) if small else (60_502, 512)
     embeddings = torch.nn.functional.normalize(
         torch.randn(count, dimensions, generator=torch.Generator().manual_seed(0))
@@ -189,8 +190,11 @@ def times(small: bool) -> dict[str, Any]:
 
 
 def parts(small: bool) -> dict[str, Any]:
-    """Milliseconds of a step of ResNet-50 (227 px, batch 112, bfloat16), without what its parts take one by one, and
-    what a profiler sees: how long the device computes a step, in which kernels, and how long the host takes to ask."""
+    """Return the milliseconds of a step of ResNet-50 (227 px, batch 112, bfloat16) and of its parts.
+
+    Parts are removed from the step one by one. A profiler adds the time that the device computes per step, the kernels,
+    and the time that the host takes to launch them.
+    """
     spec = _sized(
         SPEC.with_overrides(["model.name=resnet50", "model.embedding_dim=512", "batch.classes=28", "batch.samples=4"]),
         small,
@@ -218,17 +222,17 @@ def parts(small: bool) -> dict[str, Any]:
     def plain(embeddings: torch.Tensor, *_: object) -> torch.Tensor:
         return embeddings.sum()
 
-    answers: dict[str, Any] = {"a step": milliseconds(step)}
+    answers: dict[str, Any] = {"per step": milliseconds(step)}
     answers["reading a batch"] = milliseconds(lambda: state.batches._read(next(numbers)))
     batch = state.batches.make(next(numbers), lambda indices: np.empty(0, np.float32))
     read = state.batches._read(1)
-    answers["making a batch of what was read"] = milliseconds(lambda: _remade(state, *read))
+    answers["preparing the batch read"] = milliseconds(lambda: _remade(state, *read))
     with mock.patch.object(state.batches, "make", return_value=batch):
-        answers["a step, its batch made"] = milliseconds(step)
-        answers["and without a loss"] = milliseconds(lambda: step(plain))
+        answers["step with a ready batch"] = milliseconds(step)
+        answers["also without a loss"] = milliseconds(lambda: step(plain))
         deferred, state.finite_check = state.finite_check, None
         with mock.patch.object(loop, "_require_finite"):
-            answers["and without a look at NaN"] = milliseconds(lambda: step(plain))
+            answers["also without the NaN check"] = milliseconds(lambda: step(plain))
         state.finite_check = deferred
     answers["bare step"] = milliseconds(bare_step(state, plain=False))
     activities = [torch.profiler.ProfilerActivity.CPU]
@@ -245,7 +249,7 @@ def parts(small: bool) -> dict[str, Any]:
         for row in sorted(kernels, key=lambda row: -row.self_device_time_total)[:24]
     }
     host = [row for row in rows if row.device_type == torch.autograd.DeviceType.CPU]
-    answers["host asks"] = round(sum(row.self_cpu_time_total for row in host) / 1e3 / count, 2)
+    answers["host launches"] = round(sum(row.self_cpu_time_total for row in host) / 1e3 / count, 2)
     answers["host"] = {
         row.key[:70]: [round(row.self_cpu_time_total / 1e3 / count, 2), row.count // count]
         for row in sorted(host, key=lambda row: -row.self_cpu_time_total)[:24]
@@ -259,14 +263,14 @@ def _remade(state: Any, indices: Ints, gathered: batches.Gathered) -> None:
 
 
 def nccl(small: bool) -> dict[str, Any]:
-    """Whether sums, rows and messages arrive; one process a card, so that with one card it talks to itself."""
+    """Check that sums, rows and messages arrive, with one process per GPU; a single GPU communicates with itself."""
     count = 1 if small else torch.cuda.device_count()
     with tempfile.TemporaryDirectory() as folder:
-        together.run_together(count, _said, Path(folder) / "said.json", small)
-        return {"processes": count, **json.loads((Path(folder) / "said.json").read_text())}
+        together.run_together(count, _exchange, Path(folder) / "result.json", small)
+        return {"processes": count, **json.loads((Path(folder) / "result.json").read_text())}
 
 
-def _said(file: Path, small: bool) -> None:
+def _exchange(file: Path, small: bool) -> None:
     device = build.prepare_device("cpu" if small else "cuda", 1)
     rank, count = processes.rank(), torch.distributed.get_world_size()
     own = torch.full((3,), 1.0 + rank, device=device)

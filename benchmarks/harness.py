@@ -1,6 +1,6 @@
-"""What the benchmarks share: command line, machine, rivals by turns, time and memory, servers and a browser.
+"""Shared tools of the benchmarks: command line, alternating rivals, time and memory, servers and a browser.
 
-A script runs as `python -m benchmarks.NAME` from the root of the project, and prints a ratio against a stated rival.
+A script runs as `python -m benchmarks.NAME` from the root of the project, and prints a ratio to a stated rival.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 
 from tests.browser.harness import CHROMIUM_FLAGS, ROOT, Server, chromium_path
 
-EMPTY_RERUN = ROOT / "benchmarks" / "empty_rerun" / "app.py"  # the least that a page of Streamlit can do
+EMPTY_RERUN = ROOT / "benchmarks" / "empty_rerun" / "app.py"  # the least work that a Streamlit page can do
 WINDOW = {"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce"}
 
-# Times at the end of the frames in which a new step was painted, and those steps.
+# Times of the ends of the frames in which a new step was painted, and the numbers of these steps.
 WATCH = """([work, seconds]) => new Promise((resolve) => {
   const times = [], steps = [];
   const observer = new MutationObserver(() => {
@@ -37,12 +37,12 @@ WATCH = """([work, seconds]) => new Promise((resolve) => {
 
 
 def command_line(description: str | None) -> argparse.ArgumentParser:
-    """A parser whose help is the docstring of the script."""
+    """Return a parser whose help text is the docstring of the script."""
     return argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def machine(*packages: str) -> str:
-    """Processor, cores, load and the versions of packages, in a line."""
+    """Return processor, cores, load and the versions of packages in one line."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     versions = [f"{name} {version(name)}" for name in packages]
@@ -58,9 +58,15 @@ def turns(
     twice: bool = False,
     clock: Callable[[], float] = time.process_time,
 ) -> dict[str, list[float]]:
-    """Milliseconds of every rival in each of so many rounds, after `warm` that do not count.
+    """Time all rivals in alternation; return the milliseconds of each rival in every round.
 
-    twice: called before each timed call too, as the rival before it has emptied the caches.
+    Args:
+        rivals: Functions to time, by name.
+        rounds: Number of timed rounds.
+        warm: Number of untimed rounds before.
+        twice: Call each function once untimed before each timed call, because the previous rival has evicted the
+            caches.
+        clock: Function that returns the time in seconds.
     """
     times: dict[str, list[float]] = {name: [] for name in rivals}
     for turn in range(-warm, rounds):
@@ -75,17 +81,17 @@ def turns(
 
 
 def ratios(one: Sequence[float], other: Sequence[float]) -> list[float]:
-    """How many times the other's the one's times are, round by round, the smallest first."""
+    """Return the ratios of the times of `one` to those of `other`, round by round, in ascending order."""
     return sorted(a / b for a, b in zip(one, other, strict=True))
 
 
 def verdict(reached: bool) -> str:
-    """Of a goal."""
+    """Return "reached" or "MISSED" for a goal."""
     return "reached" if reached else "MISSED"
 
 
 def report(name: str, times: Sequence[float], more: str = "") -> float:
-    """Print what milliseconds are like; their median."""
+    """Print median, 95th percentile and maximum of times in milliseconds; return the median."""
     median, p95 = np.percentile(times, [50, 95])
     spread = f"median {median:7.1f} ms   p95 {p95:7.1f} ms   worst {max(times):7.1f} ms of {len(times)}"
     print(f"{name:52s} {spread}   {more}".rstrip(), flush=True)
@@ -93,30 +99,30 @@ def report(name: str, times: Sequence[float], more: str = "") -> float:
 
 
 def per_second(times: Sequence[float]) -> float:
-    """How many of these milliseconds one after another fill a second."""
+    """Return the rate per second of events that follow one another after these milliseconds."""
     return 1e3 / statistics.fmean(times)
 
 
 def memory(key: str = "VmRSS", pid: int | str = "self") -> int:
-    """Bytes of resident memory of a process, now (VmRSS) or at its highest since `reset_peak` (VmHWM)."""
+    """Return the resident memory of a process in bytes, now (VmRSS) or at its peak since `reset_peak` (VmHWM)."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return 1024 * int(next(line.split()[1] for line in lines if line.startswith(key)))
 
 
 def reset_peak() -> int:
-    """Forget the highest memory of this process so far; the memory it holds."""
+    """Reset the peak memory of this process; return its current memory in bytes."""
     Path("/proc/self/clear_refs").write_text("5")
     return memory()
 
 
 def processor_seconds(pid: int) -> float:
-    """User and system time of a process so far."""
+    """Return the user and system time of a process so far, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def started_by(process: int, but: int = 0) -> set[int]:
-    """What a process has started, and what that has; but: one that does not count, nor what it has started."""
+    """Return all descendants of a process, except the process `but` and its descendants."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -129,7 +135,7 @@ def started_by(process: int, but: int = 0) -> set[int]:
 
 
 def seconds_of(processes: Iterable[int]) -> float:
-    """Processor time so far of those that are still there."""
+    """Return the total processor time of those of the processes that still exist, in seconds."""
     seconds = 0.0
     for pid in processes:
         with contextlib.suppress(OSError):
@@ -138,31 +144,31 @@ def seconds_of(processes: Iterable[int]) -> float:
 
 
 def browser_seconds(server: int) -> float:
-    """Processor time so far of what this process has started, without the server: the browser."""
+    """Return the processor time of the browser: of all descendants of this process except the server."""
     return seconds_of(started_by(os.getpid(), but=server))
 
 
 @contextlib.contextmanager
 def served(runs: Path, *scripts: Path, rest: float = 0.0) -> Iterator[list[Server]]:
-    """The app over these runs, and a server of each script; left alone for so many seconds, killed at the end."""
+    """Start the app over these runs and one server per script; wait `rest` seconds, and kill the servers at the end."""
     servers = [Server(runs), *(Server(runs, script=script) for script in scripts)]
     with contextlib.ExitStack() as stack:
         for server in servers:
             server.start()
             stack.callback(server.kill)
-        time.sleep(rest)  # they load what they load in quiet
+        time.sleep(rest)  # give the servers time to finish loading
         yield servers
 
 
 def pid_of(server: Server) -> int:
-    """The process of a server that runs."""
+    """Return the process id of a running server."""
     assert server.process
     return server.process.pid
 
 
 @contextlib.contextmanager
 def chromium() -> Iterator[Any]:
-    """A headless browser of Playwright."""
+    """Yield a headless Chromium browser of Playwright."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -174,16 +180,18 @@ def chromium() -> Iterator[Any]:
 
 
 def launched(kind: Any) -> Any:
-    """One more browser of that kind: `playwright.chromium`, or the `browser_type` of one that runs."""
+    """Launch a browser of the given type: `playwright.chromium`, or the `browser_type` of a running browser."""
     return kind.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
 
 
 def played(
     page: Any, url: str, work: str, seconds: float, server: Server, *, speed: str = "as fast as it goes", start: int = 3
 ) -> tuple[list[float], float, str]:
-    """Play a page from step `start` on, whose element `work` tells its step.
+    """Play a page from step `start` on and watch the element `work`, which carries the step as data-step.
 
-    Milliseconds between painted steps; steps a second; a line about processor time of server and browser a frame.
+    Returns:
+        Milliseconds between painted steps, steps per second, and a line of text with the processor time of server and
+        browser per frame.
     """
     page.goto(url)
     element = page.wait_for_selector(f"{work}[data-step]", timeout=120_000)

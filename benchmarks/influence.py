@@ -1,11 +1,12 @@
-"""Does training without the samples that influence names undo failures more often than training without random ones?
+"""Leave-out test of influence: training without the samples named as harmful, compared with random samples.
 
-A run is trained, and of its failures some are drawn. For each, three forks of step 0 train anew, all steps, each
-without one in a hundred of the training samples: those that influence says harmed it most, as many at random, and those
-that helped it most. Counted is where the wrong neighbour of the failure, the nearest of all in the run, stands then: a
-higher rank is farther away. All three see other batches than the run: the random ones say what that alone does.
+A run is trained, and some of its failures are drawn. For each failure, three forks of step 0 are trained for all steps,
+each without one per cent of the training samples: the samples that influence names as most harmful to the failure, as
+many random samples, and the most helpful samples. The result is the new rank of the failure's wrong neighbour, which
+was nearest in the run: a higher rank is farther away. All three forks see other batches than the run; the random
+samples show the effect of that alone.
 
-`python -m benchmarks.influence [KEY=VALUE ...]`; a spec that ships with `--spec`.
+`python -m benchmarks.influence [KEY=VALUE ...]`; `--spec` selects a shipped spec.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ FIXED = ("data.validation=none", "schedule.patience=0", "schedule.measure_every=
 def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
-    parser.add_argument("--spec", default="digits-classes", help="a spec that ships")
+    parser.add_argument("--spec", default="digits-classes", help="name of a shipped spec")
     parser.add_argument("--failures", type=int, default=30)
-    parser.add_argument("--steps-apart", type=int, default=400, help="steps that are taken apart")
+    parser.add_argument("--steps-apart", type=int, default=400, help="number of training steps to analyse")
     arguments = parser.parse_args()
     spec = RunSpec.from_toml((SPECS / f"{arguments.spec}.toml").read_text())
     spec = spec.with_overrides([*arguments.overrides, *FIXED])
@@ -65,9 +66,9 @@ def _compare(store: RunStore, spec: RunSpec, data: Dataset, arguments: argparse.
     of_influence = time.process_time() - began
     size, steps = named(len(whole.samples)), spec.schedule.steps
     print(
-        f"{spec.name}, seed {spec.seed}: {len(triplets)} of {count} failures, {whole.steps} of {steps} steps taken "
-        f"apart, {size} of {len(whole.samples)} training samples left out; training {of_training:.0f} s, influence of "
-        f"all {of_influence:.0f} s of processor",
+        f"{spec.name}, seed {spec.seed}: {len(triplets)} of {count} failures, {whole.steps} of {steps} steps "
+        f"analysed, {size} of {len(whole.samples)} training samples left out; training {of_training:.0f} s, influence "
+        f"{of_influence:.0f} s of processor time",
         flush=True,
     )
     before = np.array([standing(parent, triplet) for triplet in triplets])
@@ -87,7 +88,9 @@ def _compare(store: RunStore, spec: RunSpec, data: Dataset, arguments: argparse.
 
 
 def drawn(run: Run, count: int) -> tuple[list[Triplet], int]:
-    """Failures at random with their nearest neighbours, right and wrong, as samples; how many failures there are."""
+    """Draw random failures with their nearest correct and wrong neighbours, as samples; also return the number of
+    failures.
+    """
     source = run.embeddings()
     assert source is not None
     test = neighbours.read(source)
@@ -101,7 +104,7 @@ def drawn(run: Run, count: int) -> tuple[list[Triplet], int]:
 
 
 def standing(run: Run, triplet: Triplet) -> tuple[float, float]:
-    """Rank of the wrong neighbour, and the margin d(query, wrong) - d(query, right)."""
+    """Return the rank of the wrong neighbour, and the margin d(query, wrong) - d(query, right)."""
     source = run.embeddings()
     assert source is not None
     test = neighbours.read(source)
@@ -112,9 +115,9 @@ def standing(run: Run, triplet: Triplet) -> tuple[float, float]:
 
 
 def report(before: Floats, after: Floats, predicted: Floats) -> None:
-    """A line an arm, and the paired tests against the random one."""
+    """Print one line per arm, and the paired tests against the random arm."""
     ranks, margins = after[..., 0], after[..., 1] - before[:, 1]
-    print("left out            N farther than before  rank of N: median, mean   margin moved by")
+    print("left out            N farther than before  rank of N: median, mean   change of margin")
     for arm, name in enumerate(ARMS):
         farther = int((ranks[arm] > before[:, 0]).sum())
         shown = f"{np.median(ranks[arm]):12.1f} {ranks[arm].mean():7.1f}"
@@ -126,14 +129,14 @@ def report(before: Floats, after: Floats, predicted: Floats) -> None:
         farther, beside = (ranks[each] > before[:, 0] for each in (arm, 1))
         alone, other = int((farther & ~beside).sum()), int((beside & ~farther).sum())
         p = stats.binomtest(alone, alone + other).pvalue if alone + other else 1.0
-        print(f"N farther than before there alone {alone}, with random alone {other}, p = {p:.2g}", flush=True)
+        print(f"N farther than before only there {alone}, only with random {other}, p = {p:.2g}", flush=True)
     named_arms = [0, 2]
     relation = stats.spearmanr(predicted[named_arms].ravel(), margins[named_arms].ravel())
     print(f"predicted and real change of the margin, both named arms: Spearman {relation.statistic:+.2f}")
 
 
 def against(values: Floats, random: Floats) -> str:
-    """How often the one is larger, how often smaller, and what Wilcoxon's signed-rank test says of it, two-sided."""
+    """Return how often `values` are higher and lower, with the p value of Wilcoxon's two-sided signed-rank test."""
     higher, lower = int((values > random).sum()), int((values < random).sum())
     p = stats.wilcoxon(values, random).pvalue if higher + lower else 1.0
     return f"{higher} higher, {lower} lower, p = {p:.2g}"

@@ -1,8 +1,9 @@
-"""Images a second that the input pipeline delivers, against what a step of ResNet-18 consumes, both at 64 px.
+"""Images per second of the input pipeline, compared with the consumption of a step of ResNet-18, both at 64 px.
 
-The pipeline is the one of a training run: images of a decoded store, random resized crops, flips, batches of 32. The
-step is bare: forward of a batch that is ready, backward of a sum, Adam. Each is timed alone and then both at once, in
-turns, so that whatever else the machine does weighs on all. Decoding a tree of generated photographs is timed first.
+The pipeline is that of a training run: images of a decoded store, random resized crops, flips, batches of 32. The step
+is bare: forward pass of a batch that is ready, backward pass of a sum, Adam. Both are timed alone and then at the same
+time, in alternation, so that other load on the machine affects all measurements equally. Decoding a tree of generated
+photographs is timed first.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def main() -> None:
     parser.add_argument("--side", type=int, default=64)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement, five rounds of them")
+    parser.add_argument("--seconds", type=float, default=3.0, help="seconds per measurement, in each of five rounds")
     arguments = parser.parse_args()
 
     import torch
@@ -40,7 +41,7 @@ def main() -> None:
         deliver()
         consume()
         rounds = [measure(deliver, consume, arguments.seconds) for _ in range(5)]
-    alone, needed, beside, training = (
+    alone, needed, delivered, training = (
         arguments.batch * statistics.median(rates) for rates in zip(*rounds, strict=True)
     )
     ratio = statistics.median(one[0] / one[1] for one in rounds)
@@ -49,11 +50,13 @@ def main() -> None:
     print(
         f"alone: the pipeline delivers {alone:,.0f} images/s, the step ({what}) consumes {needed:,.0f}: {ratio:.1f} x"
     )
-    print(f"at once: {beside:,.0f} delivered, {training:,.0f} consumed: {together:.1f} x (goal: at least 1.1)")
+    print(
+        f"simultaneously: {delivered:,.0f} delivered, {training:,.0f} consumed: {together:.1f} x (goal: at least 1.1)"
+    )
 
 
 def generate(tree: Path, images: int) -> list[Path]:
-    """Write JPEGs of the size of photographs; a few different ones under many names, as decoding costs the same."""
+    """Write JPEGs of the size of photographs: a few different ones under many names, as decoding costs the same."""
     import numpy as np
     from PIL import Image
 
@@ -72,7 +75,7 @@ def generate(tree: Path, images: int) -> list[Path]:
 
 
 def decoded(paths: list[Path], side: int):
-    """The store of the images, made and opened again."""
+    """Build the store of the images, open it again and print both times; return the opened store."""
     from dmlcore.data.files.image_store import StoredImages
 
     began = time.perf_counter()
@@ -90,7 +93,7 @@ def decoded(paths: list[Path], side: int):
 
 
 def pipeline(inputs, batch: int) -> Callable[[], object]:
-    """One more batch of the training's inputs, at each call."""
+    """Return a function that delivers one more batch of training inputs at each call."""
     from types import SimpleNamespace
 
     import numpy as np
@@ -109,7 +112,7 @@ def pipeline(inputs, batch: int) -> Callable[[], object]:
 
 
 def step(side: int, batch: int) -> Callable[[], object]:
-    """One bare training step, at each call."""
+    """Return a function that performs one bare training step at each call."""
     import torch
 
     from dmlcore.models import networks
@@ -133,7 +136,7 @@ def step(side: int, batch: int) -> Callable[[], object]:
 
 
 def measure(deliver: Callable[[], object], consume: Callable[[], object], seconds: float) -> tuple[float, ...]:
-    """Calls a second: delivering alone, consuming alone, then delivering and consuming at the same time."""
+    """Return calls per second: delivering alone, consuming alone, then delivering and consuming at the same time."""
     alone = [rate(work, seconds) for work in (deliver, consume)]
     spent = [0.0, 0.0]
 
@@ -149,7 +152,7 @@ def measure(deliver: Callable[[], object], consume: Callable[[], object], second
 
 
 def rate(work: Callable[[], object], seconds: float) -> float:
-    """Calls of `work` a second, for about so long."""
+    """Return the calls of `work` per second, measured for about `seconds`."""
     calls, began = 0, time.perf_counter()
     while (passed := time.perf_counter() - began) < seconds:
         work()

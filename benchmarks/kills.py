@@ -1,11 +1,11 @@
-"""Work killed with SIGKILL at random points and taken up again: does it end byte for byte like work that was not?
+"""Fault injection: work killed with SIGKILL at random points and resumed must end byte for byte like undisturbed work.
 
 For each way to train (memory, proxies, schedules, plateau, warm-up, mined batches, bfloat16; those of
-tests/faults/test_training_faults.py) one run is left alone, and as many as asked for are killed twice each: after a
-random step, and at a random system call inside a save. Compared are checkpoint (weights, optimiser, progress), metrics
-and embeddings. Then evaluations, maps, and the making and deleting of runs are killed before each call of the file
-system in the store in turn, and asked for again; compared is every file of the run. Last the store is swept. Prints how
-many ended the same; exits 1 if one did not, or if anything was left. --trials 46 are some 1,000 kills.
+tests/faults/test_training_faults.py) one run is left alone, and --trials runs are killed twice each: after a random
+step, and at a random system call inside a save. Checkpoint (weights, optimiser, progress), metrics and embeddings are
+compared. Then evaluations, maps, and the creation and deletion of runs are killed before each file-system call in the
+store in turn, and repeated; every file of the run is compared. Finally the store is swept. The script prints how many
+ended equal, and exits with 1 if one did not or if anything was left over. --trials 46 means about 1,000 kills.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from dmlcore.storage.runs import Run, RunError, RunStore
 from tests.faults import test_training_faults as faults
 from tests.faults.crash import remains
 
-TOLD = {"log.txt", "state.json", "lock"}  # of a run: they tell what was done, and differ
+HISTORY = {"log.txt", "state.json", "lock"}  # files of a run that record its history, and therefore differ
 MAP = Settings("tsne", iterations=100).to_json()
 
 
 @dataclass
 class Kills:
-    """What was killed so far, in one store."""
+    """Counts of the kills so far, in one store."""
 
     store: RunStore
     choose: random.Random
     warm: faults.WarmParent = field(default_factory=faults.WarmParent)
     numbers: Iterator[int] = field(default_factory=itertools.count)
     killed: int = 0
-    inside: int = 0  # of these, at a call of the file system
+    inside: int = 0  # number of those at a file-system call
     wrong: int = 0
 
     def count(self, kind: str, ends: Iterator[tuple[int, int, bool]], trials: int) -> None:
-        """Make trials of a kind; each tells its kills, those while saving, and whether it ended the same."""
+        """Perform trials of one kind; each yields its kills, its kills while saving, and True if it ended equal."""
         killed, inside, same = (sum(column) for column in zip(*itertools.islice(ends, trials), strict=True))
         self.killed, self.inside, self.wrong = self.killed + killed, self.inside + inside, self.wrong + trials - same
-        print(f"{kind:46} {killed:4} kills, {inside:3} while saving; {same} of {trials} ended the same", flush=True)
+        print(f"{kind:46} {killed:4} kills, {inside:3} while saving; {same} of {trials} ended equal", flush=True)
 
-    def trainings(self, spec: RunSpec) -> Iterator[tuple[int, int, bool]]:
-        """Trainings of a spec, each killed after a step and at a call inside a save."""
+    def training_runs(self, spec: RunSpec) -> Iterator[tuple[int, int, bool]]:
+        """Yield the results of training runs, each killed after a step and at a call inside a save."""
         whole = self.store.create(spec)
         if self.warm.run(whole) or whole.status() != "done":
             sys.exit(whole.state().message)
@@ -71,13 +71,13 @@ class Kills:
             run.delete()
 
     def jobs(self, task: str, before: Run, settings: str = "") -> Iterator[tuple[int, int, bool]]:
-        """Jobs on copies of a run, killed before each call of the file system in turn."""
+        """Yield the results of jobs on copies of a run, killed before each file-system call in turn."""
         whole = self._copy(before)
         if self.warm.run(whole, task=task, settings=settings):
             sys.exit(f"{task}: the job failed")
         expected = files(whole)
         if expected == files(before):
-            sys.exit(f"{task}: nothing was made")
+            sys.exit(f"{task}: nothing was written")
         number = 0
         while True:
             run = self._copy(before)
@@ -88,8 +88,8 @@ class Kills:
             yield killed, killed, files(run) == expected
             run.delete()
 
-    def making(self, like: Run) -> Iterator[tuple[int, int, bool]]:
-        """Runs killed while they are made: whole, or not there; what is left of them the sweep takes."""
+    def creations(self, like: Run) -> Iterator[tuple[int, int, bool]]:
+        """Yield the results of runs killed during creation: each must be complete or absent, and leftovers swept."""
         files_of_new = files(self.store.create(like.spec))
         number = 0
         while True:
@@ -101,8 +101,8 @@ class Kills:
             for run in made:
                 run.delete()
 
-    def deleting(self, like: Run) -> Iterator[tuple[int, int, bool]]:
-        """Runs killed while they are deleted: gone, or there and whole until asked for again."""
+    def deletions(self, like: Run) -> Iterator[tuple[int, int, bool]]:
+        """Yield the results of runs killed during their deletion: each must be gone, or intact until deleted again."""
         expected = files(like)
         number = 0
         while True:
@@ -123,14 +123,16 @@ class Kills:
 
 
 def files(run: Run) -> dict[str, str]:
-    """SHA-256 of every file of a run but those that tell what was done."""
-    paths = (path for path in run.path.rglob("*") if path.is_file() and path.name not in TOLD)
+    """Return the SHA-256 of every file of a run except those that record its history."""
+    paths = (path for path in run.path.rglob("*") if path.is_file() and path.name not in HISTORY)
     return {str(path.relative_to(run.path)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
 def main() -> None:
     parser = command_line(__doc__)
-    parser.add_argument("--trials", type=int, default=25, help="of each kind of training; of the others twice as many")
+    parser.add_argument(
+        "--trials", type=int, default=25, help="trials of each kind of training; twice as many of the other kinds"
+    )
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -138,17 +140,17 @@ def main() -> None:
         kills, trials = Kills(store, random.Random(arguments.seed)), arguments.trials
         for kind, overrides in {"plain": [], **faults.STRENGTHS}.items():
             spec = faults.SPEC.with_overrides([*faults.SHORT, *overrides])
-            kills.count(f"training: {kind}", kills.trainings(spec), trials)
+            kills.count(f"training: {kind}", kills.training_runs(spec), trials)
         cut, whole = (store.create(faults.SPEC) for _ in range(2))
         kills.warm.run(cut, die_at_step=25)
         kills.warm.run(whole)
         kills.count("evaluation", kills.jobs("evaluate", cut), 2 * trials)
         kills.count("map", kills.jobs("project", whole, MAP), 2 * trials)
-        kills.count("creation", kills.making(whole), 2 * trials)
-        kills.count("deletion", kills.deleting(whole), 2 * trials)
+        kills.count("creation", kills.creations(whole), 2 * trials)
+        kills.count("deletion", kills.deletions(whole), 2 * trials)
         left = remains(store)
     kills.warm.end()
-    print(f"{kills.killed} kills, {kills.inside} while saving; {kills.wrong} ended otherwise; left over: {len(left)}")
+    print(f"{kills.killed} kills, {kills.inside} while saving; {kills.wrong} ended differently; left over: {len(left)}")
     sys.exit(bool(kills.wrong or left))
 
 

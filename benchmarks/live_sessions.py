@@ -1,9 +1,9 @@
-"""How many visitors stay live on one server whose descriptors are few: 300 at `ulimit -n 1024`, soft and hard.
+"""Number of live sessions on one server with few file descriptors: 300 at `ulimit -n 1024`, soft and hard.
 
-First so many come and go (Streamlit keeps the last 128 of them), then sessions are opened one after another and kept:
-each is a real one, whose page has run and whose field socket answers. At the end every session must answer once more.
-Prints the descriptors of the server after each part. A third figure of `--limit`, such as 1024:1024:stock, starts a
-server without `pages/shared/server/descriptors.py`, the rival in the same run.
+First --gone visitors come and leave (Streamlit keeps the last 128 of them), then sessions are opened one after another
+and kept: each is a real session whose page has run and whose field socket responds. At the end every session must
+respond once more. The script prints the descriptors of the server after each part. A third field of `--limit`, such as
+1024:1024:stock, starts a server without `pages/shared/server/descriptors.py`, the rival in the same run.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ descriptors.SessionLoopPolicy = __import__("asyncio").DefaultEventLoopPolicy
 
 
 async def leave(visitor: Visitor) -> None:
-    """Close the tab."""
+    """Close the sockets of a visitor, as closing the tab does."""
     for opened in (visitor.page, visitor.field):
         if opened is not None:
             await opened.close()
 
 
 async def measure(server: Server, gone: int, live: int) -> int:
-    """Sessions that were opened and answer at the end."""
+    """Return how many of the opened sessions still respond at the end."""
     start = server.open_descriptors()
     for _ in range(gone):
         visitor = Visitor(server.url)
@@ -48,7 +48,7 @@ async def measure(server: Server, gone: int, live: int) -> int:
                 await visitor.arrive(fields=True)
                 await visitor.ask(COARSE)
             visitors.append(visitor)
-    except Exception as error:  # a refused visitor is the figure, whatever he sees of it
+    except Exception as error:  # a refused visitor is a result, whichever error it causes
         print(f"visitor {len(visitors) + 1} was refused: {type(error).__name__}")
     held = server.open_descriptors()
     each = (held - rest) / max(len(visitors), 1)
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--live", type=int, default=300)
     arguments = parser.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # of the visitors, who all live in this process
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # for the visitors, which all run in this process
     short = False
     for limit in arguments.limit:
         soft, hard, *stock = limit.split(":")

@@ -1,7 +1,7 @@
-"""Every loss of the catalogue, forward and backward, against one `torch.cdist` forward and backward of the same batch.
+"""Every loss of the catalogue, forward and backward, compared with forward and backward of `torch.cdist` on the batch.
 
-Random unit embeddings, all tuples, float32. The rivals take turns in one process, in an order drawn anew each round, so
-that a busy moment of the machine hits all alike; a ratio is that of the medians. Goal: at most 10 for every loss at
+Random unit embeddings, all tuples, float32. The rivals alternate in one process, in a new random order each round, so
+that load on the machine affects all of them equally; a ratio is that of the medians. Goal: at most 10 for every loss at
 batch 128.
 """
 
@@ -26,7 +26,7 @@ Task = Callable[[Tensor], Tensor]
 
 
 def tasks(classes: int, dim: int, labels: Tensor, only: list[str]) -> dict[str, Task]:
-    """What is timed, by name: embeddings (B, dim) -> scalar."""
+    """Return the timed functions by name; each maps embeddings (B, dim) to a scalar."""
     tasks_of: dict[str, Task] = {RIVAL: lambda x: torch.cdist(x, x).sum()}
     for name in only or list(losses.LOSSES):
         loss = losses.for_training(name, classes=classes, embedding_dim=dim).to(labels.device)
@@ -35,7 +35,7 @@ def tasks(classes: int, dim: int, labels: Tensor, only: list[str]) -> dict[str, 
 
 
 def seconds(task: Task, points: Tensor, clock: Callable[[], float]) -> float:
-    """Of one forward and backward pass, by this clock."""
+    """Return the seconds of one forward and backward pass, measured with the given clock."""
     leaf = points.clone().requires_grad_()
     if points.is_cuda:
         torch.cuda.synchronize()
@@ -47,7 +47,7 @@ def seconds(task: Task, points: Tensor, clock: Callable[[], float]) -> float:
 
 
 def main() -> None:
-    """Print one line a loss, the slowest last; exit 1 where one misses the goal."""
+    """Print one line per loss, the slowest last; exit with 1 if a loss misses the goal."""
     parser = command_line(__doc__)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--per-class", type=int, default=4)
@@ -55,9 +55,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--losses", nargs="*", default=[], help="only these")
+    parser.add_argument("--losses", nargs="*", default=[], help="measure only these losses")
     parser.add_argument(
-        "--processor-time", action="store_true", help="time on the processor instead of the wall, for a busy machine"
+        "--processor-time",
+        action="store_true",
+        help="measure processor time instead of wall-clock time, for a busy machine",
     )
     arguments = parser.parse_args()
     clock = time.process_time if arguments.processor_time else time.perf_counter

@@ -1,12 +1,12 @@
-"""The map of embeddings against scikit-learn's default TSNE: time, trustworthiness and kept neighbours of both.
+"""t-SNE of embeddings compared with scikit-learn's default TSNE: time, trustworthiness and share of neighbours kept.
 
     python -m benchmarks.map [--rounds 3] [--threads 2] [--file embeddings.npz] [--points 5924]
 
-5,924 x 128 float32 embeddings of unit length in 100 classes of 41 to 60, the sizes of the CUB-200-2011 test half, made
-up from a seed: families of five classes that resemble each other, samples that differ along 24 directions, at two
-stages of training. --file takes the embeddings of a run instead. The rivals take turns within every round, and both
-times are told: of the clock, which other work on the machine spoils, and of the processor, which it spoils less.
-Targets: at most 0.6x the time of scikit-learn, at equal or better trustworthiness and kept neighbours (15 nearest).
+5,924 x 128 float32 embeddings of unit length in 100 classes of 41 to 60, the sizes of the CUB-200-2011 test half,
+generated from a seed: families of five similar classes, samples that vary along 24 directions, at two stages of
+training. --file uses the embeddings of a run instead. The rivals alternate within every round, and two times are
+reported: wall clock, which other load on the machine distorts, and processor time, which it distorts less. Targets: at
+most 0.6x the time of scikit-learn, at equal or better trustworthiness and neighbours kept (15 nearest).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STAGES = {"overlapping classes": 2.2, "separated classes": 1.5}
 
 
 def made_up(noise, seed=0):
-    """Unit vectors (5924, 128) of 100 classes in 20 families, and their labels."""
+    """Return unit vectors (5924, 128) of 100 classes in 20 families, and their labels."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -40,7 +40,7 @@ def made_up(noise, seed=0):
 
 
 def measure(name, embeddings, labels, rounds):
-    """Time and quality of both rivals on these embeddings."""
+    """Measure and print time and quality of both rivals on these embeddings."""
     from sklearn.manifold import TSNE
 
     from dmlcore.inspection.maps.quality import quality
@@ -78,7 +78,7 @@ def measure(name, embeddings, labels, rounds):
     better = ours.trustworthiness >= theirs.trustworthiness and ours.kept_neighbours >= theirs.kept_neighbours
     print(f"quality: equal or better in both: {verdict(better)}")
     if ours.sampled < ours.points:
-        print(f"both measured on {ours.sampled:,} points")
+        print(f"quality measured on {ours.sampled:,} points")
 
 
 def main() -> None:
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="timed rounds per stage (default 3)")
     parser.add_argument("--threads", type=int, default=2, help="threads of both rivals (default 2)")
     parser.add_argument("--file", type=Path, help="embeddings/*.npz of a run, in place of made-up embeddings")
-    parser.add_argument("--points", type=int, help="only so many of the embeddings, drawn by a seed")
+    parser.add_argument("--points", type=int, help="size of a random subset of the embeddings, drawn from a seed")
     options = parser.parse_args()
     if options.rounds < 1 or options.threads < 1 or (options.points or 100) < 100:
         parser.error("--rounds and --threads must be at least 1, --points at least 100")

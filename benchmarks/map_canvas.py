@@ -1,16 +1,16 @@
-"""60,502 points of 11,316 classes on the map page, against Plotly's scattergl in the same browser and run.
+"""Map page with 60,502 points of 11,316 classes, compared with Plotly's scattergl in the same browser and run.
 
-A run as it lies on disk after an evaluation of Stanford Online Products: embeddings, and a map of them, whose points
-are drawn from a mixture (no training, no t-SNE; the page cannot know). Both pages are opened with an empty cache from a
-server that has shown them once:
+The store holds a run as an evaluation of Stanford Online Products leaves it: embeddings and a map, whose points are
+drawn from a mixture (no training and no t-SNE, which does not matter to the page). Both pages are opened with an empty
+cache from a server that has shown them once:
 
 first paint: from the navigation to the frame after the one in which the points were drawn.
-down: points and page data, that is all that is not Streamlit's own front end: every answer under /api/ as it went over
-the wire and every WebSocket message; for Plotly every WebSocket message (its 4.7 MB of JavaScript are not counted).
-lasso to count: from letting go of the mouse to the frame after the one in which the number stands on the page. The map
-page shows it twice: the browser counts in whole numbers, exactly what Python counts, and Python's own number follows in
-the bar of the selection, which is kept by then. Both are compared with numpy's. Plotly's comes from Python alone.
-up: all WebSocket messages after letting go.
+down: points and page data, that is everything except Streamlit's own front end: every response under /api/ as
+transferred and every WebSocket message; for Plotly every WebSocket message (its 4.7 MB of JavaScript are not counted).
+lasso to count: from releasing the mouse to the frame after the one that shows the count. The map page shows it twice:
+the browser counts in integers, exactly as Python does, and Python's own count follows in the selection bar, when the
+selection has been stored. Both are compared with numpy's count. Plotly's count comes from Python alone.
+up: all WebSocket messages after the release.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ POINTS, CLASSES = 60_502, 11_316
 GOALS = {"first paint": 2000.0, "down": 400.0, "up": 1.0, "lasso to count": 100.0}  # ms, kB, kB, ms
 UNITS = {"first paint": "ms", "down": "kB", "up": "kB", "lasso to count": "ms", "lasso to Python's count": "ms"}
 
-# The condition is part of the text: the app's pages refuse to evaluate strings.
+# The condition is inserted as text, because the app's pages refuse to evaluate strings.
 PAINTED = """() => new Promise((done, fail) => {
   const painted = () => requestAnimationFrame(() => done(performance.now()));
   const look = () => requestAnimationFrame(%s ? painted : look);
   setTimeout(() => fail(new Error("nothing was painted in two minutes")), 120000);
   look();
 })"""
-# From the next release of the mouse to the frame after a text matches, in ms, and the number in it: of the whole page,
-# and of an element, if one is given.
+# From the next release of the mouse to the frame after a text matches, in ms, and the number in the text: for the
+# whole page, and for an element if one is given.
 COUNTED = """([pattern, element]) => {
   const wanted = new RegExp(pattern), main = document.querySelector("[data-testid=stMain]");
   const until = (node) => new Promise((done, fail) => addEventListener("pointerup", () => {
@@ -70,7 +70,7 @@ if count:
 
 
 def store(root: Path) -> tuple[str, np.ndarray, np.ndarray]:
-    """A store with one evaluated run and its map; its id, the points (n, 2) and the classes (n,)."""
+    """Create a store with one evaluated run and its map; return its id, the points (n, 2) and the classes (n,)."""
     from dmlcore.inspection.maps import maps
     from dmlcore.spec import RunSpec
     from dmlcore.storage import metrics_rows
@@ -92,7 +92,7 @@ def store(root: Path) -> tuple[str, np.ndarray, np.ndarray]:
     indices = load_data(run.spec).splits["test"]
     source = run.path / "embeddings" / f"{'ab' * 32}.npz"
     np.savez(source, embeddings=embeddings, labels=load_data(run.spec).labels[indices], indices=indices)
-    # The page asks the last row which weights were tested; the score itself is not measured here.
+    # The page reads from the last row which weights were tested; the score itself is not measured here.
     row = {"kind": "scores", "of": "trained", "step": 0, "weights": source.stem}
     row |= {"map_at_r": None, "recall_at": {}, "queries": POINTS}
     (run.path / "metrics.jsonl").write_bytes(metrics_rows.to_line(row))
@@ -103,7 +103,7 @@ def store(root: Path) -> tuple[str, np.ndarray, np.ndarray]:
 
 
 def shop(folder: Path, group: np.ndarray) -> Path:
-    """Lists and images as Stanford Online Products has them: every image is one and the same file."""
+    """Write lists and images in the layout of Stanford Online Products; all images link to one file."""
     from PIL import Image
 
     folder.mkdir()
@@ -125,7 +125,7 @@ def shop(folder: Path, group: np.ndarray) -> Path:
 
 
 class Traffic:
-    """Bytes that went over the wire: WebSocket messages both ways, and answers under /api/."""
+    """Bytes transferred: WebSocket messages in both directions, and responses under /api/."""
 
     def __init__(self, page: Any) -> None:
         self.down, self.up, self.sent, self._ours = 0, 0, b"", set()
@@ -165,24 +165,24 @@ class Traffic:
 
 
 def ring(page: Any, box: dict[str, float]) -> None:
-    """A star with 48 corners around the middle."""
+    """Draw a star with 48 corners around the centre of the box."""
     x, y, r = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, 0.2 * min(box["width"], box["height"])
     page.mouse.move(x + r, y)
     page.mouse.down()
     for k in range(1, 49):
         reach = r * (1 if k % 2 else 0.85)
         page.mouse.move(x + reach * math.cos(k * math.pi / 24.5), y + reach * math.sin(k * math.pi / 24.5))
-    page.wait_for_timeout(300)  # the hand rests before it lets go
+    page.wait_for_timeout(300)  # pause before the mouse is released
 
 
 def visit(browser: Any, url: str, ready: str, canvas: str, before: str | None) -> tuple[dict[str, float], Traffic, int]:
-    """Open a page, draw a lasso; what it took, and the number shown."""
+    """Open a page and draw a lasso; return the measurements, the traffic and the number shown."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
     traffic = Traffic(page)
     page.goto(url, wait_until="commit")
     measured = {"first paint": page.evaluate(PAINTED % ready)}
-    page.wait_for_timeout(1500)  # what still comes belongs to the page
+    page.wait_for_timeout(1500)  # later messages belong to the page as well
     measured["down"] = traffic.down / 1000
     if before:
         page.get_by_role("button", name=before).click()
@@ -203,7 +203,7 @@ def visit(browser: Any, url: str, ready: str, canvas: str, before: str | None) -
 
 
 def truth(sent: bytes, points: np.ndarray) -> tuple[int, int]:
-    """How many points lie inside the lasso that was sent, by the library, and by matplotlib."""
+    """Count the points inside the lasso that was sent, with the library and with matplotlib."""
     from matplotlib.path import Path as Outline
 
     from dmlcore.figures.maps import Sheet
@@ -250,11 +250,11 @@ def main() -> None:
             for name, page in pages.items():
                 measured, traffic, count = visit(browser, *page)
                 if name == "map page":
-                    exact, beside = truth(traffic.sent, points)
+                    exact, in_matplotlib = truth(traffic.sent, points)
                     assert count == exact, f"shown {count}, true {exact}"
-                    assert abs(count - beside) <= 20, f"matplotlib finds {beside}"
-                    parts, counts = traffic.parts, (count, beside)
-                if repeat:  # the first fills the caches of the server
+                    assert abs(count - in_matplotlib) <= 20, f"matplotlib finds {in_matplotlib}"
+                    parts, counts = traffic.parts, (count, in_matplotlib)
+                if repeat:  # the first repetition fills the server's caches
                     results[name].append(measured)
     medians = {
         name: {key: float(np.median([one[key] for one in metrics_rows])) for key in UNITS}
@@ -265,7 +265,7 @@ def main() -> None:
             spread = f"{min(row[key] for row in metrics_rows):.1f} to {max(row[key] for row in metrics_rows):.1f}"
             print(f"{name:18s} {key:24s} {value:8.1f} {UNITS[key]}   ({spread})")
     print("map page, down:", ", ".join(f"{part} {size / 1000:.1f} kB" for part, size in sorted(parts.items())))
-    print(f"map page, last lasso: {counts[0]:,} points, as numpy counts; matplotlib, in floating point, {counts[1]:,}")
+    print(f"map page, last lasso: {counts[0]:,} points, equal to numpy's; matplotlib in floating point {counts[1]:,}")
     own, other = medians["map page"], medians["Plotly scattergl"]
     for key, goal in GOALS.items():
         rival_is = f"Plotly takes {other[key] / own[key]:.1f} times as much"

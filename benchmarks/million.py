@@ -1,8 +1,8 @@
-"""Inspection over a million test embeddings: seconds and memory of what the pages of Inspection do with them.
+"""Inspection of a million test embeddings: time and memory of the operations behind the Inspection pages.
 
-python -m benchmarks.million [POINTS [DIMENSIONS [KIND]]]: 1,000,000 x 128 in classes of 50, all queries by KIND (hnsw;
-"-" for none). Each step in a process of its own: seconds, seconds of processor, and at most how much memory of its own
-(RssAnon; the embeddings are mapped and belong to the page cache).
+python -m benchmarks.million [POINTS [DIMENSIONS [KIND]]]. By default 1,000,000 x 128 in classes of 50, with all queries
+searched by KIND (hnsw; "-" skips this step). Each step runs in its own process and reports seconds, processor seconds
+and the peak of its anonymous memory (RssAnon; the embeddings are memory-mapped and belong to the page cache).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import numpy as np
 
 CLASS = 50
 NOISE = 1.6  # so that a third of the queries fail
-EVERY = 0.1  # seconds between two looks at the memory
+EVERY = 0.1  # seconds between two memory samples
 
 
 def main() -> None:
-    """Print a line for each step."""
+    """Print one line per step."""
     given = sys.argv[1:] + ["1000000", "128", "hnsw"][len(sys.argv) - 1 :]
     count, dimensions, kind = int(given[0]), int(given[1]), given[2]
     load = os.getloadavg()[0]
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def write(path: Path, count: int, dimensions: int) -> None:
-    """Embeddings as an evaluation writes them: unit vectors around a random centre for each class."""
+    """Write embeddings as an evaluation does: unit vectors around a random centre per class."""
     from dmlcore.storage import arrays
 
     generator = np.random.default_rng(0)
@@ -58,7 +58,7 @@ def write(path: Path, count: int, dimensions: int) -> None:
 
 
 def opened(path: Path, kind: str) -> str:
-    """The first time: a sample of the queries is searched."""
+    """Open the embeddings for the first time, which searches a sample of the queries."""
     from dmlcore.inspection import neighbours
 
     test = neighbours.read(path)
@@ -68,12 +68,12 @@ def opened(path: Path, kind: str) -> str:
 
 
 def opened_again(path: Path, kind: str) -> str:
-    """As another server does later."""
+    """Open the embeddings again, as another server does later."""
     return opened(path, kind)
 
 
 def ten_shown(path: Path, kind: str) -> str:
-    """A page of the gallery by index: ten queries that nobody asked yet."""
+    """Search ten new queries, as a gallery page by index does."""
     from dmlcore.inspection import neighbours
 
     test = neighbours.read(path)
@@ -84,7 +84,7 @@ def ten_shown(path: Path, kind: str) -> str:
 
 
 def confused(path: Path, kind: str) -> str:
-    """Class pairs and the distances of the Confusions page."""
+    """Compute the class pairs and the distances of the Confusions page."""
     from dmlcore.inspection import confusions, distance_density, neighbours
 
     test = neighbours.read(path)
@@ -95,21 +95,21 @@ def confused(path: Path, kind: str) -> str:
 
 
 def searched_all(path: Path, kind: str) -> str:
-    """The job of all queries."""
+    """Run the job that searches all queries."""
     from dmlcore.inspection import neighbours, whole_search
 
     test = neighbours.read(path)
-    foreseen = {cost.kind: cost for cost in whole_search.forecast(len(test.labels), *test.embeddings.shape)}
+    forecast = {cost.kind: cost for cost in whole_search.forecast(len(test.labels), *test.embeddings.shape)}
     choice = whole_search.WholeSearch.from_json(f'{{"kind": "{kind}"}}')
     lists, known = whole_search.searched(test.embeddings, test.labels, test.is_gallery, choice)
-    cost = foreseen[choice.kind]
+    cost = forecast[choice.kind]
     words = "exact" if known is None else f"{known.words}; MAP@R {known.precision:+.4f} ± {known.precision_off:.4f}"
     scores = f"MAP@R {np.nanmean(lists['average_precision']):.4f}"
-    return f"foreseen {cost.seconds:.0f} s, {cost.bytes / 1e9:.1f} GB; {scores}; {words}"
+    return f"forecast {cost.seconds:.0f} s, {cost.bytes / 1e9:.1f} GB; {scores}; {words}"
 
 
 def mapped(path: Path, kind: str) -> str:
-    """A map of a balanced sample, the rest placed."""
+    """Compute a map of a balanced sample and place the remaining points."""
     from dmlcore.inspection import neighbours
     from dmlcore.inspection.maps import placing
     from dmlcore.inspection.maps.maps import draw
@@ -131,7 +131,7 @@ STEPS: dict[str, Callable[[Path, str], str]] = {
 
 
 def measured(step: str, path: Path, kind: str) -> None:
-    """One step in this process, its time and the peak of its own memory."""
+    """Run one step in this process and print its time and the peak of its anonymous memory."""
     peak, over = [0], threading.Event()
 
     def look() -> None:
@@ -146,7 +146,9 @@ def measured(step: str, path: Path, kind: str) -> None:
     seconds, processor = time.perf_counter() - begin, time.process_time() - processor
     over.set()
     watcher.join()
-    print(f"{step:13} {seconds:8.1f} s {processor:8.1f} s of processor {peak[0] / 1e6:6.2f} GB  {words}", flush=True)
+    print(
+        f"{step:13} {seconds:8.1f} s {processor:8.1f} s of processor time {peak[0] / 1e6:6.2f} GB  {words}", flush=True
+    )
 
 
 if __name__ == "__main__":

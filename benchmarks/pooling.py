@@ -1,16 +1,16 @@
-"""The whole generalized sum pooling layer, forward and backward, against its rivals in one run.
+"""The whole generalized sum pooling layer, forward and backward, compared with its rivals in one run.
 
-Feature maps in float32, the same costs for all: only the solver differs. Rivals: (a) 100 sweeps of the published
-iteration in a custom autograd Function with our closed-form backward; (b) autodiff through 100 sweeps on the full plan,
-and, for comparison, on the soft minima alone; (c) POT's `ot.sinkhorn`, image by image, with prototypes and the mass
-left out as m + 1 rows whose marginals are those of our solution: then the solutions are the same.
+Feature maps in float32, equal costs for all: only the solver differs. Rivals: (a) 100 sweeps of the published iteration
+in a custom autograd Function with our closed-form backward; (b) autodiff through 100 sweeps on the full plan and, for
+comparison, on the soft minima alone; (c) POT's `ot.sinkhorn`, image by image, with prototypes and the left-out mass as
+m + 1 rows whose marginals are those of our solution, so that the solutions are equal.
 
-Rounds are interleaved; the ratio is the median over the rounds. With --threads 1 the clock is CPU time, which stands a
-busy machine; with more it is the wall clock. Memory: bytes that autograd saves for the backward pass, and peak resident
-memory of a forward and backward pass in a process of its own. Then the accuracy of float32, and the share of the
-pooling in a training step of a ResNet-50.
+Rounds are interleaved; the ratio is the median over the rounds. With --threads 1 the clock is CPU time, which tolerates
+other load on the machine; with more threads it is the wall clock. Memory: bytes that autograd saves for the backward
+pass, and peak resident memory of a forward and backward pass in its own process. The accuracy of float32 and the share
+of the pooling in a training step of a ResNet-50 follow.
 
-POT is no requirement. For its row: pip install --no-deps --target /tmp/pot pot; PYTHONPATH=/tmp/pot python ...
+POT is optional. For its row: pip install --no-deps --target /tmp/pot pot; PYTHONPATH=/tmp/pot python ...
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class _Swept(torch.autograd.Function):
 
 
 def swept(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
-    """(a)"""
+    """Solve the transport with rival (a): 100 sweeps forward, the closed form backward."""
     solved: tuple[Tensor, Tensor] = _Swept.apply(cost, mu, epsilon)
     return solved
 
 
 def full_plan(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
-    """(b): each sweep visits the whole plan."""
+    """Solve the transport with rival (b): autodiff through sweeps that visit the whole plan."""
     n, scaled = cost.shape[-1], -epsilon * cost
     a = torch.zeros_like(cost[..., :1, 0])
     for _ in range(SWEEPS):
@@ -74,7 +74,9 @@ def full_plan(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
 
 
 def pot(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
-    """(c): POT on (m + 1) x n problems, one image after another; autodiff through its iterations."""
+    """Solve the transport with rival (c): POT on (m + 1) x n problems, image by image, with autodiff through its
+    iterations.
+    """
     import ot
 
     with torch.no_grad():
@@ -101,7 +103,7 @@ GOALS = {"(a) 100 sweeps, our backward": 1 / 0.75, "(b) autodiff, full plan": 5,
 
 
 def problem(arguments: argparse.Namespace) -> tuple[Tensor, Tensor, Tensor]:
-    """Feature maps, prototypes, slope of the pooled vectors."""
+    """Return feature maps, prototypes, and the gradient of the pooled vectors."""
     generator = torch.Generator().manual_seed(0)
     features = torch.randn(arguments.batch, arguments.channels, arguments.side, arguments.side, generator=generator)
     prototypes = torch.randn(arguments.prototypes, arguments.channels, generator=generator)
@@ -113,20 +115,20 @@ def problem(arguments: argparse.Namespace) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def forward(solver: Solver, features: Tensor, prototypes: Tensor) -> Tensor:
-    """The layer as in GeneralizedSumPooling, with any solver."""
+    """Compute the layer as GeneralizedSumPooling does, with any solver."""
     F = features.flatten(2)
     rho, _ = solver(pooling.prototype_costs(F.mT, prototypes), MU, EPSILON)
     return (F @ pooling_weights(rho, MU)[..., None])[..., 0]
 
 
 def step(solver: Solver, features: Tensor, prototypes: Tensor, slope: Tensor) -> None:
-    """One forward and backward pass."""
+    """Perform one forward and backward pass."""
     features.grad = prototypes.grad = None
     forward(solver, features, prototypes).backward(slope)
 
 
 def saved_bytes(solver: Solver, features: Tensor, prototypes: Tensor) -> int:
-    """Bytes of the distinct tensors that autograd keeps for the backward pass."""
+    """Return the bytes of the distinct tensors that autograd keeps for the backward pass."""
     kept: dict[int, int] = {}
 
     def pack(x: Tensor) -> Tensor:
@@ -139,7 +141,7 @@ def saved_bytes(solver: Solver, features: Tensor, prototypes: Tensor) -> int:
 
 
 def peak_of(job: tuple[str, argparse.Namespace]) -> float:
-    """Peak MiB of one forward and backward pass above the state before it."""
+    """Return the peak memory in MiB of one forward and backward pass, relative to the state before it."""
     name, arguments = job
     torch.set_num_threads(arguments.threads)
     given = problem(arguments)
@@ -151,7 +153,7 @@ def peak_of(job: tuple[str, argparse.Namespace]) -> float:
 
 
 def against_rivals(arguments: argparse.Namespace) -> None:
-    """Time, memory and agreement of all solvers."""
+    """Print time, memory and agreement of all solvers."""
     names = [n for n in SOLVERS if find_spec("ot") or "POT" not in n]
     given = problem(arguments)
     exact = forward(transport, given[0].double(), given[1].double()).detach()
@@ -186,7 +188,7 @@ def against_rivals(arguments: argparse.Namespace) -> None:
 
 
 def hard_costs() -> dict[str, Tensor]:
-    """Costs (..., 64, 49) in float32: uniform, of random features, and of features that are nearly all alike."""
+    """Return costs (..., 64, 49) in float32: uniform, of random features, of 15 prototypes and 34 equal features."""
     generator = torch.Generator().manual_seed(0)
     w = torch.nn.functional.normalize(torch.randn(64, 128, generator=generator))
     random = torch.randn(8, 49, 128, generator=generator) / 128**0.5
@@ -199,7 +201,7 @@ def hard_costs() -> dict[str, Tensor]:
 
 
 def accuracy() -> None:
-    """Largest deviation from the converged float64 plan of the same costs."""
+    """Print the largest deviation from the converged float64 plan for equal costs."""
     epsilons = (0.1, 0.5, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
     print("\nlargest deviation of plan, remainder and weights from the converged float64 solution, mu 0.05 to 0.95")
     print(f"  {'epsilon':26s}" + "".join(f"{e:>9g}" for e in epsilons) + "      worst")
@@ -222,7 +224,9 @@ def accuracy() -> None:
 
 
 def share_of_a_step(arguments: argparse.Namespace) -> None:
-    """What generalized sum pooling adds to a training step of a ResNet-50, beside average pooling."""
+    """Print the time that generalized sum pooling adds to a training step of a ResNet-50, compared with average
+    pooling.
+    """
     torch.manual_seed(0)
     backbone = backbones.create("resnet50")
     heads = {
@@ -272,7 +276,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--images", type=int, default=8, help="batch of the ResNet-50")
-    parser.add_argument("--steps", type=int, default=5, help="training steps of the ResNet-50; 0: leave it out")
+    parser.add_argument("--steps", type=int, default=5, help="training steps of the ResNet-50; 0 skips this part")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     if arguments.threads == 1:

@@ -1,10 +1,10 @@
-"""Triplet losses by sorted negatives against all triplets, by processor time.
+"""Processor time of triplet losses with sorted negatives, compared with all triplets.
 
     python -m benchmarks.processor_time [--rounds 9] [--threads 1]
 
-Forward and backward of unit embeddings, for batches of many and few classes; goal: what is chosen (marked) is never
-more than 1.4 times the other. The rivals take turns within every round; a ratio is the median of the rounds' ratios.
-Scores by processor time: benchmarks/retrieval.py.
+Forward and backward of unit embeddings, for batches of many and of few classes. Goal: the chosen method (marked) never
+takes more than 1.4 times as long as the other. The rivals alternate within every round; a ratio is the median of the
+rounds' ratios. For scores by processor time see benchmarks/retrieval.py.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from dmlcore import losses
 from dmlcore.losses.engine import table
 
 LOSSES = ("ranking", "facenet_mined", "ratio")
-BATCHES = ((64, 8), (128, 8), (128, 32), (256, 4), (256, 16), (512, 8), (512, 16), (512, 128))  # samples, of each class
+# (samples, samples per class)
+BATCHES = ((64, 8), (128, 8), (128, 32), (256, 4), (256, 16), (512, 8), (512, 16), (512, 128))
 WORST = 1.4
 NEVER, ALWAYS = (10**9, 0), (2, 0)
 
 
 def step(loss: torch.nn.Module, points: torch.Tensor, labels: torch.Tensor, from_size: tuple[int, int]) -> None:
-    """Forward and backward, with classes sorted from that size on."""
+    """Perform a forward and backward pass that sorts negatives from the given size on."""
     table.RANKED = from_size
     loss(points.clone().requires_grad_(), labels).backward()
 
 
 def main() -> None:
-    """Print a line for each; exit 1 where a goal is missed."""
+    """Print one line per case; exit with 1 if a goal is missed."""
     parser = command_line(__doc__)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=1)

@@ -1,7 +1,8 @@
-"""A machine goes down with 2 runs at work and 20 in the queue: `python -m dmlcore recover` resumes each of them once.
+"""Crash of a machine with 2 running and 20 queued runs: `python -m dmlcore recover` must resume each of them once.
 
-All processes are killed with -9 at once, two recoveries begin at the same time, and every run is looked at afterwards:
-resumed once, trained by one process, no step missing or doubled. Rival: without it, none of them goes on.
+All processes are killed with -9 at the same time, two recoveries start concurrently, and every run is checked
+afterwards: resumed once, trained by one process, no step missing or repeated. Rival: without recovery, no run
+continues.
 """
 
 from __future__ import annotations

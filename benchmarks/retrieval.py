@@ -1,9 +1,10 @@
-"""Retrieval scores against a bare faiss search of the same k and PML's AccuracyCalculator, by processor time.
+"""Processor time of retrieval scores, compared with a bare faiss search of equal k and with PML's AccuracyCalculator.
 
     python -m benchmarks.retrieval [--rounds 9] [--threads 2]
 
-5,924 x 128 float32 embeddings of unit length in 100 classes of 41 to 60, the sizes of the CUB-200-2011 test half, made
-up from a seed at several stages of training. The rivals take turns within every round. Target: 1.15x the bare search.
+5,924 x 128 float32 embeddings of unit length in 100 classes of 41 to 60, the sizes of the CUB-200-2011 test half,
+generated from a seed at several stages of training. The rivals alternate within every round. Target: 1.15x the bare
+search.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ STAGES = {"untrained": np.inf, "half-way": 2.5, "trained": 0.9, "nearly collapse
 
 
 def embeddings(noise: float) -> tuple[np.ndarray, np.ndarray]:
-    """Unit vectors (5924, 128) around class means, with noise of `noise` times the length of a mean; their labels."""
+    """Return unit vectors (5924, 128) around class means, and their labels.
+
+    `noise` is the length of the noise relative to the length of a mean.
+    """
     rng = np.random.default_rng(0)
     labels = np.repeat(np.arange(len(SIZES)), SIZES)
     means = rng.normal(size=(len(SIZES), DIMENSIONS)) / np.sqrt(DIMENSIONS)
@@ -51,7 +55,7 @@ def main() -> None:
     if options.rounds < 1 or options.threads < 1:
         parser.error("--rounds and --threads must be at least 1")
 
-    logging.getLogger().setLevel(logging.ERROR)  # PML tells the root logger about each of its searches
+    logging.getLogger().setLevel(logging.ERROR)  # PML logs each of its searches to the root logger
     torch.set_num_threads(options.threads)
     faiss.omp_set_num_threads(options.threads)
     print(machine("faiss-cpu", "torch", "numpy", "pytorch-metric-learning"))

@@ -1,13 +1,15 @@
-"""Many visitors on one server: 100 sessions moving a slider once a second, 32 sessions dragging at 60 Hz.
+"""Many visitors on one server: 100 sessions moving a slider once per second, 32 sessions dragging at 60 Hz.
 
-Each visitor is a real Streamlit session (its page has run) with a field socket of its own, driven as the component
-drives it: one request in flight, the newest wins, coarser grids once answers get slow, the fine figure at rest. A
-slider move is five requests in 80 ms and the rest; its time is from the first request to the last answer. The rival, in
-the same run: 100 sessions that rerun a page of one slider and one number (benchmarks/empty_rerun) once a second.
+Each visitor is a real Streamlit session (its page has run) with its own field socket, driven as the component drives
+it: one request in flight, the newest one wins, coarser grids once responses get slow, the fine figure at rest. A slider
+move is five requests in 80 ms and the figure at rest; it is timed from the first request to the last response. The
+rival, in the same run: 100 sessions that rerun a page of one slider and one number (benchmarks/empty_rerun) once per
+second.
 
-With --browse the sessions open ten pages one after another instead, a second apart, from the moment `dml serve` says
-that it is ready (fresh), and again when all of them have been through (warm). --workers N: so many servers, over which
-the sessions are spread evenly, as a proxy does (docs/reverse-proxy.md). What a page takes of the processor is told too.
+With --browse the sessions open ten pages one after another instead, one second apart: starting when `dml serve` reports
+that it is ready (fresh), and again when all sessions have opened all pages (warm). --workers N starts N servers, over
+which the sessions are spread evenly, as a proxy does (docs/reverse-proxy.md). The processor time per page is reported
+as well.
 """
 
 from __future__ import annotations
@@ -51,8 +53,8 @@ from pages.shared.server.wire import unpack
 
 FINE, COARSE, RESTING, MODEST, SLOW = 81, 41, 201, 101, 0.024  # as in assets/shared/plane/plane.js
 
-GOALS = {"fresh": 5.0, "warm": 1.5}  # seconds in which 95 of 100 pages are to be there
-PATIENCE = 60.0  # seconds until a page that does not come counts as failed
+GOALS = {"fresh": 5.0, "warm": 1.5}  # seconds within which 95 of 100 pages must be complete
+PATIENCE = 60.0  # seconds after which a page counts as failed
 TO_BE_READY = 300.0  # seconds
 PAGES = (
     "fields",
@@ -70,7 +72,7 @@ PAGES = (
 
 @dataclass(frozen=True)
 class Opening:
-    """A page that was opened; failure: why it did not come."""
+    """An attempt to open a page; `failure` is the error, or "" on success."""
 
     page: str
     seconds: float
@@ -78,7 +80,7 @@ class Opening:
 
 
 class Visitor:
-    """One session: Streamlit's socket, and the field's."""
+    """One session: Streamlit's socket and the field's socket."""
 
     def __init__(self, address: str) -> None:
         self.address = address.replace("http", "ws")
@@ -92,12 +94,12 @@ class Visitor:
         self.field = await connect(f"{self.address}/api/field", max_size=None) if fields else None
 
     async def connect(self) -> None:
-        """Begin a session."""
-        stream = f"{self.address}/_stcore/stream"  # a browser pings nobody, and waits
+        """Start a session."""
+        stream = f"{self.address}/_stcore/stream"  # like a browser, which sends no pings
         self.page = await connect(stream, subprotocols=["streamlit"], max_size=None, ping_interval=None)
 
     async def rerun(self, page: str = "") -> float:
-        """Seconds of one rerun of a page, by its name in the address."""
+        """Rerun a page, given by its name in the URL; return the seconds."""
         start, message = time.perf_counter(), BackMsg()
         message.rerun_script.query_string = ""
         message.rerun_script.page_name = page
@@ -109,7 +111,7 @@ class Visitor:
                 return time.perf_counter() - start
 
     async def open(self, page: str) -> Opening:
-        """Open a page, by its name in the address; after a failure in a new session."""
+        """Open a page, given by its name in the URL; after a failure, start a new session first."""
         start, failure = time.perf_counter(), ""
         try:
             async with asyncio.timeout(PATIENCE):
@@ -122,7 +124,7 @@ class Visitor:
         return Opening(page, time.perf_counter() - start, failure)
 
     async def ask(self, n: int, settle: bool = False) -> float:
-        """Seconds of one field."""
+        """Request one field; return the seconds."""
         assert isinstance(self.field, ClientConnection)
         start = time.perf_counter()
         await self.field.send(
@@ -135,7 +137,7 @@ class Visitor:
         return took
 
     async def move_a_slider(self) -> float:
-        """Seconds from the first of five moves in 80 ms to the figure at rest."""
+        """Return the seconds from the first of five moves in 80 ms to the figure at rest."""
         start = time.perf_counter()
         for i in range(5):
             self.scene["hyper"]["m1"] = -2.3 + 0.01 * i
@@ -145,7 +147,7 @@ class Visitor:
         return time.perf_counter() - start
 
     async def drag(self, seconds: float) -> tuple[int, list[float]]:
-        """Fields received while the pointer moves 60 times a second, and the seconds of each."""
+        """Return the number of fields received while the pointer moves 60 times per second, and the seconds of each."""
         times: list[float] = []
         start = time.perf_counter()
         while (now := time.perf_counter() - start) < seconds:
@@ -157,7 +159,7 @@ class Visitor:
 
 
 async def once_a_second(visitors: list[Visitor], act: str, seconds: int) -> list[float]:
-    """Every visitor acts once a second, evenly spread over it; milliseconds of each act."""
+    """Let every visitor perform `act` once per second, evenly staggered; return the milliseconds of each act."""
 
     async def one(visitor: Visitor, offset: float) -> list[float]:
         start, times = time.perf_counter() + offset, []
@@ -171,7 +173,7 @@ async def once_a_second(visitors: list[Visitor], act: str, seconds: int) -> list
 
 
 async def browsing(visitors: list[Visitor], pause: float = 1.0) -> list[Opening]:
-    """Every visitor opens all pages, each beginning with another one."""
+    """Let every visitor open all pages, each starting with a different one."""
 
     async def one(visitor: Visitor, first: int) -> list[Opening]:
         await asyncio.sleep(pause * first / len(visitors))
@@ -186,17 +188,23 @@ async def browsing(visitors: list[Visitor], pause: float = 1.0) -> list[Opening]
 
 
 async def browse(addresses: Sequence[str], serving: int, arguments: argparse.Namespace) -> None:
-    """Fresh and warm, of servers that have just said that they are ready; serving: the process that started them."""
+    """Measure fresh and warm page openings on servers that have just become ready.
+
+    Args:
+        addresses: Addresses of the servers.
+        serving: Process that started the servers.
+        arguments: Parsed command line.
+    """
     visitors = [Visitor(addresses[number % len(addresses)]) for number in range(arguments.sessions)]
     for visitor in visitors:
-        visitor.lost = True  # begins with its first page
+        visitor.lost = True  # connects when it opens its first page
     for name, goal in GOALS.items():
         before, own = seconds_of(started_by(serving)), time.process_time()
         openings = await browsing(visitors)
         used, own = seconds_of(started_by(serving)) - before, time.process_time() - own
         failures = [opening.failure for opening in openings if opening.failure]
         times = [1000 * opening.seconds for opening in openings]
-        busy = f"CPU a page {1000 * used / len(times):.0f} ms, of the visitor {1000 * own / len(times):.0f} ms"
+        busy = f"CPU per page {1000 * used / len(times):.0f} ms, of the client {1000 * own / len(times):.0f} ms"
         report(f"{len(visitors)} sessions, {len(addresses)} servers, {len(PAGES)} pages, {name}", times, busy)
         reached = not failures and float(np.percentile(times, 95)) <= 1000 * goal
         print(f"{verdict(reached)}: p95 at most {goal:g} s, no failure ({len(failures)} of {len(times)})")
@@ -206,7 +214,7 @@ async def browse(addresses: Sequence[str], serving: int, arguments: argparse.Nam
 
 
 async def _each(visitor: Visitor, serving: int, openings: Sequence[Opening], times: int = 5) -> None:
-    """A line for each page: as the crowd had it, and what it takes of the processor where one visitor opens it."""
+    """Print one line per page: the times under load, and the processor time of a single visitor."""
     for page in PAGES:
         before = seconds_of(started_by(serving))
         for _ in range(times):
@@ -219,7 +227,7 @@ async def _each(visitor: Visitor, serving: int, openings: Sequence[Opening], tim
 
 @contextlib.contextmanager
 def crowd_served(runs: Path, workers: int) -> Iterator[tuple[list[str], int]]:
-    """`dml serve --workers N` over these runs, once all say that they are ready: addresses, and the process."""
+    """Run `dml serve --workers N` over these runs; yield addresses and process id once all servers are ready."""
     port = _ports_in_a_row(workers)
     addresses = [f"http://127.0.0.1:{port + number}" for number in range(workers)]
     command = [sys.executable, "-m", "dmlcore", "serve", "--workers", str(workers), "--port", str(port)]
@@ -229,7 +237,7 @@ def crowd_served(runs: Path, workers: int) -> Iterator[tuple[list[str], int]]:
         began = time.monotonic()
         while not all(map(_is_ready, addresses)):
             if process.poll() is not None or time.monotonic() - began > TO_BE_READY:
-                raise RuntimeError(f"it does not serve: {(runs.parent / 'serve.log').read_text()[-2000:]}")
+                raise RuntimeError(f"the server did not start: {(runs.parent / 'serve.log').read_text()[-2000:]}")
             time.sleep(0.2)
         print(f"ready after {time.monotonic() - began:.1f} s, CPU {seconds_of(started_by(process.pid)):.1f} s")
         yield addresses, process.pid
@@ -245,7 +253,7 @@ def _is_ready(address: str) -> bool:
 
 
 def _ports_in_a_row(count: int) -> int:
-    """The first of so many ports that nobody listens on."""
+    """Return the first of `count` consecutive free ports."""
     while True:
         with contextlib.ExitStack() as stack, contextlib.suppress(OSError, OverflowError):
             sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
@@ -278,13 +286,13 @@ async def measure(server: Server, rival: Server, arguments: argparse.Namespace) 
     report(f"{len(visitors)} sessions, slider moved at 1 Hz", times)
     held = memory(pid=pid)
     each = (held - before) / len(visitors)
-    print(f"memory {each / 2**20:.2f} MiB a session, server {held / 2**20:.0f} MiB")
+    print(f"memory {each / 2**20:.2f} MiB per session, server {held / 2**20:.0f} MiB")
 
     dragging = visitors[: arguments.dragging]
     drags = await asyncio.gather(*(v.drag(arguments.seconds) for v in dragging))
     rates = np.array([count for count, _ in drags]) / arguments.seconds
     report(f"{len(dragging)} sessions dragging at 60 Hz", [1000 * t for _, times in drags for t in times])
-    print(f"fields a second and session: least {rates.min():.1f}, median {np.median(rates):.1f}")
+    print(f"fields per second and session: minimum {rates.min():.1f}, median {np.median(rates):.1f}")
 
 
 def main() -> None:
@@ -293,7 +301,7 @@ def main() -> None:
     parser.add_argument("--dragging", type=int, default=32)
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--browse", action="store_true", help="open pages instead of moving sliders")
-    parser.add_argument("--workers", type=int, default=1, help="servers, with --browse")
+    parser.add_argument("--workers", type=int, default=1, help="number of servers, with --browse")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         runs = Path(folder) / "runs"

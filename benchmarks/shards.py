@@ -1,11 +1,11 @@
-"""Images a second and memory of a data set read from shards, against the same images read from files.
+"""Images per second and memory of a data set read from shards, compared with the same images read from files.
 
-A tree of small JPEGs in class folders is written and packed. Each rival is a process of its own, in turns: it opens
-and splits the data set, takes balanced batches as a training does, and reads the test split in chunks as an evaluation
-does. The first two decode each image when it is read (`DML_DECODED_GB=0`), the third keeps decoded copies. Seconds are
-those of the processor, all threads together, so that other work on the machine weighs little. Printed are the medians:
-seconds to open the set, images a second of one core, the peak memory (VmHWM) less what the process had before, and what
-it has at the end that is no mapped file (RssAnon: interpreter and torch are in it).
+A tree of small JPEGs in class folders is written and packed. The rivals alternate, each in its own process, which opens
+and splits the data set, reads balanced batches as training does, and reads the test split in chunks as evaluation does.
+The first two decode each image when it is read (`DML_DECODED_GB=0`), the third keeps decoded copies. Seconds are
+processor seconds of all threads together, so that other load on the machine has little effect. The medians are printed:
+seconds to open the set, images per second and core, peak memory (VmHWM) minus the memory that the process held before,
+and anonymous memory at the end (RssAnon, which includes interpreter and torch).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--images", type=int, default=200_000)
     parser.add_argument("--per-class", type=int, default=50)
-    parser.add_argument("--side", type=int, default=64, help="pixels of a file, and of an input")
+    parser.add_argument("--side", type=int, default=64, help="pixels per side of the files and of the inputs")
     parser.add_argument("--batches", type=int, default=300)
     parser.add_argument(
         "--evaluated", type=int, default=20_000, help="images of the test split that are read in chunks"
     )
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--measure", help="internal: what one process reads")
+    parser.add_argument("--measure", help="internal: measure the data set in this folder")
     arguments = parser.parse_args()
     if arguments.measure:
         measure(Path(arguments.measure), arguments.side, arguments.batches, arguments.evaluated)
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def write(tree: Path, images: int, each: int, side: int) -> None:
-    """Class folders of JPEGs, a hundred different ones under many names, as decoding costs the same."""
+    """Write class folders of JPEGs: a hundred different ones under many names, because decoding costs the same."""
     import io
 
     import numpy as np
@@ -88,10 +88,10 @@ def write(tree: Path, images: int, each: int, side: int) -> None:
 
 
 def of_process(folder: Path, rival: str) -> dict[str, float]:
-    """What a process of its own measured."""
+    """Run one rival in its own process; return its measurements."""
     place, most = RIVALS[rival]
     command = [sys.executable, "-m", "benchmarks.shards", *sys.argv[1:], "--measure", str(folder / place)]
-    with tempfile.TemporaryDirectory(dir=folder) as cache:  # its own, as copies that are there are used
+    with tempfile.TemporaryDirectory(dir=folder) as cache:  # a separate cache, because existing copies would be used
         environment = os.environ | {"DML_CACHE": cache, "DML_DECODED_GB": most}
         done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
@@ -99,7 +99,7 @@ def of_process(folder: Path, rival: str) -> dict[str, float]:
 
 
 def measure(place: Path, side: int, batches: int, evaluated: int) -> None:
-    """Print what one rival takes, as JSON."""
+    """Measure one rival and print the result as JSON."""
     import numpy as np
 
     from dmlcore import data
@@ -110,7 +110,7 @@ def measure(place: Path, side: int, batches: int, evaluated: int) -> None:
     opened = time.process_time() - began
     train, test = made.splits["train"], made.splits["test"][:evaluated]
     sampler = BalancedSampler(made.labels[train], CLASSES, SAMPLES, seed=0)
-    made.inputs[:1]  # what is decoded once is decoded here
+    made.inputs[:1]  # decodes the images that are decoded only once
     once = time.process_time() - began - opened
 
     def drawn() -> Iterator[np.ndarray]:
@@ -124,7 +124,7 @@ def measure(place: Path, side: int, batches: int, evaluated: int) -> None:
 
 
 def rate(inputs, chunks) -> float:
-    """Images a second of one core."""
+    """Return images per second of one core."""
     count, began = 0, time.process_time()
     for rows in chunks:
         inputs[rows].sum()
@@ -133,7 +133,7 @@ def rate(inputs, chunks) -> float:
 
 
 def show(results: dict[str, list[dict[str, float]]]) -> None:
-    """A table of medians, and shards against files by rounds."""
+    """Print a table of medians, and the ratios of shards to files."""
     print(f"{'':28}" + "".join(f"{rival:>24}" for rival in results))
     for figure in results["files"][0]:
         medians = [statistics.median(one[figure] for one in rounds) for rounds in results.values()]

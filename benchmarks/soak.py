@@ -1,13 +1,13 @@
-"""The lab for hours: sessions on pages and trainings, while servers and trainings are killed at random; what is lost?
+"""Soak test for hours: sessions and training runs, while servers and training runs are killed at random.
 
-`dml serve` keeps a server up, and every other training goes to a Ray cluster of two nodes (without Ray all stay here).
-In the first half a process of the server is killed every minute or so, one of the trainings (or who attends to it)
-several times a minute, which `dml recover` resumes, and a node as often as the server, for which a new one comes; in
-the second half the server is left alone, so that its memory and descriptors can be followed. Then every run is
-compared byte for byte with one of the same spec that nobody disturbed, and the store is looked through for what is left
-over. Exits 1 if anything was lost.
+`dml serve` keeps a server up, and every other training run goes to a Ray cluster of two nodes (without Ray all run
+here). In the first half, a server process is killed about once a minute, one of the training runs (or its supervisor)
+several times a minute, which `dml recover` resumes, and a node as often as the server, which is replaced by a new one.
+In the second half the server is left alone, so that its memory and descriptors can be tracked. Then every run is
+compared byte for byte with an undisturbed run of the same spec, and the store is searched for leftovers. Exits with 1
+if anything was lost.
 
-python -m benchmarks.soak, two hours; --minutes 10 for a look.
+`python -m benchmarks.soak` takes two hours; --minutes 10 gives a quick result.
 """
 
 from __future__ import annotations
@@ -43,48 +43,48 @@ from tests.faults.crash import remains, until
 from tests.faults.test_training_faults import outcome
 from tests.jobs.backends import cluster as clusters
 
-SEEDS = 4  # different trainings; each is repeated as often as there is time
+SEEDS = 4  # different training runs; each is repeated as often as time allows
 SPEC = RunSpec(device="cpu").with_overrides(
     ["data.name=digits", "schedule.steps=800", "schedule.validate_every=250", "schedule.checkpoint_every=50"]
 )
-TRAINING_LIVES, SERVER_LIVES = (4.0, 20.0), (30.0, 120.0)  # seconds from one kill to the next
-SETTLES = 60.0  # seconds after the start of a server that count for no drift
-MOST_DRIFT = 20.0  # MiB per 1,000 reruns: the goal
+TRAINING_LIVES, SERVER_LIVES = (4.0, 20.0), (30.0, 120.0)  # seconds between two kills
+SETTLES = 60.0  # seconds after the start of a server that are excluded from the drift
+MOST_DRIFT = 20.0  # goal in MiB per 1,000 reruns
 
 
 @dataclass
 class Soak:
-    """What happened so far."""
+    """State of the test so far."""
 
     store: RunStore
     port: int
     serving: int  # process of `dml serve`
     times: list[float] = field(default_factory=list)  # milliseconds of reruns
-    lost: int = 0  # sessions that were cut and connected again
-    samples: list[tuple[int, float]] = field(default_factory=list)  # reruns, MiB of the server, in the second half
+    lost: int = 0  # number of sessions that were cut and reconnected
+    samples: list[tuple[int, float]] = field(default_factory=list)  # (reruns, MiB of the server) in the second half
     kills: dict[str, int] = field(default_factory=lambda: {"server": 0, "training": 0, "node": 0})
     over: threading.Event = field(default_factory=threading.Event)
-    quiet: threading.Event = field(default_factory=threading.Event)  # no visitors
+    quiet: threading.Event = field(default_factory=threading.Event)  # set while no visitors are wanted
 
     @property
     def url(self) -> str:
-        """Where the app is."""
+        """Address of the app."""
         return f"http://127.0.0.1:{self.port}"
 
     def server(self) -> int:
-        """The process that serves now, 0 while none does."""
+        """Return the process that serves now; 0 if there is none."""
         children = Path(f"/proc/{self.serving}/task/{self.serving}/children").read_text().split()
         return int(children[0]) if children else 0
 
     def ready(self) -> bool:
-        """Whether a visitor may come."""
+        """Return True if the server accepts visitors."""
         with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/api/ready", timeout=5) as answer:
             return bool(answer.status == 200)
         return False
 
 
 async def visit(soak: Soak, sessions: int) -> None:
-    """Sessions that open one page after another, a second apart, and come back when they are cut."""
+    """Keep sessions that open one page after another, one second apart, and reconnect when they are cut."""
 
     async def one(number: int) -> None:
         page = number
@@ -103,7 +103,7 @@ async def visit(soak: Soak, sessions: int) -> None:
                 soak.times.append(1000 * await asyncio.wait_for(visitor.rerun(PAGES[page % len(PAGES)]), 120))
                 page += 1
                 await asyncio.sleep(1)
-            except Exception:  # whatever a killed server does to a socket
+            except Exception:  # any error that a killed server causes on a socket
                 soak.lost += visitor is not None and hasattr(visitor, "page")
                 visitor = None
                 await asyncio.sleep(1)
@@ -112,18 +112,18 @@ async def visit(soak: Soak, sessions: int) -> None:
 
 
 def train(soak: Soak, count: int, choose: random.Random, cluster: Any) -> None:
-    """Keep so many trainings at work, every other one on the cluster, and kill one every few seconds."""
-    begun = 0
+    """Keep `count` training runs active, every other one on the cluster, and kill one every few seconds."""
+    started = 0
     due = time.monotonic() + choose.uniform(*TRAINING_LIVES)
     while not soak.over.is_set():
         recovery.recover(soak.store, report=lambda _: None)
         while len(launch.active(soak.store)) < count:
-            backend = f"ray:{cluster.address}" if cluster and begun % 2 else ""
-            launch.launch(SPEC.with_overrides([f"seed={begun // 2 % SEEDS}"]), soak.store, backend=backend)
-            begun += 1
+            backend = f"ray:{cluster.address}" if cluster and started % 2 else ""
+            launch.launch(SPEC.with_overrides([f"seed={started // 2 % SEEDS}"]), soak.store, backend=backend)
+            started += 1
         if time.monotonic() > due:
-            at_work = [run for run in launch.active(soak.store) if run.status() == "running" and run.state().step]
-            if at_work and (process := locks.holder(choose.choice(at_work).path / "lock")):
+            running_runs = [run for run in launch.active(soak.store) if run.status() == "running" and run.state().step]
+            if running_runs and (process := locks.holder(choose.choice(running_runs).path / "lock")):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
                     soak.kills["training"] += 1
@@ -132,7 +132,7 @@ def train(soak: Soak, count: int, choose: random.Random, cluster: Any) -> None:
 
 
 def watch(soak: Soak, seconds: float, choose: random.Random | None, cluster: Any) -> None:
-    """Kill the server and a node at random; without `choose` follow the server's memory instead."""
+    """Kill the server and a node at random; if `choose` is None, record the server's memory instead."""
     end, begin = time.monotonic() + seconds, time.monotonic()
     due, node_due = (begin + choose.uniform(*SERVER_LIVES) / 2 if choose else end + 1 for _ in range(2))
     while (now := time.monotonic()) < end:
@@ -143,7 +143,7 @@ def watch(soak: Soak, seconds: float, choose: random.Random | None, cluster: Any
             due = now + choose.uniform(*SERVER_LIVES)
         if cluster and choose and now > node_due:
             cluster.remove_node(cluster.worker, allow_graceful=False)
-            cluster.join()  # in this thread: Ray sets a signal handler
+            cluster.join()  # in this thread, because Ray sets a signal handler
             soak.kills["node"] += 1
             node_due = now + choose.uniform(*SERVER_LIVES)
         if not choose and now - begin > min(SETTLES, seconds / 4):
@@ -152,7 +152,7 @@ def watch(soak: Soak, seconds: float, choose: random.Random | None, cluster: Any
 
 
 def descriptors(soak: Soak) -> int:
-    """Descriptors of the server once nobody is connected, the least of ten seconds."""
+    """Return the number of descriptors of the server without visitors: the minimum over ten seconds."""
     soak.quiet.set()
     least = 10**9
     for _ in range(20):
@@ -163,8 +163,8 @@ def descriptors(soak: Soak) -> int:
 
 
 @contextlib.contextmanager
-def begun(soak: Soak, sessions: int, trainings: int, seed: int, cluster: Any) -> Iterator[None]:
-    """Sessions and trainings, each in a thread; over when left."""
+def running(soak: Soak, sessions: int, trainings: int, seed: int, cluster: Any) -> Iterator[None]:
+    """Run sessions and training runs, each in a thread; stop both when the context is left."""
     threads = [
         threading.Thread(target=lambda: asyncio.run(visit(soak, sessions))),
         threading.Thread(target=train, args=(soak, trainings, random.Random(seed), cluster)),
@@ -180,7 +180,7 @@ def begun(soak: Soak, sessions: int, trainings: int, seed: int, cluster: Any) ->
 
 
 def undisturbed(root: Path) -> dict[int, dict[str, str]]:
-    """What each training leaves that nobody kills, by seed."""
+    """Run every training spec undisturbed; return its outcome by seed."""
     store = RunStore(root)
     runs = {seed: launch.launch(SPEC.with_overrides([f"seed={seed}"]), store) for seed in range(SEEDS)}
     until(lambda: all(store.open(name).status() == "done" for name in runs.values()), 3600)
@@ -188,7 +188,7 @@ def undisturbed(root: Path) -> dict[int, dict[str, str]]:
 
 
 def ended(store: RunStore) -> list[Run]:
-    """All runs, once they are done; what was killed last is resumed."""
+    """Wait until all runs are done, resuming killed ones; return the runs."""
 
     def done() -> bool:
         recovery.recover(store, report=lambda _: None)
@@ -219,7 +219,7 @@ def main() -> None:
         try:
             until(soak.ready)
             choose = random.Random(arguments.seed)
-            with begun(soak, arguments.sessions, arguments.trainings, arguments.seed, cluster):
+            with running(soak, arguments.sessions, arguments.trainings, arguments.seed, cluster):
                 watch(soak, half, choose, cluster)
                 until(soak.ready)
                 before = descriptors(soak)
@@ -234,9 +234,9 @@ def main() -> None:
         away, left = sum(bool(run.state().backend) for run in runs), remains(store)
     reruns, held = (np.array(column, float) for column in zip(*soak.samples, strict=True))
     drift = 1000 * np.polyfit(reruns, held, 1)[0]
-    report(f"{arguments.sessions} sessions, reruns", soak.times, f"{soak.lost} connections cut and made again")
+    report(f"{arguments.sessions} sessions, reruns", soak.times, f"{soak.lost} connections cut and restored")
     print("killed: " + ", ".join(f"{what} {count} times" for what, count in soak.kills.items()))
-    same = f"{len(runs) - len(wrong)} end as undisturbed ones byte for byte"
+    same = f"{len(runs) - len(wrong)} equal undisturbed runs byte for byte"
     print(f"{len(runs)} runs, {away} of them on the cluster; {same}; left over: {len(left)}")
     print(f"descriptors of the server without visitors {before} -> {after}")
     goal = f"{verdict(drift <= MOST_DRIFT)} (goal {MOST_DRIFT:.0f})"

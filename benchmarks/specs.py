@@ -1,7 +1,7 @@
-"""Shipped specs, three seeds each: test MAP@R of raw inputs, untrained and trained network, and what they take.
+"""Shipped specs with three seeds each: test MAP@R of raw inputs, untrained and trained network, and time.
 
 `python -m benchmarks.specs [NAME ...]`, by default glyphs, digits and digits-classes. Each run is the command that a
-user types, a process of its own from its start to its end: seconds by the clock, and of processor time.
+user types, in its own process from start to end: wall-clock seconds and processor seconds.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main(names: list[str]) -> None:
 
 
 def _train(name: str, seed: int, store: RunStore) -> tuple[float, float]:
-    """Seconds by the clock and of the processor."""
+    """Train a spec; return wall-clock seconds and processor seconds."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     command = [sys.executable, "-m", "dmlcore", "train", name, f"seed={seed}", "--runs", str(store.root)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)

@@ -1,9 +1,9 @@
-"""A store of 10,000 runs: what do Runs, Gallery and Studies cost, in a fresh process and when it has looked before?
+"""A store of 10,000 runs: time of the pages Runs, Gallery and Studies, cold and warm.
 
-The runs are one real run of digits, hard-linked, each with a spec (seed, loss) and a state of its own. A page is
-opened in a process of its own by Streamlit's test runner: cold is its first opening, modules and all; warm the median
-of five more; of both the CPU seconds are told too. Beside it the same page of a store of 20 runs, so what the number of
-runs adds. Rival: reading all specs and states, as each listing did before.
+The runs are hard links to one real run of digits, each with its own spec (seed, loss) and state. Streamlit's test
+runner opens a page in its own process: cold is the first opening, including imports; warm is the median of five more.
+CPU seconds of both are reported as well. The same page of a store of 20 runs shows the contribution of the number of
+runs. Rival: reading all specs and states, as each listing did before.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHORT = ["schedule.steps=300", "schedule.validate_every=50", "schedule.checkpoin
 
 
 def train(root: Path) -> Path:
-    """One real run."""
+    """Train one real run; return its folder."""
     from dmlcore.training.loop import train as trained
 
     run = RunStore(root).create(RunSpec(device="cpu").with_overrides(SHORT))
@@ -38,7 +38,7 @@ def train(root: Path) -> Path:
 
 
 def make(root: Path, original: Path, count: int) -> None:
-    """So many runs, one a minute, the newest a minute old; all that is not their own is linked."""
+    """Create `count` runs, one per minute, the newest one minute old; shared files are hard links."""
     now = time.time()
     state = RunState.model_validate_json((original / "state.json").read_bytes())
     for number in range(count):
@@ -56,7 +56,7 @@ def make(root: Path, original: Path, count: int) -> None:
 
 
 def read_all(root: Path) -> int:
-    """The former listing: every spec and state, read and checked."""
+    """Read and validate every spec and state, as the former listing did; return the number of runs."""
     entries = []
     for path in root.iterdir():
         if not path.name.startswith(".") and path.is_dir() and not path.is_symlink():
@@ -66,7 +66,7 @@ def read_all(root: Path) -> int:
 
 
 def measure(page: str) -> None:
-    """Print cold and warm seconds, and CPU seconds, of a page of $DML_RUNS, as JSON; for a process of its own."""
+    """Print cold and warm seconds and CPU seconds of a page of $DML_RUNS as JSON; run this in its own process."""
     import torch
     from streamlit.testing.v1 import AppTest
 
@@ -78,7 +78,7 @@ def measure(page: str) -> None:
     app.switch_page(menu.PAGES[page].file).run()
     cold, first, warm, cpu = time.perf_counter() - began, time.process_time() - used, [], []
     assert not app.exception, app.exception
-    time.sleep(1.5)  # folders younger than a second are looked at anew
+    time.sleep(1.5)  # folders younger than one second are always read again
     for _ in range(5):
         wall, used = time.perf_counter(), time.process_time()
         app.run()
@@ -88,7 +88,7 @@ def measure(page: str) -> None:
 
 
 def measured(page: str, root: Path) -> list[float]:
-    """The same, from here."""
+    """Run `measure` in its own process; return its four values."""
     command = [sys.executable, "-m", "benchmarks.store", "--measure", page]
     env = os.environ | {"DML_RUNS": str(root), "OMP_NUM_THREADS": "1"}
     output = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
@@ -96,7 +96,7 @@ def measured(page: str, root: Path) -> list[float]:
 
 
 def listing(root: Path) -> None:
-    """The listing alone, without a page, against its rival."""
+    """Time the listing alone, without a page, and its rival."""
     store = RunStore(root)
     looks = {
         "rival: all specs and states": lambda: read_all(root),

@@ -1,13 +1,13 @@
-"""Animated frames a second on the toys page while two MLPs train side by side, in headless Chromium.
+"""Animated frames per second on the toys page while two MLPs train side by side, in headless Chromium.
 
-The page trains its first state, two networks on one clock, batch by batch as fast as it goes, on seeds nobody has
-trained before: every frame is a new optimiser step of both, recorded, sent, and painted in three windows with curves,
-and counted once it is painted. Beside it, in the same run: the bare loop, `training.loop.step` for both in turn
-without record, server or page; the same with the watched points embedded after each step, which any animation needs;
-and Plotly, in the same browser, drawing the same points (scatter3d for the inputs, a scatter for each embedding) anew
-by `Plotly.react` from frames that are already there, with nothing training. Where photographs are (DML_DATA) also
-these: average pooling beside generalized sum pooling on the kept maps of a frozen SqueezeNet, neighbours and weight
-maps painted too; their maps are computed before the clock starts.
+The page trains its first state, two networks on one clock, batch by batch as fast as possible, on seeds that were not
+trained before: every frame is a new optimiser step of both networks, recorded, sent, and painted in three windows with
+curves; it counts once it is painted. Rivals, in the same run: the bare loop, `training.loop.step` for both networks in
+turn without recording, server or page; the bare loop that also embeds the watched points after each step, which any
+animation needs; and Plotly, in the same browser, which redraws the same points (scatter3d for the inputs, a scatter for
+each embedding) with `Plotly.react` from existing frames while nothing trains. If photographs are available (DML_DATA),
+pages with photographs are measured too: average pooling next to generalized sum pooling on the cached maps of a frozen
+SqueezeNet, with neighbours and weight maps painted; the maps are computed before the clock starts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.harness import WINDOW, chromium, command_line, machine, per_second, played, report, served, verdict
 
-GOAL = 20.0  # frames a second
+GOAL = 20.0  # frames per second
 
 REDRAW = """async ([inputs, frames, colours, seconds]) => {
   const names = ["input", "a", "b"], times = [], margin = { l: 0, r: 0, t: 0, b: 0 };
@@ -49,12 +49,12 @@ REDRAW = """async ([inputs, frames, colours, seconds]) => {
 
 
 def photographs() -> list[tuple[str, str, str]]:
-    """Pages of photographs, where there are any, at both speeds."""
+    """Return the pages with photographs at both speeds; empty if there are no photographs."""
     from dmlcore.replay import toy_runs
     from pages.losses.toy_training.presets import IMAGES
 
     if "cub" not in toy_runs.offered():
-        print("no photographs here: point DML_DATA to CUB-200-2011 and weights of SqueezeNet 1.0")
+        print("no photographs found: set DML_DATA to a folder with CUB-200-2011 and weights of SqueezeNet 1.0")
         return []
     query = f"data=cub&{IMAGES}&a.loss=multi_similarity&b.loss=multi_similarity"
     return [
@@ -64,7 +64,7 @@ def photographs() -> list[tuple[str, str, str]]:
 
 
 def bare(steps: int, embed: bool) -> list[float]:
-    """Milliseconds of a step of both networks without a page."""
+    """Return the milliseconds of a step of both networks without a page."""
     import torch
 
     from dmlcore.replay.recorded_training import LiveTraining
@@ -88,7 +88,7 @@ def bare(steps: int, embed: bool) -> list[float]:
 
 
 def plotly(page: Any, seconds: float) -> list[float]:
-    """Milliseconds between two redraws of the three windows by Plotly."""
+    """Return the milliseconds between redraws of the three windows by Plotly."""
     import plotly
 
     from dmlcore.replay.recorded_training import LiveTraining
@@ -109,9 +109,9 @@ def plotly(page: Any, seconds: float) -> list[float]:
 
 def main() -> None:
     parser = command_line(__doc__)
-    parser.add_argument("--seconds", type=float, default=8.0, help="how long each page plays")
+    parser.add_argument("--seconds", type=float, default=8.0, help="seconds that each page plays")
     parser.add_argument("--steps", type=int, default=200, help="steps of the bare loops")
-    parser.add_argument("--photographs", action="store_true", help="no other pages")
+    parser.add_argument("--photographs", action="store_true", help="measure only the pages with photographs")
     arguments = parser.parse_args()
     print(f"{machine('streamlit', 'torch', 'plotly')}; 12 classes, 312 points shown, batches of 4 x 8")
     pages = photographs()
@@ -119,7 +119,7 @@ def main() -> None:
         pages = [
             ("page, every batch, plane", "5", "seed=901"),
             ("page, every batch, space and sphere", "5", "seed=902&dim=3&normalize=1"),
-            ("page, 4 batches a frame (its first speed)", "2", "seed=903"),
+            ("page, 4 batches per frame (default speed)", "2", "seed=903"),
             *pages,
         ]
     frames = {}
@@ -141,13 +141,13 @@ def main() -> None:
         print(f"photographs: {photos:.1f} painted frames/s (at least {GOAL:.0f}: {verdict(photos >= GOAL)})")
     if arguments.photographs:
         return
-    report("Plotly, same points, nothing trains", drawn)
+    report("Plotly, same points, no training", drawn)
     alone = bare(arguments.steps, embed=False)
     report("bare loop, both networks", alone)
-    report("bare loop, and the watched points embedded", bare(arguments.steps, embed=True))
+    report("bare loop that embeds the watched points", bare(arguments.steps, embed=True))
     first = frames["page, every batch, plane"]
     print(
-        f"page: {first:.1f} frames a second, each a step of both (at least {GOAL:.0f}: {verdict(first >= GOAL)}); "
+        f"page: {first:.1f} frames per second, a step of both each (at least {GOAL:.0f}: {verdict(first >= GOAL)}); "
         f"{first / per_second(drawn):.1f} x Plotly's redraws, {first / per_second(alone):.2f} x the bare loop's steps"
     )
 

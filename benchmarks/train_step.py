@@ -1,9 +1,9 @@
-"""One training step as `python -m dmlcore train` makes it, against the bare step of the same network on ready tensors.
+"""One training step of `python -m dmlcore train`, compared with the bare step of the same network on ready tensors.
 
-The training run is the real loop: sampling, augmentation of images held in memory, forward, loss, backward, the checks,
-the optimiser, the row of metrics.jsonl, state.json, every tenth step a row of measures. After each of its steps, in the
-same process, a copy of the network makes a bare one: forward of a batch that is ready, backward of a sum in place of
-the loss, the same optimiser with the same kernels. The ratio is the median over the pairs.
+The training run uses the real loop: sampling, augmentation of images held in memory, forward, loss, backward, checks,
+optimiser, the row of metrics.jsonl, state.json, and every tenth step a row of measures. After each of its steps, a copy
+of the network performs a bare step in the same process: forward pass of a batch that is ready, backward pass of a sum
+in place of the loss, the same optimiser with the same kernels. The ratio is the median over the pairs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--plain", action="store_true", help="the bare step with the kernels that torch would choose")
+    parser.add_argument("--plain", action="store_true", help="let torch choose the kernels of the bare step")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="for example loss.name=ranking")
     arguments = parser.parse_args()
 
@@ -55,12 +55,15 @@ def main() -> None:
     )
     print(f"training step {1e3 * statistics.median(whole):8.1f} ms   fastest {1e3 * min(whole):8.1f} ms")
     print(f"bare step     {1e3 * statistics.median(bare):8.1f} ms   fastest {1e3 * min(bare):8.1f} ms")
-    print(f"ratio {ratio:.3f} (goal: at most 1.05); of the fastest {min(whole) / min(bare):.3f}")
+    print(f"ratio {ratio:.3f} (goal: at most 1.05); ratio of the fastest {min(whole) / min(bare):.3f}")
 
 
 def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[TrainingState, list[tuple[float, float]]]:
-    """Train, a bare step after each of its own: what trained, and seconds of (training, bare) but for the first five,
-    which allocate."""
+    """Train, with a bare step after each training step.
+
+    Returns:
+        The trained state, and the seconds of each pair (training, bare) except the first five, which allocate memory.
+    """
     bare: Callable[[], None] | None = None
     times: list[tuple[float, float]] = []
     began = time.perf_counter()
@@ -80,7 +83,7 @@ def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[TrainingState,
 
 
 def trained(spec: RunSpec, dataset: Dataset, after_step: Callable[[TrainingState], None]) -> TrainingState:
-    """Train as the command does; `after_step` gets what trains after each step."""
+    """Train as the command does; call `after_step` with the training state after each step."""
     states: list[TrainingState] = []
     build = starts.build
 
@@ -102,14 +105,14 @@ def trained(spec: RunSpec, dataset: Dataset, after_step: Callable[[TrainingState
 
 
 def random_images(side: int) -> Dataset:
-    """640 images of noise in 16 classes, held in memory."""
+    """Return 640 noise images in 16 classes, held in memory."""
     images = np.random.default_rng(0).integers(0, 256, (640, 3, side, side), dtype=np.uint8)
     splits = {"train": np.arange(640), "validation": np.arange(0), "test": np.arange(0, 640, 10)}
     return Dataset("random", images, np.repeat(np.arange(16), 40), tuple(map(str, range(16))), splits, None, ())
 
 
 def bare_step(state: TrainingState, *, plain: bool) -> Callable[[], None]:
-    """What any loop over this network must do: forward, backward, optimiser, on inputs that are there."""
+    """Return a function with the work that any loop over this network must do: forward, backward and optimiser step."""
     model = copy.deepcopy(state.model).train()
     optimiser = optimisers.create(state.spec, model, torch.nn.Module())
     if plain:

@@ -1,7 +1,7 @@
-"""Batch triplet loss, forward and backward: every loss of the catalogue against PML's TripletMarginLoss.
+"""Batch triplet losses of the catalogue, forward and backward, compared with PML's TripletMarginLoss.
 
-Random unit embeddings, 8 samples per class, all valid triplets, float32. Each case runs in a process of its own: median
-time of the repetitions and peak resident memory above the state just before them. PML minimises the same ranking loss
+Random unit embeddings, 8 samples per class, all valid triplets, float32. Each case runs in its own process: median time
+of the repetitions, and peak resident memory relative to the state before them. PML minimises the same ranking loss
 (margin 0.1) over the same triplets.
 """
 
@@ -17,7 +17,7 @@ RIVAL = "PML TripletMarginLoss"
 
 
 def measure(job: tuple[str, int, int, int, int]) -> tuple[float, float]:
-    """Median seconds and peak MiB of forward + backward of one loss."""
+    """Return the median seconds and the peak MiB of forward + backward of one loss."""
     name, batch, dim, threads, repeats = job
     import torch
 
@@ -69,7 +69,7 @@ def main() -> None:
         seconds, mebibytes = results[RIVAL]
         print(f"\nbatch {batch}: {batch * 7 * (batch - 8)} triplets")
         for name, (s, m) in results.items():
-            ratios = f"{seconds / s:5.1f} x faster  {mebibytes / max(m, 0.1):5.1f} x leaner"
+            ratios = f"{seconds / s:5.1f} x faster  {mebibytes / max(m, 0.1):5.1f} x less memory"
             print(f"  {name:24s} {s * 1e3:8.1f} ms  {m:7.1f} MiB   {ratios}")
 
 

@@ -1,4 +1,4 @@
-"""One slider, one number, in a fragment: the least a Streamlit page can do for a moved slider."""
+"""One slider and one number in a fragment: the least work that Streamlit can do for a moved slider."""
 
 import streamlit as st
 

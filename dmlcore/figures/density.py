@@ -24,8 +24,7 @@ def density_lines(
     """Return, for each share, the lines (m, 2) around the region that holds this share of the points, outermost first.
 
     The density is the histogram of the points smoothed by a Gaussian. A region ends at the height above which that
-    share
-    of the points lies. Fewer than three points give no lines.
+    share of the points lies. Fewer than three points give no lines.
 
     Args:
         places: Points (n, 2) as whole coordinates in 0..65535.

@@ -40,8 +40,7 @@ def distances(
     """Return a chart of the densities of positive and negative pairs over distance.
 
     The first run is drawn as bars, a second run as dashed steps over the bars. Each density has area 1, so that runs
-    with
-    bins of different widths can be compared.
+    with bins of different widths can be compared.
 
     Args:
         histograms: Histograms of one or two runs.

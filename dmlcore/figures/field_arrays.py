@@ -36,8 +36,7 @@ def field_arrays(
     """Compute every number of the field that acts on `probe` as it scans the view.
 
     All arrays are float64 unless stated otherwise. `raw` is +inf where a diverging push under a finite m2 meets
-    distance
-    0. Rows of the grids are y.
+    distance 0. Rows of the grids are y.
 
     Args:
         loss: The triplet loss.
@@ -52,12 +51,11 @@ def field_arrays(
         Arrays by name. Of the grid:
         x, y (n,) from edge to edge of the view; raw, energy (n, n); force (n, n, 2); active (n, n) bool.
         outer (K, 2) and inner (K, 2), the concatenated polylines raw = 0 and raw = m2, with the number of points of
-        each
-        line in outer_sizes and inner_sizes (L,).
+        each line in outer_sizes and inner_sizes (L,).
         Of the triplet itself:
-        points (3, 2); forces (3, 2), their parts (3, 3, 2) along the edges ap, an, pn, and residuals (3, 2);
-        edges (3,) = d_ap, d_an, d_pn; edge_forces (3,) = pull_ap, push_an, push_pn, where positive numbers mean
-        attraction, repulsion and repulsion; triplet (2,) = raw, energy.
+        points (3, 2); forces (3, 2), their parts (3, 3, 2) along the edges ap, an, pn, and residuals (3, 2); edges (3,)
+        = d_ap, d_an, d_pn; edge_forces (3,) = pull_ap, push_an, push_pn, where positive numbers mean attraction,
+        repulsion and repulsion; triplet (2,) = raw, energy.
 
     Raises:
         ValueError: If a point is not two finite numbers, the view is empty, n < 2 or the probe is unknown.

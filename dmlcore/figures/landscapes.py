@@ -208,8 +208,7 @@ def _tangent(landscape: Landscape, shown: Surface, dark: bool) -> list[Trace]:
     """Return a tangent that points downhill from the probe, as steep as the force is strong; empty without a force.
 
     Below a convex surface the tangent is hidden, so a horizontal arrow above the surface shows the direction and the
-    force
-    as a number.
+    force as a number.
     """
     ink, (floor, top) = INK[dark], landscape.range
     table = shown.variant.table(*landscape.points, probe=landscape.probe)

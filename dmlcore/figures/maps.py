@@ -92,8 +92,7 @@ class Sheet:
         """Return the rows, ascending, of the points inside a polygon (m, 2) with coordinates in 0..65535.
 
         The polygon closes itself. A point is inside if the winding number is not 0, so that a lasso that crosses itself
-        loses
-        no points. The arithmetic uses integers only, like the browser's.
+        loses no points. The arithmetic uses integers only, like the browser's.
 
         Raises:
             ValueError: If the polygon has fewer than 3 corners.

@@ -59,15 +59,12 @@ def weight_arrays(
     Returns:
         Arrays by name:
         similarity (n,), the centres of n cells of [-1, 1]; S_pn (n, n); exists (n, n) bool, True where unit vectors
-        with
-        these similarities exist.
+        with these similarities exist.
         Of loss k: dL_dS<k> and dL_dd<k> (3, n, n), the weights of a-p, a-n, p-n; loss<k> and raw<k> (n, n); outer<k>
-        (K, 2)
-        and inner<k> (K, 2), the concatenated polylines raw = 0 and raw = m2 as (S_ap, S_an), where triplets exist, with
-        the
-        number of points of each line in outer<k>_sizes and inner<k>_sizes (L,).
-        Of the triplet `at`: at (3,) = S_ap, S_an, S_pn; at_exists () bool; at_dL_dS<k>, at_dL_dd<k> (3,);
-        at_loss<k> (2,) = raw, loss.
+        (K, 2) and inner<k> (K, 2), the concatenated polylines raw = 0 and raw = m2 as (S_ap, S_an), where triplets
+        exist, with the number of points of each line in outer<k>_sizes and inner<k>_sizes (L,).
+        Of the triplet `at`: at (3,) = S_ap, S_an, S_pn; at_exists () bool; at_dL_dS<k>, at_dL_dd<k> (3,); at_loss<k>
+        (2,) = raw, loss.
 
     Raises:
         ValueError: If similarities are outside [-1, 1], the rival is unknown or n < 2.
@@ -250,8 +247,7 @@ def snippet(
     """Return a Python script that computes exactly these maps with `dmlcore` alone and draws them.
 
     Its results equal those of `weight_arrays` to the last bit: its variables are axis, s, there, weights, by_distance
-    and
-    weights_there.
+    and weights_there.
 
     Args:
         losses: The losses.

@@ -73,12 +73,10 @@ def sphere_arrays(
     Returns:
         Arrays by name, with H = rows and W = 2 rows - 1. Of the grid:
         longitude (W,) from -180 to 180 and latitude (H,) from -90 to 90 degrees; raw, energy (H, W), active (H, W)
-        bool;
-        force (H, W, 3), the component along the sphere; radial (H, W), the outward component that normalisation
+        bool; force (H, W, 3), the component along the sphere; radial (H, W), the outward component that normalisation
         removes.
         outer (K, 2) and inner (K, 2), the concatenated polylines raw = 0 and raw = m2 as longitude and latitude, with
-        the
-        number of points of each line in outer_sizes and inner_sizes (L,).
+        the number of points of each line in outer_sizes and inner_sizes (L,).
         Of the triplet itself:
         points (3, 3); forces (3, 3) along the sphere; radials (3,); angles (3,) = a-p, a-n, p-n in degrees; edges (3,),
         their chords; triplet (2,) = raw, energy.
@@ -114,8 +112,7 @@ def circle_arrays(
 
     Returns:
         Arrays by name. Of the circle: angle (720,) in degrees; raw, energy, active, radial (720,) and force (720, 2) as
-        in
-        `sphere_arrays`.
+        in `sphere_arrays`.
         Of the map of raw over the angles of P and N relative to A: map_axis (n,) from -180 to 180 degrees; map_raw,
         map_energy, map_active (n, n), whose rows are the angle of N; map_outer, map_inner (K, 2) with map_outer_sizes,
         map_inner_sizes (L,).

@@ -52,8 +52,7 @@ def draw_sphere(
     """Draw the unit sphere that `probe` scans in orthographic projection, ready for `save_figure`.
 
     Places are (longitude, latitude) in degrees. Colours show the clamped loss with the probe at each pixel. Points
-    behind
-    the sphere are hollow.
+    behind the sphere are hollow.
 
     Args:
         loss: The triplet loss.

@@ -48,9 +48,8 @@ def transport_arrays(
     Returns:
         Arrays by name: features (n, 3), prototypes (m, 3), cost and pi (m, n), rho, soft_min (n,); weights (3, n) and
         pooled (3, 3) of the linear programme, the smoothed problem and the average; marginals (m,); bias () (infinite
-        at
-        mu = 1); k and r (); sweep_biases (sweeps + 1,), sweep_errors (sweeps,); newton_biases and newton_errors, which
-        include the start.
+        at mu = 1); k and r (); sweep_biases (sweeps + 1,), sweep_errors (sweeps,); newton_biases and newton_errors,
+        which include the start.
     """
     gate = solved(pixels, prototypes, mu, epsilon)
     swept = gate.sweep_biases(sweeps)

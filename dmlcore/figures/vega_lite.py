@@ -24,8 +24,7 @@ def specification(chart: alt.TopLevelMixin) -> Spec:
     """Return the Vega-Lite specification of a chart of ROWS, without the rows and without altair's theme.
 
     Validation is skipped: the parts were validated when they were built, and validating the whole chart again would
-    double
-    the time.
+    double the time.
     """
     return {
         key: part for key, part in chart.to_dict(validate=False).items() if key not in ("$schema", "config", "data")

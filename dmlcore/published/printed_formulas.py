@@ -63,8 +63,7 @@ def compare(
     """Evaluate the printed formula and, by automatic differentiation, the true one.
 
     Gradients are those of the energy before the clamp. Where the printed formula divides by zero it yields infinity or
-    NaN,
-    as it would in training.
+    NaN, as it would in training.
 
     Args:
         example: The counter-example.

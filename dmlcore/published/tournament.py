@@ -110,8 +110,7 @@ def compete(by_experiment: Scores, band: float = 0.0) -> Tournament:
     """Compare every competitor with every other one in every experiment.
 
     The rank in an experiment is 1 + the number of clearly better competitors + half the number of tied ones. Without a
-    band
-    this is the usual rank, where equal scores share the mean of their places.
+    band this is the usual rank, where equal scores share the mean of their places.
 
     Args:
         by_experiment: Scores by experiment and competitor.

@@ -35,8 +35,7 @@ class Decision:
     """A quantity as printed, as corrected, and as computed by a referee that uses neither formula.
 
     A side holds if it deviates from the referee's value by at most `tolerance`, relative to the greatest of 1 and the
-    two
-    values.
+    two values.
 
     Attributes:
         what: Description of the quantity.
