@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from dmlcore.metrics.approximate import BREADTH, PROBE, TITLES, ApproximateSearch, costs, recall, size
+from dmlcore.metrics.approximate import BREADTH, PROBE, TITLES, ApproximateSearch, estimate_costs, index_bytes, recall
 
 CLASS = 50  # points per class, scattered around a centre as embeddings are
 QUERIES = 1000
@@ -37,7 +37,7 @@ def main() -> None:
     print(f"peak memory {peak:.1f} GB; load {os.getloadavg()[0]:.1f}\n")
     print(f"Forecast, not measured, from an index of {PROBE:,} points built now; this machine has {MEMORY / GB:.0f} GB")
     for n in (count, 10**7, 10**8):
-        for cost in costs(n, dimensions):
+        for cost in estimate_costs(n, dimensions):
             fits = "" if cost.bytes < 0.8 * MEMORY else "  does not fit"
             times = f"build {cost.build / 3600:8.2f} h {cost.thousand:9.2f} ms per query"
             print(f"{n:12,} {cost.kind:8} {cost.bytes / GB:8.1f} GB  {times}{fits}")
@@ -72,7 +72,7 @@ def _measure(kind: str, points: np.ndarray, breadths: tuple[int, ...], exact: fl
         shares = [1.0 if kind == "exact" else recall(search, points, k, queries=QUERIES).share for k in (1, 100)]
         ratio = f"{exact / each:7.1f}x" if exact else ""
         print(
-            f"{kind:12} {breadth:7} {built:8.1f} {size(kind, *points.shape) / 1e6:7.0f} {each:9.2f} {ratio:>8} "
+            f"{kind:12} {breadth:7} {built:8.1f} {index_bytes(kind, *points.shape) / 1e6:7.0f} {each:9.2f} {ratio:>8} "
             f"{shares[0]:9.4f} {shares[1]:10.4f}",
             flush=True,
         )
