@@ -4,7 +4,6 @@ import streamlit as st
 
 from dmlcore.experiments import studies
 from pages.shared.widgets import menu
-from pages.shared.widgets.study import panel as study_panel
 from pages.training.studies import variants as variants_view
 
 ELSEWHERE = {
@@ -33,11 +32,10 @@ with st.container(horizontal=True, vertical_alignment="center"):
         label_visibility="collapsed",
     )
 st.markdown(
-    "A study trains many variants with one budget over several seeds. Shipped results; rerun with the command below."
+    "A study trains many variants with the same budget over several seeds. Shipped results; start a study to repeat it."
 )
 st.query_params["study"] = name
 variants_view.show(name)
-study_panel.about(name)
 with st.expander("Studies on other pages", icon=":material/open_in_new:"):
     for other, page in ELSEWHERE.items():
         menu.link(page, f"{studies.read(other).title}, on {menu.PAGES[page].title}")

@@ -32,27 +32,34 @@ def show(name: str) -> None:
     """Show question, verdict, bars, a comparison of two variants, scores and curves of a study, and its controls."""
     study = studies.read(name)
     st.markdown(study.question)
-    place = st.container()  # placed first, but filled last
+    place = st.container()  # of the verdict
     if busy := studies.conduct_of(name, RunStore()).is_busy():
         study_panel.progress(name)
-    _reached(name, place)
+    scores = st.container()
     if not busy:
         study_panel.progress(name)
+    method = st.expander("Method", icon=":material/function:")
+    with scores:
+        _show_scores(name, place, method)
+    with method:
+        study_trials.show_ledger(name)
+        study_panel.describe(name)
 
 
-def _reached(name: str, place: DeltaGenerator) -> None:
-    figure, rest = st.container(), st.container()
-    results = [r for r in study_scores.results(name) if r.variant != PRETRAINING]
+def _show_scores(name: str, place: DeltaGenerator, method: DeltaGenerator) -> None:
+    """Show the scores, with the verdict in `place`; their noise, origin and definitions go into `method`."""
+    with method:
+        noise, notes = st.container(), st.container()
+    results = [r for r in study_scores.results(name, notes) if r.variant != PRETRAINING]
     if not results:
         return
-    beside = _published(name)
     with place:
-        study_scores.verdict(name, results, rest)
-    with figure:
-        study_scores.bars(name, results)
+        study_scores.verdict(name, results, noise)
+    study_scores.bars(name, results)
     drawn(_own_baselines, name, studies.read(name), results)
-    if beside:
-        _beside(name, results, beside)
+    if published := _published(name):
+        _compare_with_published(name, results, published)
+        notes.caption(toy_runs.NOT_STATED)
     with st.expander("All scores", icon=":material/table:"):
         drawn(_table, name, studies.read(name).repeats, results)
     study_trials.seeds(name, results)
@@ -65,7 +72,16 @@ def _own_baselines(name: str, study: Study, results: Sequence[Measured]) -> None
     if not rows:
         return
     st.subheader("Compared with their own baselines", anchor=False)
-    config = {"method": st.column_config.TextColumn(pinned=True)}
+    text = st.column_config.TextColumn
+    config = {
+        "method": text(pinned=True),
+        "score": text(help=f"{measure[:1].upper()}{measure[1:]} in %"),
+        "own baseline": text(help="The variant that the method extends; of several, the one that validates best"),
+        "difference": text(help="Mean ± deviation in points, paired over the seeds"),
+        "p": text(help="Of this comparison alone"),
+        "verdict": text(help="Corrected for the number of comparisons in this table"),
+        "over the test classes": text(help="95 % interval of the mean difference, in points"),
+    }
     order = [key for key in dict.fromkeys(key for row in rows for key in row) if key != "data"]
     st.dataframe(
         rows,
@@ -76,11 +92,7 @@ def _own_baselines(name: str, study: Study, results: Sequence[Measured]) -> None
         column_config=config,
         column_order=order,
     )
-    st.caption(
-        f"{measure[:1].upper()}{measure[1:]} in per cent. Difference and p: paired over the seeds, "
-        "p of each alone; the verdict is for all of the table together. Over the test classes: 95 % interval of the "
-        "mean difference, in points. Of several baselines the one that validates best is taken."
-    )
+    st.caption(f"{measure[:1].upper()}{measure[1:]} in %. Hover over a heading for its definition.")
 
 
 def _table(name: str, repeats: str, results: Sequence[Measured]) -> None:
@@ -99,7 +111,7 @@ def _table(name: str, repeats: str, results: Sequence[Measured]) -> None:
     config |= {"seeds": st.column_config.NumberColumn(repeats)}
     config |= {c: st.column_config.NumberColumn("±", format="%.2f", help=c) for c in columns if c[0] == "±"}
     st.dataframe(rows, hide_index=True, key=f"scores-{name}", placeholder="–", column_config=config)
-    st.caption(f"Mean over the {repeats} and standard deviation of a sample; click a head to sort.")
+    st.caption(f"Mean and standard deviation over the {repeats}. Click a heading to sort.")
 
 
 def _curves(name: str, results: Sequence[Measured]) -> None:
@@ -127,9 +139,9 @@ def _published(name: str) -> dict[str, toy_runs.ThesisRow]:
     return {variant: row for variant, spec in variants.items() for row in rows if toy_runs.matches(row, spec)}
 
 
-def _beside(name: str, results: Sequence[Measured], published: dict[str, toy_runs.ThesisRow]) -> None:
+def _compare_with_published(name: str, results: Sequence[Measured], published: dict[str, toy_runs.ThesisRow]) -> None:
     """Show training scores in percent: measured here and printed in the thesis."""
-    st.markdown("**Next to Table 4.1**, training scores in per cent: here (mean ± deviation over the seeds) | printed.")
+    st.markdown("**Compared with Table 4.1**: training scores in %, here (mean ± deviation over the seeds) | printed")
     rows = []
     for row in studies.table(results):
         shown = {"variant": row["variant"]}
@@ -139,4 +151,3 @@ def _beside(name: str, results: Sequence[Measured], published: dict[str, toy_run
             shown[title] = f"{100 * mean:.1f}{spread} | {published[row['variant']].scores[title]:.2f}"
         rows.append(shown)
     st.dataframe(rows, hide_index=True, key=f"beside-{name}")
-    st.caption(toy_runs.NOT_STATED)

@@ -77,15 +77,20 @@ def poolings(name: str) -> None:
 
 
 def about(name: str) -> None:
-    """Show the ledger of trials, the claim of the source, and remarks on the study."""
-    study = studies.read(name)
+    """Show the ledger of trials of a study, and its description in an expander."""
     study_trials.show_ledger(name)
     with st.expander("About this study", icon=":material/menu_book:"):
-        st.markdown(f"**The source reports:** {study.claim}")
-        st.markdown("\n".join(f"- {remark}" for remark in study.remarks))
-        st.caption(study.source)
-        st.caption("The same from the command line; the table, and the results for machines without runs:")
-        st.code(f"python -m dmlcore study {name}\npython -m dmlcore study {name} --table --write", language="bash")
+        describe(name)
+
+
+def describe(name: str) -> None:
+    """Show the claim of the source, remarks on the setup, and the commands that repeat the study."""
+    study = studies.read(name)
+    st.markdown(f"**The source reports:** {study.claim}")
+    st.markdown("\n".join(f"- {remark}" for remark in study.remarks))
+    st.caption(study.source)
+    st.caption("Run the study from the command line, then print its table and write its results:")
+    st.code(f"python -m dmlcore study {name}\npython -m dmlcore study {name} --table --write", language="bash")
 
 
 def progress(name: str, examples: Callable[[], str] | None = None) -> None:
@@ -134,10 +139,9 @@ def _resting(
         if examples and not lacking:
             st.html(examples())
         st.markdown(
-            f"**Not trained here yet.** The study takes {len(done)} runs, one after another: "
-            f"{len(study.variants)} variants"
-            + (", each from a backbone pretrained on the training sub-classes alone," if study.pretraining else "")
-            + f" with the same number of steps for {_seeds(request)}."
+            f"**Not trained here yet.** The study takes {len(done)} runs: {len(study.variants)} variants"
+            + (", each from a backbone pretrained on the training sub-classes," if study.pretraining else "")
+            + f" with {_seeds(request)}."
         )
     waiting.ended(place)
     if lacking:
@@ -154,9 +158,7 @@ def _resting(
             on_click=_start,
             args=(name, request),
         )
-        st.caption(
-            f"{f'{minutes}, in' if minutes else 'In'} a process of its own, which may be interrupted at any time."
-        )
+        st.caption(f"{f'{minutes}. ' if minutes else ''}Runs in the background; you can cancel and resume it.")
 
 
 def _start(name: str, request: StudyRequest) -> None:
@@ -187,7 +189,7 @@ def _minutes(name: str, request: StudyRequest, runs: float) -> str:
     """Return the estimated duration of `runs` runs; "" if settings were changed."""
     study = studies.read(name)
     whole = len(StudyRequest(study=name).entries())
-    return "" if request.overrides else f"About {duration(60 * study.minutes * runs / whole)} on two quiet cores"
+    return "" if request.overrides else f"About {duration(60 * study.minutes * runs / whole)} on two idle cores"
 
 
 def _done(request: StudyRequest) -> list[bool]:

@@ -42,8 +42,11 @@ def requested(name: str, store: RunStore) -> StudyRequest:
     return StudyRequest(study=name)
 
 
-def results(name: str) -> list[Measured]:
-    """Return the results measured on this machine, else the shipped ones; offer a choice if both exist."""
+def results(name: str, notes: DeltaGenerator | None = None) -> list[Measured]:
+    """Return the results measured on this machine or the shipped ones, chosen by the visitor if there are both.
+
+    notes: container of the notes on the origin of the results; by default they are shown here.
+    """
     store = RunStore()
     request = requested(name, store)
     entries = request.entries()
@@ -55,26 +58,26 @@ def results(name: str) -> list[Measured]:
         st.text(words.plain(error))
         shipped = None
     compared = [r for r in here if r.variant != PRETRAINING]
-    source = HERE if compared else SHIPPED
+    source, notes = HERE if compared else SHIPPED, notes or st.container()
     if compared and shipped:
         source = st.segmented_control("Measured", [HERE, SHIPPED], default=HERE, key=f"source-{name}") or HERE
     if source == SHIPPED:
         if shipped is None:
             return []
-        _origin(shipped, StudyRequest(study=name))
+        _origin(shipped, StudyRequest(study=name), notes)
         return list(shipped.runs)
     if compared:
         narrowed = f", with {', '.join(request.overrides)}" if request.overrides else ""
         runs = "1 run" if len(compared) == 1 else f"{len(compared)} runs"
-        st.caption(f"Measured on this machine, {runs} so far{narrowed}.")
+        notes.caption(f"Measured on this machine, {runs} so far{narrowed}.")
     return here
 
 
-def _origin(results: StudyResults, request: StudyRequest) -> None:
-    """Show where, when and on what data the shipped results were measured, and if the study has changed since."""
-    st.caption(f"Measured {results.written} with torch {results.torch} on {results.machine}, and shipped with the lab.")
-    for name, notes in results.data.items():
-        st.caption(f"{name}: {'; '.join(notes)}")
+def _origin(results: StudyResults, request: StudyRequest, notes: DeltaGenerator) -> None:
+    """Show date, machine and data of the shipped results in `notes`, and warn if the study has changed since."""
+    notes.caption(f"Shipped results, measured {results.written} with torch {results.torch} on {results.machine}.")
+    for name, facts in results.data.items():
+        notes.caption(f"{name}: {'; '.join(facts)}")
     known = {entry.digest() for entry in request.entries()}
     if not results.overrides and any(run.digest not in known for run in results.runs):
         st.warning("The study has changed since these results were measured.", icon=":material/update:")
@@ -161,11 +164,8 @@ def bars(name: str, results: Sequence[Measured]) -> None:
 def _draw_bars(name: str, study: Study, results: Sequence[Measured]) -> None:
     figure, words, whole = _bars(study, results)
     chart(f"bars-{name}", figure, words)
-    full = "" if whole else "Full colour: not significantly worse than the best; pale: significantly worse. "
-    st.caption(
-        f"{full}Bars: mean over the {study.repeats}; rules: ± one standard deviation; points: single {study.repeats}. "
-        "Vertical lines: scores of the same samples without training."
-    )
+    full = "" if whole else "Pale bars are significantly worse than the best. "
+    st.caption(f"{full}Mean ± standard deviation and single {study.repeats}. Vertical lines: scores without training.")
 
 
 def _bars(study: Study, results: Sequence[Measured]) -> tuple[tuple[vega_lite.Spec, vega_lite.Columns], str, bool]:

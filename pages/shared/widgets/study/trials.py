@@ -18,7 +18,7 @@ from pages.shared.words import sentences as words
 
 @st.fragment
 def seeds(name: str, results: Sequence[Measured]) -> None:
-    """Show two selectable variants of a study and the verdict on their paired difference."""
+    """Show an expander that compares two chosen variants and states how many seeds would separate them."""
     study = studies.read(name)
     values: dict[str, list[float]] = {}
     for run in results:
@@ -27,20 +27,20 @@ def seeds(name: str, results: Sequence[Measured]) -> None:
     order = sorted(values, key=lambda variant: -statistics.fmean(values[variant]))
     if len(order) < 2:
         return
-    st.subheader("Two side by side" if study.rotate else "How many seeds?", anchor=False)
-    left, right = st.columns(2)
-    first = left.selectbox("One", order, index=0, key=f"one-{name}")
-    others = [variant for variant in order if variant != first]
-    second = right.selectbox("Against", others, index=0, key=f"against-{name}")
-    stored = RunStore()
-    chosen = [
-        run if run.classes else run.model_copy(update={"classes": studies.by_class(run, stored)})
-        for run in results
-        if run.variant in (first, second)
-    ]
-    difference, *more = derived(studies.pair, study, chosen, (first, second))
-    st.markdown(difference)
-    st.markdown("\n".join(f"- {sentence}" for sentence in more))
+    with st.expander("Compare two variants", icon=":material/compare_arrows:"):
+        left, right = st.columns(2)
+        first = left.selectbox("One", order, index=0, key=f"one-{name}")
+        others = [variant for variant in order if variant != first]
+        second = right.selectbox("Against", others, index=0, key=f"against-{name}")
+        stored = RunStore()
+        chosen = [
+            run if run.classes else run.model_copy(update={"classes": studies.by_class(run, stored)})
+            for run in results
+            if run.variant in (first, second)
+        ]
+        difference, *more = derived(studies.pair, study, chosen, (first, second))
+        st.markdown(difference)
+        st.markdown("\n".join(f"- {sentence}" for sentence in more))
 
 
 def _ledger(name: str, _sources: Sequence[object]) -> tuple[claims.TrialLedger, list[dict[str, str | int]]]:
@@ -59,8 +59,8 @@ def show_ledger(name: str) -> None:
     st.subheader("Ledger of trials", anchor=False)
     st.markdown(f"**{ledger.claim.title}.**" if ledger.claim.outside else f"**{ledger.claim.title}**")
     here = claims.here(name, RunStore())
-    beside = f" This machine holds {here:,} runs on the same data, whatever they were made for." if here else ""
-    st.markdown(f"{ledger.words}{beside}")
+    own = f" This machine has {here:,} runs on the same data, including those for other purposes." if here else ""
+    st.markdown(f"{ledger.words}{own}")
     if rows:
         with st.expander(f"All {len(rows)} rows", icon=":material/receipt_long:"):
             drawn(_draw_rows, name, rows)
@@ -70,6 +70,6 @@ def _draw_rows(name: str, rows: Sequence[dict[str, str | int]]) -> None:
     wide = {"configuration": st.column_config.TextColumn(width=320)}
     st.dataframe(rows, hide_index=True, key=f"ledger-{name}", column_config=wide)
     st.caption(
-        "By the score of each study, mean and deviation over its seeds; rows of other data or another network "
-        "must not be ranked with each other. More trials, more selection bias."
+        "Score of each study, mean ± deviation over its seeds. Do not rank rows of different data or networks. More "
+        "trials, more selection bias."
     )
