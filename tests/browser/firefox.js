@@ -57,7 +57,7 @@ async function trains(page) {
   await click(page, "[data-testid=stTopNavSection] ::-p-text(Training)");
   await click(page, "[role=menuitem] ::-p-text(New run)");
   await arrives(page, /\/data/);
-  await click(page, "a:not([disabled]) ::-p-text(Next: what to train)");
+  await click(page, "a:not([disabled]) ::-p-text(Next: settings)");
   await arrives(page, /\/settings/);
   const steps = await found(page, "input[aria-label^=Steps]");
   await steps.click({ count: 3 });

@@ -20,7 +20,7 @@ def test_a_set_is_looked_at_split_otherwise_saved_and_trained_on(page, server: S
     expect(images).to_have_count(48)
     becomes(lambda: images.first.evaluate("(x) => x.decode().then(() => x.naturalWidth)"), 32)
     first = images.first.get_attribute("title")
-    page.get_by_role("button", name="Others").click()
+    page.get_by_role("button", name="Other samples").click()
     expect(images.first).not_to_have_attribute("title", first)
     test = page.get_by_test_id("stMetric").filter(has_text="test")
     expect(test).to_contain_text("896")
@@ -39,7 +39,7 @@ def test_a_set_is_looked_at_split_otherwise_saved_and_trained_on(page, server: S
     split = json.loads((tmp_path / "split.json").read_text())
     assert split["settings"]["split"] == "classes"
     assert sum(row[0] == "test" for row in split["rows"]) == split["parts"]["test"]["samples"]
-    page.get_by_role("link", name="Next: what to train").click()
+    page.get_by_role("link", name="Next: settings").click()
     page.wait_for_url(re.compile(r"settings\?.*data\.name(=|%3D)digits_pictures"))
     expect(page.get_by_role("heading", name="Digits as images")).to_be_visible()
     page.get_by_role("link", name="Next: start").click()

@@ -68,7 +68,7 @@ def starts_a_run(page, server) -> None:
     becomes(chosen, True)
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile("/data"))
-    tab_to(page, page.get_by_role("link", name="Next: what to train"))
+    tab_to(page, page.get_by_role("link", name="Next: settings"))
     page.keyboard.press("Enter")
     tab_to(page, page.get_by_role("spinbutton", name=re.compile("^Steps")))
     page.keyboard.press("Control+A")

@@ -60,7 +60,7 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     page.get_by_role("menuitem", name="New run").click()
     page.wait_for_url(re.compile("/data"))
     go(page, f"{lab.url}/data?base=digits&data=digits")
-    page.get_by_role("link", name="Next: what to train").click()
+    page.get_by_role("link", name="Next: settings").click()
     steps = page.get_by_role("spinbutton", name=re.compile("^Steps"))
     steps.fill(str(STEPS))
     steps.press("Enter")
@@ -86,7 +86,7 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
 
     def opened() -> None:  # a page that reconnects may lose a press
         if not pairs.is_visible():
-            page.get_by_text("Distances over the training").click()
+            page.get_by_text("Distances during training").click()
         expect(pairs).to_be_visible(timeout=5000)
 
     eventually(opened)

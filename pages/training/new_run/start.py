@@ -43,7 +43,7 @@ def main() -> None:
     if spec is None:
         button(head, None, 1)
         refusal(steps.REFUSED, *faults)
-        menu.link("settings", "Correct it in step 2")
+        menu.link("settings", "Correct the settings in step 2")
         return
     summary, ready = steps.checked(spec)
     above = st.container()
@@ -69,7 +69,7 @@ def _outlook(spec: RunSpec, summary: Summary | None, processes: int, *, ready: b
     _what_to_expect(spec)
     command = spec_form.command(spec)
     if command:
-        st.caption("The same from the command line:")
+        st.caption("Command line:")
         st.code(machines.on_command_line(command, processes), language=None, wrap_lines=True)
 
 
@@ -95,7 +95,7 @@ def _estimate(spec: RunSpec, summary: Summary, processes: int) -> None:
     where = "of the GPU" if estimate.gpu else "of the machine"
     elsewhere = machines.chosen()
     queued = 0 if elsewhere else len(device_queue.waiting_runs(RunStore()))
-    waits = f" {queued} run{'s wait' if queued > 1 else ' waits'} before it." if queued else ""
+    waits = f" Ahead in the queue: {queued} run{'s' if queued > 1 else ''}." if queued else ""
     every = spec.schedule.validate_every
     much = (
         f" Validation every {every} steps takes {estimate.validation_share:.0%} of the time; validate less often."
@@ -122,8 +122,8 @@ def _estimate(spec: RunSpec, summary: Summary, processes: int) -> None:
         )
     if processes > 1:
         st.caption(
-            f"**{processes} processes train it together.** The time is estimated for one; several processes on the "
-            f"cores of one machine save next to nothing. Memory: up to {processes} times as much."
+            f"**Trained by {processes} processes.** The time estimate is for one process; more processes on the cores "
+            f"of one machine save little. Memory: up to {processes} times as much."
         )
 
 

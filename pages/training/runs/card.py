@@ -21,7 +21,7 @@ from pages.training.runs.table import panel as table_view
 
 GONE = "This removes the run with its checkpoints and scores. It cannot be undone."
 GONE_EXAMPLE = "This removes the example run and all results derived from it. This page can restore the original."
-HURRY = "Starts at once, next to the runs that are training; all of them get slower."
+HURRY = "Starts now, in parallel with the active runs; all of them slow down."
 CANCEL = "Stops after the current step and keeps everything; Resume continues from there."
 BASELINE = "The table then shows the difference of each run from this one, in score and settings."
 # statuses shown with a progress bar or an error instead of a one-line result
@@ -70,7 +70,7 @@ def _progress(run: Run, status: str, state: RunState, waits: QueuePosition | Non
         st.progress(done, text=f"{where}, then its process ended unexpectedly")
         st.warning("Everything up to the last checkpoint is kept. Resume continues from there.")
     else:
-        st.error("Failed. The reason:", icon=":material/error:")
+        st.error("The run failed:", icon=":material/error:")
         st.code(words.plain(state.message), language=None, wrap_lines=True)
 
 
@@ -104,7 +104,7 @@ def _place(waits: QueuePosition | None) -> str:
         return "waiting for its process to start"
     device = {"cpu": "the CPU", "cuda": "a GPU"}[waits.device]
     place = "next in the queue" if waits.ahead == 0 else f"number {waits.ahead + 1} in the queue"
-    others = f"; at work: {', '.join(map(words.plain, waits.running))}" if waits.running else ""
+    others = f"; running: {', '.join(map(words.plain, waits.running))}" if waits.running else ""
     return f"{place} for {device}{others}"
 
 
@@ -118,8 +118,8 @@ def _buttons(run: Run, status: str) -> None:
     ):
         _ask(run, _resume)
     if (run.path / LAST).exists():
-        menu.link("fork", "Continue from here with a change", {"run": run.id})
-    menu.link("settings", "Train another like it", {"like": run.id}, icon="tune")
+        menu.link("fork", "Continue with a change", {"run": run.id})
+    menu.link("settings", "New run with these settings", {"like": run.id}, icon="tune")
     if table_view.view().baseline != run.id:
         st.button(
             "Pin as baseline",
@@ -134,7 +134,7 @@ def _buttons(run: Run, status: str) -> None:
     if status not in ("queued", "running"):
         with st.popover("Delete", type="tertiary", icon=":material/delete:", key=f"delete-{run.id}"):
             st.markdown(GONE_EXAMPLE if run.is_example else GONE)
-            if st.button("Delete for good", key=f"delete-for-good-{run.id}", type="primary"):
+            if st.button("Delete permanently", key=f"delete-for-good-{run.id}", type="primary"):
                 _ask(run, _delete)
 
 

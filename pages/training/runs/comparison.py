@@ -40,14 +40,14 @@ def show(runs: Sequence[Run]) -> None:
     _lint(runs)
     names = [titles.label(run) for run in runs]
     reached, specs = _reached(runs), differences(runs)
-    st.markdown("**What they reached**")
+    st.markdown("**Results**")
     st.dataframe(_transposed(reached, names), hide_index=True, key="reached", height="content", placeholder="–")
-    st.markdown("**How their specs differ**")
+    st.markdown("**Different settings**")
     if specs:
         shown = {words.setting(key): [words.value(key, each) for each in values] for key, values in specs.items()}
         st.dataframe(_transposed(shown, names, "setting"), hide_index=True, key="specs", height="content")
     else:
-        st.caption("Not at all: what differs is chance of the machine, or nothing.")
+        st.caption("The settings are identical; any difference in scores comes from the machine.")
     _classes(runs, names)
     _exports(runs, names, reached, specs)
 
@@ -64,7 +64,7 @@ def _lint(runs: Sequence[Run]) -> None:
     states = tuple((run.id, run.status()) for run in runs)
     warnings = _warnings(str(runs[0].path.parent), states)
     if not warnings:
-        st.caption("Nothing found that would make them incomparable.")
+        st.caption("No obstacle to a comparison found.")
     for warning in warnings:
         word, icon, colour = LOOKS[warning.severity]
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -94,16 +94,16 @@ def _reached(runs: Sequence[Run]) -> dict[str, list[Any]]:
             if score := history.scores.get(subject):
                 row[words_of] = percent(score["map_at_r"])
         if trained:
-            row |= {"tested": f"step {trained['step']:,}"} | score_columns(trained)
+            row |= {"tested checkpoint": f"step {trained['step']:,}"} | score_columns(trained)
         rows.append(row)
     names = list(dict.fromkeys(name for row in rows for name in row))
     return {name: [row.get(name) for row in rows] for name in names}
 
 
-def _transposed(table: dict[str, list[Any]], names: Sequence[str], first: str = "") -> list[dict[str, Any]]:
+def _transposed(table: dict[str, list[Any]], names: Sequence[str], first: str = "quantity") -> list[dict[str, Any]]:
     """Return the rows of a data frame: one row per key, one column per run."""
     return [
-        {first or "of": key} | {name: _cell(value) for name, value in zip(names, values, strict=True)}
+        {first: key} | {name: _cell(value) for name, value in zip(names, values, strict=True)}
         for key, values in table.items()
     ]
 
@@ -144,7 +144,7 @@ def _classes(runs: Sequence[Run], names: Sequence[str]) -> None:
         st.dataframe(rows, hide_index=True, key="classes", column_config=shape, width="stretch")
         better = sum(second[label] > first[label] for label in shared)
         st.caption(
-            f"MAP@R of the test classes by number, the most different first. The second run is better in {better} of "
+            f"MAP@R by test class, largest difference first. The second run is better in {better} of "
             f"{len(shared)} classes."
         )
 

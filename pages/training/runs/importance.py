@@ -36,7 +36,7 @@ def show(runs: Sequence[Run]) -> None:
             required=True,
             format_func=SCORES.__getitem__,
             key="mattered-score",
-            help="Settings are chosen by the validation split; by the test split one would choose what fits it",
+            help="Choose settings by the validation score; choosing by the test score overfits to the test split",
         )
         scored = _scored(runs, str(score))
         data = _data(scored)
@@ -53,14 +53,14 @@ def show(runs: Sequence[Run]) -> None:
         return
     _verdict(shares, points)
     st.plotly_chart(
-        json.loads(figure), key="mattered-lines", theme="streamlit", alt="One line a run, across its settings"
+        json.loads(figure), key="mattered-lines", theme="streamlit", alt="One line per run, across its settings"
     )
     if shares:
-        chart("mattered-shares", bars(shares), f"Share of the differences: {_listed(shares)}")
+        chart("mattered-shares", bars(shares), f"Share of the variance: {_listed(shares)}")
     st.caption(
-        f"Rests on {len(scored)} finished runs of {titles.data_title(data)} with {points} different settings. "
-        "Shares by fANOVA: how much of the variance of the scores each setting explains alone. A share no larger than "
-        "that of the seed is chance; settings that were always changed together share their effect." + alike
+        f"Based on {len(scored)} finished runs on {titles.data_title(data)} with {points} different settings. "
+        "fANOVA share: the part of the score variance that a setting explains alone. A share no larger than the "
+        "seed's is noise. Settings that always change together share their effect." + alike
     )
 
 
@@ -89,7 +89,7 @@ def _data(scored: Sequence[tuple[Run, float]]) -> str:
     return st.selectbox("Data set", names, key="mattered-data", format_func=titles.data_title, width=260)
 
 
-@st.cache_data(max_entries=16, show_spinner="Asking which settings mattered")
+@st.cache_data(max_entries=16, show_spinner="Computing the importance of settings")
 def _computed(
     root: str, known: tuple[tuple[str, float], ...], score: str, dark: bool
 ) -> tuple[str, dict[str, float], int, str]:
@@ -158,9 +158,9 @@ def _verdict(shares: dict[str, float], points: int) -> None:
     if not shares:
         return
     first, share = next(iter(shares.items()))
-    head = f"**{first} mattered most: {100 * share:.0f} % of the differences.**"
+    head = f"**{first} mattered most: {100 * share:.0f} % of the variance.**"
     if points < FEW:
-        head += f" With {points} different settings this means little; from some {FEW} on the order begins to hold."
+        head += f" With {points} different settings this is unreliable; a ranking needs about {FEW}."
     st.markdown(head)
 
 

@@ -31,7 +31,7 @@ def show(run: Run, status: str) -> None:
     for warning in _warnings(str(run.path.parent), run.id, status):
         _warning(warning)
     if history.histograms:
-        with st.expander("Distances over the training", icon=":material/bar_chart:", key=f"open-distances-{run.id}"):
+        with st.expander("Distances during training", icon=":material/bar_chart:", key=f"open-distances-{run.id}"):
             _distances(run, history.histograms, goes_on=status in ("queued", "running"))
     with st.expander("Command line, spec, TensorBoard", icon=":material/terminal:", key=f"open-exports-{run.id}"):
         exports(run)
@@ -64,9 +64,9 @@ def _distances(run: Run, histograms: list[Histogram], goes_on: bool) -> None:
         least = "" if math.isinf(window[0]) else f"at least {window[0]:.3g} and "
         shaded = (
             f" A triplet has a gradient while its negative is {least}at most {window[1]:.3g} farther than its "
-            "positive: the band, drawn for positives at their mean distance."
+            "positive. The band shows this range for the mean positive distance."
         )
-    st.caption(f"Pairs of a batch at step {step:,}, as shares: same class and other classes.{shaded}")
+    st.caption(f"Share of the pairs of one batch at step {step:,}: same class and other classes.{shaded}")
 
 
 def _step(key: str, steps: list[int], goes_on: bool) -> int:
@@ -75,7 +75,7 @@ def _step(key: str, steps: list[int], goes_on: bool) -> int:
     The slider is hidden while steps are added: the browser would send its old value late, as if the visitor had moved
     it.
     """
-    if goes_on and st.toggle("Follow the training", True, key=f"{key}-follow"):
+    if goes_on and st.toggle("Follow the newest step", True, key=f"{key}-follow"):
         return steps[-1]
     if st.session_state.get(key) not in steps:
         st.session_state[key] = steps[-1]
@@ -142,19 +142,19 @@ def _words(chosen: Histogram) -> str:
     width = chosen.top / len(chosen.positive)
     places = (np.arange(len(chosen.positive)) + 0.5) * width
     means = [float((places * counts).sum() / max(1, np.sum(counts))) for counts in (chosen.positive, chosen.negative)]
-    return f"Histogram of distances: same class {means[0]:.3g}, other classes {means[1]:.3g} in the mean"
+    return f"Histogram of distances: mean {means[0]:.3g} within classes, {means[1]:.3g} between classes"
 
 
 def exports(run: Run) -> None:
     """Show the command that trains an identical run, the commands for TensorBoard, and a download of the spec."""
     known = command(run.spec)
     if known is None:
-        st.caption("The same from the command line, with the spec below:")
+        st.caption("Command for the same run, with the spec below:")
     st.code(known or "python -m dmlcore train spec.toml", language="bash", wrap_lines=True)
     store = ["--runs", str(run.path.parent)]
     write = shlex.join(["python", "-m", "dmlcore", "events", run.id, *store, "--follow"])
     look = shlex.join(["tensorboard", "--logdir", str(run.path / "events")])
-    st.caption("In TensorBoard:")
+    st.caption("For TensorBoard:")
     st.code(f"{write} &\n{look}", language="bash", wrap_lines=True)
     st.download_button(
         "Spec as TOML",

@@ -38,10 +38,10 @@ def button(run: Run) -> None:
     ):
         st.text_area("Note on this run", begun, key=key, max_chars=notes.LONGEST, height=160)
         if begun != before:
-            st.warning("The note was changed elsewhere meanwhile; it now stands on the card.")
-            st.button("Write over it", key=f"{key}-over", on_click=_keep, args=(run, before))
+            st.warning("The note was changed elsewhere. The card shows the new version.")
+            st.button("Overwrite note", key=f"{key}-over", on_click=_keep, args=(run, before))
         else:
-            st.button("Keep the note", key=f"{key}-keep", type="primary", on_click=_keep, args=(run, begun))
+            st.button("Save note", key=f"{key}-keep", type="primary", on_click=_keep, args=(run, begun))
 
 
 def _begun(key: str, before: str) -> str:

@@ -38,7 +38,7 @@ def board() -> None:
             )
         runs, made = table_view.show(store, total, shown)
         if len(runs) > 1 and table_view.view().below == "mattered":
-            with alone("What mattered"):
+            with alone("The importance of settings"):
                 importance_view.show(runs)
             return
         if made and not shown:
@@ -61,7 +61,7 @@ def _details(store: RunStore, shown: Sequence[Run], runs: Sequence[Run]) -> None
             results.show(shown, table=len(shown) > comparison_view.MOST)
         with alone("The comparison"):
             comparison_view.show(shown)
-        st.subheader("Each of them", anchor=False)
+        st.subheader("Individual runs", anchor=False)
         for run in shown:
             with alone("This run"):
                 card_view.show(run, waiting.get(run.id))
@@ -73,7 +73,7 @@ def _details(store: RunStore, shown: Sequence[Run], runs: Sequence[Run]) -> None
         card_view.show(run, waiting.get(run.id))
     with alone("The curves"):
         results.show([run])
-    with alone("More of this run"):
+    with alone("The diagnostics"):
         monitors_view.show(run, run.status())
 
 
@@ -93,7 +93,7 @@ def _nothing_yet(store: RunStore) -> None:
     with st.container(border=True):
         st.markdown("**No runs yet.** A first training run takes about fifteen seconds on an idle machine.")
         menu.link("data", "Go to New run")
-        st.caption("Runs are stored in")
+        st.caption("Runs are stored in:")
         st.code(str(store.root), language=None)
 
 

@@ -35,7 +35,7 @@ def show(at: Where, report: Report) -> None:
         assert published is not None
         size = f"{published.samples:,} samples of {published.classes:,} classes"
         if split.deviation:
-            st.markdown(f":orange[**≠**] {split.name}: {split.deviation}; published are {size}.")
+            st.markdown(f":orange[**≠**] {split.name}: {split.deviation}; published: {size}.")
         else:
             st.markdown(f":green[**✓**] {split.name}: {size}, as published.")
 

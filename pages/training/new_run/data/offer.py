@@ -26,8 +26,8 @@ def show() -> None:
         with st.container(width="stretch"):
             st.markdown(
                 f"**First time? Train on unseen classes.** A network trains on {learned} characters of invented "
-                f"alphabets. Then it is tested on {asked} characters it has **never seen**: which drawings show the "
-                f"same one? Nothing to download, {takes}."
+                f"alphabets. Then it is tested on {asked} characters it has **never seen**: can it tell which "
+                f"drawings show the same character? Nothing to download, {takes}."
             )
         pressed = st.button("Train it now", key="train-first", type="primary", icon=":material/play_arrow:")
     steps.start(spec, pressed=pressed)

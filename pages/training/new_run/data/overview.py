@@ -79,7 +79,7 @@ def _table(where: str | None, counts: str, counted_at: int) -> pa.Table:
         held = (counted.samples, counted.classes) if counted else COMES_ALONG.get(name, (None, None))
         samples.append(held[0])
         classes.append(held[1])
-        places.append("" if place is None else str(place) if data.describe(name).needs_files else "comes with the lab")
+        places.append("" if place is None else str(place) if data.describe(name).needs_files else "built in")
     titles = [data_choice(name) for name in known]
     return pa.table({"data set": titles, "here": here, "samples": samples, "classes": classes, "where": places})
 

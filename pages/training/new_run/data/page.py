@@ -29,7 +29,7 @@ from pages.training.new_run.data.links import command, link, splits_like
 from pages.training.new_run.data.service import Cut, Where
 from pages.training.new_run.settings import steps
 
-INVALID = "Failed validation"
+INVALID = "Data cannot be used"
 WORDS = {
     "classes": "unseen classes",
     "samples": "new samples of known classes",
@@ -67,7 +67,7 @@ def page() -> None:
         query |= _onward(form, at, cut, read.dataset)
     steps.write_address(form, "data", query)
     head.row(query)
-    head.lead("settings", "Next: what to train", query, ready=read is not None and not read.problems)
+    head.lead("settings", "Next: settings", query, ready=read is not None and not read.problems)
 
 
 def _chosen(form: Form, name: str) -> tuple[Where | None, Cut]:
@@ -89,7 +89,7 @@ def _chosen(form: Form, name: str) -> tuple[Where | None, Cut]:
         return None, Cut()
     if name == OWN:
         if wrong := data_service.not_class_folders(place):
-            refusal("Not a folder of class folders", wrong)
+            refusal("No class folders", wrong)
             tasks_view.layouts(name)
             return None, Cut()
     elif info.needs_files:
@@ -120,7 +120,7 @@ def _root(name: str, kept: Mapping[str, Any]) -> str | None:
         on_change=_named,
         args=(name,),
         placeholder="default folders",
-        help="The folder of the data set, one that holds it or its archive; empty: $DML_DATA and the default folders",
+        help="Folder that contains the data set or its archive. Empty: $DML_DATA and the default folders",
         width=420,
     )
     return (given or "").strip() or None
@@ -166,11 +166,16 @@ def _cut(name: str, kept: Mapping[str, Any]) -> tuple[Cut, int]:
         if validation == "classes":
             first = kept.get("data.folds", 0)
             folds = _whole(
-                "Class folds", f"data-folds-{name}", Bounds(0, 50), first, 130, help="0: the last quarter validates"
+                "Class folds",
+                f"data-folds-{name}",
+                Bounds(0, 50),
+                first,
+                130,
+                help="0: the last quarter of the classes validates",
             )
         if folds > 1:
             first = min(kept.get("data.fold", 1), folds)
-            fold = _whole("Fold that validates", f"data-fold-{name}-{folds}", Bounds(1, folds), first, 150)
+            fold = _whole("Validation fold", f"data-fold-{name}-{folds}", Bounds(1, folds), first, 150)
             first = orders.index(kept.get("data.fold_order", orders[0]))
             order = st.selectbox("Fold order", orders, first, key=f"data-order-{name}", **words)
         seed = 0
@@ -193,7 +198,7 @@ def _divided(at: Where, report: Report) -> None:
     """Show the splits, or list the damaged and missing files."""
     refusal(INVALID, *report.problems)
     if report.problems:
-        st.button("Look again", key="again", icon=":material/refresh:", on_click=data_service.forget)
+        st.button("Check again", key="again", icon=":material/refresh:", on_click=data_service.forget)
     if report.located.missing:
         with st.expander(f"{len(report.located.missing):,} missing files", icon=":material/hide_image:"):
             st.code("\n".join(map(str, report.located.missing[:200])), language=None, height=240)
@@ -210,7 +215,7 @@ def _show(at: Where, cut: Cut, report: Report) -> None:
         chosen = _classes(report)
         if not report.located.missing or len(report.located.missing) < len(made.labels):
             _samples(at, made, chosen)
-            st.markdown("#### Every single sample")
+            st.markdown("#### Data check")
             tasks_view.check(at, made)
         _save(at, cut, made)
     if report.problems or (made is not None and any(split.deviation for split in report.compared)):
@@ -252,8 +257,8 @@ def _classes(report: Report) -> list[int]:
             st.caption(f"Every class has {' or '.join(f'{count:,}' for count in counts)} samples.")
     if sizes and right:
         with right:
-            st.markdown("#### Samples of a class")
-            chart("sizes", sizes, "How many classes have how many samples")
+            st.markdown("#### Samples per class")
+            chart("sizes", sizes, "Histogram of samples per class")
     rows = table["selection"]["rows"]
     return [int(row) for row in rows if row < len(classes)]
 
@@ -270,13 +275,13 @@ def _samples(at: Where, made: Dataset, chosen: Sequence[int]) -> None:
         )
     if made.image is None:
         if kind == "tokens":
-            st.caption(f"A sample is a bag of {made.inputs.shape[1]} token numbers, which has no image.")
+            st.caption(f"A sample is a bag of {made.inputs.shape[1]} tokens without an image.")
         return
     st.markdown("#### Images")
     splits = [split for split, rows in made.splits.items() if len(rows)]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         split = st.segmented_control("Split", splits, default=splits[0], key=f"data-shown-{at.name}", required=True)
-        st.button("Others", key="others", icon=":material/shuffle:", on_click=_draw_others)
+        st.button("Other samples", key="others", icon=":material/shuffle:", on_click=_draw_others)
         st.caption(f"{len(chosen)} classes selected." if chosen else "Select classes in the table to see their images.")
     st.html(samples.images(at, made, split or splits[0], st.session_state.get("data-draw", 0), chosen))
 

@@ -104,7 +104,7 @@ def histogram(made: Dataset) -> tuple[Spec, dict[str, Any]] | None:
     chart = alt.Chart(ROWS, height=260).mark_bar(binSpacing=1)
     scale = alt.Scale(domain=order, range=COLOURS[: len(order)])
     chart = chart.encode(
-        alt.X("from:Q", title="samples of a class", bin=alt.BinParams(binned=True), scale=alt.Scale(zero=False)),
+        alt.X("from:Q", title="samples per class", bin=alt.BinParams(binned=True), scale=alt.Scale(zero=False)),
         alt.X2("to"),
         alt.Y("classes:Q", title="classes", stack="zero"),
         alt.Color("split:N", title=None, sort=order, scale=scale, legend=alt.Legend(orient="top")),

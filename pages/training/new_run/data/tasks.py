@@ -39,7 +39,7 @@ def download(name: str) -> None:
         again = task.status() in ("failed", "cancelled", "lost")
         st.markdown(f"From the official address: {files}. Each file is verified by its digest.")
         st.button(
-            f"{'Go on with' if again else 'Download'} {info.title}",
+            f"{'Resume downloading' if again else 'Download'} {info.title}",
             key=f"download-{name}",
             type="primary",
             icon=":material/download:",
@@ -47,11 +47,11 @@ def download(name: str) -> None:
             args=(name,),
         )
         waiting.ended(task)
-        st.caption("Or put the files there by hand:")
+        st.caption("Or download the files manually:")
     else:
         st.text(source.by_hand)
     if info.folder:
-        st.caption("They belong here, packed or unpacked:")
+        st.caption("Put them here, packed or unpacked:")
         st.code(str(sources.default_folder()), language=None, wrap_lines=True)
     layouts(name)
 
@@ -87,7 +87,7 @@ def check(at: Where, made: Dataset) -> None:
         icon=":material/fact_check:",
         on_click=_start_check,
         args=(made.name, root),
-        help="Decodes all of them in a process of its own and looks for the same content in several classes or splits",
+        help="Decodes every file in the background and searches for duplicates across classes and splits",
     )
     waiting.ended(task)
     if result is None:
@@ -101,7 +101,7 @@ def check(at: Where, made: Dataset) -> None:
         st.text(verdict)
     if result.unreadable:
         st.dataframe(
-            {"image": [key for key, _ in result.unreadable], "what is wrong": [why for _, why in result.unreadable]},
+            {"image": [key for key, _ in result.unreadable], "error": [why for _, why in result.unreadable]},
             key=f"unreadable-{made.name}",
             hide_index=True,
         )

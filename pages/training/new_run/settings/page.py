@@ -19,8 +19,8 @@ def main() -> None:
     head = steps.StepHead(
         "settings",
         "Settings",
-        "A network learns to embed samples of one class close together; the loss says how. Train an example as it is, "
-        "or change its settings in the sidebar (on a phone, » at the top opens it).",
+        "A network learns to embed samples of the same class close together. Train the example, or change its settings "
+        "in the sidebar (on a phone, open it with » at the top).",
     )
     form = steps.form()
     steps.begin(form, "settings", form.widget_key("begin"))
@@ -53,9 +53,9 @@ def _goes_on(form: Form, spec: RunSpec) -> None:
     """Explain that the spec continues another run, and offer to train from scratch instead."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge("A fork", icon=":material/fork_right:", color="blue")
-        st.text(words.plain(f"Goes on from step {spec.fork.step:,} of {spec.fork.run}."))
+        st.text(words.plain(f"Continues from step {spec.fork.step:,} of {spec.fork.run}."))
         st.button(
-            "Train from the beginning instead",
+            "Train from scratch instead",
             key="unfork",
             on_click=lambda: form.fill({f"fork.{key}": value for key, value in ForkSpec().model_dump().items()}),
         )

@@ -45,7 +45,7 @@ def show(spec: RunSpec, summary: Summary | None, *, linked: bool, ready: bool) -
     if ready and data.describe(spec.data.name).kind != "vectors":
         _describe_pooling(spec)
     if not linked:
-        st.caption("No link can hold these settings. Download them as text instead.")
+        st.caption("These settings do not fit into a link. Download them as text instead.")
     with st.expander("All settings as text (TOML)", icon=":material/description:"):
         st.code(spec.to_toml(), language="toml")
         st.download_button(
@@ -100,7 +100,7 @@ def _describe_loss(spec: RunSpec) -> None:
         st.caption(f"{formula.source}.")
         return
     upper = losses.create(spec.loss.name, **spec.loss.parameters).m2
-    window = "from below at 0" if upper == math.inf else f"to 0 … {upper:.4g}; triplets above it move nothing"
+    window = "below at 0" if upper == math.inf else f"to [0, {upper:.4g}], with zero gradient outside"
     st.caption(
         f"{formula.source}. $a$ is the anchor, $p$ its positive, $n$ its negative; the loss is $E$ clamped {window}."
     )
@@ -110,12 +110,14 @@ def _describe_projections(spec: RunSpec) -> None:
     chosen, per_class = spec.projection, losses.describe(spec.loss.name).resolve(spec.loss.parameters)["per_class"]
     st.subheader("Projections: chance-constrained programming", anchor=False)
     st.latex(r"\theta_{k+1}=\arg\min_{\theta,\,w}\ \tfrac{\lambda}{2}\lVert\theta-\theta_k\rVert^2+E(\theta, w)")
-    how = "at random" if chosen.pool == per_class else f"the farthest from the old ones among {chosen.pool} of each"
+    farthest = f"that are farthest from the previous proxies, among {chosen.pool} candidates"
+    how = "drawn at random" if chosen.pool == per_class else farthest
     st.markdown(
-        f"When {chosen.patience} validations in a row bring no better score, a projection ends: the network is held "
-        f"near its best weights $\\theta_k$, and the {per_class} proxies $w$ of each class become samples of it, {how}."
+        f"A projection ends after {chosen.patience} validations without improvement. The next one keeps the network "
+        f"near its best weights $\\theta_k$ and sets the {per_class} proxies $w$ of each class to samples of the class "
+        f"{how}."
     )
-    st.caption(f"Gürbüz 2022, Ch. 3, Alg. 1. $\\lambda$ = {chosen.weight:g}; the first projection has none.")
+    st.caption(f"Gürbüz 2022, Ch. 3, Alg. 1. $\\lambda$ = {chosen.weight:g}, except 0 in the first projection.")
 
 
 def _describe_conditioning(spec: RunSpec) -> None:
@@ -128,14 +130,14 @@ def _describe_conditioning(spec: RunSpec) -> None:
         "mean": r"g=\tfrac1{K+1}\big(f(x)+\textstyle\sum_k f(x_k)\big)",
     }
     st.latex(formulas[chosen.by])
-    where = "among the samples it is scored with" if chosen.transductive else "in the training split"
-    begins = f"After {chosen.after:,} steps of the network $f$ alone, " if chosen.after else "From the first step on "
+    where = "among the other evaluated samples" if chosen.transductive else "in the training split"
+    kind, other = ("transductive", "inductive") if chosen.transductive else ("inductive", "transductive")
+    begins = f"After {chosen.after:,} steps of training $f$ alone, " if chosen.after else "From the first step, "
     st.markdown(
-        f"{begins}each sample $x$ is embedded with its {chosen.neighbours} nearest neighbours. A scored sample has "
-        f"them {where}: its scores are **{'transductive' if chosen.transductive else 'inductive'}**, and the other "
-        "way is scored beside it."
+        f"{begins}each sample $x$ is embedded together with its {chosen.neighbours} nearest neighbours. Evaluated "
+        f"samples find their neighbours {where}, so the scores are **{kind}**; {other} scores are also reported."
     )
-    st.caption("Can 2018, Ch. 4, for the LSTM over 16 neighbours; there test samples have theirs in the test split.")
+    st.caption("Can 2018, Ch. 4: an LSTM over 16 neighbours, which test samples find in the test split.")
 
 
 def _describe_pooling(spec: RunSpec) -> None:
@@ -143,5 +145,5 @@ def _describe_pooling(spec: RunSpec) -> None:
     st.subheader(f"{info.title} pooling", anchor=False)
     st.latex(info.latex)
     share = spec.pooling.zero_shot
-    mixed = f" The zero-shot prediction loss makes up {share:g} of the whole." if share else ""
-    st.caption(f"{info.source}. $f_j$ are the local features, one for each position.{mixed}")
+    mixed = f" The zero-shot prediction loss makes up {share:g} of the total loss." if share else ""
+    st.caption(f"{info.source}. $f_j$ are the local features, one per position.{mixed}")

@@ -23,7 +23,7 @@ from pages.shared.widgets.spec_form import protocol as protocol_form
 from pages.shared.widgets.spec_form.preflight import Summary
 from pages.shared.words import sentences as words
 
-REFUSED = "Cannot be trained like this"
+REFUSED = "Cannot train with these settings"
 FAULTS = "faults"  # errors of the fields, which step 3 does not draw
 # The link to the next step is right-aligned and looks like the primary button of the last step.
 STYLE = """<style>
@@ -127,10 +127,12 @@ def _train_like(form: Form, asked: Mapping[str, str]) -> bool:
         spec = RunStore().open(asked["like"]).spec
         objective.refuse_unknown(spec)
     except RunError:
-        st.warning("The address names a run that is not here; the form is left as it was.", icon=":material/link_off:")
+        st.warning(
+            "The address names a run that does not exist here. The form is unchanged.", icon=":material/link_off:"
+        )
         return False
     except SpecError as error:
-        _not_followed("The run of the address has settings that this version does not know", error)
+        _not_followed("The run in the address has settings unknown to this version", error)
         return False
     _fill(form, spec)
     form.fill({"begin": spec_form.QUICK})
@@ -151,7 +153,7 @@ def _follow(form: Form, asked: Mapping[str, str]) -> bool:
     try:
         spec = spec_form.linked(asked)
     except SpecError as error:
-        _not_followed("The address asks for settings that cannot be used", error)
+        _not_followed("The settings in the address are invalid", error)
         return False
     folder = folders.unread(spec)
     if folder is not None:
@@ -166,7 +168,7 @@ def _follow(form: Form, asked: Mapping[str, str]) -> bool:
 
 def _not_followed(why: str, error: SpecError) -> None:
     """Explain why an address is ignored, and show the error as plain text."""
-    st.warning(f"{why}; the form is left as it was.", icon=":material/link_off:")
+    st.warning(f"{why}. The form is unchanged.", icon=":material/link_off:")
     st.text(words.plain(error))
 
 

@@ -26,7 +26,7 @@ from pages.shared.widgets.spec_form import preflight
 from pages.shared.widgets.spec_form.fields import field
 from pages.shared.words import sentences as words
 
-REFUSED = "Cannot be forked like this"
+REFUSED = "Cannot start this fork"
 MOST_STEPS = 10_000_000  # of a schedule
 MOST_SHOWN = 30  # training samples of a class, or samples left out
 LONGEST_LIST = 20_000  # characters of a list of sample numbers
@@ -101,20 +101,20 @@ def _clock(run: Run, steps: list[int], faults: list[str]) -> tuple[int, int | No
             value=start,
             format_func="{:,}".format,
             key=f"fork-step-{run.id}",
-            help="Those kept on the way, and the last",
+            help="Checkpoints kept during training, and the last one",
         )
     else:
         step = steps[0]
         st.markdown(f"From the checkpoint of step **{step:,}**, the only one of this run.")
     left = run.spec.schedule.steps - step
     more, fault = number(
-        "Steps from there on",
+        "Further steps",
         f"fork-more-{run.id}-{step}",
         Bounds(1, MOST_STEPS - step),
         start=left if left > 0 else max(1, run.spec.schedule.steps // 2),
         whole=True,
         step=50,
-        help="Steps are counted on from the parent: a fork of step 200 continues with step 201",
+        help="Numbered after the steps of the parent: a fork at step 200 continues with step 201",
     )
     if fault:
         faults.append(fault)
@@ -134,16 +134,16 @@ def _training_split(run: Run, data: Dataset) -> tuple[list[int], tuple[int, ...]
         format_func=lambda c: f"{words[c]} ({counts[classes == c][0]:,})",
         key=f"fork-leave-{run.id}",
         placeholder="no class",
-        help="Validation and test still contain it, which shows what is forgotten",
+        help="Validation and test still contain the class, so they show what is forgotten",
     )
     without = _without(run, train)
     with st.expander("Relabel training samples", icon=":material/label:"):
-        asked = st.selectbox(
-            "Look at those of class", list(words), format_func=words.__getitem__, key=f"fork-look-{run.id}"
-        )
+        asked = st.selectbox("Class", list(words), format_func=words.__getitem__, key=f"fork-look-{run.id}")
         chosen = train[data.labels[train] == asked]
         st.html(_strip(run, chosen[:MOST_SHOWN], lambda sample: ""))
-        st.caption(f"The first {min(MOST_SHOWN, len(chosen))} of {len(chosen):,}, by their number in the data set.")
+        st.caption(
+            f"The first {min(MOST_SHOWN, len(chosen))} of {len(chosen):,} samples, in the order of the data set."
+        )
         edited = st.data_editor(
             pd.DataFrame({"sample": pd.Series(dtype="Int64"), "class": pd.Series(dtype="str")}),
             num_rows="dynamic",
@@ -151,7 +151,7 @@ def _training_split(run: Run, data: Dataset) -> tuple[list[int], tuple[int, ...]
             key=f"fork-relabel-{run.id}",
             column_config={
                 "sample": st.column_config.NumberColumn(min_value=0, step=1, required=True),
-                "class": st.column_config.SelectboxColumn("trained on as", options=list(number), required=True),
+                "class": st.column_config.SelectboxColumn("new class", options=list(number), required=True),
             },
         )
         pairs = {int(row["sample"]): number[row["class"]] for _, row in edited.dropna().iterrows()}
@@ -170,8 +170,8 @@ def _without(run: Run, train: np.ndarray) -> tuple[int, ...]:
         "Leave out these training samples",
         key=key,
         max_chars=LONGEST_LIST,
-        placeholder="numbers with commas between them: 12, 50, 77",
-        help="By their number in the data set; Failures names those that made a query fail",
+        placeholder="sample numbers, for example 12, 50, 77",
+        help="Numbers in the data set. Failures lists the samples that made a query fail",
     )
     without = fork_spec.parse_samples(text)
     there = [sample for sample in without[:MOST_SHOWN] if sample in train]
@@ -197,10 +197,10 @@ def _told(run: Run, spec: RunSpec) -> None:
     lines = words.changes(run.spec, spec)
     with st.container(border=True):
         if lines:
-            st.markdown("**What changes**")
+            st.markdown("**Changes**")
             st.text("\n".join(lines))
         else:
-            st.markdown("**Nothing is changed**: this fork will repeat its parent bit for bit.")
+            st.markdown("**No changes**: this fork will repeat its parent bit for bit.")
         st.caption(
             "The fork keeps the network, the optimiser state and the proxies that fit the loss; other parameters of a "
             "new loss are initialised. The run records which."
@@ -220,7 +220,7 @@ def _command(run: Run, spec: RunSpec) -> None:
         for sample, label in spec.fork.relabel:
             if (sample, label) not in run.spec.fork.relabel:
                 command += ["--relabel", f"{sample}={label}"]
-        with st.expander("The same from the command line", icon=":material/terminal:"):
+        with st.expander("Command line", icon=":material/terminal:"):
             st.code(shlex.join([*command, *changes]), language="bash", wrap_lines=True)
 
 

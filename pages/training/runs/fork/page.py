@@ -25,14 +25,14 @@ def page() -> None:
     run = run_picker.head(
         "Continue with a change",
         "Continue from a checkpoint of this run with another loss, without a class, or with a corrected label. Such a "
-        "**fork** draws the same batches, so that only your change makes the difference.",
+        "**fork** draws the same batches as its parent, so only your change makes a difference.",
     )
     if run is None:
         return
     menu.link("runs", "Back to the run", {"run": run.id}, icon="arrow_back")
     steps = fork_spec.fork_steps(run)
     if not steps:
-        st.info("This run has no checkpoint yet; there is one as soon as it trains.", icon=":material/info:")
+        st.info("This run has no checkpoint yet. Training writes the first one.", icon=":material/info:")
         return
     left, right = st.columns([2, 3], gap="large")
     with right:
@@ -56,11 +56,11 @@ def futures(run: Run, step: int) -> None:
     if len(family) < 2:
         st.caption("No forks yet. The dashed line is the step at which the new one would start.")
     else:
-        st.caption("Parent and forks over the same steps. Dashed lines: the steps at which they start, or would start.")
+        st.caption("Parent and forks over the same steps. Dashed lines: first steps of the forks.")
     results.show(family, sorted({step, *(other.spec.fork.step for other in family if other.spec.fork.run)}))
     if len(family) > 1:
         ids = ",".join(other.id for other in family)
-        menu.link("runs", "All of them under Runs", {"run": ids})
+        menu.link("runs", "Compare them under Runs", {"run": ids})
 
 
 def _family(run: Run) -> Sequence[Run]:
@@ -80,23 +80,24 @@ def _fork(run: Run) -> None:
             done = state.step - fork.step, max(1, state.steps - fork.step)
             st.progress(min(1.0, max(0.0, done[0] / done[1])), f"step {state.step:,} of {state.steps:,}")
         if status in ("failed", "queued", "cancelled", "lost") or not begun:
-            st.text(words.plain(state.message or "waiting for its turn"))
+            st.text(words.plain(state.message or "waiting in the queue"))
         if begun:
             changed = words.labels(key for key in begun["changed"] if key not in words.UNSAID)
+            carried, renewed = ", ".join(begun["carried"]), ", ".join(begun["anew"]) or "nothing"
             st.text(
                 words.plain(
-                    f"From step {fork.step:,} of {fork.run}. Changed: {changed}. "
-                    f"Carried over: {', '.join(begun['carried'])}. Begun anew: {', '.join(begun['anew']) or 'nothing'}."
+                    f"From step {fork.step:,} of {fork.run}. Changed: {changed}. Carried over: {carried}. "
+                    f"Initialised again: {renewed}."
                 )
             )
         with st.container(horizontal=True, vertical_alignment="center"):
             if run.embeddings():
                 menu.inspect(run.id)
             if (run.path / LAST).exists():
-                menu.link("fork", "Continue this one", {"run": run.id})
+                menu.link("fork", "Continue this fork", {"run": run.id})
             if run.embeddings() and fork_spec.parent_of(run):
                 menu.link(
-                    "differences", "Differences to its parent", {"run": fork.run, "before": "best", "other": run.id}
+                    "differences", "Differences from its parent", {"run": fork.run, "before": "best", "other": run.id}
                 )
 
 

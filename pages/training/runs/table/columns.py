@@ -12,7 +12,7 @@ from pages.training.runs.table import rows
 
 Table = dict[str, list[Any]]
 CURVE = "curve"  # key of the column with the colours of the curves
-POINTS, NOISE, DIFFERS = "against the baseline", "over the seeds", "set otherwise"
+POINTS, NOISE, DIFFERS = "against the baseline", "over the seeds", "different settings"
 HEADINGS = {"steps": "progress", "inputs": "MAP@R raw", "untrained": "before", "trained": "after"}
 
 
@@ -28,16 +28,19 @@ def configured(table: Table) -> dict[str, Any]:
         "status": st.column_config.TextColumn(width=90),
         "run": st.column_config.TextColumn(pinned=True),
         CURVE: st.column_config.MultiselectColumn(
-            options=[str(k + 1) for k in range(len(COLOURS))], color=COLOURS, width=60, help="their colours below"
+            options=[str(k + 1) for k in range(len(COLOURS))],
+            color=COLOURS,
+            width=60,
+            help="colours of the curves below",
         ),
         "steps": st.column_config.ProgressColumn("progress", min_value=0, max_value=100, format="%d %%", width=90),
-        "inputs": percent("MAP@R raw", format="%.1f %%", help="test split, the inputs alone"),
+        "inputs": percent("MAP@R raw", format="%.1f %%", help="test split, raw inputs"),
         "untrained": percent("before", format="%.1f %%", help="test MAP@R before training"),
         rows.title("validation"): percent(format="%.1f %%", help="best MAP@R on the validation split"),
         "trained": percent("after", format="%.1f %%", help="test MAP@R, trained"),
         "started": st.column_config.DatetimeColumn(format="distance"),
-        POINTS: percent(format="%+.1f", help="points of test MAP@R above that of the baseline, of this run alone"),
-        NOISE: st.column_config.TextColumn(help="the same for all seeds of these settings, with its deviation"),
+        POINTS: percent(format="%+.1f", help="test MAP@R of this run minus that of the baseline, in points"),
+        NOISE: st.column_config.TextColumn(help="mean ± deviation of this difference over all seeds of these settings"),
         DIFFERS: st.column_config.TextColumn(width="large"),
         "seconds": percent(format="%.0f s", help="time spent training"),
         "note": st.column_config.TextColumn(width="medium"),

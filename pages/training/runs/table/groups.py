@@ -67,7 +67,7 @@ def groups(lines: Sequence[Line], by: str) -> list[Group]:
 
 
 def _named(each: Line, by: str) -> str:
-    return words.value(by, each.settings.get(by)) if each.settings else "not readable"
+    return words.value(by, each.settings.get(by)) if each.settings else "unreadable"
 
 
 def _said(key: str, value: Any) -> str:
@@ -84,6 +84,6 @@ def _variants(lines: Sequence[Line]) -> list[str]:
     for name, each in zip(names, lines, strict=True):
         of_name.setdefault(name, set()).add(each.variant)
     return [
-        (f"{name} ({each.variant[:4]})" if len(of_name[name]) > 1 else name) or "all alike"
+        (f"{name} ({each.variant[:4]})" if len(of_name[name]) > 1 else name) or "same settings"
         for name, each in zip(names, lines, strict=True)
     ]

@@ -91,9 +91,9 @@ def _listed(store: RunStore, total: int, controls: DeltaGenerator) -> Sequence[R
         return runs
     runs = store.find(titles.searched(asked, lambda run_id: rows.note(Run(store.root / run_id))), most)
     if not runs:
-        st.info("No run has all of these words.", icon=":material/search_off:")
+        st.info("No run matches all of these words.", icon=":material/search_off:")
     else:
-        st.caption(f"Of {total:,} runs, {f'the newest {most}' if len(runs) == most else len(runs)} with these words.")
+        st.caption(f"{f'The newest {most} matches' if len(runs) == most else len(runs)} of {total:,} runs.")
     return runs
 
 
@@ -124,10 +124,10 @@ def _controls(lines: Sequence[Line]) -> tuple[TableView, list[str]]:
     st.selectbox("Group by", by, first, key="runs-group", format_func=_group_title, on_change=_changed, width=170)
     first = order.index(start("runs-sort", sort, order[0]))
     st.selectbox("Sort by", order, first, key="runs-sort", format_func=heading, on_change=_changed, width=170)
-    st.toggle("Smallest first", start("runs-up", asked.up, False), key="runs-up", on_change=_changed)
+    st.toggle("Ascending", start("runs-up", asked.up, False), key="runs-up", on_change=_changed)
     with st.popover("Columns", icon=":material/view_column:"):
         st.multiselect(
-            "Columns of your choice",
+            "Visible columns",
             offered,
             start("runs-columns", columns, None),
             key="runs-columns",
@@ -137,7 +137,7 @@ def _controls(lines: Sequence[Line]) -> tuple[TableView, list[str]]:
             help="Settings in which these runs differ come first",
         )
         if asked.columns is not None:
-            st.button("As they vary", key="runs-as-vary", on_click=lambda: change(columns=None))
+            st.button("Show varying settings", key="runs-as-vary", on_click=lambda: change(columns=None))
     return TableView(columns=asked.columns, group=group, sort=sort, up=asked.up, baseline=asked.baseline), columns
 
 
@@ -146,7 +146,7 @@ def _changed() -> None:
 
 
 def _group_title(name: str) -> str:
-    return {"": "nothing", VARIANT: "all but the seed"}.get(name) or rows.title(name)
+    return {"": "none", VARIANT: "all settings but the seed"}.get(name) or rows.title(name)
 
 
 def _table(lines: Sequence[Line], columns: Sequence[str], pinned: Line | None) -> Table:
@@ -192,7 +192,7 @@ def _runs(
         selection_default={"selection": {"rows": selected}},
         on_select=_select,
         column_config=configured(table),
-        alt="The runs, one a row",
+        alt="Runs, one per row",
     )
 
 
@@ -260,7 +260,7 @@ def _groups(made: Sequence[Group], by: str, pinned: Line | None, *, marked: bool
             "deviation": number(format="%.2f", help="standard deviation over the runs, in points"),
             "best": number(format="%.1f %%"),
         },
-        alt="The groups of runs, one a row",
+        alt="Groups of runs, one per row",
     )
 
 
@@ -288,10 +288,10 @@ def _below(table: Table, lines: Sequence[Line], pinned: Line | None, asked: Tabl
         if view().below == "mattered":
             what = "Uses all finished runs in this table, selected or not."
         elif not shown and not asked.group:
-            what = f"Nothing is selected, so the newest run is shown. {what}"
+            what = f"No run is selected, so the newest is shown. {what}"
         st.caption(what, width="stretch")
         if asked.baseline:
-            label = f"Unpin {pinned.label}" if pinned else "Unpin the baseline, which is not here"
+            label = f"Unpin {pinned.label}" if pinned else "Unpin the missing baseline"
             st.button(label, key="unpin", icon=":material/keep_off:", type="tertiary", on_click=_unpin)
         st.download_button(
             "CSV",
@@ -301,7 +301,7 @@ def _below(table: Table, lines: Sequence[Line], pinned: Line | None, asked: Tabl
             key="runs-csv",
             icon=":material/download:",
             on_click="ignore",
-            help="The table as it stands here, with the ids of the runs",
+            help="The visible rows and columns, with the ids of the runs",
         )
 
 

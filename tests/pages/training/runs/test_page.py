@@ -105,7 +105,7 @@ def test_the_table_lists_every_run_newest_first(opened, finished):
 def test_without_a_choice_the_newest_run_is_shown_with_its_reason(opened, finished):
     store, made = finished
     app = opened(store)
-    assert any("Failed" in error.value for error in app.error)
+    assert any("failed" in error.value for error in app.error)
     assert "a batch needs 9 classes" in texts(app, "code")
     assert app.button(key=f"resume-{made[2].id}")
     assert not any(button.key == f"cancel-{made[2].id}" for button in app.button)
@@ -143,9 +143,9 @@ def test_runs_side_by_side_show_findings_differences_and_classes(opened, finishe
     for issue in comparability.lint([first, second]):
         assert escape(issue.sentence) in shown
     assert "12 steps of 64 and 8 steps of 64" in shown
-    reached = next(frame.value for frame in app.dataframe if "of" in frame.value).set_index("of")
+    reached = next(frame.value for frame in app.dataframe if "quantity" in frame.value).set_index("quantity")
     trained = scores(second.metrics()[0])["trained"]
-    assert reached.loc["tested"].iloc[1] == f"step {trained['step']}"
+    assert reached.loc["tested checkpoint"].iloc[1] == f"step {trained['step']}"
     assert reached.loc["NMI"].iloc[1] == f"{100 * trained['nmi']:.1f} %"
     classes = next(frame.value for frame in app.dataframe if "class" in frame.value)
     assert sorted(classes["class"]) == list(range(10))
@@ -222,7 +222,7 @@ def test_a_waiting_run_shows_its_place_and_may_begin_at_once(opened, tmp_path, m
         (working,) = device_queue.running_on(store, "cpu")
         after = list(device_queue.waiting_runs(store))
         app = opened(store, run=after[1])
-        told = f"number 2 in the queue for the CPU; at work: “{called(store.open(working))}”"
+        told = f"number 2 in the queue for the CPU; running: “{called(store.open(working))}”"
         assert any(told in bar.proto.text for bar in app.get("progress"))
         launch.cancel(store.open(after[0]))
         wait(lambda: store.open(after[0]).status() == "cancelled")
@@ -330,10 +330,10 @@ def test_of_many_runs_the_newest_are_listed_and_the_others_found(opened, tmp_pat
     assert "The newest 3 of 5 runs." in texts(app, "caption")
     app.text_input(key="find").input("SECOND digits").run()
     assert [name[-4:] for name in app.dataframe[0].value["run"]] == [made[1].id[-4:]]
-    assert "Of 5 runs, 1 with these words." in texts(app, "caption")
+    assert "1 of 5 runs." in texts(app, "caption")
     app.text_input(key="find").input("no such words").run()
     assert not app.exception
-    assert "No run has all of these words." in texts(app, "info")
+    assert "No run matches all of these words." in texts(app, "info")
     # the selected run is shown below the table if the table does not list it
     linked = opened(store, find="facenet", run=made[0].id)
     assert len(linked.dataframe[0].value) == 1
@@ -503,14 +503,14 @@ def test_a_pinned_baseline_shows_differences_beside_their_noise(opened, sweep):
     app = opened(store, run=made[0].id)
     app.button(key=f"pin-{made[0].id}").click().run()
     assert app.query_params["baseline"] == made[0].id
-    table = next(frame.value for frame in app.dataframe if "set otherwise" in frame.value).set_index("run")
+    table = next(frame.value for frame in app.dataframe if "different settings" in frame.value).set_index("run")
     assert names(app)[:2] == ["r0.1s0", "moons"], "pinned runs come first"
     rows = {str(name).split(" ")[0]: table.loc[name] for name in table.index}
     assert rows["r0.01s1"]["against the baseline"] == pytest.approx(22)
     assert says(rows["r0.01s1"]["over the seeds"], *LEAD)
-    assert rows["r0.01s1"]["set otherwise"] == "Seed: 0 → 1; Learning rate: 0.1 → 0.01"
-    assert rows["r0.1s1"]["set otherwise"] == "Seed: 0 → 1"
-    assert rows["r0.1s0"]["set otherwise"] == "the baseline"
+    assert rows["r0.01s1"]["different settings"] == "Seed: 0 → 1; Learning rate: 0.1 → 0.01"
+    assert rows["r0.1s1"]["different settings"] == "Seed: 0 → 1"
+    assert rows["r0.1s0"]["different settings"] == "the baseline"
     assert str(rows["moons"]["against the baseline"]) == "nan", "runs with another test must not be compared"
     grouped = opened(store, baseline=made[0].id, group="variant").dataframe[0].value.set_index("settings")
     lead, pinned = grouped["against the baseline"].iloc[1:]
@@ -520,7 +520,7 @@ def test_a_pinned_baseline_shows_differences_beside_their_noise(opened, sweep):
     assert "baseline" not in app.query_params
     gone = opened(store, baseline="20200101-0000-digits-ranking-dead")
     assert not gone.exception
-    assert gone.button(key="unpin").label == "Unpin the baseline, which is not here"
+    assert gone.button(key="unpin").label == "Unpin the missing baseline"
 
 
 def test_a_note_is_kept_shown_and_found(opened, tmp_path):
@@ -595,8 +595,8 @@ def test_which_settings_mattered_and_how_much_that_is_worth(opened, tmp_path):
     app = opened(store, below="mattered")
     assert not app.exception
     assert "**Learning rate mattered most: " in texts(app, "markdown")
-    assert "With 2 different settings this means little" in texts(app, "markdown")
-    assert "Rests on 8 finished runs of Digits with 2 different settings." in texts(app, "caption")
+    assert "With 2 different settings this is unreliable" in texts(app, "markdown")
+    assert "Based on 8 finished runs on Digits with 2 different settings." in texts(app, "caption")
     (figure,) = app.get("plotly_chart")
     assert "best validation MAP@R" in figure.proto.spec
     ticks = [tick["text"] for tick in json.loads(figure.proto.spec)["layout"]["annotations"] if tick["x"] == 0]

@@ -82,7 +82,7 @@ def test_a_set_that_is_present_shows_splits_classes_images_and_goes_to_training(
 
 def onward(app: AppTest) -> dict[str, str]:
     """Return the query of the link to step 2, or {} if the link is disabled."""
-    (link,) = (link.proto for link in app.get("page_link") if link.proto.label == "Next: what to train")
+    (link,) = (link.proto for link in app.get("page_link") if link.proto.label == "Next: settings")
     return {} if link.disabled else dict(parse_qsl(link.query_string))
 
 
@@ -192,7 +192,7 @@ def test_a_download_shows_its_progress_and_can_be_cancelled(opened, monkeypatch)
     app.button(key="cancel-download-cub").click().run()
     assert task.status() == "cancelled"
     assert "what is done is kept" in texts(app)
-    assert app.button(key="download-cub").label == "Go on with CUB-200-2011"
+    assert app.button(key="download-cub").label == "Resume downloading CUB-200-2011"
 
 
 def test_a_damaged_set_says_what_failed_and_the_check_lists_it(opened, tree):

@@ -180,7 +180,7 @@ def test_only_what_applies_is_shown_and_handed_on(opened):
     app.number_input(key="train-projection-weight").set_value(0.001).run()
     spec = shown_spec(app)
     assert (spec.projection.pool, spec.projection.weight) == (12, 0.001)
-    assert says(" ".join(text.value for text in app.markdown), "the 8 proxies", "the farthest", "among 12")
+    assert says(" ".join(text.value for text in app.markdown), "the 8 proxies", "farthest", "among 12")
     app.selectbox(key="train-loss-name").select("contrastive").run()
     assert shown_spec(app).projection.pool == 0
     assert "train-conditioning-by" not in keys_of()
@@ -609,11 +609,11 @@ def test_the_place_and_the_number_of_processes_are_in_estimate_command_and_run(o
     monkeypatch.setenv("DML_BACKENDS", "slurm:gpu?gpus=1")
     app = started(opened())
     assert "--processes" not in app.code[0].value
-    assert "train it together" not in " ".join(caption.value for caption in app.caption)
+    assert "Trained by" not in " ".join(caption.value for caption in app.caption)
 
     app.number_input(key="processes").set_value(2).run()
     assert app.code[0].value.endswith(" --processes 2")
-    assert "2 processes train it together" in " ".join(caption.value for caption in app.caption)
+    assert "Trained by 2 processes" in " ".join(caption.value for caption in app.caption)
     assert "--backend" not in app.code[0].value
 
     app.sidebar.selectbox(key="machine").select("slurm:gpu?gpus=1").run()
@@ -738,7 +738,7 @@ HOSTILE = [
 def test_a_link_that_cannot_be_used_says_so_and_leaves_the_form(opened, changes):
     app = opened(base="digits", set=changes)
     assert not app.exception
-    assert says(app.warning[0].value, "address", "cannot be used", "form")
+    assert says(app.warning[0].value, "address", "invalid", "form")
     assert shown_spec(app) == presets()["glyphs"]
     begun = time.process_time()
     app.run()

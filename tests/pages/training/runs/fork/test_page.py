@@ -111,7 +111,7 @@ def test_a_number_that_is_none_keeps_the_fork_from_starting(run: Run) -> None:
     app.number_input(key="fork-optimiser-learning-rate").set_value(-1).run()
     assert not app.exception
     missing, beyond = (text.value for text in app.text if "must" in text.value or "required" in text.value)
-    assert says(missing, "Steps from there on", "required")
+    assert says(missing, "Further steps", "required")
     assert says(beyond, "Learning rate", "0", "10", "-1")
     assert app.button(key="fork-start").disabled
 
@@ -131,7 +131,7 @@ def test_a_fork_tells_what_was_carried_over(run: Run) -> None:
     assert not app.exception
     assert says(
         texts(app),
-        *("step 4", called(run), "Changed: Loss parameters", "Carried over: network", "Begun anew: nothing"),
+        *("step 4", called(run), "Changed: Loss parameters", "Carried over: network", "Initialised again: nothing"),
     )
     assert not opened(run=made.id).exception  # this run has no checkpoint yet
 
@@ -148,8 +148,8 @@ def test_the_train_page_tells_a_fork_and_can_begin_anew(run: Run) -> None:
     made = RunStore().create(run.spec.with_overrides([f"fork.run={run.id}", "fork.step=4", "fork.leave_out=[3]"]))
     app = page_opened("settings", like=made.id)
     assert not app.exception
-    assert f"Goes on from step 4 of “{called(run)}”." in texts(app)
+    assert f"Continues from step 4 of “{called(run)}”." in texts(app)
     app.button(key="unfork").click().run()
     assert not app.exception
-    assert "Goes on from step" not in texts(app)
+    assert "Continues from step" not in texts(app)
     assert '[fork]\nrun = ""' in texts(app)
