@@ -6,9 +6,11 @@ import difflib
 import math
 import reprlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from dmlcore.spec.optimisers import OPTIMISERS
 
 MAX_WORD_LENGTH = 64  # characters of a textual hyper-parameter
 
@@ -334,8 +336,14 @@ class BatchSpec(Section):
         return self
 
 
+if TYPE_CHECKING:
+    OptimiserName = str
+else:
+    OptimiserName = Literal[tuple(OPTIMISERS)]
+
+
 class OptimiserSpec(Section):
-    name: Literal["rmsprop", "adam", "adamw", "sgd"] = Field("adam", description="Optimiser")
+    name: OptimiserName = Field("adam", description="Optimiser")
     learning_rate: float = Field(1e-3, gt=0, le=10, description="Learning rate of the network")
     weight_decay: float = Field(0.0, ge=0, le=1, description="L2 penalty on the parameters")
     decay_batch_norm: bool = Field(True, description="Apply the weight decay to batch norm and biases too")

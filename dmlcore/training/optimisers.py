@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from dmlcore import eager
 from dmlcore.models.networks import Network
 from dmlcore.spec import RunSpec
+from dmlcore.spec.optimisers import OPTIMISERS, OptimiserEntry
 from dmlcore.spec.sections import OptimiserSpec, ScheduleSpec
 from dmlcore.training.errors import TrainingError
 
 LARGE = 1_000_000  # parameters from which the fused CPU kernel is faster: Adam of a ResNet-18 takes 31 instead of 72 ms
-_FUSED_ON_CPU = ("adam", "adamw")  # the fused CPU kernel of SGD is slower: 27 instead of 15 ms
 
 
 def create(spec: RunSpec, model: Network, loss: nn.Module) -> torch.optim.Optimizer:
@@ -24,17 +24,14 @@ def create(spec: RunSpec, model: Network, loss: nn.Module) -> torch.optim.Optimi
     Each group has `part` ("backbone", "head" or "loss") and `base_lr`; parameters with the same settings share a group.
     Fused kernels are used where the device has them and they are faster.
     """
-    o = spec.optimiser
-    groups = _groups(spec, model, loss)
-    fused = _fused(o.name, [*model.parameters(), *loss.parameters()])
-    if o.name == "rmsprop":
-        return eager.uncompiled(torch.optim.RMSprop)(groups, eps=o.epsilon)
-    if o.name == "sgd":
-        optimiser = eager.uncompiled(torch.optim.SGD)(groups, momentum=o.momentum, fused=fused)
-        start_momentum(optimiser)
-        return optimiser
-    kind = torch.optim.Adam if o.name == "adam" else torch.optim.AdamW
-    return eager.uncompiled(kind)(groups, eps=o.epsilon, fused=fused)
+    entry = OPTIMISERS[spec.optimiser.name]
+    arguments: dict[str, Any] = {name: getattr(spec.optimiser, field) for name, field in entry.arguments.items()}
+    if entry.fused:
+        arguments["fused"] = _fused(entry, [*model.parameters(), *loss.parameters()])
+    kind: type[torch.optim.Optimizer] = getattr(torch.optim, entry.torch_class)
+    optimiser = eager.uncompiled(kind)(_groups(spec, model, loss), **arguments)
+    start_momentum(optimiser)
+    return optimiser
 
 
 def is_fused(optimiser: torch.optim.Optimizer) -> bool:
@@ -144,9 +141,7 @@ def _norms_and_biases(roots: Iterable[nn.Module]) -> Iterator[nn.Parameter]:
                 yield parameter
 
 
-def _fused(name: str, parameters: list[nn.Parameter]) -> bool:
-    if name == "rmsprop":  # torch has no fused kernels for it
-        return False
+def _fused(entry: OptimiserEntry, parameters: list[nn.Parameter]) -> bool:
     if all(p.device.type == "cuda" for p in parameters):
         return True
-    return name in _FUSED_ON_CPU and sum(p.numel() for p in parameters) >= LARGE
+    return entry.fused_on_cpu and sum(p.numel() for p in parameters) >= LARGE

@@ -25,12 +25,12 @@ from dmlcore.jobs import device_queue
 from dmlcore.monitoring.estimate.flops import Cost, cost_of
 from dmlcore.monitoring.estimate.speed import Speed, features, known_speed
 from dmlcore.spec import RunSpec
+from dmlcore.spec.optimisers import OPTIMISERS
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.training.evaluation import MAX_SAMPLES, MAX_VALUES
 
 MAX_TIMED_BATCH = 256  # largest batch for which a loss is timed; for more samples, the time is scaled quadratically
 MAX_SIMILAR_RUNS = 5  # finished runs used at most
-MOMENTS = {"adam": 2, "adamw": 2, "rmsprop": 1, "sgd": 1}  # optimiser values per parameter
 CUDA_CONTEXT = 500 * 2**20  # bytes of GPU memory used by CUDA and its libraries
 
 
@@ -247,7 +247,8 @@ def _memory(spec: RunSpec, size: DataSize, net: Cost, speed: Speed, gpu: bool) -
         proxies = size.classes * spec.model.embedding_dim * each
     parameters = net.parameters + proxies
     started = net.parameters if spec.loss.start_weight else 0
-    weights = 4 * (parameters * (2 + MOMENTS[spec.optimiser.name]) + started)
+    trained = 4 * parameters * (2 + OPTIMISERS[spec.optimiser.name].values_per_parameter)
+    weights = trained + 4 * started
     # the anchor weights of a projection, and the best weights of the current one with its proxies
     projected = 4 * (2 * net.parameters + proxies) if spec.projection.pool else 0
     weights += projected
@@ -259,7 +260,7 @@ def _memory(spec: RunSpec, size: DataSize, net: Cost, speed: Speed, gpu: bool) -
     look = 2 * net.largest * max(1, min(MAX_SAMPLES[device], MAX_VALUES[device] // each))
     if gpu:
         return CUDA_CONTEXT + weights + best + max(step, look)
-    saving = 4 * parameters * (2 + MOMENTS[spec.optimiser.name]) + projected  # a checkpoint is assembled in memory
+    saving = trained + projected  # a checkpoint is assembled in memory
     return speed.base + weights + best + _input_bytes(spec, size) + max(step, look, saving)
 
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from dmlcore.spec import RunSpec, SpecError, flat
+from dmlcore.spec.optimisers import OPTIMISERS
 from dmlcore.storage import checkpoint, fork_parent
 from dmlcore.storage.checkpoint import Checkpoint
 from dmlcore.storage.metrics_rows import Row
@@ -36,7 +37,6 @@ FIXED = ("model.", "conditioning.", "pooling.name", "pooling.parameters", "data.
 FREE = ("data.root", "data.augment", "data.fresh", "data.crop", "data.crop_area", "data.crop_ratio")
 # Settings that do not change the objective, so that the best weights of the parent remain candidates.
 NEUTRAL = ("name", "protocol", "device", "ks", "fork.run", "fork.step", "data.root")
-SAME_MOMENTS = frozenset(("adam", "adamw"))
 
 
 @dataclass(frozen=True)
@@ -162,17 +162,17 @@ def _loss(loss: nn.Module, old: nn.Module, saved: Mapping[str, Tensor]) -> list[
 
 def _moments(state: TrainingState, parent: Origin, old_loss: nn.Module, kept: set[str]) -> dict[str, Tensor]:
     """Return the optimiser's tensors of each parameter that was taken over, keyed by its new number."""
-    names = {parent.spec.optimiser.name, state.spec.optimiser.name}
-    if len(names) > 1 and not names <= SAME_MOMENTS:
+    before, now = parent.spec.optimiser.name, state.spec.optimiser.name
+    if before != now and not (OPTIMISERS[before].state and OPTIMISERS[before].state == OPTIMISERS[now].state):
         return {}
-    before = _numbers(optimisers.create(parent.spec, state.model, old_loss), state.model, old_loss)
-    now = _numbers(state.optimiser, state.model, state.loss)
+    numbers_before = _numbers(optimisers.create(parent.spec, state.model, old_loss), state.model, old_loss)
+    numbers_now = _numbers(state.optimiser, state.model, state.loss)
     moments: dict[str, Tensor] = {}
     for name, tensor in checkpoint.select_prefix(parent.saved.tensors, "optimiser").items():
         number, _, entry = name.partition(".")
-        parameter = next(key for key, value in before.items() if value == int(number))
-        if parameter in now and (parameter.startswith("model.") or parameter.removeprefix("loss.") in kept):
-            moments[f"{now[parameter]}.{entry}"] = tensor
+        parameter = next(key for key, value in numbers_before.items() if value == int(number))
+        if parameter in numbers_now and (parameter.startswith("model.") or parameter.removeprefix("loss.") in kept):
+            moments[f"{numbers_now[parameter]}.{entry}"] = tensor
     return moments
 
 

@@ -8,11 +8,9 @@ from typing import Any
 from dmlcore import losses
 from dmlcore.inspection.failure.best_loss import BestLoss
 from dmlcore.inspection.failure.one_step import NeighbourRanks
+from dmlcore.spec.optimisers import OPTIMISERS
 from dmlcore.spec.sections import OptimiserSpec
 from pages.shared.words.labels import WORDS
-
-# their first step has about the same length for every weight, regardless of the size of its gradient
-EVEN = ("adam", "adamw", "rmsprop")
 
 LEFT_OUT = 3  # maximum number of losses outside a tie that are named instead of those in it
 JUDGED = (
@@ -75,7 +73,7 @@ def _change(before: str, ends: Sequence[str]) -> str:
 def held_equal(optimiser: OptimiserSpec) -> str:
     """Return a sentence on what the true steps of all losses share and whether the gradient size matters."""
     equal = f"Equal for all losses: weights, triplet, learning rate {optimiser.learning_rate:g}."
-    if optimiser.name in EVEN:
+    if OPTIMISERS[optimiser.name].scale_free:
         return f"{equal} The first step of this optimiser does not depend on the size of the gradient."
     return f"{equal} With this optimiser a larger gradient takes a longer step, as in training."
 
@@ -110,7 +108,7 @@ def why(name: str, before: Mapping[str, Any], after: Mapping[str, Any], free: Ne
     rule = WORDS.get(by.name, by.name)
     even = (
         f" The first step of {rule} moves each weight about equally far, however weakly it is pulled."
-        if by.name in EVEN
+        if OPTIMISERS[by.name].scale_free
         else ""
     )
     differ = (

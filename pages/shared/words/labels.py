@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dmlcore.spec.optimisers import OPTIMISERS
+
 # The only table of labels. Each label must be clear without context, for use in errors and lists of changes.
 LABELS: Mapping[str, str] = {
     "name": "Name",
@@ -131,10 +133,7 @@ WORDS: Mapping[str, str] = {
     "mobilenet_v3_large": "MobileNetV3 large",
     "timm": "another network from timm",
     "tokens": "Table of token vectors, for bags",
-    "rmsprop": "RMSprop",
-    "adam": "Adam",
-    "adamw": "AdamW",
-    "sgd": "SGD",
+    **{name: entry.title for name, entry in OPTIMISERS.items()},
     "cpu": "CPU",
     "cuda": "CUDA",
     "map_at_r": "MAP@R",

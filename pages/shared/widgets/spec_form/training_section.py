@@ -6,6 +6,7 @@ import streamlit as st
 
 from dmlcore.experiments import protocols
 from dmlcore.spec import keys
+from dmlcore.spec.optimisers import OPTIMISERS
 from dmlcore.training.build import has_cuda
 from pages.shared.widgets.forms import Form
 from pages.shared.widgets.spec_form.fields import field
@@ -53,9 +54,10 @@ def _optimiser(form: Form) -> None:
         if form.values["model.name"] != "tokens":
             field(form, "model.dropout", step=0.1)
     with right:
-        if form.values["optimiser.name"] == "sgd":
+        takes = OPTIMISERS[form.values["optimiser.name"]].arguments.values()
+        if "momentum" in takes:
             field(form, "optimiser.momentum", step=0.05)
-        else:
+        if "epsilon" in takes:
             field(form, "optimiser.epsilon", step=1e-8)
         field(form, "schedule.warm_up", step=10)
         field(form, "optimiser.clip_value", step=0.1)
