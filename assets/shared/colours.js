@@ -1,92 +1,32 @@
 // Colours by theme (Okabe-Ito roles), colour ramps, and text that stays legible over any field.
 
+import palette from "./palette.json" with { type: "json" };
+
 /** @import { Context, Point, Rgb, Theme } from "./types.js" */
+/** @typedef {keyof typeof palette.light.ink} Role */
 
 /** @type {Point[]} */
 export const POINTS = ["anchor", "positive", "negative"];
 export const LETTER = { anchor: "A", positive: "P", negative: "N" };
 
-const RAMPS = {
-  light: [
-    [247, 246, 252],
-    [214, 208, 236],
-    [160, 147, 210],
-    [104, 86, 172],
-    [58, 40, 120],
-  ],
-  dark: [
-    [24, 28, 36],
-    [46, 42, 86],
-    [84, 70, 150],
-    [138, 122, 204],
-    [206, 198, 244],
-  ],
-};
-// Ramp of signed values: -1 blue, 0 background, +1 vermillion.
-const SIGNED = {
-  light: [
-    [0, 84, 140],
-    [96, 160, 206],
-    [246, 246, 248],
-    [232, 150, 90],
-    [168, 70, 0],
-  ],
-  dark: [
-    [120, 190, 240],
-    [46, 98, 142],
-    [24, 28, 36],
-    [140, 76, 30],
-    [250, 160, 90],
-  ],
-};
-export const INK = {
-  light: {
-    text: "#1b2430",
-    faint: "rgba(27,36,48,.45)",
-    arrow: "rgba(20,24,40,.8)",
-    glow: "rgba(255,255,255,.4)",
-    grid: "rgba(27,36,48,.07)",
-    hatch: "rgba(90,100,115,.34)",
-    veil: "rgba(236,239,243,.72)",
-    rim: "#ffffff",
-    outer: "#1b2430",
-    page: "#ffffff",
-    anchor: "#000000",
-    positive: "#0072B2",
-    negative: "#D55E00",
-    force: "#009E73",
-    forceText: "#00694D",
-    disc: "#B35C00",
-    contour: "#3a2878",
-    residual: "#6b7480",
-    axis: "rgba(27,36,48,.16)",
-    positiveText: "#005a8e",
-    negativeText: "#a84700",
-  },
-  dark: {
-    text: "#e6eaf0",
-    faint: "rgba(230,234,240,.5)",
-    arrow: "rgba(240,244,255,.8)",
-    glow: "rgba(12,14,20,.4)",
-    grid: "rgba(230,234,240,.07)",
-    hatch: "rgba(160,172,190,.30)",
-    veil: "rgba(18,22,28,.62)",
-    rim: "#12161c",
-    outer: "#e6eaf0",
-    page: "#12161c",
-    anchor: "#ffffff",
-    positive: "#3D9BD6",
-    negative: "#F07A2B",
-    force: "#22C495",
-    forceText: "#22C495",
-    disc: "#E69F00",
-    contour: "#cec6f4",
-    residual: "#9aa6b5",
-    axis: "rgba(230,234,240,.16)",
-    positiveText: "#7cc0ea",
-    negativeText: "#ffa56b",
-  },
-};
+// The palette is shared with the figures for print (dmlcore/figures/palette.json): roles, a ramp of
+// energies, and a ramp of signed values from blue through the background to vermillion.
+/** @type {Record<Theme, Record<Role, string>>} */
+export const INK = { light: palette.light.ink, dark: palette.dark.ink };
+
+/**
+ * @param {string} colour "#rrggbb"
+ * @returns {Rgb}
+ */
+const rgb = (colour) =>
+  /** @type {Rgb} */ ([1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16)));
+/** @param {"energy" | "signed"} name */
+const ramps = (name) => ({
+  light: palette.light[name].map(rgb),
+  dark: palette.dark[name].map(rgb),
+});
+const RAMPS = ramps("energy"),
+  SIGNED = ramps("signed");
 
 /**
  * @param {Rgb[]} ramp

@@ -192,7 +192,7 @@ def draw_resultants(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
         tip = at + shaft
         draw_arrow(axes, at, tip, ink["force"], ink["rim"], 2.2)
         taken.append(free_place(tip, force / np.linalg.norm(force), taken, room, centre, half))
-        draw_text(axes, taken[-1], f"{np.linalg.norm(force):.3g}", ink["number"], dark, va="center")
+        draw_text(axes, taken[-1], f"{np.linalg.norm(force):.3g}", ink["forceText"], dark, va="center")
 
 
 def free_place(tip: Floats, unit: Floats, taken: Sequence[Floats], room: Floats, centre: Floats, half: float) -> Floats:

@@ -233,7 +233,7 @@ def _tangent(landscape: Landscape, shown: Surface, dark: bool) -> list[Trace]:
         "marker": {"size": [0.1, 5], "color": ink["force"], "symbol": "diamond"},
         "text": ["", _plain(size)],
         "textposition": "middle right",
-        "textfont": {"color": ink["number"], "size": 14},
+        "textfont": {"color": ink["forceText"], "size": 14},
     }
     return [arrow, above]
 

@@ -215,7 +215,7 @@ def _forces(
             tip, faint = (start + shaft)[:2], "59" if behind else ""
             if kind:
                 strokes.draw_arrow(axes, start[:2], tip, ink["force"] + faint, ink["rim"], 2.2)
-                text, colour = f"{np.linalg.norm(arrays['forces'][i]):.3g}", ink["number"]
+                text, colour = f"{np.linalg.norm(arrays['forces'][i]):.3g}", ink["forceText"]
             else:
                 _radial(axes, start[:2], tip, ink["text"] + faint, ink["rim"])
                 text, colour = f"{abs(arrays['radials'][i]):.2g}", ink["text"]

@@ -5,7 +5,9 @@ Colours are those of the pages (assets/shared/colours.js): Okabe-Ito roles, and 
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -22,26 +24,11 @@ if TYPE_CHECKING:
 
 ARROWS = 20  # number of arrows along one side
 
-INK: dict[bool, dict[str, str]] = {
-    False: {
-        "text": "#1b2430", "grid": "#1b243012", "arrow": "#141828cc", "hatch": "#5a64738c", "veil": "#eceff3b8",
-        "rim": "#ffffff", "page": "#ffffff", "anchor": "#000000", "positive": "#0072B2", "negative": "#D55E00",
-        "force": "#009E73", "number": "#00694D", "disc": "#B35C00",
-    },
-    True: {
-        "text": "#e6eaf0", "grid": "#e6eaf012", "arrow": "#f0f4ffcc", "hatch": "#a0acbe80", "veil": "#12161c9e",
-        "rim": "#12161c", "page": "#12161c", "anchor": "#ffffff", "positive": "#3D9BD6", "negative": "#F07A2B",
-        "force": "#22C495", "number": "#22C495", "disc": "#E69F00",
-    },
-}  # fmt: skip
-RAMP = {
-    False: ("#f7f6fc", "#d6d0ec", "#a093d2", "#6856ac", "#3a2878"),
-    True: ("#181c24", "#2e2a56", "#544696", "#8a7acc", "#cec6f4"),
-}
-SIGNED = {
-    False: ("#00548c", "#60a0ce", "#f6f6f8", "#e8965a", "#a84600"),
-    True: ("#78bef0", "#2e628e", "#181c24", "#8c4c1e", "#faa05a"),
-}
+_PALETTE = json.loads(Path(__file__).with_name("palette.json").read_text("utf-8"))  # also read by the pages
+_THEMES = {False: _PALETTE["light"], True: _PALETTE["dark"]}  # by `dark`
+INK: dict[bool, dict[str, str]] = {dark: theme["ink"] for dark, theme in _THEMES.items()}
+RAMP: dict[bool, tuple[str, ...]] = {dark: tuple(theme["energy"]) for dark, theme in _THEMES.items()}
+SIGNED: dict[bool, tuple[str, ...]] = {dark: tuple(theme["signed"]) for dark, theme in _THEMES.items()}
 
 
 def colour_top(values: Floats, active: Bools, upper: float = math.inf) -> float:

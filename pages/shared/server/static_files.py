@@ -15,7 +15,7 @@ from pages.shared.server.host import STATIC
 from pages.shared.server.schema import schema
 
 ASSETS = Path(__file__).resolve().parents[3] / "assets"
-TYPES = {".js": "text/javascript", ".css": "text/css", ".bin": "application/octet-stream"}
+TYPES = {".json": "application/json", ".js": "text/javascript", ".css": "text/css", ".bin": "application/octet-stream"}
 
 
 @cache
