@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,7 +26,6 @@ TO_XYZ = np.array(
     [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
 )
 APART = 15.0  # CIELAB distance; 2.3 is just noticeable side by side, but marks of a figure are apart
-SCRIPT = (Path(__file__).parents[2] / "assets" / "shared" / "colours.js").read_text()
 
 
 def lab(colour: str, sight: str) -> np.ndarray:
@@ -47,18 +44,8 @@ def nearest(colours, sight: str) -> tuple[float, str, str]:
     )
 
 
-def inks() -> dict[str, dict[str, str]]:
-    """Return the inks of assets/shared/colours.js by theme."""
-    table = SCRIPT[SCRIPT.index("export const INK") :]
-    light, dark = table[: table.index("dark: {")], table[table.index("dark: {") : table.index("};")]
-    return {
-        name: dict(re.findall(r'(\w+): "(#[0-9A-Fa-f]{6})"', text))
-        for name, text in {"light": light, "dark": dark}.items()
-    }
-
-
 ROLES = ("anchor", "positive", "negative", "force", "page")
-ALL = {f"inks, {theme}": [ink[role] for role in ROLES] for theme, ink in inks().items()} | {
+ALL = {f"inks, dark: {dark}": [ink[role] for role in ROLES] for dark, ink in strokes.INK.items()} | {
     "map of few classes": maps.FEW,
     "right and wrong": (confusions.RIGHT, confusions.WRONG, confusions.MARKED),
     "flips": (differences.RIGHT, differences.WRONG),
