@@ -34,9 +34,8 @@ class Approximation:
         title = TITLES[self.kind]
         return (
             f"{title[0].lower()}{title[1:]}, found {100 * self.first.share:.1f} % of the nearest and "
-            f"{100 * self.listed.share:.1f} % of the {self.listed.k} nearest of {self.first.queries:,} queries that "
-            f"were "
-            "searched exactly too"
+            f"{100 * self.listed.share:.1f} % of the {self.listed.k} nearest of {self.first.queries:,} queries "
+            "that were also searched exactly"
         )
 
     def to_json(self) -> str:

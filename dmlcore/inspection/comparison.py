@@ -96,12 +96,12 @@ def compare(learned: Sequence[TestNeighbours]) -> Comparison:
             shared = len(np.intersect1d(one.indices, first.indices))
             raise Incomparable(
                 f"run {number} was tested on {len(one.indices):,} samples and run 1 on {len(first.indices):,}, of "
-                f"which they share {shared:,}: the parts of the data set differ"
+                f"which {shared:,} are in both: the test splits differ"
             )
         if (one.labels[order] != first.labels[orders[0]]).any():
-            raise Incomparable(f"run {number} was tested with other labels than run 1")
+            raise Incomparable(f"run {number} has other labels than run 1")
         if (one.is_gallery[order] != first.is_gallery[orders[0]]).any():
-            raise Incomparable(f"run {number} searches another gallery than run 1")
+            raise Incomparable(f"run {number} has another gallery than run 1")
         if one.content is not None and first.content is not None:
             other = int((one.content[order] != first.content[orders[0]]).any(axis=1).sum())
             if other:
@@ -142,5 +142,5 @@ def refuse_other_samples(
 
 def _other(count: int, learned: int) -> str:
     return (
-        f"{count:,} of {learned:,} differ although their numbers are the same; drawn from another seed, or other files"
+        f"{count:,} of {learned:,} have equal indices but different contents; the seed of the data or the files changed"
     )

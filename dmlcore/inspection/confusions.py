@@ -86,7 +86,7 @@ def of_neighbours(labels: ArrayLike, neighbours: ArrayLike, queries: ArrayLike, 
             f"labels {labels.shape}, neighbours {neighbours.shape} and queries {queries.shape} do not fit together"
         )
     if not 1 <= k <= neighbours.shape[1]:
-        raise ValueError(f"k must be in 1..{neighbours.shape[1]} (neighbours that are kept), got {k}")
+        raise ValueError(f"k must be in 1..{neighbours.shape[1]} (number of stored neighbours), got {k}")
     classes, codes = np.unique(labels, return_inverse=True)
     counts = _table(len(classes))
     for rows in _parts(np.flatnonzero(queries), k):

@@ -170,7 +170,7 @@ def doubted(
     if not views:
         raise ValueError("views must be one or more embeddings")
     if not 0 < at_least <= 1:
-        raise ValueError(f"at_least must lie above 0 and up to 1, got {at_least}")
+        raise ValueError(f"at_least must be in (0, 1], got {at_least}")
     counts: dict[tuple[int, int], list[float]] = {}
     for learned in views:
         doubts = suspects(learned, neighbours, share)

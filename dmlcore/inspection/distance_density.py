@@ -211,7 +211,7 @@ class _Part:
         self.negatives = len(pool) - size[self.codes]
         self.queries = np.flatnonzero(~searched & (self.positives > 0) & (self.negatives > 0))
         if not len(self.queries):
-            raise ValueError("no sample has both another one of its class and one of another class")
+            raise ValueError("no sample has both a positive and a negative")
 
     def points(self, rows: Ints) -> Tensor:
         """Return the centred embeddings (m, D) of some rows in double precision; all at once could take gigabytes."""

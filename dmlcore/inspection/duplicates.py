@@ -61,7 +61,7 @@ def across_classes(learned: TestNeighbours, quantile: float = 0.01) -> SamplePai
         ValueError: The quantile is outside 0..1.
     """
     if not 0 <= quantile <= 1:
-        raise ValueError(f"quantile must lie in 0..1, got {quantile}")
+        raise ValueError(f"quantile must be in 0..1, got {quantile}")
     known = learned.distances[learned.neighbours[:, 0] >= 0, 0]
     cutoff = float(np.quantile(known, quantile))
     near = (learned.distances <= cutoff) & ~learned.right
@@ -94,7 +94,7 @@ def suspects(learned: TestNeighbours, asked: int = 8, share: float = 0.75) -> Su
     if not asked >= 1:
         raise ValueError(f"asked must be at least 1, got {asked}")
     if not 0 < share <= 1:
-        raise ValueError(f"share must lie above 0 and up to 1, got {share}")
+        raise ValueError(f"share must be in (0, 1], got {share}")
     asked = min(asked, learned.neighbours.shape[1])
     rows = np.flatnonzero(~learned.right[:, :asked].any(axis=1) & (learned.positives.nearest >= 0))
     votes = np.sort(learned.labels[learned.neighbours[rows, :asked]], axis=1)

@@ -96,7 +96,7 @@ def hubness(labels: ArrayLike, neighbours: ArrayLike, is_gallery: ArrayLike, k: 
     """
     labels, neighbours, searched = np.asarray(labels), np.asarray(neighbours), np.asarray(is_gallery, bool)
     if not 1 <= k <= neighbours.shape[1]:
-        raise ValueError(f"k must be in 1..{neighbours.shape[1]} (neighbours that are kept), got {k}")
+        raise ValueError(f"k must be in 1..{neighbours.shape[1]} (number of stored neighbours), got {k}")
     n, queries = len(labels), np.flatnonzero(~searched & (neighbours[:, 0] >= 0))
     rows = np.flatnonzero(searched) if searched.any() else np.arange(n)
     lists = neighbours[queries, :k]

@@ -165,7 +165,7 @@ class Index:
         network = embedder(state).eval().requires_grad_(False)
         if self.weights and checkpoint.digest_of(network.state_dict()) != self.weights:
             raise RunError(
-                f"{self.run.id}: the embeddings are of other weights than its checkpoint, as it was trained on since; "
+                f"{self.run.id}: the embeddings do not match its checkpoint, because it was trained further since; "
                 f"run: python -m dmlcore evaluate {self.run.id}"
             )
         return network, data

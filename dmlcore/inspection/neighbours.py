@@ -213,7 +213,7 @@ def _kept(path: Path, count: int) -> dict[str, Array] | None:
     if not path_of(path).exists():
         return None
     try:
-        stored = arrays.read(path_of(path), NEIGHBOURS, remedy="They are computed anew")
+        stored = arrays.read(path_of(path), NEIGHBOURS, remedy="It is computed again")
     except Unreadable as error:
         log.warning("%s", error)
         return None
@@ -232,7 +232,7 @@ def _keep(path: Path, lists: dict[str, Array]) -> None:
     try:
         write(path, lists)
     except OSError as error:  # full disk or read-only folder: computed again next time
-        log.warning("%s cannot be kept: %s", path_of(path).name, error)
+        log.warning("%s cannot be written: %s", path_of(path).name, error)
 
 
 def write(path: Path, lists: dict[str, Array]) -> None:

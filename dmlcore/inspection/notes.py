@@ -28,7 +28,7 @@ def read(run: Run) -> str:
     except (OSError, UnicodeDecodeError):
         raise NotKept(
             f"The note on this run cannot be read: the file {FILE} in its folder is damaged. Put it back from a "
-            "copy, or remove it to begin anew."
+            "copy, or delete it to start again."
         ) from None
 
 
@@ -50,18 +50,18 @@ def keep(run: Run, text: str, *, before: str) -> str:
         raise NotKept(reason)
     text = "\n".join(line.rstrip() for line in text.splitlines()).strip()
     if len(text) > LONGEST:
-        raise NotKept(f"A note has at most {LONGEST:,} characters, this one has {len(text):,}. Shorten it.")
+        raise NotKept(f"The note has {len(text):,} characters. Shorten it to at most {LONGEST:,}.")
     try:
         with ProcessLock(run.path / LOCK):
             if read(run) != before:
-                raise NotKept("Somebody else has changed this note meanwhile. Read theirs, then write yours again.")
+                raise NotKept("Someone else has changed this note. Read the new text, then edit yours again.")
             _replace(run, text)
     except Busy:
-        raise NotKept("Somebody else is writing this note. Try again in a moment.") from None
+        raise NotKept("Someone else is saving this note. Try again in a moment.") from None
     except UnicodeEncodeError:
-        raise NotKept("A note is plain text; this one holds half of a character.") from None
+        raise NotKept("The note contains an invalid character. Remove it and save again.") from None
     except OSError as error:
-        raise NotKept(f"It could not be kept with the run ({error.strerror or 'not writable'}).") from None
+        raise NotKept(f"The note could not be saved with the run ({error.strerror or 'not writable'}).") from None
     return text
 
 

@@ -81,7 +81,7 @@ def as_inputs(sources: Sequence[Source], data: Dataset | InputFormat, *, invert:
     """
     wanted = data if isinstance(data, InputFormat) else InputFormat.of(data)
     if not wanted.takes_images:
-        raise DataError(f"samples of {wanted.data} are no images, so none can be a query; search by embeddings")
+        raise DataError(f"{wanted.data} has no images, so images cannot be queries; search by embeddings")
     return np.stack([_one(source, wanted, invert) for source in sources])
 
 
@@ -106,7 +106,9 @@ def _one(source: Source, wanted: InputFormat, invert: bool) -> Array:
         return vector
     channels, height, side = wanted.shape
     if height != side:
-        raise DataError(f"images of {wanted.data} are not square, so others cannot be cut alike; search by embeddings")
+        raise DataError(
+            f"images of {wanted.data} are not square, so other images cannot be cropped to match; search by embeddings"
+        )
     cut = centre(_short(source, short_side(side) if wanted.centre_cut else side), side)
     if channels == 1:
         cut = np.rint(cut.mean(axis=2, keepdims=True)).astype(np.uint8)
@@ -120,7 +122,9 @@ def _short(source: Source, short: int) -> Pixels:
     if isinstance(source, Image.Image):
         if source.width * source.height > images.MAX_UPLOAD_PIXELS:
             size = f"{source.width} x {source.height}"
-            raise DataError(f"an image of {size} pixels is over {images.MAX_UPLOAD_PIXELS:,}; make it smaller")
+            raise DataError(
+                f"an image of {size} pixels exceeds the limit of {images.MAX_UPLOAD_PIXELS:,}; make it smaller"
+            )
         return images.shortened(images.upright(source, at_least=2 * short), short)
     if isinstance(source, (str, Path)):
         return images.with_short_side(Path(source), short)

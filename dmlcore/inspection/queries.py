@@ -19,14 +19,14 @@ Order = Literal[
     "by index",
 ]
 ORDERS: dict[Order, str] = {
-    "worst first": "lowest average precision AP@R, the share of right neighbours weighted by rank",
+    "worst first": "lowest average precision AP@R, the share of correct neighbours weighted by rank",
     "best first": "highest AP@R",
-    "failures first": "queries with a wrong nearest neighbour, the surest first: those whose nearest right sample is "
-    "farthest in proportion to it; then the others",
-    "late matches first": "hardest positives by rank: the nearest sample of the own class comes last",
-    "far matches first": "hardest positives by distance: the nearest sample of the own class is farthest",
-    "far positives first": "the farthest sample of the own class is farthest: spread-out classes and odd samples",
-    "by index": "as in the data set",
+    "failures first": "queries with a wrong nearest neighbour, most confident first: by the distance to the nearest "
+    "correct sample over that to the nearest neighbour; then all others",
+    "late matches first": "hardest positives by rank: highest rank of the nearest sample of the same class",
+    "far matches first": "hardest positives by distance: largest distance to the nearest sample of the same class",
+    "far positives first": "largest distance to the farthest sample of the same class: spread-out classes and outliers",
+    "by index": "in the order of the data set",
 }
 assert tuple(ORDERS) == get_args(Order)
 

@@ -162,7 +162,7 @@ def _scores(table: EmbeddingTable, remarks: Sequence[str]) -> str:
     more = "".join(f"<p>{_name(remark)}</p>" for remark in remarks)
     return (
         f"<section><h2>Scores on the test split</h2><table class='scores'><tr>{titles}</tr>{body}</table>"
-        f"<p>The nearest neighbour of {failures:,} of {queries:,} queries is of another class.</p>{more}</section>"
+        f"<p>The nearest neighbour of {failures:,} of {queries:,} queries has another class.</p>{more}</section>"
     )
 
 
@@ -172,7 +172,7 @@ def _score_cells(row: dict[str, Any]) -> list[str]:
 
 def _spec(table: EmbeddingTable) -> str:
     text = escape(table.run.spec.to_toml())
-    return f"<details><summary>The whole spec</summary><pre><bdi>{text}</bdi></pre></details>"
+    return f"<details><summary>Complete spec</summary><pre><bdi>{text}</bdi></pre></details>"
 
 
 # ---- the map
@@ -204,7 +204,7 @@ def _map(table: EmbeddingTable, plane: ReportMap) -> str:
     less = (
         ""
         if not 0 < len(illustrated) < len(table.rows)
-        else (f" To bound the size, {len(illustrated):,} of {len(table.rows):,} samples have an image here.")
+        else (f" To limit the file size, {len(illustrated):,} of {len(table.rows):,} samples have an image.")
     )
     return (
         '<section class="map"><h2>Map</h2><div class="bar"><label>Colour <select id="colour"><option value="class">'
@@ -263,8 +263,8 @@ def _gallery(table: EmbeddingTable) -> str:
         parts.append(f"<section class='gallery'><h2>{title}</h2><p>{words}</p>{none}{lines}</section>")
     note = (
         f"<p class='key'><span class='mark right'>✓</span> same class as the query, <span class='mark wrong'>✗</span> "
-        f"another; under each of the {k} nearest neighbours, nearest first, its Euclidean distance. Of queries that "
-        "are equally good, those of different classes come first.</p>"
+        f"another; under each of the {k} nearest neighbours, nearest first, its Euclidean distance. Classes alternate "
+        "among equally good queries.</p>"
     )
     return note + "".join(parts)
 

@@ -49,7 +49,9 @@ def save(run: Run, indices: ArrayLike, origin: str) -> Selection:
     """
     chosen = np.unique(np.asarray(indices))
     if chosen.dtype.kind not in "iu" or not len(chosen) or chosen[0] < 0:
-        raise ValueError(f"indices must be one or more integers from 0 on, got {chosen.dtype} of length {len(chosen)}")
+        raise ValueError(
+            f"indices must be one or more integers, at least 0, got {chosen.dtype} of length {len(chosen)}"
+        )
     text = json.dumps({"origin": origin, "indices": chosen.tolist()})
     name = hashlib.sha256(text.encode()).hexdigest()[:16]
     folder = _folder(run)

@@ -95,9 +95,9 @@ def tag(run: Run, name: str, indices: ArrayLike, *, on: bool = True) -> TagsAndV
         if not len(after):
             del tags[name]
         if len(tags) > MOST_TAGS:
-            raise NotKept(f"A run keeps {MOST_TAGS} tags at most. Take one away first.")
+            raise NotKept(f"A run can have at most {MOST_TAGS} tags. Remove one first.")
         if sum(map(len, tags.values())) > MOST_TAGGED:
-            raise NotKept(f"A run keeps {MOST_TAGGED:,} marks at most, of all tags together. Tag fewer samples.")
+            raise NotKept(f"The tags of a run can mark at most {MOST_TAGGED:,} samples in total. Tag fewer samples.")
         return replace(before, tags=tags)
 
     return _changed(run, change)
@@ -114,7 +114,7 @@ def keep_view(run: Run, name: str, query: str) -> TagsAndViews:
     def change(before: TagsAndViews) -> TagsAndViews:
         views = {**before.views, name: query}
         if len(views) > MOST_VIEWS:
-            raise NotKept(f"A run keeps {MOST_VIEWS} views at most. Remove one first.")
+            raise NotKept(f"A run can have at most {MOST_VIEWS} views. Remove one first.")
         return replace(before, views=views)
 
     return _changed(run, change)
@@ -132,9 +132,7 @@ def drop_view(run: Run, name: str) -> TagsAndViews:
 def why_not(run: Run) -> str:
     """Return the reason why no notes, tags and views can be stored with a run, as a sentence, or "" if they can."""
     if run.is_example:
-        return (
-            "The example came with the lab and is not written to: notes, tags and views are kept with runs of your own."
-        )
+        return "Shipped examples are read-only. Add notes, tags and views to runs of your own."
     return ""
 
 
@@ -148,9 +146,9 @@ def _changed(run: Run, change: Callable[[TagsAndViews], TagsAndViews]) -> TagsAn
             tags = {name: indices.tolist() for name, indices in after.tags.items()}
             _write(run.path / FILE, {"tags": tags, "views": dict(after.views)})
     except Busy:
-        raise NotKept("Somebody else is noting something about this run. Try again in a moment.") from None
+        raise NotKept("Someone else is saving tags or views of this run. Try again in a moment.") from None
     except OSError as error:
-        raise NotKept(f"It could not be kept with the run ({error.strerror or 'not writable'}).") from None
+        raise NotKept(f"The change could not be saved with the run ({error.strerror or 'not writable'}).") from None
     return after
 
 
@@ -163,27 +161,27 @@ def _name(name: object) -> str:
     """Return a name in its stored form; commas are refused because they separate names in links."""
     text = " ".join(name.split()) if isinstance(name, str) and len(name) < 1000 else ""
     if not text or not text.isprintable() or "," in text or len(text) > LONGEST_NAME:
-        raise NotKept(f"A name has 1 to {LONGEST_NAME} characters and no comma.")
+        raise NotKept(f"Use a name of 1 to {LONGEST_NAME} characters without commas.")
     return text
 
 
 def _query(query: object) -> str:
     if not isinstance(query, str) or len(query) > LONGEST_QUERY or not query.isprintable():
-        raise NotKept(f"A view is a link of at most {LONGEST_QUERY:,} characters.")
+        raise NotKept(f"The link of a view can have at most {LONGEST_QUERY:,} characters.")
     return query
 
 
 def _indices(values: ArrayLike) -> Ints:
     indices = np.asarray(values)
     if indices.dtype.kind not in "iu" or indices.ndim != 1 or not len(indices) or len(indices) > MOST_TAGGED:
-        raise NotKept(f"A tag needs 1 to {MOST_TAGGED:,} samples.")
+        raise NotKept(f"Select 1 to {MOST_TAGGED:,} samples to tag.")
     if indices.min() < 0 or indices.max() >= 2**31:
-        raise NotKept("A sample is named by its number in the data set.")
+        raise NotKept("Sample indices must be in 0..2^31 - 1.")
     return np.unique(indices).astype(np.int64)
 
 
 def _damaged() -> NotKept:
     return NotKept(
         f"The tags and views of this run cannot be read: the file {FILE} in its folder is damaged. Put it back from a "
-        "copy, or remove it to begin anew."
+        "copy, or delete it to start again."
     )

@@ -189,8 +189,8 @@ def export(model: TrainedModel, path: Path) -> None:
     """
     if isinstance(model.network, Conditioned):
         raise ValueError(
-            "weights: the embeddings of this run depend on neighbours in its data set, so the weights alone do not "
-            "make them; export the embeddings (.npz or .parquet)"
+            "weights: the embeddings of this run depend on neighbours in its data set, so the weights alone "
+            "are not enough; export the embeddings (.npz or .parquet)"
         )
     about = {
         "format": "pt",

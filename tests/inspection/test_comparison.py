@@ -71,7 +71,7 @@ def test_classes_are_paired_whatever_the_order_of_the_rows(pair):
 def test_other_samples_are_refused_with_the_reason(pair):
     first, second = pair
     for changed, words in (
-        (replace(first, indices=first.indices + 3), "share 99"),
+        (replace(first, indices=first.indices + 3), "99 are in both"),
         (replace(first, labels=first.labels[::-1]), "other labels"),
         (replace(first, is_gallery=~first.is_gallery), "another gallery"),
     ):
@@ -105,7 +105,7 @@ def test_drawn_data_of_another_seed_are_other_samples(content):
 
     refuse(toy, data.load("toy"))
     refuse(digits, data.load("digits", split="classes", seed=1))  # this split is not random, so its seed has no effect
-    with pytest.raises(comparison.Incomparable, match="50 of 50 differ although their numbers are the same"):
+    with pytest.raises(comparison.Incomparable, match="50 of 50 have equal indices but different contents"):
         refuse(toy, other)
     with pytest.raises(comparison.Incomparable):
         refuse(digits, toy)

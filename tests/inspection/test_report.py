@@ -133,7 +133,7 @@ def test_the_images_of_many_samples_are_bounded(made, monkeypatch):
     run, _, table = made
     monkeypatch.setattr(report, "MOST_THUMBNAILS", 10)
     text = report.html(table, report.plane_of(run))
-    assert "9 of 36 samples have an image here" in text
+    assert "9 of 36 samples have an image" in text
     stated = float(re.search(r"<footer>([\d.]+) MB", text)[1])
     assert stated == pytest.approx(len(text.encode()) / 1e6, abs=0.06)
 

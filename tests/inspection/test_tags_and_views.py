@@ -41,14 +41,14 @@ def test_a_view_is_replaced_and_dropped_and_tags_stay(run):
 @pytest.mark.parametrize("name", ["", " ", "a,b", "x" * 41, "a\0b", "x" * 5000, None, 5])
 def test_what_is_no_name_is_refused(run, name):
     for change in (lambda: tags_and_views.tag(run, name, [1]), lambda: tags_and_views.keep_view(run, name, "")):
-        with pytest.raises(NotKept, match="A name has"):
+        with pytest.raises(NotKept, match="name of 1 to"):
             change()
     assert not (run.path / tags_and_views.FILE).exists()
 
 
 @pytest.mark.parametrize("indices", [[], [-1], [0.5], ["a"], [2**31]])
 def test_what_are_no_samples_is_refused(run, indices):
-    with pytest.raises(NotKept, match="sample"):
+    with pytest.raises(NotKept, match=r"(?i)sample"):
         tags_and_views.tag(run, "odd", indices)
 
 
@@ -60,7 +60,7 @@ def test_there_is_an_end_to_tags_marks_and_views(run, monkeypatch):
     tags_and_views.tag(run, "two", [1])
     with pytest.raises(NotKept, match="2 tags"):
         tags_and_views.tag(run, "three", [1])
-    with pytest.raises(NotKept, match="5 marks"):
+    with pytest.raises(NotKept, match="at most 5 samples"):
         tags_and_views.tag(run, "two", [2, 3, 4])
     tags_and_views.keep_view(run, "mine", "")
     with pytest.raises(NotKept, match="1 views"):
@@ -98,7 +98,7 @@ def test_a_run_that_is_gone_is_said(run):
     for path in run.path.iterdir():
         path.unlink() if path.is_file() else path.rmdir()
     run.path.rmdir()
-    with pytest.raises(NotKept, match="could not be kept"):
+    with pytest.raises(NotKept, match="could not be saved"):
         tags_and_views.tag(run, "odd", [1])
 
 

@@ -15,8 +15,8 @@ MOST_KEPT = 64  # number of newest results kept per folder
 
 # Reason why runs whose embeddings depend on neighbours have neither steps nor gradients of single samples.
 READ_TOGETHER = (
-    "Each embedding of this run was read with its neighbours, so no step and no influence is of single samples alone; "
-    "ask a run without neighbours."
+    "The embeddings of this run depend on neighbours, so steps and influences of single samples are undefined. Choose "
+    "a run without conditioning."
 )
 
 

@@ -68,7 +68,7 @@ def best_loss(before: NeighbourRanks, after: Mapping[str, NeighbourRanks]) -> Be
         ValueError: If `after` is empty.
     """
     if not after:
-        raise ValueError("after must hold a standing of at least one loss")
+        raise ValueError("after must hold the ranks of at least one loss")
     names, decided = tuple(after), None
     for key in JUDGES:
         kept = _tied(key, before, {name: after[name] for name in names})

@@ -91,7 +91,7 @@ class RetrievalFailure:
 
     def __init__(self, learned: Embedded, query: int, right: int, wrong: int, *, on_sphere: bool) -> None:
         if learned.is_gallery[query]:
-            raise ValueError("query is a sample of the gallery, which asks nothing")
+            raise ValueError("query is a gallery sample, which is never a query")
         searched, same = _searched(learned, query), learned.labels == learned.labels[query]
         for name, row, wanted in (("right", right, True), ("wrong", wrong, False)):
             if not searched[row]:

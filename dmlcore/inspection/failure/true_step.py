@@ -160,7 +160,7 @@ def _state(run: Run) -> TrainingState:
     use_best(state)
     network = embedder(state).eval()
     if checkpoint.digest_of(network.state_dict()) != source.stem:
-        raise RunError(f"{run.id} was trained on since its last evaluation; evaluate it again")
+        raise RunError(f"{run.id} was trained further since its last evaluation; evaluate it again")
     return state
 
 

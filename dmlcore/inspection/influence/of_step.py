@@ -84,17 +84,23 @@ def step(state: TrainingState, number: int, cases: Tensor) -> StepInfluence:
 def refuse(state: TrainingState) -> None:
     """Raise TrainingError for a training run whose steps cannot be decomposed by sample."""
     if state.spec.loss.memory:
-        raise TrainingError("The loss compares each batch with a memory of earlier ones, so no step stands by itself")
+        raise TrainingError(
+            "The loss compares each batch with a memory of earlier batches, so steps are not independent"
+        )
     if hasattr(state.loss.metric, "embed"):
-        raise TrainingError("The loss of an ensemble joins the embeddings that are tested, and lets no gradient by")
+        raise TrainingError("The loss of an ensemble joins the tested embeddings and passes no gradient")
     if state.spec.loss.start_weight:
-        raise TrainingError("Embeddings are held to those of the start, a part of the loss that is not taken apart")
+        raise TrainingError(
+            "The loss penalises changes from the initial embeddings, which cannot be decomposed by sample"
+        )
     if state.spec.conditioning.neighbours:
         raise TrainingError(READ_TOGETHER)
     if getattr(state.loss.metric, "reads_pooled", False):
-        raise TrainingError("The loss reads the features before the embedding too, and a step is told by embeddings")
+        raise TrainingError(
+            "The loss also reads the features before the embedding, and steps are decomposed by embeddings"
+        )
     if state.spec.pooling.zero_shot:
-        raise TrainingError("The loss has a zero-shot prediction in it, which is fitted to the whole batch at once")
+        raise TrainingError("The loss includes a zero-shot prediction, which is fitted to the whole batch")
 
 
 def _copied(module: nn.Module) -> Tensors:

@@ -92,12 +92,12 @@ def stretches(run: Run, end: int, most: int = MOST) -> list[Stretch]:
         RunError: The weights are those of the start, or a fork kept no checkpoint before `end`.
     """
     if end <= 0:
-        raise RunError(f"{run.id} was tested with the weights it began with, so no training sample made its failures")
+        raise RunError(f"{run.id} was tested with its initial weights, so no training sample caused its failures")
     kept = {step: path for step, path in run_directory.kept_checkpoints(run.path).items() if step < end}
     if not kept and run.spec.fork.run:
         raise RunError(
-            f"{run.id} is a fork that has kept no checkpoint before the weights that were tested; make it again with "
-            "checkpoints kept on the way"
+            f"{run.id} is a fork without a kept checkpoint before the tested weights; train it again with "
+            "schedule.keep_every"
         )
     if _led_through(run.spec) or not kept:
         start = min(kept, default=0)

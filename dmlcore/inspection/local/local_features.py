@@ -93,7 +93,7 @@ def cifar10() -> LocalFeatures:
     """
     weights = pretrained_weights()
     if weights is None:
-        raise DataError(f"{WEIGHTS_FILE} was not found; put it beside the data, or choose the digits")
+        raise DataError(f"{WEIGHTS_FILE} was not found; put it into the data folder, or choose the digits")
     spec = RunSpec.parse({"data": {"name": "cifar10"}, "model": {"name": "resnet20", "start": str(weights)}})
     dataset = load_data(spec)
     model = build(spec, dataset, torch.device("cpu")).model
@@ -112,7 +112,7 @@ def of_run(run: Run) -> LocalFeatures:
         DataError: The data set cannot be read.
     """
     if not has_images(run.spec):
-        raise RunError(f"{run.id} was trained on {run.spec.data.name}, which is no set of images with local features")
+        raise RunError(f"{run.id} was trained on {run.spec.data.name}, which has no images with local features")
     saved = checkpoint.load(run.path)
     if saved is None:
         raise RunError(f"{run.id} has no checkpoint yet")
@@ -151,7 +151,7 @@ def _of_network(model: nn.Module, dataset: Dataset, note: str, headed: bool = Tr
         weights=np.concatenate(weighed) if weighed else None,
         window=min(side, max(6, round(3 * side / grid[0]))),
         stride=side / grid[0],
-        note=note + " What is shown for a position is a window about it; the network saw more.",
+        note=note + " Each position is shown as a window around it; the network saw a larger area.",
     )
 
 

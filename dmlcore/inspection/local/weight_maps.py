@@ -104,11 +104,11 @@ def write(run: Run) -> Path:
 
     source, saved = run.embeddings(), checkpoint.load(run.path)
     if source is None or saved is None:
-        raise RunError(f"{run.id} has not been evaluated yet, so there is nothing to weigh")
+        raise RunError(f"{run.id} has not been evaluated yet, so it has no pooling weights")
     # Use the weights that were tested: the best by validation, if there are any.
     data = load_data(run.spec)
     if len(data.inputs.shape) != 4:
-        raise RunError(f"{run.id} is no network for images, so there are no maps to lay over them")
+        raise RunError(f"{run.id} was not trained on images, so it has no maps of pooling weights")
     state = starts.load_for_evaluation(run, saved, dataset=data)
     use_best(state)
     model: Any = state.model.eval()

@@ -70,9 +70,11 @@ class Map:
             words = words.replace(f"perplexity {self.settings.perplexity:g}", f"perplexity {self.perplexity:.4g}")
         if self.drawn is None:
             return words
-        how = "by its axes" if self.settings.method == "pca" else f"by their {placing.NEIGHBOURS} nearest of these"
+        how = (
+            "on its axes" if self.settings.method == "pca" else f"by their {placing.NEIGHBOURS} nearest mapped samples"
+        )
         others = len(self.points) - self.drawn
-        return f"{words} (of {self.drawn:,} samples balanced over the classes; the other {others:,} placed {how})"
+        return f"{words} ({self.drawn:,} samples balanced over the classes were mapped; {others:,} were placed {how})"
 
 
 def path_of(source: Path, settings: Settings) -> Path:

@@ -43,7 +43,7 @@ class Quality:
         """Warning for maps whose neighbours are hardly better than random ones, otherwise ""."""
         if self.trustworthiness >= NEAR_CHANCE:
             return ""
-        return "Points strewn at random have a trustworthiness of 0.5: who lies beside whom on this map says nothing."
+        return "Random points have a trustworthiness of 0.5, so neighbours on this map are meaningless."
 
     @property
     def words(self) -> str:
@@ -83,7 +83,7 @@ def quality(embeddings: Any, plane: Any, *, k: int = K, most_pairs: int = MOST_P
     points, flat = standardised(embeddings)[0], standardised(plane)[0]
     count = len(points)
     if len(flat) != count:
-        raise ValueError(f"plane must have a row for each of the {count} embeddings, got {len(flat)}")
+        raise ValueError(f"plane must have one row per embedding ({count}), got {len(flat)}")
     k = min(k, (count - 1) // 2)
     if k < 1:
         return None

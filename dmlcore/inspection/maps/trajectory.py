@@ -30,8 +30,8 @@ TRAJECTORY = {
 }
 AGAIN = "Compute the map over training again"
 JOINT = (
-    "PCA: one pair of axes for all steps, those of the mean of their covariances (each divided by its trace); every "
-    "step about its own mean, in the units of the embeddings."
+    "PCA: one pair of axes for all steps, from the mean of their covariances (each divided by its trace). Each step is "
+    "centred on its own mean and shown in the units of the embeddings."
 )
 
 
@@ -217,15 +217,15 @@ def _chained(
         # Earlier frames have been optimised for longer, which enlarges a map without any meaning.
         points[frame] = after * (spread / after.std())
     if after is None:
-        raise ValueError("the embeddings of every step are all equal (collapsed): there is nothing to spread out")
+        raise ValueError("the embeddings of every step are all equal (collapsed), so there is no map")
     how = (
-        f"{TITLES[settings.method]}: the last step is mapped from PCA in {settings.iterations} iterations; going "
-        f"back, each step starts from the map of the one after it, is optimised {following.iterations} iterations more"
-        f"{' without exaggeration' if settings.method == 'tsne' else ''}, then turned, mirrored and shifted onto it "
-        "(orthogonal Procrustes). All steps are drawn at one spread, as the size of such a map means nothing."
+        f"{TITLES[settings.method]}: the last step is mapped from PCA in {settings.iterations} iterations. Each "
+        f"earlier step starts from the map of the next step and is optimised for {following.iterations} iterations"
+        f"{' without exaggeration' if settings.method == 'tsne' else ''}, then rotated, mirrored and shifted onto that "
+        "map (orthogonal Procrustes). All maps are scaled to the same spread, because their size has no meaning."
     )
     gone = sum(collapsed)
-    return points, how + (f" Collapsed to one place: {gone} of {count} steps." if gone else "")
+    return points, how + (f" Collapsed to one point: {gone} of {count} steps." if gone else "")
 
 
 def turned(plane: Singles, onto: Singles) -> Singles:

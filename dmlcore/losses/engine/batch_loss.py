@@ -196,7 +196,7 @@ class BatchPairs:
             ValueError: If the caller gave no labels.
         """
         if self.labels is None or self.column_labels is None:
-            raise ValueError("labels: this loss needs them, beside indices_tuple and for ref_emb, too")
+            raise ValueError("labels: this loss needs labels in addition to indices_tuple, and ref_labels for ref_emb")
         return self.labels, self.column_labels
 
     def distances(self, kind: str) -> Tensor:

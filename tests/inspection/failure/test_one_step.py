@@ -132,7 +132,7 @@ def test_what_is_not_unit_is_not_on_the_sphere(tmp_path):
 def test_a_triplet_that_does_not_fit_is_named(tmp_path):
     found = learned(tmp_path, gallery=True)
     for (query, right, wrong), words in {
-        (30, 35, 36): "query is a sample of the gallery",
+        (30, 35, 36): "query is a gallery sample",
         (0, 5, 36): "right is not among",
         (0, 36, 37): "right must be of the class",
         (0, 35, 40): "wrong must be of another class",

@@ -102,11 +102,11 @@ def test_steps_are_spread_over_the_checkpoints_up_to_the_tested_weights(
     assert [each.start for each in retrace.stretches(image, 300, 2)] == [0, 200]
     image.__dict__["spec"] = frozen
     assert retrace.stretches(image, 150, 100) == [Stretch(0, paths[0], 150, 2, 2)]
-    with pytest.raises(RunError, match="tested with the weights it began with"):
+    with pytest.raises(RunError, match="tested with its initial weights"):
         retrace.stretches(image, 0)
     image.__dict__["spec"] = frozen.with_overrides(["fork.run=x", "fork.step=300"])
     paths.clear()
-    with pytest.raises(RunError, match="is a fork that has kept no checkpoint"):
+    with pytest.raises(RunError, match="is a fork without a kept checkpoint"):
         retrace.stretches(image, 150)
 
 

@@ -162,12 +162,12 @@ def test_a_layer_without_forward_derivative_is_asked_by_a_difference(monkeypatch
 
 
 def test_a_loss_that_is_no_sum_over_the_batch_is_refused() -> None:
-    with pytest.raises(TrainingError, match="memory of earlier ones"):
+    with pytest.raises(TrainingError, match="memory of earlier batches"):
         of_step.refuse(made("loss.name=contrastive", "loss.memory=2"))
-    with pytest.raises(TrainingError, match="joins the embeddings that are tested"):
+    with pytest.raises(TrainingError, match="joins the tested embeddings"):
         of_step.refuse(made("loss.name=wedl"))
     held = made("loss.name=wel")
     of_step.refuse(held)
     held.spec = held.spec.model_copy(update={"loss": held.spec.loss.model_copy(update={"start_weight": 0.3})})
-    with pytest.raises(TrainingError, match="held to those of the start"):
+    with pytest.raises(TrainingError, match="changes from the initial embeddings"):
         of_step.refuse(held)

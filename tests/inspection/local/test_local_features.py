@@ -72,7 +72,7 @@ def test_a_run_gives_the_features_it_pools(tmp_path, monkeypatch, pooling, dimen
 
 def test_a_run_without_images_is_refused(tmp_path):
     run = RunStore(tmp_path).create(RunSpec())
-    with pytest.raises(RunError, match="no set of images"):
+    with pytest.raises(RunError, match="no images with local features"):
         local_features.of_run(run)
 
 

@@ -65,5 +65,5 @@ def test_vectors_have_no_maps(tmp_path):
     run = RunStore(tmp_path).create(RunSpec().with_overrides(["schedule.steps=1", "model.hidden=[4]"]))
     with run.lock():
         train(run)
-    with pytest.raises(RunError, match="no network for images"):
+    with pytest.raises(RunError, match="not trained on images"):
         weight_maps.write(run)

@@ -37,7 +37,7 @@ def test_the_map_of_very_many_says_what_it_is_of(tmp_path, monkeypatch, method):
     made = maps.read(maps.make(run, Settings(method, iterations=250), lambda done, words: told.append((done, words))))
     assert made.points.shape == (1200, 2)
     assert made.drawn == 240
-    assert "of 240 samples balanced over the classes; the other 960 placed by" in made.words
+    assert "240 samples balanced over the classes were mapped; 960 were placed" in made.words
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     assert any("placing 960 points among 240" in words for _, words in told)
     assert made.quality.among == 600

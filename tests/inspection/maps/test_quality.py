@@ -50,7 +50,7 @@ def test_points_strewn_at_random_are_told_from_a_map():
     strewn = quality(POINTS, RNG.normal(size=(120, 2)))
     assert strewn.trustworthiness == pytest.approx(0.5, abs=0.06)
     assert strewn.doubt in strewn.words
-    assert "says nothing" in strewn.doubt
+    assert "meaningless" in strewn.doubt
     assert not quality(POINTS, PLANE).doubt
 
 
@@ -63,5 +63,5 @@ def test_copies_cost_nothing():
 def test_few_points_have_fewer_neighbours_or_no_quality():
     assert quality(POINTS[:9], PLANE[:9]).k == 4
     assert quality(POINTS[:2], PLANE[:2]) is None
-    with pytest.raises(ValueError, match="a row for each of the 9"):
+    with pytest.raises(ValueError, match="one row per embedding"):
         quality(POINTS[:9], PLANE[:8])

@@ -108,7 +108,7 @@ def test_a_collapsed_step_is_one_place_and_the_others_stay_tied():
     assert not points[1].any()
     assert quality[1] is None
     assert all(quality[i] for i in (0, 2, 3))
-    assert "Collapsed to one place: 1 of 4 steps" in how
+    assert "Collapsed to one point: 1 of 4 steps" in how
     with pytest.raises(ValueError, match="every step are all equal"):
         trajectory.frames([collapsed[1]] * 2, QUICK)
 

@@ -197,7 +197,7 @@ def test_other_test_samples_are_refused_with_the_reason(run: Run) -> None:
     app = opened(run=run.id, other=other.id, before="best", after="best")
     assert not app.exception
     assert not app.metric
-    assert any("the parts of the data set differ" in element.value for element in app.text)
+    assert any("the test splits differ" in element.value for element in app.text)
 
 
 def test_without_snapshots_and_without_others_it_says_what_to_do(runs: Path) -> None:

@@ -305,7 +305,7 @@ def test_runs_on_other_samples_are_refused_with_the_reason(run, runs):
     app = opened(run=run.id, **{"with": other.id})
     assert not app.exception
     assert any("left out" in x.value for x in app.warning)
-    assert any("parts of the data set differ" in x.value for x in app.get("text"))
+    assert any("test splits differ" in x.value for x in app.get("text"))
     assert len(figures(app)) == 10
 
 
@@ -409,7 +409,7 @@ def test_other_weights_than_the_embeddings_are_named(run):
     source.rename(source.with_stem("0" * 64))
     app = opened(run=run.id, view="Own picture")
     assert not app.exception
-    assert any("other weights" in x.value for x in app.get("text"))
+    assert any("do not match its checkpoint" in x.value for x in app.get("text"))
 
 
 def test_of_many_queries_some_are_asked_and_then_all_by_an_index(run, monkeypatch):
