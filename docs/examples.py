@@ -9,7 +9,7 @@ import griffe
 
 
 class Examples(griffe.Extension):
-    """Renames the section before docstrings are parsed."""
+    """Griffe extension that renames the section before docstrings are parsed."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Rename the section in the docstring of one object."""

@@ -1,6 +1,7 @@
-"""The diagram of docs/architecture.md: the layers of the import contract, each package in its own first sentence.
+"""Table of layers in docs/architecture.md: the packages of the import contract with the first sentences of their
+docstrings.
 
-`python -m docs.layers` writes it between its marks; a test compares.
+`python -m docs.layers` rewrites the table between its marks; a test compares it with the packages.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ MARKS = "<!-- layers: python -m docs.layers -->\n", "<!-- /layers -->\n"
 
 
 def diagram() -> str:
-    """The layers, highest first, as a table of packages and what they say of themselves."""
+    """Return the layers, highest first, as a table of packages and the first sentences of their docstrings."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     (layers,) = (
         c["layers"] for c in settings["tool"]["importlinter"]["contracts"] if c["name"] == "arrows only point down"
     )
-    lines = ["| layer | packages | what they hold |\n", "|--:|---|---|\n"]
+    lines = ["| layer | package | contents |\n", "|--:|---|---|\n"]
     for number, layer in zip(range(len(layers), 0, -1), layers, strict=True):
         for place, package in enumerate(layer.split(" | ")):
             name = package.removeprefix("dmlcore.")
@@ -30,7 +31,7 @@ def diagram() -> str:
 
 
 def _sentence(package: str) -> str:
-    """The first sentence of a package or module."""
+    """Return the first sentence of the docstring of a package or module."""
     folder = ROOT.joinpath(*package.split("."))
     file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
     text = ast.get_docstring(ast.parse(file.read_text()))
@@ -40,7 +41,7 @@ def _sentence(package: str) -> str:
 
 
 def filled(page: str) -> str:
-    """The text of the page with the diagram of today between its marks."""
+    """Return the text of the page with the current table between its marks."""
     begin, end = map(re.escape, MARKS)
     return re.sub(f"{begin}.*?{end}", lambda _: MARKS[0] + diagram() + MARKS[1], page, flags=re.DOTALL)
 

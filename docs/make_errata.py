@@ -1,4 +1,4 @@
-"""Write docs/errata.md, the table of all errata: python -m docs.make_errata."""
+"""Generator of docs/errata.md, the table of all errata: `python -m docs.make_errata`."""
 
 from __future__ import annotations
 

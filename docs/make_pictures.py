@@ -1,7 +1,8 @@
-"""Draws the two pictures for a first slide: make pictures, or python -m docs.make_pictures [--run RUN] [--to FOLDER].
+"""Generator of the two figures for a first slide: `make pictures`, or `python -m docs.make_pictures [--run RUN] [--to
+FOLDER]`.
 
-field.png is a force field in the dark; failure.png a failed query with its neighbours and what one step of every loss
-would do to it, of the run that ships or of any that has been evaluated.
+field.png shows a force field on a dark background. failure.png shows a failed query with its neighbours, and the effect
+of one step of every loss on it; the query is from the shipped example or from another evaluated run.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ FOLDER = Path(__file__).resolve().parent / "pictures"
 INCHES, DPI = (16.0, 9.0), 120  # 1920 x 1080 pixels
 INK, FAINT = strokes.INK[True], "#a4adb9"
 BETTER, WORSE = INK["force"], INK["negative"]
-LENGTH = 0.1  # of the step, as Failures opens
+LENGTH = 0.1  # # length of the step; equals the default of the Failures page
 NEAREST = 6
 FIELD = (
-    "A and P are of one class: they attract.",
-    "N is of another: it is pushed away.",
-    "Colour is the loss N would have there,\nwhite arrows the force on it.",
-    "Beyond the line, and within the dashed\none, nobody feels a force.",
+    "A and P have the same class and attract\neach other.",
+    "N has another class and is pushed away.",
+    "The colour is the loss for each position\nof N; white arrows are the force on N.",
+    "Outside the line and inside the dashed\nline there is no force.",
 )
-MISSING = "there is no example to show a failure of: name an evaluated run with --run"
+MISSING = "the shipped example is missing: name an evaluated run with --run"
 
 
 def field() -> bytes:
-    """The dark field as PNG."""
+    """Return the force field on a dark background as PNG."""
     loss = losses.create("distance_sensitive")
     drawn = draw_field(
         loss, (0, 0), (0.5, 0), (0.35, 0.75), view=(0.25, 0.05, 1.5), title="", dark=True, size=5.2, plain=True
@@ -75,10 +76,14 @@ def field() -> bytes:
 
 
 def failure(run: Run, query: int | None = None) -> bytes:
-    """A failure of a run as PNG: query, neighbours, and the table of what each loss does to it.
+    """Return a failure of a run as PNG: the query, its neighbours, and a table with the effect of each loss.
 
-    query: its row in the test set, as in the address of Failures; None: the worst. Raises RunError where the run has
-    not been evaluated, or has no such query.
+    Args:
+        run: An evaluated run.
+        query: Index of the query in the test split, as in the address of Failures; None selects the worst query.
+
+    Raises:
+        RunError: If the run has not been evaluated or has no such query.
     """
     source = run.embeddings()
     if source is None:
@@ -87,7 +92,7 @@ def failure(run: Run, query: int | None = None) -> bytes:
     if query is None:
         query = int(failures(test)[0])
     elif not 0 <= query < len(test.labels) or np.isnan(test.average_precision[query]):
-        raise RunError(f"--query: {run.id} has no query {query} with another sample of its class")
+        raise RunError(f"--query: {run.id} has no query {query}, or its class has no other sample")
     right, wrong = (int(neighbours(test, query, right=kind)[0]) for kind in (True, False))
     case = RetrievalFailure(test, query, right, wrong, on_sphere=run.spec.model.normalize)
     trained = {run.spec.loss.name: run.spec.loss.parameters}
@@ -104,7 +109,7 @@ def failure(run: Run, query: int | None = None) -> bytes:
 
 
 def chosen(store: RunStore, name: str | None) -> Run:
-    """The run to show a failure of; raises RunError with what to do where there is none."""
+    """Return the run whose failure is drawn; raise RunError with a remedy if there is no such run."""
     run = store.open(name) if name else example.find(store)
     if run is None:
         raise RunError(MISSING)
@@ -116,14 +121,14 @@ def _class(data: Dataset, test: TestNeighbours, row: int) -> str:
 
 
 def _head(figure: Figure, data: Dataset, test: TestNeighbours, case: RetrievalFailure, run: Run) -> None:
-    unseen = "a class that the training never saw" if run.spec.data.split == "classes" else "the test split"
+    unseen = "a class that was not trained on" if run.spec.data.split == "classes" else "the test split"
     bird, other = (_class(data, test, row) for row in (case.query, case.wrong))
     _words(figure, 0.05, 0.92, f"{bird}, taken for {other}", size=30, weight="bold")
     _words(
         figure,
         0.05,
         0.86,
-        f"A query of {unseen}. The first of its own kind stands at rank {case.before.right:,} of {case.searched:,}.",
+        f"A query of {unseen}. The first sample of its own class has rank {case.before.right:,} of {case.searched:,}.",
         size=18,
     )
 
@@ -142,8 +147,8 @@ def _strip(figure: Figure, data: Dataset, test: TestNeighbours, case: RetrievalF
         _words(figure, left, bottom - 0.032, words, size=15, color=colour)
 
     tile(case.query, (0.05, 0.36, 0.44 * 9 / 16, 0.44), INK["text"], "the query")
-    _words(figure, 0.05, 0.262, "✗ another kind, and its rank", size=15, color=WORSE)
-    _words(figure, 0.05, 0.213, "✓ its own kind", size=15, color=BETTER)
+    _words(figure, 0.05, 0.262, "✗ another class, with its rank", size=15, color=WORSE)
+    _words(figure, 0.05, 0.213, "✓ its own class", size=15, color=BETTER)
     nearest = [int(row) for row in test.neighbours[case.query, :NEAREST]]
     for k, row in enumerate(nearest if case.right in nearest else [*nearest[:-1], case.right]):
         same = row == case.right or bool(test.labels[row] == test.labels[case.query])
@@ -154,7 +159,7 @@ def _strip(figure: Figure, data: Dataset, test: TestNeighbours, case: RetrievalF
 
 def _table(figure: Figure, case: RetrievalFailure, compared: list[TripletLoss], steps: list[Step]) -> None:
     columns = ((0.512, "left"), (0.817, "right"), (0.895, "right"), (0.965, "right"))
-    names = ("one step of", "own kind", "wrong one", "AP@R, %")
+    names = ("one step of", "own class", "wrong one", "AP@R, %")
     top, line, before = 0.785, 0.0465, case.before
     for (x, side), name in zip(columns, names, strict=True):
         _words(figure, x, top, name, size=15, color=FAINT, ha=side)
@@ -204,14 +209,15 @@ def _verdict(figure: Figure, case: RetrievalFailure, compared: list[TripletLoss]
             step.after.right for loss, step in zip(compared, steps, strict=True) if loss.formula.title in best.names
         ]
         then = "–".join(f"{rank:,}" for rank in sorted({min(ranks), max(ranks)}))
-        text = f"{text}: own kind {case.before.right:,} → {then}."
+        text = f"{text}: own class {case.before.right:,} → {then}."
     _words(figure, 0.05, 0.115, text, size=18.5, weight="bold")
 
 
 def _origin(run: Run, case: RetrievalFailure) -> str:
     return (
-        f"DML Lab, forces of a failure: one step of query, first right and first wrong neighbour, the farthest by "
-        f"{LENGTH}\nunder every loss; {case.searched:,} samples ranked. Small differences are ties. Run {run.id}."
+        "DML Lab, forces of a failure: one step of the query and its first right and first wrong neighbour. The "
+        f"largest step is {LENGTH}\nfor every loss; {case.searched:,} samples are ranked. Small differences are ties. "
+        f"Run {run.id}."
     )
 
 
@@ -233,7 +239,7 @@ def _pixels(content: bytes) -> np.ndarray:
 
 
 def small(content: bytes) -> bytes:
-    """The same PNG in 256 colours: a fraction of the bytes, without a loss that is seen."""
+    """Return the PNG with 256 colours, which needs a fraction of the bytes without a visible loss."""
     file = io.BytesIO()
     Image.open(io.BytesIO(content)).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, 3).save(
         file, "png", optimize=True
@@ -242,12 +248,14 @@ def small(content: bytes) -> bytes:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write both pictures; 1 and a sentence where there is no run to show."""
+    """Write both figures; return 1 and print the reason if there is no run to draw."""
     asked = argparse.ArgumentParser(prog="python -m docs.make_pictures", description=__doc__)
-    asked.add_argument("--run", help="whose failure is shown [default: the example that ships]")
-    asked.add_argument("--query", type=int, help="which, as in the address of Failures [default: the worst]")
+    asked.add_argument("--run", help="run whose failure is drawn [default: the shipped example]")
+    asked.add_argument(
+        "--query", type=int, help="index of the query, as in the address of Failures [default: the worst query]"
+    )
     asked.add_argument("--runs", type=Path, help="folder of the runs [default: $DML_RUNS or ./runs]")
-    asked.add_argument("--to", type=Path, default=FOLDER)
+    asked.add_argument("--to", type=Path, default=FOLDER, help="output folder")
     given = asked.parse_args(arguments)
     given.to.mkdir(parents=True, exist_ok=True)
     _write(given.to / "field.png", field())

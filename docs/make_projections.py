@@ -1,7 +1,9 @@
-"""Draws docs/projections.gif, the plane before and after each projection: python -m docs.make_projections [--to FILE].
+"""Generator of docs/projections.gif, the plane before and after each projection: `python -m docs.make_projections [--to
+FILE]`.
 
-Chance-constrained programming in two dimensions, after Gurbuz 2022, Figs. 3.2 and 3.3: ten digits, four proxies of each
-from a pool of 16, C2 with the margins 0 and 0.5. The source does not state loss, optimiser or classes.
+The animation shows chance-constrained programming in two dimensions, after Gurbuz 2022, Figs. 3.2 and 3.3: ten digits,
+four proxies per class from a pool of 16 samples, and the loss C2 with the margins 0 and 0.5. The source does not state
+loss, optimiser or classes.
 """
 
 from __future__ import annotations
@@ -34,12 +36,12 @@ SPEC = RunSpec().with_overrides(
     ]
 )
 SMALL = 0.05
-SHOWN, REST = 120, 900  # milliseconds of a frame, and of one before or after the proxies move
+SHOWN, REST = 120, 900  # # milliseconds per frame, and per frame just before or after the proxies move
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The plane at one step: validation embeddings (n, 2), labels (n,), proxies (classes, P, 2), what was measured."""
+    """State of the plane at one step: validation embeddings (n, 2), labels (n,), proxies (classes, P, 2) and scores."""
 
     step: int
     projection: int
@@ -52,10 +54,12 @@ class Frame:
 
 
 def frames(spec: RunSpec = SPEC) -> list[Frame]:
-    """Train and look at every validation, and twice where a projection ends: before and after the proxies move."""
+    """Train, and return one frame per validation, or two frames (before and after the proxies move) where a projection
+    ends.
+    """
     data = build.load_data(spec)
     state = build.build(spec, data, build.prepare_device("cpu", 1))
-    with torch.no_grad():  # the embedding layer begins small, so that the classes begin inside the disc
+    with torch.no_grad():  # # the embedding layer starts with small weights, so that all classes start inside the disc
         for parameter in list(state.model.parameters())[-2:]:
             parameter.mul_(SMALL)
     projections.begin(state)
@@ -89,7 +93,7 @@ def frames(spec: RunSpec = SPEC) -> list[Frame]:
 
 
 def drawn(frame: Frame, dark: bool = False) -> Image.Image:
-    """One frame."""
+    """Draw one frame."""
     figure = draw_projection(
         frame.points,
         frame.labels,
@@ -103,7 +107,7 @@ def drawn(frame: Frame, dark: bool = False) -> Image.Image:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Train, draw, write."""
+    """Train, draw all frames, and write the animation."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--to", type=Path, default=FILE, help="file to write")
     given = parser.parse_args(arguments)
@@ -112,7 +116,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{frame.step:5d}  {frame.projection}  {frame.map_at_r:.3f}  {frame.radius:.3f}  {frame.title}")
     full = [drawn(frame) for frame in shown]
     palette = next(image for image, frame in zip(full, shown, strict=True) if frame.title).quantize(96)
-    images = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in full]  # one palette: none flickers
+    # # a common palette prevents flicker
+    images = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in full]
     durations = [REST if frame.title else SHOWN for frame in shown]
     images[0].save(given.to, save_all=True, append_images=images[1:], duration=durations, loop=0, optimize=True)
     return 0

@@ -1,9 +1,9 @@
-"""Records what lessons play: python -m docs.make_recordings projections, neighbours, or ensemble RUN (a WEL run of
-four losses).
+"""Generator of the recordings that lessons play: `python -m docs.make_recordings projections`, `neighbours`, or
+`ensemble RUN`.
 
-Projections are those of `docs.make_projections` (11 processor seconds), 15 samples of each class; the run that ships is
-`dml train omniglot model.name=conv4_32
-loss.name=wel loss.learning_rate=0.1 loss.weights_rate=network schedule.steps=400 schedule.decay=none`.
+RUN is a WEL run with four losses. The shipped recording is of the run `dml train omniglot model.name=conv4_32
+loss.name=wel loss.learning_rate=0.1 loss.weights_rate=network schedule.steps=400 schedule.decay=none`. Projections are
+those of `docs.make_projections` (11 seconds of processor time), reduced to 15 samples per class.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dmlcore.presets import RECORDINGS
 from dmlcore.storage import atomic_files
 from dmlcore.storage.runs import RunStore
 
-EACH = 15  # samples of a class, the first of each
+EACH = 15  # # number of recorded samples per class; the first ones are taken
 NEIGHBOURS = [
     *("data.split=samples", "data.validation=samples", "model.hidden=[128]", "model.embedding_dim=2"),
     *("model.normalize=false", "model.lipschitz=true", "loss.name=contrastive", "loss.distance=ball", "loss.m_pos=0"),
@@ -36,7 +36,7 @@ TITLES = {
 
 
 def projections() -> list[dict[str, Any]]:
-    """The rows of the plane, all but the first one a frame."""
+    """Return the rows of the projections: a header, then one row per frame."""
     from docs.make_projections import frames
 
     shown = frames()
@@ -58,7 +58,7 @@ def projections() -> list[dict[str, Any]]:
 
 
 def ensemble(run: str) -> list[dict[str, Any]]:
-    """The rows of an ensemble, all but the first one a step."""
+    """Return the rows of an ensemble: a header, then one row per step."""
     steps = [row for row in RunStore().open(run).metrics()[0] if row["kind"] == "step"]
     rows = [
         {
@@ -72,10 +72,12 @@ def ensemble(run: str) -> list[dict[str, Any]]:
 
 
 def neighbours() -> list[dict[str, Any]]:
-    """The rows of an exchange of neighbours, the furthest first; all but the first one a frame.
+    """Return the rows of an exchange of neighbours: a header, then one row per frame; the farthest neighbour is
+    exchanged first.
 
-    Ten digits, 8 neighbours, two dimensions (5 processor seconds). Of the test digits 0 whose neighbours are all of
-    their class the query is the one that moves farthest; those that come are of the class that lies farthest off.
+    The data are ten digits, with 8 neighbours and two dimensions (5 seconds of processor time). The query is a test
+    sample of class 0 whose neighbours all belong to its class; of all such samples it is the one that moves farthest.
+    Its neighbours are replaced by samples of the class that is farthest from class 0.
     """
     import torch
 
@@ -117,10 +119,10 @@ def neighbours() -> list[dict[str, Any]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Record and write."""
+    """Record and write the requested recording."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("what", choices=["projections", "neighbours", "ensemble"])
-    parser.add_argument("run", nargs="?", default="", help="of ensemble: the id of a run in $DML_RUNS")
+    parser.add_argument("run", nargs="?", default="", help="for ensemble: id of a run in $DML_RUNS")
     given = parser.parse_args(arguments)
     recorded = {"projections": projections, "neighbours": neighbours}
     _write(given.what, recorded[given.what]() if given.what in recorded else ensemble(given.run))

@@ -15,7 +15,7 @@ FORMULA = r"\$\$(.+?)\$\$|(?<![\\$\w])\$(?!\s)([^$\n]+?)(?<!\s)\$(?![\w$])"
 
 
 class Formula(InlineProcessor):
-    """Replaces one formula by a MathML element."""
+    """Inline processor that replaces one formula by a MathML element."""
 
     def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:
         """Return the element as stored raw HTML and the span it replaces."""
@@ -27,10 +27,10 @@ class Formula(InlineProcessor):
 
 
 class MathML(Extension):
-    """Registers the inline pattern before escapes and emphasis, but after code spans."""
+    """Markdown extension that registers the inline pattern before escapes and emphasis, but after code spans."""
 
     def extendMarkdown(self, md: Markdown) -> None:
-        """Add the pattern."""
+        """Register the inline pattern."""
         md.inlinePatterns.register(Formula(FORMULA, md), "mathml", 185)
 
 

@@ -89,7 +89,7 @@ SCORES = (
         "Manning et al. 2008, 8.4",
         scored(choices.average_precision),
     ),
-    score("reciprocal_rank", "Mean reciprocal rank, asked for alone", "Voorhees 1999", scored(choices.reciprocal_rank)),
+    score("reciprocal_rank", "Mean reciprocal rank, requested alone", "Voorhees 1999", scored(choices.reciprocal_rank)),
     score(
         "map_at_2",
         "Average precision of the first 2, over min(2, R)",

@@ -12,20 +12,21 @@ from pathlib import Path
 from dmlcore.conformance.case import EXACT, Library, Outcome, Row
 from dmlcore.storage.atomic_files import replace
 
-HEAD = """# Libraries beside the formulas
+HEAD = """# Libraries compared with the formulas
 
-What libraries of metric learning compute, beside the formulas of the papers and beside dmlcore. Nobody wrote a verdict:
-each formula is written out sample by sample as its source prints it (`dmlcore/conformance/printed/`), computed in
-float64 and differentiated by autograd; value and gradients of library and dmlcore are held against it.
+Values and gradients of metric learning libraries and of dmlcore, compared with the formulas of the papers. All verdicts
+are computed: each formula is implemented sample by sample as its source prints it (`dmlcore/conformance/printed/`),
+evaluated in float64 and differentiated by autograd; values and gradients of the library and of dmlcore are compared
+with the result.
 
-- **off by**: the largest deviation of the value or of any entry of a gradient (or of a mask of chosen tuples), relative
-  to the largest number printed, or to 1.
-- **not as printed** need not be wrong for you. Where a library follows another reading that we know, the verdict names
-  it, and that is a comparison of numbers too.
-- **batches**: *balanced*, four classes of three; *uneven*, six classes, of which one has a single sample and one none;
-  none of them is normalised.
+- **off by**: largest deviation of the value or of any entry of a gradient (or of a mask of selected tuples), relative
+  to the largest number of the formula, or to 1.
+- **not as printed** need not be wrong for you. If the library follows another known reading of the formula, the verdict
+  names it; this is computed as well.
+- **batches**: *balanced*: four classes of three samples; *uneven*: six classes, one with a single sample and one with
+  none. Embeddings are not normalised.
 
-To run it: `python -m dmlcore conformance LIBRARY`; with `--write` it writes the library's section of this page.
+To repeat a comparison, run `python -m dmlcore conformance LIBRARY`; `--write` updates the library's section.
 """
 DIFFERING = ("case", "source", "batch", "printed", "library", "off by", "dmlcore off by", "verdict")
 AGREEING = ("case", "source", "batches", "off by", "dmlcore off by")
@@ -35,7 +36,7 @@ SUMMARY = {
     "dmlcore is right": "where dmlcore is right and the library is not",
     "the library is right, dmlcore is not": "where the library is right and dmlcore is not",
     "neither is as printed": "where neither is as printed",
-    "not as printed": "not as printed, where dmlcore has none",
+    "not as printed": "not as printed, where dmlcore has no counterpart",
 }
 
 

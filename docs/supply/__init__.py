@@ -1,1 +1,1 @@
-"""What the project is made of besides its own code: locked packages, their licences, the bill of materials."""
+"""Dependencies of the project: lock files, licences of the packages, and the bill of materials."""

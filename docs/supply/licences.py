@@ -1,4 +1,4 @@
-"""The licences of all that is locked, as the packages state them: `python -m docs.supply.licences` writes the table."""
+"""Table of the licences of all locked packages, as the packages state them: `python -m docs.supply.licences`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from importlib.metadata import PackageMetadata
 from docs.supply import locks
 
 TABLE = locks.ROOT / "docs" / "licences.md"
-_NOT_HERE, _NOT_STATED = "not installed where this was written", "not stated"
-# What packages write by hand, in the words of SPDX.
+_NOT_HERE, _NOT_STATED = "not installed on the machine that wrote this", "not stated"
+# # Handwritten licence names and their SPDX identifiers.
 _SPDX = {
     "3-clause bsd license": "BSD-3-Clause",
     "apache 2.0": "Apache-2.0",
@@ -28,19 +28,20 @@ _SPDX = {
 }
 _HEAD = """# Licences
 
-DML Lab is under the MIT licence ([LICENSE](../LICENSE)). It contains none of these packages; they are installed
-beside it. What each states of itself, written by `make licences`:
+DML Lab is under the MIT licence ([LICENSE](../LICENSE)). These packages are
+not part of it; they are installed separately. Each row shows the licence that the package states. Written by
+`make licences`:
 
 """
 _TORCH = """
-Not in the table: what only a build of torch with CUDA brings on Linux. NVIDIA's libraries among it are under NVIDIA's
-own licences; a CPU build of torch needs none of them. Nor what checks JavaScript and CSS (`package-lock.json`, which
-states the licences): development alone needs it.
+Two groups of packages are not in the table. The first are packages that only a build of torch with CUDA needs on Linux;
+NVIDIA's libraries among them are under NVIDIA's own licences. The second are the checkers of JavaScript and CSS, which
+only development needs; `package-lock.json` states their licences.
 """
 
 
 def of(package: str) -> str:
-    """What an installed package says of its licence, in the words of SPDX where it can be told; else why not."""
+    """Return the licence of an installed package, as an SPDX identifier if possible, else the reason it is unknown."""
     try:
         stated = metadata.metadata(package)
     except metadata.PackageNotFoundError:
@@ -49,7 +50,7 @@ def of(package: str) -> str:
 
 
 def is_spdx(licence: str) -> bool:
-    """Whether what `of` found is an SPDX expression; the words of a package need not be."""
+    """Return True if a result of `of` is an SPDX expression; otherwise it is free text of the package."""
     return licence not in (_NOT_HERE, _NOT_STATED, "BSD") and "," not in licence
 
 
@@ -59,7 +60,8 @@ def _expression(stated: PackageMetadata) -> str:
 
 def _classified(stated: PackageMetadata) -> str:
     names = [c.rpartition(" :: ")[2] for c in stated.get_all("Classifier") or () if c.startswith("License :: ")]
-    return ", ".join(sorted({_spdx(name) for name in names if name != "OSI Approved"}))  # all, or one of them: not said
+    # # packages do not say if all of several licences apply, or any one
+    return ", ".join(sorted({_spdx(name) for name in names if name != "OSI Approved"}))
 
 
 def _by_hand(stated: PackageMetadata) -> str:
@@ -75,7 +77,7 @@ def _spdx(words: str) -> str:
 
 
 def rows() -> dict[str, str]:
-    """The line of the table for each locked package, but for those of a build of torch with CUDA."""
+    """Return the table row of each locked package, except those that only a build of torch with CUDA needs."""
     app = locks.read(locks.APP)
     torch = {"torch": locks.read(locks.TORCH)["torch"]}
     development = locks.read(locks.DEVELOPMENT)
@@ -86,7 +88,7 @@ def rows() -> dict[str, str]:
 
 
 def main() -> None:
-    """Write the table; what is not installed here keeps what an earlier table says of the same version."""
+    """Write the table; packages that are not installed here keep their previous row if the version is the same."""
     listed = rows()
     if TABLE.is_file():
         for line in TABLE.read_text().splitlines():

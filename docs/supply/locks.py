@@ -1,11 +1,13 @@
-"""The lock files: every package that is installed, directly or for another one, with its version and SHA-256 digests.
+"""Lock files: every direct and indirect dependency with its version and SHA-256 digests.
 
-    python -m docs.supply.locks --uv UV [--upgrade]  resolve anew; what is locked stays where it may
-    python -m docs.supply.locks                      check, offline: do pyproject.toml, pins, locks and machine fit?
+    python -m docs.supply.locks --uv UV [--upgrade]  resolve again; locked versions are kept where possible
+    python -m docs.supply.locks                      check offline that pyproject.toml, pins, locks and installed
+    packages agree
 
-requirements.lock is what the app needs but for torch, requirements-torch.lock torch as the registry serves it (on Linux
-with CUDA) and what that build alone needs, requirements-dev.lock what tests and checks need besides. They hold for all
-systems and Python 3.11 or newer. torch stands apart because its CPU builds come from other indexes, with other digests.
+requirements.lock contains the dependencies of the app except torch. requirements-torch.lock contains torch as the
+registry serves it (on Linux with CUDA) and the dependencies of that build. requirements-dev.lock contains the
+additional dependencies of tests and checks. The locks hold for all systems and Python 3.11 or newer. torch has its own
+file because its CPU builds come from other indexes, with other digests.
 """
 
 from __future__ import annotations
@@ -29,11 +31,12 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[2]
 APP, TORCH, DEVELOPMENT = "requirements.lock", "requirements-torch.lock", "requirements-dev.lock"
-ENGINES = ("ray", "slurm")  # extras that neither the app nor a run here needs: locked with what tests need
+# # extras that neither the app nor a local run needs; they are locked with the dependencies of the tests
+ENGINES = ("ray", "slurm")
 HEADS = {
-    APP: "What the app needs, but for torch. Made by `make lock`; install with pip --require-hashes --no-deps.",
-    TORCH: "torch as the registry serves it, and what that build alone needs. Made by `make lock`.",
-    DEVELOPMENT: "What tests and checks need besides. Made by `make lock`.",
+    APP: "Dependencies of the app, except torch. Made by `make lock`; install with pip --require-hashes --no-deps.",
+    TORCH: "torch as the registry serves it, and dependencies of that build. Made by `make lock`.",
+    DEVELOPMENT: "Additional dependencies of tests and checks. Made by `make lock`.",
 }
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ \\;]+)")
 _DIGEST = re.compile(r"--hash=sha256:([0-9a-f]{64})\b")
@@ -41,7 +44,7 @@ _DIGEST = re.compile(r"--hash=sha256:([0-9a-f]{64})\b")
 
 @dataclass(frozen=True)
 class Locked:
-    """One package of a lock: name in normal form, version, SHA-256 of its files, and its lines as they stand there."""
+    """A locked package: normalised name, version, SHA-256 digests of its files, and its unmodified lines."""
 
     name: str
     version: str
@@ -50,19 +53,19 @@ class Locked:
 
 
 def parse(text: str) -> Iterator[Locked]:
-    """The packages of a lock file, in order."""
+    """Yield the packages of a lock file, in order."""
     for block in re.split(r"\n(?=[A-Za-z0-9])", text):
         if pin := _PIN.match(block):
             yield Locked(canonicalize_name(pin[1]), pin[2], tuple(_DIGEST.findall(block)), block.rstrip() + "\n")
 
 
 def read(name: str, root: Path = ROOT) -> dict[str, Locked]:
-    """The packages of a lock file by name."""
+    """Read a lock file; return its packages by name."""
     return {package.name: package for package in parse((root / name).read_text())}
 
 
 def requirements(name: str, root: Path = ROOT) -> Iterator[Requirement]:
-    """The requirements that a file states itself."""
+    """Yield the requirements that a requirements file states directly."""
     for line in (root / name).read_text().splitlines():
         words = line.partition("#")[0].strip()
         if words and not words.startswith("-"):
@@ -76,7 +79,8 @@ def resolve(uv: str, *, upgrade: bool, root: Path = ROOT) -> None:
     app = _compiled(uv, root / "requirements.txt", everything.values(), False)
     without = [r for r in requirements("requirements.txt", root) if canonicalize_name(r.name) != "torch"]
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        # The packages that torch needs in any build stay in the lock of the app: those of the metadata of a CPU build.
+        # # The packages that every build of torch needs stay in the lock of the app; they are read from the metadata of
+        # a CPU build.
         file.write("\n".join(str(r) for r in [*without, *_of_any_torch()]) + "\n")
         file.flush()
         bare = _compiled(uv, Path(file.name), app.values(), False)
@@ -92,7 +96,7 @@ def resolve(uv: str, *, upgrade: bool, root: Path = ROOT) -> None:
 
 
 def problems(root: Path = ROOT) -> list[str]:
-    """What is wrong with the locks, a sentence each, as far as can be told offline."""
+    """Return one sentence per error in the locks, as far as errors can be found offline."""
     locks = {name: read(name, root) for name in HEADS}
     together = {**locks[DEVELOPMENT], **locks[TORCH], **locks[APP]}
     wrong = [f"{name}: {p.name} has no digest" for name, lock in locks.items() for p in lock.values() if not p.digests]
@@ -119,7 +123,7 @@ def problems(root: Path = ROOT) -> list[str]:
 
 
 def _declared(root: Path) -> dict[str, list[Requirement]]:
-    """What pyproject.toml asks for, by the file that pins it."""
+    """Return the requirements of pyproject.toml, by the file that pins them."""
     project = tomllib.loads((root / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
     chosen = itertools.chain.from_iterable(lines for name, lines in extras.items() if name not in ENGINES)
@@ -132,11 +136,11 @@ def _declared(root: Path) -> dict[str, list[Requirement]]:
 
 
 def _undeclared(file: str, root: Path) -> Iterator[str]:
-    """Where a file of pins and pyproject.toml differ, a sentence each."""
+    """Yield one sentence per difference between a file of pins and pyproject.toml."""
     pinned = {canonicalize_name(wanted.name): wanted for wanted in requirements(file, root)}
     declared = {canonicalize_name(wanted.name): wanted for wanted in _declared(root)[file]}
     for name in sorted(pinned.keys() ^ declared.keys()):
-        yield f"{name} is in {file if name in pinned else 'pyproject.toml'} alone"
+        yield f"{name} is only in {file if name in pinned else 'pyproject.toml'}"
     for name in sorted(pinned.keys() & declared.keys()):
         allowed, pin = declared[name], next(iter(pinned[name].specifier))
         if not allowed.specifier.contains(pin.version) or allowed.extras != pinned[name].extras:
@@ -144,7 +148,9 @@ def _undeclared(file: str, root: Path) -> Iterator[str]:
 
 
 def needed(wanted: Iterable[Requirement]) -> Iterator[tuple[str, str]]:
-    """(package, who needs it) for all that the requirements need on this machine, as the installed packages say."""
+    """Yield all direct and indirect dependencies on this machine as (package, package that needs it), from installed
+    metadata.
+    """
     seen: set[tuple[str, frozenset[str]]] = set()
     waiting = [(requirement, "the project") for requirement in wanted]
     while waiting:
@@ -178,13 +184,13 @@ def _known(name: str, root: Path) -> dict[str, Locked]:
 def _compiled(uv: str, wanted: Path, prefer: Iterable[Locked], upgrade: bool) -> dict[str, Locked]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.txt"
-        out.write_text("".join(package.lines for package in prefer))  # what stands there is preferred
+        out.write_text("".join(package.lines for package in prefer))  # # uv prefers the versions in the output file
         options = ["--universal", "--python-version", "3.11", "--generate-hashes", "--no-annotate", "--no-header"]
         command = [uv, "pip", "compile", "--no-config", "--quiet", *options, str(wanted), "--output-file", str(out)]
         subprocess.run([*command, *(["--upgrade"] if upgrade else [])], check=True, cwd=ROOT, env=os.environ)
         pins = list(parse(out.read_text()))
     if twice := {p.name for p in pins if sum(p.name == other.name for other in pins) > 1}:
-        sys.exit(f"uv locks several versions, for several systems, of {', '.join(twice)}: pin one in the requirements")
+        sys.exit(f"uv locks several versions, one per system, of {', '.join(twice)}: pin one of them")
     return {package.name: package for package in pins}
 
 
@@ -196,15 +202,15 @@ def _installed(name: str) -> str | None:
 
 
 def main() -> int:
-    """Resolve or check; 0 if all is well."""
+    """Resolve or check the locks; return 0 if there are no errors."""
     parser = argparse.ArgumentParser(prog="python -m docs.supply.locks", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--uv", help="resolve anew with this uv")
+    parser.add_argument("--uv", help="command of uv; resolve the locks again")
     parser.add_argument("--upgrade", action="store_true", help="take the newest versions that the requirements allow")
     asked = parser.parse_args()
     if asked.uv:
         resolve(asked.uv, upgrade=asked.upgrade)
     wrong = problems()
-    print("\n".join(wrong) or "the locks fit the requirements and what is installed")
+    print("\n".join(wrong) or "the locks match the requirements and the installed packages")
     return 1 if wrong else 0
 
 

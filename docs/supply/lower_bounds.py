@@ -2,9 +2,10 @@
 
     python -m docs.supply.lower_bounds --uv UV [--into FOLDER] [--as-is NAME==VERSION ...] [-- PYTEST_ARGUMENTS]
 
-Makes a virtual environment, in a temporary folder unless `--into` names one to keep, in which every package that
-pyproject.toml names has its lowest version and every other one the newest that fits; the tools of the tests have the
-versions of requirements-dev.txt. Downloads gigabytes, as torch comes with CUDA from the registry.
+The script makes a virtual environment, in a temporary folder unless `--into` is given. Every package that
+pyproject.toml names has its lowest version, every other package has the newest version that fits, and the test tools
+have the versions of requirements-dev.txt. The script downloads gigabytes, because torch comes with CUDA from the
+registry.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ TOOLS = {"hypothesis", "pytest", "pytest-rerunfailures", "pytest-xdist", "pytorc
 
 
 def folders() -> list[str]:
-    """Return the folders of tests that belong to a package of the library."""
+    """Return the test folders that belong to a package of the library."""
     packages = sorted(path.parent.name for path in (ROOT / "dmlcore").glob("*/__init__.py"))
     return [f"tests/{name}" for name in packages if (ROOT / "tests" / name).is_dir()]
 
 
 def make(uv: str, into: Path, as_is: Sequence[str] = ()) -> Path:
-    """Make the environment and return its Python.
+    """Create the environment and return the path of its Python.
 
     Args:
-        uv: The command of uv.
+        uv: Command of uv.
         into: Folder of the environment.
-        as_is: Requirements (NAME==VERSION) that take the place of the lowest version.
+        as_is: Requirements (NAME==VERSION) that replace the lowest version.
     """
     into.mkdir(parents=True, exist_ok=True)
     python, overrides, lowest = into / "bin" / "python", into / "overrides.txt", into / "lowest.txt"
@@ -58,15 +59,15 @@ def make(uv: str, into: Path, as_is: Sequence[str] = ()) -> Path:
 
 
 def main() -> int:
-    """Make the environment and run the tests in it; return the exit status of pytest."""
+    """Create the environment, run the tests in it, and return the exit status of pytest."""
     about = (__doc__ or "").splitlines()[0]
     parser = argparse.ArgumentParser(prog="python -m docs.supply.lower_bounds", description=about)
     parser.add_argument("--uv", required=True, help="command of uv")
-    parser.add_argument("--into", type=Path, help="folder of the environment, kept [default: a temporary one]")
+    parser.add_argument("--into", type=Path, help="folder of the environment; it is kept [default: a temporary one]")
     parser.add_argument(
-        "--as-is", nargs="*", default=[], metavar="NAME==VERSION", help="versions instead of the lowest"
+        "--as-is", nargs="*", default=[], metavar="NAME==VERSION", help="versions that replace the lowest ones"
     )
-    parser.add_argument("pytest", nargs="*", help="arguments of pytest [default: the library's tests on two processes]")
+    parser.add_argument("pytest", nargs="*", help="arguments of pytest [default: the library's tests in two processes]")
     given = parser.parse_args()
     with nullcontext(given.into) if given.into else tempfile.TemporaryDirectory() as folder:
         python = make(given.uv, Path(folder), given.as_is)

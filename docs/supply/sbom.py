@@ -1,7 +1,7 @@
-"""A software bill of materials, CycloneDX 1.6 as JSON, from the locks and what is installed: `make sbom`.
+"""Software bill of materials in CycloneDX 1.6 JSON, from the locks and the installed packages: `make sbom`.
 
-Components are the packages that the app is locked to, with the SHA-256 of every file the registry has of them; licences
-and who needs whom are those of the packages installed here. The same locks give the same file.
+Components are the packages of the app's locks, with the SHA-256 digest of every file in the registry; licences and
+dependencies are those of the packages installed here. The same locks give the same file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from docs.supply.locks import Locked
 
 
 def bill() -> dict[str, Any]:
-    """The bill of materials of the app as plain data."""
+    """Return the bill of materials of the app as plain data."""
     project = tomllib.loads((locks.ROOT / "pyproject.toml").read_text())["project"]
     packages = {**locks.read(locks.APP), **locks.read(locks.TORCH)}
     itself = {
@@ -41,7 +41,7 @@ def bill() -> dict[str, Any]:
         for name, others in needs.items()
     ]
     body = {"metadata": {"component": itself}, "components": components, "dependencies": dependencies}
-    # Named by its contents, so that two of them can be compared.
+    # # The serial number is a hash of the contents, so that two files can be compared.
     serial = uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(body, sort_keys=True))
     head = {"bomFormat": "CycloneDX", "specVersion": "1.6", "serialNumber": f"urn:uuid:{serial}", "version": 1}
     return {**head, **body}
@@ -49,7 +49,7 @@ def bill() -> dict[str, Any]:
 
 def _component(package: Locked) -> dict[str, Any]:
     address = f"pkg:pypi/{package.name}@{package.version}"
-    # A component has several files, one for each system, so the digests are those of its distributions.
+    # # A component has one file per system, so the digests are stored with its distribution.
     files = [{"alg": "SHA-256", "content": digest} for digest in package.digests]
     licence = licences.of(package.name)
     stated = {"expression": licence} if licences.is_spdx(licence) else {"license": {"name": licence}}
@@ -79,7 +79,7 @@ def _needs(name: str, packages: dict[str, Locked]) -> list[str]:
 
 
 def main() -> None:
-    """Write the bill of materials to the file named, by default sbom.cdx.json."""
+    """Write the bill of materials to the file given as argument, by default sbom.cdx.json."""
     path = Path(sys.argv[1] if len(sys.argv) > 1 else locks.ROOT / "sbom.cdx.json")
     path.write_text(json.dumps(bill(), indent=1) + "\n")
     print(f"{len(bill()['components'])} components in {path}")

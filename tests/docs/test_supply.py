@@ -58,8 +58,8 @@ def test_every_package_is_in_one_lock_with_a_digest_for_each_file():
         ("requirements.lock", "anyio==", "other-name==", r"anyio, which \S+ needs, is in no lock"),
         ("requirements.lock", "altair==6.3.0 \\\n    --hash=sha256:", "altair==6.3.0 \\\n    --hash=md5:", ""),
         ("requirements-dev.lock", "ruff==", "ruff==999.", r"requirements-dev.txt asks for ruff.*the lock has 999"),
-        ("pyproject.toml", '"typer>=0.16",', "", r"typer is in requirements.txt alone"),
-        ("pyproject.toml", '"mypy",', '"mypy", "tox",', r"tox is in pyproject.toml alone"),
+        ("pyproject.toml", '"typer>=0.16",', "", r"typer is only in requirements.txt"),
+        ("pyproject.toml", '"mypy",', '"mypy", "tox",', r"tox is only in pyproject.toml"),
         ("pyproject.toml", "numpy>=2.2", "numpy>=2.5", r"pins numpy==2.4.6, pyproject.toml allows numpy>=2.5"),
     ],
 )
