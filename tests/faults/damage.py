@@ -52,7 +52,7 @@ from pages.inspection.explore import colourings
 from pages.inspection.explore import service as map_service
 from pages.inspection.neighbours import service as gallery_service
 from pages.shared.server import thumbnails
-from pages.shared.state import run_reader
+from pages.shared.state import run_reader, time_left
 from pages.shared.widgets import results
 from pages.shared.words import numbers, titles
 from pages.training.runs import monitors as monitors_view
@@ -126,7 +126,7 @@ def _table(run: Run, other: Run) -> None:
 
 def _curves(run: Run, other: Run) -> None:
     history = run_reader.Reader().history(run)
-    run_reader.time_left(run.state(), history.pace)
+    time_left.time_left(run.state(), history.pace)
     panels = [results._panel(name, [("a", [history])]) for name in results.PANELS]
     linked([panel for panel in panels if panel.curves], steps=run.state().steps)
     for histogram in history.histograms:

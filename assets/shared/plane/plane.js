@@ -21,7 +21,7 @@ import { fromPixels, toPixels } from "./view.js";
 import { cutChart, lawsChart } from "./charts.js";
 import { Explain } from "./explain.js";
 import { Hand } from "./pointer.js";
-import { Panel } from "./panel.js";
+import { Panel } from "./control_panel.js";
 import { Lessons } from "./lessons.js";
 import { wayOut } from "./way_out.js";
 

@@ -17,11 +17,10 @@ from dmlcore.experiments import settings
 from dmlcore.storage.listing import FileCache
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import METRICS, SPEC
-from dmlcore.storage.runs import Run, RunState
+from dmlcore.storage.runs import Run
 from dmlcore.typing import Floats, Ints
-from pages.shared.words.numbers import duration
+from pages.shared.state.time_left import PACE
 
-PACE = 60  # number of latest observations from which the speed of a run is computed
 KEPT = 256  # runs whose curves stay in memory
 MEMBERS = {"loss_": "member_losses", "weight_": "member_weights"}  # prefixes of the fields of "step" rows
 # prefixes of additional scores of runs whose embeddings depend on neighbours
@@ -182,26 +181,6 @@ class Reader:
 def reader() -> Reader:
     """Return the reader of this server."""
     return Reader()
-
-
-def time_left(state: RunState, pace: deque[tuple[int, float]]) -> str:
-    """Return the time left, for example "2 min left", and append the state to `pace`.
-
-    The estimate uses only recent steps, because the first steps of a run are slow.
-    """
-    if pace and (state.step, state.seconds) < pace[-1]:
-        pace.clear()
-    if not pace or state.step > pace[-1][0]:
-        pace.append((state.step, state.seconds))
-    step, seconds = pace[0] if pace[0][0] < state.step else (0, 0.0)
-    if state.step - step < 3:
-        return "estimating the time left"
-    return f"{duration((state.seconds - seconds) / (state.step - step) * (state.steps - state.step))} left"
-
-
-def took(run: Run, state: RunState, steps: str) -> str:
-    """Return `steps` (a phrase) and the duration, which is left out for the example because another machine ran it."""
-    return steps if run.is_example else f"{steps} in {duration(state.seconds)}"
 
 
 def busy(runs: Sequence[Run]) -> bool:

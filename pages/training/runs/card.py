@@ -11,7 +11,7 @@ from dmlcore.jobs.device_queue import QueuePosition
 from dmlcore.storage import locks
 from dmlcore.storage.run_directory import LAST
 from dmlcore.storage.runs import Run, RunError, RunState
-from pages.shared.state import run_reader
+from pages.shared.state import run_reader, time_left
 from pages.shared.widgets import machines, menu, run_status, waiting
 from pages.shared.widgets.run_status import literal
 from pages.shared.words import sentences as words
@@ -36,7 +36,7 @@ def show(run: Run, waits: QueuePosition | None) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             literal(titles.label(run), "h3")
             if status not in UNDER_WAY:
-                st.text(f"{state.message} · {run_reader.took(run, state, _where(state))}{_on(state)}", width="content")
+                st.text(f"{state.message} · {time_left.took(run, state, _where(state))}{_on(state)}", width="content")
             if run.embeddings():
                 menu.inspect(run.id)
             run_status.badge(status)
@@ -62,7 +62,7 @@ def _progress(run: Run, status: str, state: RunState, waits: QueuePosition | Non
     done = min(1.0, state.step / max(1, state.steps))
     if status == "running":
         asked = "stopping after the current step" if run.cancel_requested() else state.message
-        left = run_reader.time_left(state, run_reader.reader().history(run).pace)
+        left = time_left.time_left(state, run_reader.reader().history(run).pace)
         st.progress(done, text=f"{where} · {left} · {asked}{on}")
     elif status == "queued":
         st.progress(done, text=f"{where} · {state.message if state.backend and state.message else _place(waits)}")

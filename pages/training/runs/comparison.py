@@ -16,7 +16,7 @@ from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
 from dmlcore.storage.csv_text import as_csv
 from dmlcore.storage.runs import Run, RunStore
-from pages.shared.state import run_reader
+from pages.shared.state import run_reader, time_left
 from pages.shared.widgets import run_status
 from pages.shared.widgets.results import score_columns
 from pages.shared.words import sentences as words
@@ -86,7 +86,7 @@ def _reached(runs: Sequence[Run]) -> dict[str, list[Any]]:
         history, state = run_reader.reader().history(run), run.state()
         trained = history.scores.get("trained")
         steps, values = history.validation.arrays()
-        row: dict[str, Any] = {"status": run.status(), "steps": run_reader.took(run, state, f"{state.step:,}")}
+        row: dict[str, Any] = {"status": run.status(), "steps": time_left.took(run, state, f"{state.step:,}")}
         if len(values):
             best = int(np.argmax(values))
             row["best checkpoint"] = f"step {steps[best]:,}, validation MAP@R {percent(float(values[best]))}"

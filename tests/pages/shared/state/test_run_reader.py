@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import deque
 
 import pytest
 
 from dmlcore.spec import RunSpec
 from dmlcore.storage import runs
-from dmlcore.storage.runs import RunState, RunStore
+from dmlcore.storage.runs import RunStore
 from pages.shared.state import run_reader
 from pages.shared.widgets import run_status
 from pages.shared.words import numbers
@@ -120,20 +119,3 @@ def test_no_more_runs_stay_in_memory_than_agreed(tmp_path, monkeypatch):
 )
 def test_durations_as_people_say_them(seconds, words):
     assert numbers.duration(seconds) == words
-
-
-def test_time_left_follows_the_steps_watched_not_the_slow_beginning():
-    pace = deque(maxlen=run_reader.PACE)
-    states = [RunState(step=step, steps=300, seconds=100 + step) for step in (0, 1, 10, 10, 20)]
-    said = [run_reader.time_left(state, pace) for state in states]
-    assert said == ["estimating the time left"] * 2 + ["5 min left"] * 2 + ["5 min left"]
-    assert [step for step, _ in pace] == [0, 1, 10, 20]
-
-
-def test_a_run_first_seen_late_is_judged_by_its_average():
-    assert run_reader.time_left(RunState(step=100, steps=300, seconds=10), deque()) == "20 s left"
-
-
-def test_a_run_that_fell_back_to_its_checkpoint_is_watched_anew():
-    pace = deque([(50, 60.0), (90, 100.0)])
-    assert run_reader.time_left(RunState(step=40, steps=80, seconds=20), pace) == "20 s left"
