@@ -76,7 +76,7 @@ class Begun:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """Send SIGKILL."""
+        """Kill the process with SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
 

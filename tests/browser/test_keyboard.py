@@ -54,7 +54,7 @@ def changes_a_field(page, server) -> None:
 
 
 def starts_a_run(page, server) -> None:
-    """From the menu through the three steps to a running run, too long to finish by itself, which is then cancelled."""
+    """From the menu through the three steps to a running run, which is too long to finish and is then cancelled."""
     section = page.get_by_test_id("stTopNavSection").filter(has_text="Training")
     tab_to(page, section, "Shift+Tab")
     page.keyboard.press("Enter")

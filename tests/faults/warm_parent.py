@@ -41,7 +41,7 @@ def generated_images() -> Dataset:
 
 
 def die_at_event(countdown: int) -> None:
-    """Make every fsync and rename of a checkpoint a possible point of death."""
+    """Allow the process to be killed at every fsync and rename of a checkpoint."""
     fsync, replace, link = os.fsync, os.replace, os.link
 
     def count(name: object) -> bool:
@@ -69,7 +69,7 @@ def die_at_event(countdown: int) -> None:
 
 
 def die_at_call(folder: str, countdown: int) -> None:
-    """Make every file system call in a folder a possible point of death."""
+    """Allow the process to be killed at every file system call in a folder."""
     fsync = os.fsync
 
     def count(path: object) -> bool:
