@@ -12,7 +12,7 @@ from dmlcore.storage.run_directory import METRICS
 from dmlcore.storage.runs import Run, RunStore
 
 
-def finished(store: RunStore, overrides: Iterable[str], score: float, steps: int = 40) -> Run:
+def make_finished_run(store: RunStore, overrides: Iterable[str], score: float, steps: int = 40) -> Run:
     """Create a finished run with `steps` rows of its loss; its test and best validation MAP@R are `score` in [0, 1]."""
     spec = RunSpec().with_overrides([f"schedule.steps={steps}", *overrides])
     run = store.create(spec)

@@ -12,7 +12,7 @@ import pytest
 
 
 @contextmanager
-def of(member: object) -> Iterator[None]:
+def note_member(member: object) -> Iterator[None]:
     """Add a note with the member to any exception that is raised inside the block."""
     try:
         yield
@@ -27,14 +27,14 @@ def all_of() -> Iterator[Callable[[object], AbstractContextManager[None]]]:
     failures: list[Exception] = []
 
     @contextmanager
-    def of_member(member: object) -> Iterator[None]:
+    def note_this_member(member: object) -> Iterator[None]:
         try:
-            with of(member):
+            with note_member(member):
                 yield
         except Exception as error:
             failures.append(error)
 
-    yield of_member
+    yield note_this_member
     if failures:
         raise ExceptionGroup(f"{len(failures)} members", failures)
 
@@ -44,36 +44,38 @@ def in_one_case(**families: Iterable[Any]) -> Callable[[Callable[..., None]], Ca
     checks.
     """
 
-    def whole_of(test: Callable[..., None]) -> Callable[..., None]:
-        def whole(**fixtures: Any) -> None:
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        def run_all(**fixtures: Any) -> None:
             for values in itertools.product(*families.values()):
                 member = dict(zip(families, values, strict=True))
-                with of(member):
+                with note_member(member):
                     test(**fixtures, **member)
 
-        return _asking_for(whole, test, families)
+        return _with_signature(run_all, test, families)
 
-    return whole_of
+    return decorate
 
 
 def in_a_case_each(variant: str, families: Mapping[str, Iterable[Any]], member: str = "name") -> Callable[..., Any]:
     """Run a test as one case per member that loops over the variants of the member."""
 
-    def whole_of(test: Callable[..., None]) -> Callable[..., None]:
-        def whole(**fixtures: Any) -> None:
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        def run_all(**fixtures: Any) -> None:
             for value in families[fixtures[member]]:
-                with of(f"{variant} {value}"):
+                with note_member(f"{variant} {value}"):
                     test(**fixtures, **{variant: value})
 
-        return pytest.mark.parametrize(member, families)(_asking_for(whole, test, {variant}))
+        return pytest.mark.parametrize(member, families)(_with_signature(run_all, test, {variant}))
 
-    return whole_of
+    return decorate
 
 
-def _asking_for(whole: Callable[..., None], test: Callable[..., None], given: Collection[str]) -> Callable[..., None]:
-    """Give `whole` the name and the signature of `test` without the parameters in `given`."""
+def _with_signature(
+    run_all: Callable[..., None], test: Callable[..., None], given: Collection[str]
+) -> Callable[..., None]:
+    """Give `run_all` the name and the signature of `test` without the parameters in `given`."""
     signature = inspect.signature(test)
-    asked = [parameter for name, parameter in signature.parameters.items() if name not in given]
-    whole.__name__, whole.__doc__, whole.__module__ = test.__name__, test.__doc__, test.__module__
-    whole.__signature__ = signature.replace(parameters=asked)  # type: ignore[attr-defined]
-    return whole
+    remaining = [parameter for name, parameter in signature.parameters.items() if name not in given]
+    run_all.__name__, run_all.__doc__, run_all.__module__ = test.__name__, test.__doc__, test.__module__
+    run_all.__signature__ = signature.replace(parameters=remaining)  # type: ignore[attr-defined]
+    return run_all

@@ -45,7 +45,7 @@ LATER = (  # imported later by commands, at the end of a run, and by runs on ima
 FOR = {"project": "openTSNE"}
 
 
-class Begun:
+class ForkedProcess:
     """Forked process with the interface of `subprocess.Popen` that tests use. The status of a killed process is -9."""
 
     def __init__(self, connection: socket.socket, arguments: Sequence[str]) -> None:
@@ -107,9 +107,9 @@ def use() -> socket.socket:
             time.sleep(0.05)
 
 
-def _ordered(
+def _request_fork(
     arguments: Sequence[str], files: Mapping[int, int], cwd: Path, environment: Mapping[str, str] | None = None
-) -> Begun | subprocess.Popen[bytes]:
+) -> ForkedProcess | subprocess.Popen[bytes]:
     """Request a fork. `files` maps descriptors of the new process to descriptors of this one."""
     if CARD.exists():  # a fork of a process that has used CUDA cannot use the GPU
         pipes = dict(zip(("stdin", "stdout", "stderr"), (files[i] for i in range(3)), strict=True))
@@ -130,13 +130,13 @@ def _ordered(
     ).encode()
     socket.send_fds(connection, [len(order).to_bytes(8, "big")], [*files.values()])
     connection.sendall(order)
-    return Begun(connection, arguments)
+    return ForkedProcess(connection, arguments)
 
 
-def begin(arguments: Sequence[str], log: Path | None = None) -> Begun:
+def begin(arguments: Sequence[str], log: Path | None = None) -> ForkedProcess:
     """Start Python in its own session. The arguments begin with -m MODULE or -c CODE."""
     with open(os.devnull) as nothing, open(log or os.devnull, "ab") as output:
-        return _ordered(arguments, {0: nothing.fileno(), 1: output.fileno(), 2: output.fileno()}, HOME)
+        return _request_fork(arguments, {0: nothing.fileno(), 1: output.fileno(), 2: output.fileno()}, HOME)
 
 
 def popen(
@@ -147,16 +147,16 @@ def popen(
     stdout: IO[Any] | None = None,
     stderr: IO[Any] | None = None,
     **_: Any,
-) -> Begun:
+) -> ForkedProcess:
     """Start a command whose first word is Python. Its output goes to ours unless `stdout` or `stderr` is given."""
     with open(os.devnull) as nothing:
         own = {0: nothing.fileno(), 1: stdout.fileno() if stdout else 1, 2: stderr.fileno() if stderr else 2}
-        return _ordered(command[1:], own | {fd: fd for fd in pass_fds}, HOME, env)
+        return _request_fork(command[1:], own | {fd: fd for fd in pass_fds}, HOME, env)
 
 
-def begin_between(arguments: Sequence[str], reads: int, writes: int) -> Begun:
+def begin_between(arguments: Sequence[str], reads: int, writes: int) -> ForkedProcess:
     """Start Python with stdin `reads` and stdout `writes`, and close these descriptors in this process."""
-    begun = _ordered(arguments, {0: reads, 1: writes, 2: 2}, HOME)
+    begun = _request_fork(arguments, {0: reads, 1: writes, 2: 2}, HOME)
     for descriptor in (reads, writes):
         os.close(descriptor)
     return begun
@@ -170,7 +170,7 @@ def as_subprocess() -> SimpleNamespace:
 def run(*arguments: str, cwd: Path = HOME, timeout: float = 300) -> subprocess.CompletedProcess[str]:
     """Run Python with these arguments and return its output and exit status."""
     with open(os.devnull) as nothing, tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        status = _ordered(arguments, {0: nothing.fileno(), 1: out.fileno(), 2: err.fileno()}, cwd).wait(timeout)
+        status = _request_fork(arguments, {0: nothing.fileno(), 1: out.fileno(), 2: err.fileno()}, cwd).wait(timeout)
         out.seek(0)
         err.seek(0)
         return subprocess.CompletedProcess(arguments, status, out.read(), err.read())

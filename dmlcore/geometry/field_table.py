@@ -65,8 +65,8 @@ class FieldTable:
     probe: Probe  # point whose force is `force`
     sides: Sides
     slopes: Mapping[int, Floats]  # (...) each: derivatives of the energy by those of the six numbers that it depends on
-    scans: bool = False  # whether only the slopes that change with the probe are known
-    tangential: bool = False  # whether forces are projected on the tangent spaces of the sphere about the origin
+    scans: bool = False  # True if only the slopes that change with the probe are known
+    tangential: bool = False  # True if forces are projected on the tangent spaces of the sphere about the origin
 
     @cached_property
     def force(self) -> Tensor:

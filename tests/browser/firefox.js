@@ -1,6 +1,6 @@
 // The main journey in Firefox, by WebDriver BiDi: node tests/browser/firefox.js FIREFOX ADDRESS RUN
-// (test_firefox.py runs it). A point is dragged, a training started and ended, and of the failures
-// of a run one is opened to its forces. It ends with an error where the way is blocked.
+// (test_firefox.py runs it). It drags a point, starts and cancels a training run, and opens a
+// failure of a run with its forces. It ends with an error if a step is impossible.
 import { setTimeout as pause } from "node:timers/promises";
 import { launch } from "puppeteer-core";
 
@@ -8,7 +8,7 @@ const [executablePath, address, run] = process.argv.slice(2);
 const PATIENCE = 60_000; // milliseconds: CI has two slow cores
 
 // Puppeteer's own waiting overlooks shadow roots.
-/** What `read` returns once it fulfils `wanted`. */
+/** Poll `read` until its value fulfils `wanted`, and return the value. */
 async function becomes(read, wanted = Boolean, end = Date.now() + PATIENCE) {
   const value = await read();
   if (wanted(value)) return value;
@@ -93,7 +93,7 @@ async function asksWhy(page) {
 const browser = await launch({
   browser: "firefox",
   executablePath,
-  extraPrefsFirefox: { "ui.prefersReducedMotion": 1 }, // what plays by itself costs a second a second
+  extraPrefsFirefox: { "ui.prefersReducedMotion": 1 }, // animations would take as long as they play
   defaultViewport: { width: 1440, height: 900 },
 });
 try {

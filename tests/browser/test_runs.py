@@ -11,7 +11,7 @@ import pytest
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import MetricsWriter, Run, RunStore
 from tests.browser.harness import Server, address, becomes, eventually, go
-from tests.made_runs import finished
+from tests.made_runs import make_finished_run
 
 pytestmark = pytest.mark.browser
 MANY = 30
@@ -29,7 +29,7 @@ PARTS = {
 def many(server: Server) -> Iterator[list[Run]]:
     """Finished runs, whose scores rise from the first to the last."""
     store = RunStore(server.runs)
-    made = [finished(store, [f"seed={k}", f"name=made{k:02}"], 0.3 + k / 100) for k in range(MANY)]
+    made = [make_finished_run(store, [f"seed={k}", f"name=made{k:02}"], 0.3 + k / 100) for k in range(MANY)]
     yield made
     for run in made:
         run.delete()
@@ -86,7 +86,7 @@ def test_while_a_run_trains_the_table_keeps_selection_scroll_and_order(page, ser
         assert chosen_in(page) == [run.id, chosen.id]
         assert selected(page) == ["made04"]  # the running run has no score, so it is last, out of view
 
-        finished(store, ["name=joined"], 0.01)  # in this order it is first
+        make_finished_run(store, ["name=joined"], 0.01)  # in this order it is first
         becomes(lambda: page.evaluate(SHOWN), lambda lines: len(lines) > 1)
         eventually(lambda: present(page, MANY + 3))
         assert selected(page) == ["made04"], "the mark moves with its run"

@@ -84,7 +84,7 @@ def torchrun() -> None:
     from torch.distributed import run
     from torch.distributed.elastic.multiprocessing.subprocess_handler import subprocess_handler
 
-    def popen(args: Sequence[str], **more: Any) -> warm.Begun:
+    def popen(args: Sequence[str], **more: Any) -> warm.ForkedProcess:
         return warm.popen([word for word in args if word != "-u"], **more)
 
     subprocess_handler.Popen = popen  # type: ignore[attr-defined, assignment]

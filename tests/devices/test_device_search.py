@@ -12,7 +12,7 @@ from dmlcore.metrics import device_search, retrieval
 from dmlcore.metrics.device_search import DeviceSearch
 from dmlcore.metrics.nearest_neighbours import NeighbourSearch
 from tests.devices.pretended import CUDA, REAL, pretended
-from tests.members import of
+from tests.members import note_member
 
 
 def sets() -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
@@ -44,7 +44,7 @@ def test_it_ranks_as_the_cpu_does(numbers: int, monkeypatch: pytest.MonkeyPatch)
             there = device_search.search(queries, gallery, exclude_self=alone, device=CUDA)
             assert isinstance(there, DeviceSearch)
             for k in (1, 8, 60, there.available) if numbers > 2000 else (8, there.available):
-                with of((name, k)):
+                with note_member((name, k)):
                     expected = ranked(NeighbourSearch(queries, gallery, exclude_self=alone), k)
                     assert np.array_equal(ranked(there, k), expected)
             assert record.operations["topk"] or REAL

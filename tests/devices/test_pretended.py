@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.devices.pretended import CUDA, REAL, pretended
-from tests.members import of
+from tests.members import note_member
 
 HERE = torch.arange(12.0).view(3, 4)  # on the CPU
 ROWS = torch.tensor([2, 0])
@@ -81,7 +81,7 @@ def _misplaced_moments() -> torch.optim.Optimizer:
 def test_what_cuda_refuses_is_refused() -> None:
     with pretended():
         for name, (call, message) in of_both(HERE.to("cuda")).items():
-            with of(name), pytest.raises((RuntimeError, TypeError), match=message):
+            with note_member(name), pytest.raises((RuntimeError, TypeError), match=message):
                 call()
 
 
@@ -105,7 +105,7 @@ def test_what_cuda_allows_gives_what_the_cpu_gives() -> None:
     with pretended() as record:
         there = HERE.to("cuda")
         for name, call in calls.items():
-            with of(name):
+            with note_member(name):
                 found = call(there)
                 assert found.device == CUDA
                 assert torch.allclose(found.cpu(), call(HERE))

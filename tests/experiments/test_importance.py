@@ -10,7 +10,7 @@ from dmlcore.experiments import importance, settings
 from dmlcore.spec import RunSpec
 
 
-def made(overrides, score):
+def make_run(overrides, score):
     return settings.settings(RunSpec().with_overrides(overrides)), score
 
 
@@ -24,7 +24,7 @@ def sweep(count, noise=0.02, seed=0):
         name = "adam" if adam else "sgd"
         overrides = [f"optimiser.learning_rate={rate:.6g}", f"optimiser.name={name}", f"loss.m={margin:.4f}"]
         overrides.append(f"seed={random_.randrange(5)}")
-        runs.append(made(overrides, 0.4 * (decade + 4) / 2 + 0.1 * adam + random_.gauss(0, noise)))
+        runs.append(make_run(overrides, 0.4 * (decade + 4) / 2 + 0.1 * adam + random_.gauss(0, noise)))
     return runs
 
 
@@ -54,24 +54,24 @@ def test_ranges_and_choices_are_as_the_runs_had_them():
 
 def test_what_varies_together_is_one_and_what_not_all_have_stays_out():
     runs = [
-        made([f"loss.name={loss}", f"batch.classes={classes}", f"batch.samples={samples}"], 0.1 * classes)
+        make_run([f"loss.name={loss}", f"batch.classes={classes}", f"batch.samples={samples}"], 0.1 * classes)
         for loss, classes, samples in (("ranking", 4, 8), ("facenet", 4, 8), ("ranking", 8, 4), ("facenet", 8, 4))
     ]
     study = importance.trials(runs, title=str.upper)
     assert study.keys == {"LOSS.NAME": "loss.name", "BATCH.CLASSES": "batch.classes"}
     assert study.alike == {"BATCH.CLASSES": ("batch.samples",)}
-    tied = [made([f"schedule.steps={10 * k}", f"schedule.warm_up={9 - k}"], 0.1 * k) for k in range(1, 7)]
+    tied = [make_run([f"schedule.steps={10 * k}", f"schedule.warm_up={9 - k}"], 0.1 * k) for k in range(1, 7)]
     assert importance.trials(tied).alike == {"schedule.steps": ("schedule.warm_up",)}
 
 
 def test_repeats_by_other_seeds_are_no_further_points():
-    runs = [made([f"seed={seed}", f"loss.m={m}"], m + seed / 100) for seed in range(4) for m in (0.1, 0.2, 0.3)]
+    runs = [make_run([f"seed={seed}", f"loss.m={m}"], m + seed / 100) for seed in range(4) for m in (0.1, 0.2, 0.3)]
     study = importance.trials(runs)
     assert (study.count, study.points) == (12, 3)
 
 
 def test_an_open_clamp_is_a_word():
-    runs = [made([f"loss.m2={value}"], score) for value, score in (("inf", 0.1), ("1.0", 0.2), ("2.0", 0.3))]
+    runs = [make_run([f"loss.m2={value}"], score) for value, score in (("inf", 0.1), ("1.0", 0.2), ("2.0", 0.3))]
     values = [trial.params["loss.parameters.m2"] for trial in importance.trials(runs).study.get_trials()]
     assert values == ["inf", "1.0", "2.0"]
 
@@ -79,4 +79,4 @@ def test_an_open_clamp_is_a_word():
 def test_of_too_few_runs_or_equal_scores_nothing_is_said():
     assert importance.importances(importance.trials(sweep(importance.LEAST - 1))) == {}
     assert importance.importances(importance.trials([(each, 0.5) for each, _ in sweep(20)])) == {}
-    assert importance.importances(importance.trials([made([], 0.1 * k) for k in range(8)])) == {}
+    assert importance.importances(importance.trials([make_run([], 0.1 * k) for k in range(8)])) == {}

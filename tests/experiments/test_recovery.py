@@ -40,7 +40,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     return seen
 
 
-def made(store: RunStore, **state: object) -> Run:
+def make_run(store: RunStore, **state: object) -> Run:
     run = store.create(SPEC)
     with run.lock():
         for word in ("running", "done") if state.get("state") == "done" else (state.get("state", "queued"),):
@@ -58,13 +58,13 @@ def test_twice_at_once_after_a_real_crash(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_only_what_was_interrupted_goes_on_and_what_was_at_work_first(store: RunStore, started) -> None:
-    second, first = made(store, **long_ago(100)), made(store, **long_ago(200))
-    at_work = made(store, state="running")
-    made(store, state="done")
-    made(store, state="cancelled")
-    made(store, state="failed")
-    alive = made(store, state="running")
-    unwanted = made(store, state="running")
+    second, first = make_run(store, **long_ago(100)), make_run(store, **long_ago(200))
+    at_work = make_run(store, state="running")
+    make_run(store, state="done")
+    make_run(store, state="cancelled")
+    make_run(store, state="failed")
+    alive = make_run(store, state="running")
+    unwanted = make_run(store, state="running")
     unwanted.request_cancel()
     with alive.lock():
         assert recovery.recover(store) == [at_work.id, first.id, second.id]
@@ -75,7 +75,7 @@ def test_only_what_was_interrupted_goes_on_and_what_was_at_work_first(store: Run
 
 def test_a_crowd_of_recoveries_resumes_each_run_once(store: RunStore, started, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dmlcore.storage.task.LOCK_TIMEOUT", 2.0)  # processes that never start are retried
-    runs = [made(store, state="running") for _ in range(6)]
+    runs = [make_run(store, state="running") for _ in range(6)]
     barrier, found = threading.Barrier(4), []
 
     def one() -> None:
@@ -92,7 +92,7 @@ def test_a_crowd_of_recoveries_resumes_each_run_once(store: RunStore, started, m
 
 
 def test_another_recovery_between_the_look_and_the_lock_is_noticed(store: RunStore, started, monkeypatch) -> None:
-    run, real, seen = made(store, state="running"), Run.lock, []
+    run, real, seen = make_run(store, state="running"), Run.lock, []
 
     def lock(self: Run, wait: float = 2.0) -> locks.ProcessLock:
         if not seen:
@@ -116,7 +116,7 @@ def test_a_run_queued_before_a_reboot_is_lost_at_once(store: RunStore, started) 
 
 
 def test_two_who_resume_at_once_start_one_process(store: RunStore, started) -> None:
-    run = made(store, state="failed")
+    run = make_run(store, state="failed")
     launch.resume(run)
     with pytest.raises(JobError, match="starting already"):
         launch.resume(run)
@@ -132,7 +132,7 @@ def test_a_run_whose_process_is_on_its_way_is_waited_for(store: RunStore, starte
 
 
 def test_jobs_that_were_cut_off_are_asked_for_again(store: RunStore, started, monkeypatch: pytest.MonkeyPatch) -> None:
-    run, other = made(store, state="done"), made(store, state="done")
+    run, other = make_run(store, state="done"), make_run(store, state="done")
     launch.evaluate(run)
     with pytest.raises(JobError, match="starting already"):
         launch.evaluate(run)
@@ -150,7 +150,7 @@ def test_jobs_that_were_cut_off_are_asked_for_again(store: RunStore, started, mo
 def test_an_interrupted_study_goes_on_and_takes_its_run_along(store: RunStore, started, monkeypatch) -> None:
     commands: list[list[str]] = []
     monkeypatch.setattr("subprocess.Popen", lambda command, **_: commands.append(command) or _Ended())
-    run = made(store, state="running")
+    run = make_run(store, state="running")
     place = conduct_of("tokens", store)
     place.path.mkdir(parents=True)
     request = StudyRequest(study="tokens", seeds=(3,))
@@ -169,7 +169,7 @@ RAY = "ray:127.0.0.1:9777?folder=file:///elsewhere"
 
 def foreign(store: RunStore) -> tuple[Run, Run]:
     """Return a run and a job that the state files of a foreign store place on a cluster."""
-    run, asked_of = made(store, state="running", backend=RAY), made(store, state="done")
+    run, asked_of = make_run(store, state="running", backend=RAY), make_run(store, state="done")
     request = {"task": "evaluate", "backend": RAY, "queued": 1.0, "boot": "another"}
     (store.root / launch.REQUESTS).mkdir(parents=True)
     atomic_files.replace_json(store.root / launch.REQUESTS / f"{asked_of.id}.json", request)
@@ -184,7 +184,7 @@ def test_a_state_file_chooses_no_machine_to_connect_to(store: RunStore, started)
     assert (run.state().backend, Job(asked_of).state().backend) == ("", "")
     assert all(f"not on the recorded backend {RAY!r} but on this machine" in line for line in reports)
 
-    resumed = made(store, state="failed", backend=RAY)
+    resumed = make_run(store, state="failed", backend=RAY)
     launch.resume(resumed)
     assert started[2:] == [(resumed.id, "train")]
     assert f"not on the recorded backend {RAY!r}" in resumed.log_tail()[-1]
@@ -200,7 +200,7 @@ def test_only_a_launch_asks_for_processes(store: RunStore, started) -> None:
 
 @pytest.mark.parametrize("name", [LOG, EMBEDDINGS])
 def test_a_link_in_a_run_directory_is_not_written_through(name: str, store: RunStore, started) -> None:
-    run, job_of = made(store, state="failed"), made(store, state="done")
+    run, job_of = make_run(store, state="failed"), make_run(store, state="done")
     for path in (run.path / name, job_of.path / name):
         shutil.rmtree(path, ignore_errors=True)
         path.unlink(missing_ok=True)

@@ -45,7 +45,7 @@ from dmlcore.spec import RunSpec, keys
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.training.objective import CATALOGUES
 from pages.shared.state.spec_link import presets
-from tests.pages.conftest import make_run, page_opened
+from tests.pages.conftest import load_page, make_run
 
 SLOWEST = 1.0  # CPU seconds
 NOISE = ("missing ScriptRunContext",)  # of AppTest itself
@@ -247,7 +247,7 @@ def _changes(random_: random.Random) -> str:
 
 def opened(page: str, query: dict[str, str]) -> AppTest:
     """Return the page in a new session."""
-    return page_opened(page, **query)
+    return load_page(page, **query)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ import pytest
 
 
 @pytest.fixture
-def words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def skip_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the layout of figures, a third of the drawing time, for tests of their texts.
 
     The formulas of all losses are laid out in test_fields, which draws every loss with all layers.

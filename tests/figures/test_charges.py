@@ -17,7 +17,7 @@ def texts(figure) -> str:
     return " ".join(" ".join(x.get_text() for x in figure.findobj(Text)).split())
 
 
-def test_points_stand_where_the_simulation_has_them(words_alone):
+def test_points_stand_where_the_simulation_has_them(skip_layout):
     simulation = Simulation(SPEC)
     left = draw_charges(simulation, 5, trails=False).axes[0]
     drawn = {tuple(point) for line in left.lines for point in np.column_stack(line.get_data())}
@@ -25,7 +25,7 @@ def test_points_stand_where_the_simulation_has_them(words_alone):
         assert tuple(point) in drawn
 
 
-def test_trails_end_at_the_points(words_alone):
+def test_trails_end_at_the_points(skip_layout):
     simulation = Simulation(SPEC)
     left = draw_charges(simulation, 5, trails=True).axes[0]
     (trails,) = left.collections
@@ -33,7 +33,7 @@ def test_trails_end_at_the_points(words_alone):
         np.testing.assert_allclose(path, [frame.positions[i] for frame in simulation.frames[:6]])
 
 
-def test_the_portrait_shows_every_triplet(words_alone):
+def test_the_portrait_shows_every_triplet(skip_layout):
     simulation = Simulation(SPEC)
     (image,) = draw_charges(simulation, 2).axes[1].images
     counts = np.ma.filled(image.get_array(), 0)
@@ -42,7 +42,7 @@ def test_the_portrait_shows_every_triplet(words_alone):
     np.testing.assert_array_equal(counts, expected.counts)
 
 
-def test_the_figure_says_what_it_shows(words_alone):
+def test_the_figure_says_what_it_shows(skip_layout):
     simulation = Simulation(SPEC)
     frame, shown = simulation.frame(3), texts(draw_charges(simulation, 3))
     for key in (

@@ -46,7 +46,7 @@ def test_planes_share_their_scale_and_the_last_one_is_the_difference(signed):
     assert [a.get_title(loc="left") for a in figure.axes][:4] == ["ranking", "facenet", "distance_sensitive", "3 − 1"]
 
 
-def test_the_difference_of_forces_is_that_of_vectors(words_alone):
+def test_the_difference_of_forces_is_that_of_vectors(skip_layout):
     shown = planes("ranking", "facenet")
     figure = draw_comparison(shown, X.numpy(), X.numpy(), POINTS.numpy(), view=(0, 0, 1), shade="force")
     left = images(figure)[-1]

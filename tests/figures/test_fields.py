@@ -158,7 +158,7 @@ def texts(figure) -> str:
     return "\n".join(x.get_text() for x in figure.findobj(Text))
 
 
-def test_the_figure_says_what_it_shows(words_alone):
+def test_the_figure_says_what_it_shows(skip_layout):
     loss = losses.create("distance_sensitive", **METU)
     shown = texts(fields.draw_field(loss, *POINTS, n=61))
     force = forces(loss, *tensors())[2].norm().item()

@@ -99,7 +99,7 @@ def texts(figure) -> str:
     return " ".join(" ".join(x.get_text() for x in figure.findobj(Text)).split())
 
 
-def test_the_figure_says_what_it_shows(words_alone):
+def test_the_figure_says_what_it_shows(skip_layout):
     chosen = [losses.create("lifted"), losses.create("entangle", m=2.5)]
     placed = {"rival": "fixed", "pn": 0.3}
     arrays = pair_weights.weight_arrays(chosen, **placed)

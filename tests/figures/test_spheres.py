@@ -167,7 +167,7 @@ def texts(figure) -> str:
 
 
 @pytest.mark.parametrize("on", SURFACES)
-def test_the_figure_says_what_it_shows(on, words_alone):
+def test_the_figure_says_what_it_shows(on, skip_layout):
     places, measure, draw = SURFACES[on]
     loss = losses.create("distance_sensitive")
     words, arrays = " ".join(texts(draw(loss, *places)).split()), measure(loss, *places)
@@ -180,7 +180,7 @@ def test_the_figure_says_what_it_shows(on, words_alone):
     assert "hatched" not in texts(draw(loss, *places, region=False))
 
 
-def test_the_surface_turns_with_the_eye(words_alone):
+def test_the_surface_turns_with_the_eye(skip_layout):
     loss = losses.create("ranking")
     front = spheres.draw_sphere(loss, *PLACES, title="", eye=(20, 15))
     behind = texts(spheres.draw_sphere(loss, *PLACES, title="", eye=(-160, -15)))
@@ -193,7 +193,7 @@ def test_the_surface_turns_with_the_eye(words_alone):
 
 
 @pytest.mark.parametrize("name", losses.names())
-def test_every_loss_is_drawn(name, words_alone):
+def test_every_loss_is_drawn(name, skip_layout):
     loss, i = losses.create(name), losses.names().index(name)  # covers every probe and both surfaces
     places, _, draw = SURFACES[("sphere", "circle")[i % 2]]
     assert loss.formula.title in texts(draw(loss, *places, probe=POINTS[i % 3]))

@@ -10,13 +10,13 @@ import pytest
 from dmlcore import data
 from dmlcore.data.identities import identities
 from dmlcore.inspection import comparison, neighbours
-from tests.inspection.test_neighbours import written
+from tests.inspection.test_neighbours import write_embeddings
 
 
 @pytest.fixture
 def pair(tmp_path):
     """Return two runs on the same samples; the second has its rows in another order."""
-    first = neighbours.read(written(tmp_path / "a.npz", classes=8, n=100))
+    first = neighbours.read(write_embeddings(tmp_path / "a.npz", classes=8, n=100))
     order = np.random.default_rng(3).permutation(100)
     noisy = first.embeddings + np.random.default_rng(4).normal(size=first.embeddings.shape).astype(np.float32)
     np.savez(tmp_path / "b.npz", embeddings=noisy[order], labels=first.labels[order], indices=first.indices[order])

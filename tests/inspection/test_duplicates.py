@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from dmlcore.inspection import duplicates, neighbours
-from tests.inspection.test_neighbours import written
+from tests.inspection.test_neighbours import write_embeddings
 
 
 @pytest.mark.parametrize("gallery", [False, True])
 @pytest.mark.parametrize("quantile", [0.0, 0.2, 0.5])
 def test_pairs_are_all_that_lie_within_the_cutoff(tmp_path, gallery, quantile):
-    found = neighbours.read(written(tmp_path / "a.npz", classes=25, n=120, gallery=gallery))
+    found = neighbours.read(write_embeddings(tmp_path / "a.npz", classes=25, n=120, gallery=gallery))
     pairs = duplicates.across_classes(found, quantile)
     assert pairs.complete
     x = found.embeddings.astype(float)
@@ -45,7 +45,7 @@ def test_a_wrong_label_in_the_midst_of_another_class_is_suspected(tmp_path):
 
 
 def test_votes_are_those_of_the_definition(tmp_path):
-    found = neighbours.read(written(tmp_path / "a.npz", classes=6, n=120))
+    found = neighbours.read(write_embeddings(tmp_path / "a.npz", classes=6, n=120))
     some = duplicates.suspects(found, asked=5, share=0.6)
     assert len(some.rows) > 3
     assert (np.diff(some.votes) <= 0).all()
@@ -60,7 +60,7 @@ def test_votes_are_those_of_the_definition(tmp_path):
 
 
 def test_senseless_requests_are_named(tmp_path):
-    found = neighbours.read(written(tmp_path / "a.npz"))
+    found = neighbours.read(write_embeddings(tmp_path / "a.npz"))
     with pytest.raises(ValueError, match="quantile"):
         duplicates.across_classes(found, 1.5)
     with pytest.raises(ValueError, match="asked"):

@@ -10,7 +10,7 @@ from dmlcore.metrics import mapped, retrieval
 from dmlcore.storage import arrays
 
 
-def written(path, *, classes=7, n=80, gallery=False, seed=0):
+def write_embeddings(path, *, classes=7, n=80, gallery=False, seed=0):
     random = np.random.default_rng(seed)
     labels = np.append(random.integers(0, classes, n - 1), classes)  # the last sample is alone in its class
     embeddings = (random.normal(size=(classes + 1, 5))[labels] + 1.5 * random.normal(size=(n, 5))).astype(np.float32)
@@ -33,7 +33,7 @@ def by_definition(found):
 
 @pytest.mark.parametrize("gallery", [False, True])
 def test_positives_are_those_of_the_definition(tmp_path, gallery):
-    found = neighbours.read(written(tmp_path / "a.npz", gallery=gallery, classes=25, n=200))
+    found = neighbours.read(write_embeddings(tmp_path / "a.npz", gallery=gallery, classes=25, n=200))
     beyond = 0
     for row, order, distance in by_definition(found):
         places = np.flatnonzero(found.labels[order] == found.labels[row])
@@ -53,7 +53,7 @@ def test_positives_are_those_of_the_definition(tmp_path, gallery):
 @pytest.mark.parametrize("classes", [4, 25])  # R larger and smaller than the number of stored neighbours
 @pytest.mark.parametrize("gallery", [False, True])
 def test_average_precision_is_that_of_the_metrics(tmp_path, classes, gallery):
-    found = neighbours.read(written(tmp_path / "a.npz", gallery=gallery, classes=classes, n=200))
+    found = neighbours.read(write_embeddings(tmp_path / "a.npz", gallery=gallery, classes=classes, n=200))
     q = ~found.is_gallery
     more = {"gallery": found.embeddings[~q], "gallery_labels": found.labels[~q]} if gallery else {}
     scores = retrieval(found.embeddings[q], found.labels[q], **more)
@@ -63,7 +63,7 @@ def test_average_precision_is_that_of_the_metrics(tmp_path, classes, gallery):
 
 
 def test_what_is_kept_is_read_and_only_for_the_same_embeddings(tmp_path, monkeypatch):
-    path = written(tmp_path / "a.npz")
+    path = write_embeddings(tmp_path / "a.npz")
     first = neighbours.read(path)
     assert neighbours.path_of(path).is_file()
     computed = neighbours._computed
@@ -79,7 +79,7 @@ def test_what_is_kept_is_read_and_only_for_the_same_embeddings(tmp_path, monkeyp
     assert np.array_equal(neighbours.read(moved / "a.npz").neighbours, first.neighbours), "a copied run keeps its cache"
 
     monkeypatch.setattr(neighbours, "_computed", computed)
-    written(path, seed=1)
+    write_embeddings(path, seed=1)
     other = neighbours.read(path)
     assert not np.array_equal(other.neighbours, first.neighbours)
     for row, order, _ in by_definition(other):
@@ -88,7 +88,7 @@ def test_what_is_kept_is_read_and_only_for_the_same_embeddings(tmp_path, monkeyp
 
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 cut", b"x" * 1000])
 def test_a_damaged_kept_file_is_made_anew(tmp_path, damage):
-    path = written(tmp_path / "a.npz")
+    path = write_embeddings(tmp_path / "a.npz")
     first = neighbours.read(path)
     neighbours.path_of(path).write_bytes(damage)
     assert np.array_equal(neighbours.read(path).neighbours, first.neighbours)
@@ -97,7 +97,7 @@ def test_a_damaged_kept_file_is_made_anew(tmp_path, damage):
 
 
 def test_a_folder_that_cannot_be_written_to_is_read_all_the_same(tmp_path, monkeypatch):
-    path = written(tmp_path / "a.npz")
+    path = write_embeddings(tmp_path / "a.npz")
 
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -119,7 +119,7 @@ def test_damaged_embeddings_are_named(tmp_path):
 
 @pytest.mark.parametrize("gallery", [False, True])
 def test_of_many_a_sample_is_asked_and_the_others_when_they_are_shown(tmp_path, monkeypatch, gallery):
-    path = written(tmp_path / "a.npz", gallery=gallery, classes=25, n=200)
+    path = write_embeddings(tmp_path / "a.npz", gallery=gallery, classes=25, n=200)
     whole = neighbours.read(path)
     neighbours.path_of(path).unlink()
     monkeypatch.setattr(neighbour_lists, "MOST_PAIRS", 10_000)

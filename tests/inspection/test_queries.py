@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from dmlcore.inspection import neighbours, queries
-from tests.inspection.test_neighbours import written
+from tests.inspection.test_neighbours import write_embeddings
 
 
 @pytest.fixture(params=[False, True], ids=["alone", "gallery"])
 def found(tmp_path, request):
-    return neighbours.read(written(tmp_path / "a.npz", classes=12, n=150, gallery=request.param))
+    return neighbours.read(write_embeddings(tmp_path / "a.npz", classes=12, n=150, gallery=request.param))
 
 
 KEYS = {

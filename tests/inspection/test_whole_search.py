@@ -8,7 +8,7 @@ from dmlcore.inspection.approximation import Approximation
 from dmlcore.inspection.whole_search import WholeSearch
 from dmlcore.metrics.approximate import TITLES
 from dmlcore.storage import arrays
-from tests.inspection.test_neighbours import written
+from tests.inspection.test_neighbours import write_embeddings
 
 
 def part(path, gallery):
@@ -19,7 +19,7 @@ def part(path, gallery):
 
 @pytest.mark.parametrize("gallery", [False, True])
 def test_the_exact_way_is_what_a_page_would_have_computed(tmp_path, gallery):
-    path = written(tmp_path / "a.npz", gallery=gallery, classes=25, n=200)
+    path = write_embeddings(tmp_path / "a.npz", gallery=gallery, classes=25, n=200)
     whole = neighbours.read(path)
     lists, approximation = whole_search.searched(*part(path, gallery), WholeSearch("exact"))
     assert approximation is None
@@ -51,7 +51,7 @@ def test_an_index_says_what_it_missed(kind):
 
 
 def test_lists_of_an_index_are_marked_and_void_for_other_embeddings(tmp_path):
-    path = written(tmp_path / "a.npz", classes=25, n=200)
+    path = write_embeddings(tmp_path / "a.npz", classes=25, n=200)
     lists, known = whole_search.searched(*part(path, False), WholeSearch("hnsw"))
     neighbours.write(path, lists | {"facts": np.array(known.to_json())})
     marked = neighbours.read(path)
@@ -63,7 +63,7 @@ def test_lists_of_an_index_are_marked_and_void_for_other_embeddings(tmp_path):
     late, early = int(np.argmax(rank)), int(np.flatnonzero(rank == 2)[0])
     assert rank[late] == 25, "only entries of the list are read"
     assert (marked.place(early), marked.place(late)) == ("place ≈ 2", "after place ≈ 24")
-    assert neighbours.read(written(path, classes=25, n=200, seed=1)).approximation is None
+    assert neighbours.read(write_embeddings(path, classes=25, n=200, seed=1)).approximation is None
 
 
 def test_what_each_way_needs_is_foreseen():

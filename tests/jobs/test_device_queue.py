@@ -36,7 +36,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunStore:
 def worker(store: RunStore):
     with ExitStack() as ends:
 
-        def start(run: Run) -> warm.Begun:
+        def start(run: Run) -> warm.ForkedProcess:
             (its_input, to_it), (from_it, its_output) = os.pipe(), os.pipe()
             process = warm.begin_between(["-c", WORKER, str(store.root), run.id], its_input, its_output)
             ends.enter_context(os.fdopen(to_it, "w"))

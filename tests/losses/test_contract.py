@@ -12,7 +12,7 @@ import torch
 from dmlcore import losses
 from dmlcore.catalogue import Choice, Slider
 from dmlcore.geometry import Triplet, forces, scan
-from tests.members import in_a_case_each, of
+from tests.members import in_a_case_each, note_member
 
 REDUCTIONS = losses.REDUCTIONS
 
@@ -65,7 +65,7 @@ def test_batch_equals_triplets_listed_by_hand(name, hyper):
     raws = energies(losses.create(name, **hyper), y, labels)
     values, expected = [], []
     for reduction in REDUCTIONS:
-        with of(reduction):
+        with note_member(reduction):
             loss = losses.create(name, reduction=reduction, **hyper)
             values.append(loss(x, labels))
             expected.append(reduced(loss, raws, reduction))
@@ -127,7 +127,7 @@ def test_autograd_equals_central_differences(name, hyper):
 @every_loss
 def test_permutation_of_the_batch_changes_nothing(name):
     for reduction in REDUCTIONS:
-        with of(reduction):
+        with note_member(reduction):
             embeddings, labels = batch()
             loss = losses.create(name, reduction=reduction)
             order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(1))
@@ -142,7 +142,7 @@ def test_permutation_of_the_batch_changes_nothing(name):
 @every_loss
 def test_a_batch_without_triplets_gives_zero_with_zero_gradients(name):
     for reduction, labels in itertools.product(REDUCTIONS, ([5] * 6, [0, 1, 2, 3, 4, 5])):
-        with of(f"{reduction}, {labels}"):
+        with note_member(f"{reduction}, {labels}"):
             x = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
             value = losses.create(name, reduction=reduction)(x, torch.tensor(labels))
             value.backward()
@@ -165,7 +165,7 @@ def test_an_empty_indices_tuple_gives_zero_with_zero_gradients(name):
 @every_loss
 def test_indices_tuple_of_all_triplets_equals_none(name):
     for reduction in REDUCTIONS:
-        with of(reduction):
+        with note_member(reduction):
             embeddings, labels = batch()
             same = labels[:, None] == labels[None]
             a, p, n = ((same & ~torch.eye(len(labels), dtype=torch.bool))[:, :, None] & ~same[:, None, :]).nonzero(
@@ -189,7 +189,7 @@ def test_indices_tuple_of_all_triplets_equals_none(name):
 @every_loss
 def test_coincident_points_stay_finite(name):
     for dtype, reduction in itertools.product((torch.float32, torch.float64), REDUCTIONS):
-        with of(f"{dtype}, {reduction}"):
+        with note_member(f"{dtype}, {reduction}"):
             embeddings, labels = batch(dtype)
             embeddings[1:4] = embeddings[0]
             embeddings[9] = embeddings[5]
@@ -267,7 +267,7 @@ BAD = (
 @every_loss
 def test_bad_batches_are_named(name):
     for embeddings, labels, error, argument in BAD:
-        with of((embeddings, labels)), pytest.raises(error, match=argument):
+        with note_member((embeddings, labels)), pytest.raises(error, match=argument):
             losses.create(name)(embeddings, labels)
 
 

@@ -14,7 +14,7 @@ from dmlcore import losses
 from dmlcore.geometry import forces
 from dmlcore.geometry.field_table import edge_gradient
 from dmlcore.geometry.triplet import Edges
-from tests.members import of
+from tests.members import note_member
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "triplet_losses.json").read_text())
 TOLERANCE = {"rtol": 1e-9, "atol": 1e-10}
@@ -57,7 +57,7 @@ def test_the_128d_triplets_are_the_stored_ones(stored):
 @by_loss("triplet_cases")
 def test_triplet(cases):
     for case in cases:
-        with of(label(case)):
+        with note_member(label(case)):
             assert_triplet(case)
 
 
@@ -86,7 +86,7 @@ def assert_triplet(case):
 @by_loss("triplet_cases")
 def test_forces_along_the_edges(cases):
     for case in cases:
-        with of(label(case)):
+        with note_member(label(case)):
             assert_forces_along_the_edges(case)
 
 
@@ -103,7 +103,7 @@ def assert_forces_along_the_edges(case):
 @by_loss("batch_cases")
 def test_batch(cases):
     for case in cases:
-        with of(label(case)):
+        with note_member(label(case)):
             assert_batch(case)
 
 
@@ -126,7 +126,7 @@ def assert_batch(case):
 @by_loss("degenerate_cases")
 def test_coincident_points(cases):
     for case in cases:
-        with of(label(case)):
+        with note_member(label(case)):
             assert_coincident_points(case)
 
 

@@ -11,7 +11,7 @@ from dmlcore.models.conditioned import ConditionedEmbedding, create, in_order
 from dmlcore.spec.sections import ConditioningSpec
 
 
-def made(**settings: object) -> ConditionedEmbedding:
+def make_embedding(**settings: object) -> ConditionedEmbedding:
     module = create(ConditioningSpec(neighbours=3, **settings), 4, seed=1)
     assert module is not None
     return module.double().eval()
@@ -36,7 +36,7 @@ def read_one(lstm: nn.LSTM, sequence: list[Tensor], layer: int, *, backward: boo
 
 
 def test_the_lstm_reads_both_ways_and_its_last_states_join_the_sample() -> None:
-    module, points = made(), sequences()
+    module, points = make_embedding(), sequences()
     assert module.lstm is not None
     assert module.linear is not None
     assert (module.lstm.hidden_size, module.lstm.num_layers, module.lstm.dropout) == (2, 2, 0.5)
@@ -53,7 +53,7 @@ def test_the_lstm_reads_both_ways_and_its_last_states_join_the_sample() -> None:
 
 def test_simpler_means_in_place_of_the_lstm() -> None:
     points = sequences()
-    average, concat, mean = made(by="average"), made(by="concat"), made(by="mean")
+    average, concat, mean = make_embedding(by="average"), make_embedding(by="concat"), make_embedding(by="mean")
     assert average.linear is not None
     assert concat.linear is not None
     read = torch.cat([points[:, 1:].sum(1) / 3, points[:, 0]], 1)
@@ -71,7 +71,7 @@ def test_sizes_as_published_and_as_asked_for() -> None:
     assert published.linear is not None
     assert (published.lstm.hidden_size, published.lstm.num_layers) == (256, 2)
     assert published.linear.weight.shape == (512, 1024)
-    own = made(hidden=7, layers=1)
+    own = make_embedding(hidden=7, layers=1)
     assert own.lstm is not None
     assert (own.lstm.hidden_size, own.lstm.dropout) == (7, 0.0)  # a single layer has nothing between layers
     assert own(sequences()).shape == (2, 4)
@@ -82,7 +82,7 @@ def test_the_seed_decides_and_nothing_else_is_drawn() -> None:
     torch.manual_seed(5)
     before = torch.rand(1)
     torch.manual_seed(5)
-    one, two = made(), made()
+    one, two = make_embedding(), make_embedding()
     assert torch.equal(torch.rand(1), before)
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
 

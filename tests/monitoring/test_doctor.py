@@ -11,7 +11,7 @@ from dmlcore.cli.main import app
 from dmlcore.jobs import device_queue
 from dmlcore.monitoring import doctor
 from dmlcore.storage.runs import RunStore
-from tests.made_runs import finished
+from tests.made_runs import make_finished_run
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def found(store, subject, port=0):
 def test_a_machine_without_a_fault(store, monkeypatch):
     monkeypatch.setattr(doctor, "MIN_MEMORY", 0)
     monkeypatch.setattr(doctor, "MIN_SPACE", 0)
-    finished(store, [], 0.5)
+    make_finished_run(store, [], 0.5)
     diagnoses = list(doctor.examine(store, 0))
     assert [diagnosis for diagnosis in diagnoses if diagnosis.verdict == "fault"] == []
     assert all(diagnosis.remedy for diagnosis in diagnoses if diagnosis.verdict == "fault")
@@ -37,10 +37,10 @@ def test_a_machine_without_a_fault(store, monkeypatch):
 
 
 def test_what_is_wrong_is_told_with_its_remedy(store, monkeypatch, tmp_path):
-    run = finished(store, [], 0.5)
+    run = make_finished_run(store, [], 0.5)
     with run.lock():
         (run.path / "state.json").write_text(run.state().model_copy(update={"state": "running"}).model_dump_json())
-    broken = finished(store, ["seed=1"], 0.5)
+    broken = make_finished_run(store, ["seed=1"], 0.5)
     (broken.path / "spec.json").write_text("{")
     little = tmp_path / "meminfo"
     little.write_text("MemTotal: 4000000 kB\nMemAvailable: 100000 kB\n")
@@ -83,7 +83,7 @@ def test_a_look_that_fails_hides_no_other(store, monkeypatch):
 def test_the_commands(store, monkeypatch):
     monkeypatch.setattr(doctor, "MIN_SPACE", 0)
     monkeypatch.setattr(doctor, "MIN_MEMORY", 0)
-    finished(store, [], 0.5)
+    make_finished_run(store, [], 0.5)
     run = CliRunner().invoke
     told = run(app, ["doctor", "--port", "0", "--json"])
     assert told.exit_code == 0, told.output

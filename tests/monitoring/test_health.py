@@ -37,7 +37,7 @@ def memorised(digits):
     return replace(digits, labels=labels, splits=dict(digits.splits) | {"train": few})
 
 
-def trained(folder, *overrides, dataset):
+def train_run(folder, *overrides, dataset):
     """Return rows and spec of a training run on one thread."""
     spec = RunSpec.from_toml((SPECS / "digits.toml").read_text())
     spec = spec.with_overrides(overrides)
@@ -69,14 +69,14 @@ def only(warnings, *kinds):
     ids=["preset", "small margin", "batch hard recovers", "pairs", "too fast, but it learns"],
 )
 def test_a_healthy_training_has_no_finding_at_any_time(overrides, digits, tmp_path):
-    rows, spec = trained(tmp_path, *overrides, dataset=digits)
+    rows, spec = train_run(tmp_path, *overrides, dataset=digits)
     for end in range(0, len(rows) + 1, 20):
         only(watch(rows[:end], spec))
     only(watch(rows))
 
 
 def test_batch_hard_on_wrong_labels_collapses_to_a_point_at_its_margin(shuffled, tmp_path):
-    rows, spec = trained(tmp_path, *BATCH_HARD, "optimiser.learning_rate=0.01", "schedule.steps=80", dataset=shuffled)
+    rows, spec = train_run(tmp_path, *BATCH_HARD, "optimiser.learning_rate=0.01", "schedule.steps=80", dataset=shuffled)
     found = only(watch(rows, spec), "point")
     assert found.since <= 30
     assert found.numbers["spread"] < 0.01
@@ -90,7 +90,7 @@ def test_batch_hard_on_wrong_labels_collapses_to_a_point_at_its_margin(shuffled,
 
 
 def test_a_bottleneck_of_one_unit_leaves_a_line(digits, tmp_path):
-    rows, spec = trained(tmp_path, "model.hidden=[1]", "schedule.steps=60", "model.normalize=false", dataset=digits)
+    rows, spec = train_run(tmp_path, "model.hidden=[1]", "schedule.steps=60", "model.normalize=false", dataset=digits)
     found = next(warning for warning in watch(rows, spec) if warning.kind == "dimensions")
     assert found.numbers["effective_rank"] < 2
     assert "of 64 dimensions" in found.sentence
@@ -99,7 +99,7 @@ def test_a_bottleneck_of_one_unit_leaves_a_line(digits, tmp_path):
 
 
 def test_a_tiny_training_split_is_learned_by_heart(memorised, tmp_path):
-    rows, spec = trained(
+    rows, spec = train_run(
         tmp_path, "schedule.steps=150", "schedule.validate_every=30", "optimiser.learning_rate=0.003", dataset=memorised
     )
     idle, overfit = watch(rows, spec)
@@ -111,7 +111,7 @@ def test_a_tiny_training_split_is_learned_by_heart(memorised, tmp_path):
 
 @pytest.mark.parametrize("rate", ["2.0", "10.0"])
 def test_too_large_a_step_explodes_and_is_told_from_the_rows_before_the_failure(rate, digits, tmp_path):
-    rows, spec = trained(
+    rows, spec = train_run(
         tmp_path,
         "optimiser.name=sgd",
         f"optimiser.learning_rate={rate}",
@@ -125,7 +125,7 @@ def test_too_large_a_step_explodes_and_is_told_from_the_rows_before_the_failure(
 
 
 def test_a_learning_rate_of_nothing_is_flat(digits, tmp_path):
-    rows, spec = trained(tmp_path, "optimiser.learning_rate=1e-7", "schedule.steps=60", dataset=digits)
+    rows, spec = train_run(tmp_path, "optimiser.learning_rate=1e-7", "schedule.steps=60", dataset=digits)
     found = only(watch(rows, spec), "flat")
     assert found.numbers["last"] == pytest.approx(found.numbers["first"], rel=0.1)
     assert "active all the time" in found.sentence
@@ -136,7 +136,7 @@ DECAY = ["model.normalize=false", "schedule.steps=150", "schedule.validate_every
 
 def test_weight_decay_that_undoes_the_training(digits, tmp_path):
     overrides = ["optimiser.weight_decay=0.5", "optimiser.learning_rate=0.002", *DECAY]
-    rows, spec = trained(tmp_path, *overrides, dataset=digits)
+    rows, spec = train_run(tmp_path, *overrides, dataset=digits)
     found = only(watch(rows, spec), "worse")
     assert 25 <= found.since <= 100
     assert found.numbers["loss_now"] > found.numbers["loss_then"]
@@ -144,14 +144,14 @@ def test_weight_decay_that_undoes_the_training(digits, tmp_path):
 
 def test_weight_decay_that_shrinks_everything_to_the_origin(digits, tmp_path):
     overrides = ["optimiser.name=sgd", "optimiser.weight_decay=1.0", "optimiser.learning_rate=0.003", *DECAY]
-    rows, spec = trained(tmp_path, *overrides, dataset=digits)
+    rows, spec = train_run(tmp_path, *overrides, dataset=digits)
     found = next(warning for warning in watch(rows, spec) if warning.kind == "point")
     assert found.numbers["norm"] < 1e-2
 
 
 def test_a_clamp_far_below_the_energies_saturates(digits, tmp_path):
     """The untrained network is beyond the upper clamp for every triplet, so no parameter ever changes."""
-    rows, spec = trained(
+    rows, spec = train_run(
         tmp_path, "loss.m=2.4", "loss.m2=0.1", "model.normalize=true", "schedule.steps=60", dataset=digits
     )
     found = next(warning for warning in watch(rows, spec) if warning.kind == "saturated")

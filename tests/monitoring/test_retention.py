@@ -10,7 +10,7 @@ from dmlcore.monitoring.retention import DAY, Rules
 from dmlcore.storage.run_directory import KEPT, LAST, METRICS, PREV, SPEC, STATE
 from dmlcore.storage.runs import Run, RunStore
 from tests.cli.here import here
-from tests.made_runs import finished
+from tests.made_runs import make_finished_run
 
 
 def aged(run: Run, days: float) -> Run:
@@ -31,8 +31,8 @@ def planned(store, **rules):
 
 
 def test_runs_go_by_age_the_oldest_first_and_only_when_asked(store):
-    old, older = aged(finished(store, [], 0.5), 40), aged(finished(store, ["seed=1"], 0.5), 50)
-    new = aged(finished(store, ["seed=2"], 0.5), 10)
+    old, older = aged(make_finished_run(store, [], 0.5), 40), aged(make_finished_run(store, ["seed=1"], 0.5), 50)
+    new = aged(make_finished_run(store, ["seed=2"], 0.5), 10)
     assert planned(store, runs=30) == [f"run {older.id}", f"run {old.id}"]
     assert len(store.list()) == 3
     assert [why for _, why in retention.apply(retention.plan(store, Rules(runs=30)))] == ["", ""]
@@ -41,9 +41,9 @@ def test_runs_go_by_age_the_oldest_first_and_only_when_asked(store):
 
 def test_what_somebody_keeps_or_needs_stays(store):
     """Runs that stay: one with a note, ancestors of a run that stays, a running one, and the newest ones."""
-    grand, parent, noted, free = (aged(finished(store, [f"seed={n}"], 0.5), 90) for n in range(4))
+    grand, parent, noted, free = (aged(make_finished_run(store, [f"seed={n}"], 0.5), 90) for n in range(4))
     notes.keep(noted, "the one of the paper", before="")
-    for run, origin in ((parent, grand), (child := finished(store, ["seed=9"], 0.5), parent)):
+    for run, origin in ((parent, grand), (child := make_finished_run(store, ["seed=9"], 0.5), parent)):
         spec = json.loads((run.path / SPEC).read_text())
         (run.path / SPEC).write_text(json.dumps(spec | {"fork": spec["fork"] | {"run": origin.id}}))
     aged(parent, 90)
@@ -57,7 +57,7 @@ def test_what_somebody_keeps_or_needs_stays(store):
 
 
 def test_what_came_into_use_after_the_plan_stays(store):
-    busy, noted = aged(finished(store, [], 0.5), 40), aged(finished(store, ["seed=1"], 0.5), 40)
+    busy, noted = aged(make_finished_run(store, [], 0.5), 40), aged(make_finished_run(store, ["seed=1"], 0.5), 40)
     plan = retention.plan(store, Rules(runs=30))
     notes.keep(noted, "wait", before="")
     with busy.lock():
@@ -67,7 +67,7 @@ def test_what_came_into_use_after_the_plan_stays(store):
 
 
 def test_checkpoints_go_but_the_last(store):
-    run = aged(finished(store, [], 0.5), 40)
+    run = aged(make_finished_run(store, [], 0.5), 40)
     (run.path / KEPT).mkdir()
     files = [run.path / LAST, run.path / PREV, run.path / KEPT / "00000010.ckpt"]
     for file in files:
@@ -99,8 +99,8 @@ def test_of_the_cache_goes_what_nobody_used(store, tmp_path):
 
 def test_a_clock_that_leaps_removes_nothing_until_somebody_confirms_the_date(store, monkeypatch):
     """A cron job in a wrong year: the clock is checked against the runs, and later against the last removal."""
-    aged(finished(store, [], 0.5), 40)
-    new = finished(store, ["seed=1"], 0.5)
+    aged(make_finished_run(store, [], 0.5), 40)
+    new = make_finished_run(store, ["seed=1"], 0.5)
     clean = ["clean", "--old-runs", "30", "--yes", "--runs", str(store.root)]
     real = time.time
 

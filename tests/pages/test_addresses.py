@@ -13,7 +13,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import EXAMPLE_REMOVED, Run, RunStore
 from pages.inspection.neighbours import queries as queries_view
 from pages.shared.widgets import run_picker
-from tests.pages.conftest import go_to, make_run, page_opened
+from tests.pages.conftest import go_to, load_page, make_run
 from tests.wording import says
 
 INSPECTION = ("neighbours", "failures", "explore", "differences", "confusions", "fork")
@@ -33,7 +33,7 @@ def by_menu(app: AppTest, page: str) -> AppTest:
 
 def test_pages_of_the_menu_name_the_run_that_they_show(run: Run, runs) -> None:
     make_run(runs, "model.embedding_dim=2")
-    app = page_opened("explore", run=run.id)
+    app = load_page("explore", run=run.id)
     for page in INSPECTION:
         app = by_menu(app, page)
         assert not app.exception
@@ -42,7 +42,7 @@ def test_pages_of_the_menu_name_the_run_that_they_show(run: Run, runs) -> None:
 
 def test_a_selection_survives_the_menu_until_it_is_dropped(run: Run) -> None:
     kept = selections.save(run, [900, 901, 1000], "lasso on the map")
-    app = page_opened("explore", run=run.id, selection=kept.id)
+    app = load_page("explore", run=run.id, selection=kept.id)
     app = by_menu(app, "confusions")
     for page in SELECTING:
         app = by_menu(app, page)
@@ -62,7 +62,7 @@ def test_a_selection_survives_the_menu_until_it_is_dropped(run: Run) -> None:
 def test_the_selection_of_one_run_is_none_of_another(run: Run, runs) -> None:
     kept = selections.save(run, [900, 901], "lasso on the map")
     other = make_run(runs, "model.embedding_dim=2")
-    app = page_opened("explore", run=run.id, selection=kept.id)
+    app = load_page("explore", run=run.id, selection=kept.id)
     go_to(app, "neighbours")
     app.query_params.clear()
     app.query_params["run"] = other.id
@@ -72,7 +72,7 @@ def test_the_selection_of_one_run_is_none_of_another(run: Run, runs) -> None:
 @pytest.mark.parametrize("page", INSPECTION)
 def test_a_run_that_is_gone_is_replaced_in_the_address_and_said(run: Run, page: str) -> None:
     gone = "20260101-0000-digits-gone-0000"
-    app = page_opened(page, run=gone)
+    app = load_page(page, run=gone)
     for _ in range(2):  # the message remains when another widget changes
         assert not app.exception
         assert address(app)["run"] == run.id
@@ -87,7 +87,7 @@ def test_a_run_whose_folder_vanishes_while_it_is_looked_at_says_so(
 ) -> None:
     monkeypatch.setattr(run_picker, "_label", lambda run: run.id)  # AppTest requests old labels of the select box again
     other = make_run(runs, "model.embedding_dim=2")
-    app = page_opened("neighbours", run=run.id)
+    app = load_page("neighbours", run=run.id)
     shutil.rmtree(run.path)
     app.toggle(key="failures").set_value(True).run()
     assert not app.exception
@@ -103,7 +103,7 @@ def test_a_run_whose_folder_vanishes_while_it_is_looked_at_says_so(
 def test_keys_turn_pages_without_a_word_in_the_log(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     logger = logging.getLogger("streamlit")
     logger.propagate = True
-    app = page_opened("neighbours", run=run.id)
+    app = load_page("neighbours", run=run.id)
     shown = [caption.value for caption in app.caption if "page 1 of" in caption.value]
     assert shown
     last = app.session_state[queries_view.PAGE]["last"]
@@ -147,7 +147,7 @@ def _turned(at: dict, step: int) -> dict:
     ],
 )
 def test_an_address_with_a_typo_says_what_is_shown_instead(page: str, query: dict[str, str], said: str) -> None:
-    app = page_opened(page, **query)
+    app = load_page(page, **query)
     assert not app.exception
     lines = [caption.value for caption in app.caption if "This address" in caption.value]
     assert len(lines) == 1
@@ -155,7 +155,7 @@ def test_an_address_with_a_typo_says_what_is_shown_instead(page: str, query: dic
 
 
 def test_a_good_address_is_read_without_a_word() -> None:
-    app = page_opened("fields", loss="ranking", m="0.2", n="0.3,1e6", shade="force", hide="take", unknown="x")
+    app = load_page("fields", loss="ranking", m="0.2", n="0.3,1e6", shade="force", hide="take", unknown="x")
     assert not [caption.value for caption in app.caption if "This address" in caption.value]
 
 

@@ -21,7 +21,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore
 from pages.shared.words import titles
 from tests.faults import damage
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 from tests.wording import says
 
 ON_RUNS = [
@@ -73,7 +73,7 @@ def forged(run: Run, *names: str) -> dict[str, Run]:
     return made
 
 
-def said(app: AppTest) -> str:
+def page_text(app: AppTest) -> str:
     return "\n".join(
         str(element.value) for kind in ("error", "text", "caption", "warning") for element in app.get(kind)
     )
@@ -93,10 +93,10 @@ def test_a_sample_of_flipped_bits_harms_no_reader(run: Run, beside: Run) -> None
 def test_runs_that_anybody_may_have_forged_take_no_page_from_the_others(run: Run, beside: Run) -> None:
     made = forged(run, *ON_RUNS)
     for page in damage.PAGES:
-        app = page_opened(page)
+        app = load_page(page)
         assert not app.exception, page
     for ids in (READABLE[:8], READABLE[8:]):
-        app = page_opened("runs", run=",".join(made[name].id for name in ids))
+        app = load_page("runs", run=",".join(made[name].id for name in ids))
         assert not app.exception, ids
         listed = [name for frame in app.dataframe if "status" in frame.value for name in frame.value["run"]]
         assert titles.label(beside) in listed
@@ -116,9 +116,9 @@ def test_embeddings_that_do_not_fit_are_a_sentence_on_every_page(run: Run, besid
     for name, made in forged(run, *words).items():
         if page == "explore" and name in ("NaN embeddings", "samples beyond the data"):
             continue  # the map page shows the points only
-        app = page_opened(page, run=made.id)
+        app = load_page(page, run=made.id)
         assert not app.exception, name
-        assert words[name] in said(app), name
+        assert words[name] in page_text(app), name
 
 
 def test_a_part_that_fails_leaves_the_rest_of_the_page(run: Run, beside: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,9 +126,9 @@ def test_a_part_that_fails_leaves_the_rest_of_the_page(run: Run, beside: Run, mo
         raise KeyError("histogram")
 
     monkeypatch.setattr("pages.shared.widgets.results.show", broken)
-    app = page_opened("runs", run=run.id)
+    app = load_page("runs", run=run.id)
     assert not app.exception
-    assert says(said(app), "curves", "damaged")
+    assert says(page_text(app), "curves", "damaged")
     assert any("Command line" in expander.label for expander in app.expander)
 
 

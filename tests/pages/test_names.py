@@ -14,7 +14,7 @@ from dmlcore.inspection.maps.settings import Settings
 from dmlcore.storage.runs import Run
 from dmlcore.training.build import load_data
 from tests.faults import foreign_names
-from tests.pages.conftest import make_run, page_opened
+from tests.pages.conftest import load_page, make_run
 
 RUN = ("runs", "fork", "explore", "neighbours", "failures", "confusions")  # pages that show a run
 PAGES = ("home", "data", "settings", "start", *RUN, "differences", "studies", "collage")
@@ -41,7 +41,7 @@ def test_forty_names_in_five_encodings_go_through_pages_and_exports(run: Run, tm
     queries = {page: {"run": run.id} for page in RUN} | {page: {"like": run.id} for page in ("settings", "start")}
     queries |= {"differences": {"a": run.id, "b": other}, "data": {"data": "folder", "like": run.id}}
     for page in PAGES:
-        app = page_opened(page, **queries.get(page, {}))
+        app = load_page(page, **queries.get(page, {}))
         assert not app.exception, (page, app.exception[0].stack_trace)
         if page == "data":
             assert any("B\\xe4r" in frame.value.to_csv() for frame in app.dataframe)

@@ -13,7 +13,7 @@ from torch import nn
 
 from dmlcore import pooling
 from dmlcore.catalogue import Choice, Slider
-from tests.members import of
+from tests.members import note_member
 
 every = pytest.mark.parametrize("name", pooling.names())
 SIZES = [(1, 1), (1, 2), (3, 1), (5, 7), (2, 2), (9, 4)]
@@ -23,7 +23,7 @@ DTYPES = (torch.float32, torch.float64)
 SMALL = {"prototypes": 4, "memory": 0, "hidden": 5, "width": 3, "grid": 2, "clusters": 3, "dimension": 2}
 
 
-def made(name: str, channels: int = CHANNELS, seed: int = 0, **parameters) -> pooling.Pooling:
+def make_pooling(name: str, channels: int = CHANNELS, seed: int = 0, **parameters) -> pooling.Pooling:
     """Return a pooling in float64 with initialised prototypes and no weight at zero, which would hide parts of the
     layer.
     """
@@ -44,8 +44,8 @@ def maps(height: int, width: int, channels: int = CHANNELS, seed: int = 1, batch
 @every
 def test_any_size_gives_one_vector_and_proper_weights(name):
     for size, dtype in itertools.product(SIZES, DTYPES):
-        with of(f"{size}, {dtype}"):
-            layer, features = made(name).to(dtype), maps(*size).to(dtype)
+        with note_member(f"{size}, {dtype}"):
+            layer, features = make_pooling(name).to(dtype), maps(*size).to(dtype)
             pooled = layer(features)
             assert pooled.shape == (3, layer.out_features)
             assert pooled.dtype == dtype
@@ -59,7 +59,7 @@ def test_any_size_gives_one_vector_and_proper_weights(name):
 
 @every
 def test_the_weights_average_where_they_say_so(name):
-    layer, features = made(name), maps(4, 5)
+    layer, features = make_pooling(name), maps(4, 5)
     pooled = layer(features)
     if layer.averages:
         torch.testing.assert_close(pooled, torch.einsum("bj,bcj->bc", layer.weights, features.flatten(2)))
@@ -68,8 +68,8 @@ def test_the_weights_average_where_they_say_so(name):
 @every
 def test_values_and_gradients_stay_finite(name):
     for filled, dtype in itertools.product(("zeros", "ones", "minus", "large", "small"), DTYPES):
-        with of(f"{filled}, {dtype}"):
-            layer = made(name).to(dtype)
+        with note_member(f"{filled}, {dtype}"):
+            layer = make_pooling(name).to(dtype)
             features = {
                 "zeros": torch.zeros(3, CHANNELS, 4, 4),
                 "ones": torch.ones(3, CHANNELS, 4, 4),
@@ -90,7 +90,7 @@ def test_values_and_gradients_stay_finite(name):
 
 @every
 def test_autograd_equals_central_differences(name):
-    layer, features = made(name), maps(2, 3, seed=4, batch=1)
+    layer, features = make_pooling(name), maps(2, 3, seed=4, batch=1)
     if layer.stops_gradient:
         pytest.skip("its weights are treated as constants, so its gradient differs from that of the function")
     layer.eval()  # running statistics would change with each evaluation
@@ -107,7 +107,7 @@ def test_autograd_equals_central_differences(name):
 
 @every
 def test_the_order_of_positions_is_irrelevant_unless_neighbours_matter(name):
-    layer, features = made(name), maps(3, 5)
+    layer, features = make_pooling(name), maps(3, 5)
     order = torch.randperm(15, generator=torch.Generator().manual_seed(0))
     moved = features.flatten(2)[..., order].unflatten(2, (5, 3))
     first, second = layer(features), copy.deepcopy(layer)(moved)
@@ -119,14 +119,14 @@ def test_the_order_of_positions_is_irrelevant_unless_neighbours_matter(name):
 
 @every
 def test_samples_are_independent_in_evaluation(name):
-    layer, features = made(name).eval(), maps(4, 3)
+    layer, features = make_pooling(name).eval(), maps(4, 3)
     together = layer(features)
     torch.testing.assert_close(together, torch.cat([layer(x[None]) for x in features]), rtol=1e-9, atol=1e-11)
 
 
 @every
 def test_training_and_evaluation_agree_unless_batch_statistics_are_used(name):
-    layer, features = made(name), maps(4, 3)
+    layer, features = make_pooling(name), maps(4, 3)
     trained, evaluated = layer.train()(features), layer.eval()(features)
     assert torch.allclose(trained, evaluated) is not layer.batch_statistics
     assert torch.equal(layer(features), evaluated)  # deterministic
@@ -134,11 +134,11 @@ def test_training_and_evaluation_agree_unless_batch_statistics_are_used(name):
 
 @every
 def test_state_copies_and_pickles_give_the_same_layer(name):
-    layer, features = made(name), maps(4, 3)
+    layer, features = make_pooling(name), maps(4, 3)
     layer(features)
     layer.eval()
     expected = layer(features)
-    fresh = made(name, seed=5).eval()
+    fresh = make_pooling(name, seed=5).eval()
     fresh.load_state_dict(layer.state_dict())
     for other in (fresh, copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
         assert torch.equal(other(features), expected)
@@ -146,7 +146,7 @@ def test_state_copies_and_pickles_give_the_same_layer(name):
 
 @every
 def test_no_graph_is_held_for_display(name):
-    layer = made(name)
+    layer = make_pooling(name)
     layer(maps(2, 2).requires_grad_())
     held = {k for k, v in vars(layer).items() if isinstance(v, torch.Tensor) and v.requires_grad}
     assert held <= {"shares"}  # the zero-shot loss differentiates them
@@ -154,7 +154,7 @@ def test_no_graph_is_held_for_display(name):
 
 @every
 def test_bad_input_is_named(name):
-    layer = made(name)
+    layer = make_pooling(name)
     for shape in ((3, CHANNELS + 1, 2, 2), (3, CHANNELS, 4), (CHANNELS, 2, 2), (3, CHANNELS, 0, 2)):
         with pytest.raises(ValueError, match=rf"features must have shape \(B, {CHANNELS}, H, W\)"):
             layer(torch.zeros(shape, dtype=torch.float64))
@@ -183,7 +183,7 @@ def test_parameters_are_described_checked_and_used(name):
         if isinstance(parameter, Slider):
             kept = {"memory": 0} if key == "prototypes" else {"prototypes": 4} if key == "memory" else {}
             # range of a slider
-            ends = [made(name, **{key: float(end), **kept}) for end in (parameter.low, parameter.high)]
+            ends = [make_pooling(name, **{key: float(end), **kept}) for end in (parameter.low, parameter.high)]
             low, high = (layer(maps(3, 3)) for layer in ends)
             assert low.isfinite().all()
             assert high.isfinite().all()

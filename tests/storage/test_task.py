@@ -30,7 +30,7 @@ task.execute(job, ProgressState())
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Task[ProgressState]:
+def new_task(tmp_path: Path) -> Task[ProgressState]:
     return Task(tmp_path / "task", ProgressState)
 
 
@@ -41,41 +41,45 @@ def until(condition, seconds: float = 60.0) -> None:
         time.sleep(0.005)
 
 
-def test_killed_at_any_moment_it_is_lost_and_readable_and_starts_again(made, monkeypatch) -> None:
+def test_killed_at_any_moment_it_is_lost_and_readable_and_starts_again(new_task, monkeypatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(task.__file__).parents[2]))
     for _ in range(6):
-        made.start(["-c", COUNT, str(made.path)], ProgressState())
-        assert made.is_busy()
-        until(lambda: (state := made.state()) and state.done > 3)
+        new_task.start(["-c", COUNT, str(new_task.path)], ProgressState())
+        assert new_task.is_busy()
+        until(lambda: (state := new_task.state()) and state.done > 3)
         time.sleep(random.random() / 20)
-        os.kill(made.state().pid, signal.SIGKILL)
-        until(lambda: not made.is_alive())
-        state = made.state()
-        assert (made.status(), state.state, state.message) == ("lost", "running", f"stage {state.done - 1:.0f}: on it")
+        os.kill(new_task.state().pid, signal.SIGKILL)
+        until(lambda: not new_task.is_alive())
+        state = new_task.state()
+        assert (new_task.status(), state.state, state.message) == (
+            "lost",
+            "running",
+            f"stage {state.done - 1:.0f}: on it",
+        )
 
 
-def test_a_start_that_never_came_is_lost_after_a_while_and_at_once_in_another_boot(made, monkeypatch) -> None:
-    assert (made.status(), made.log_tail()) == ("never", [])
+def test_a_start_that_never_came_is_lost_after_a_while_and_at_once_in_another_boot(new_task, monkeypatch) -> None:
+    assert (new_task.status(), new_task.log_tail()) == ("never", [])
     monkeypatch.setattr(task, "spawn_detached", lambda *_: None)
-    made.start(["-c", ""], ProgressState())
-    assert made.status() == "queued"
+    new_task.start(["-c", ""], ProgressState())
+    assert new_task.status() == "queued"
     with pytest.raises(JobError, match="starting already"):
-        made.start(["-c", ""], ProgressState())
+        new_task.start(["-c", ""], ProgressState())
     monkeypatch.setattr(task, "LOCK_TIMEOUT", 0.0)
-    assert made.status() == "lost"
+    assert new_task.status() == "lost"
     monkeypatch.undo()
-    made.record(made.state().replace(boot="another"))
-    assert made.status() == "lost"
+    new_task.record(new_task.state().replace(boot="another"))
+    assert new_task.status() == "lost"
 
 
-def test_of_many_who_start_it_at_once_one_does(made, monkeypatch) -> None:
+def test_of_many_who_start_it_at_once_one_does(new_task, monkeypatch) -> None:
     started: list[object] = []
     monkeypatch.setattr(task, "spawn_detached", lambda *arguments: started.append(arguments))
-    made.path.mkdir()
+    new_task.path.mkdir()
 
     def one() -> None:
         with suppress(JobError):
-            made.start(["-c", ""], ProgressState())
+            new_task.start(["-c", ""], ProgressState())
 
     threads = [threading.Thread(target=one) for _ in range(8)]
     for thread in threads:
@@ -85,10 +89,10 @@ def test_of_many_who_start_it_at_once_one_does(made, monkeypatch) -> None:
     assert len(started) == 1
 
 
-def test_details_of_a_stage_are_written_seldom_and_a_new_stage_at_once(made, monkeypatch) -> None:
+def test_details_of_a_stage_are_written_seldom_and_a_new_stage_at_once(new_task, monkeypatch) -> None:
     written: list[str] = []
-    record = made.record
-    monkeypatch.setattr(made, "record", lambda state: written.append(state.message) or record(state))
+    record = new_task.record
+    monkeypatch.setattr(new_task, "record", lambda state: written.append(state.message) or record(state))
 
     def job(progress):
         for number in range(1000):
@@ -96,42 +100,42 @@ def test_details_of_a_stage_are_written_seldom_and_a_new_stage_at_once(made, mon
         progress.report("measuring", 1000, 1000)
         return progress.finished("made")
 
-    end = made.execute(job, ProgressState())
-    assert (end.state, end.done, made.state()) == ("done", 1000, end)
+    end = new_task.execute(job, ProgressState())
+    assert (end.state, end.done, new_task.state()) == ("done", 1000, end)
     assert written[:2] == ["starting", "t-SNE: iteration 0"]
     assert written[-2:] == ["measuring", "made"]
     assert len(written) < 20
 
 
-def test_how_it_ended_is_recorded_and_a_cancel_is_honoured_once(made) -> None:
+def test_how_it_ended_is_recorded_and_a_cancel_is_honoured_once(new_task) -> None:
     def fails(progress):
         raise ValueError("no room" * 1000)
 
     with pytest.raises(ValueError, match="no room"):
-        made.execute(fails, ProgressState())
-    assert (made.status(), len(made.state().message)) == ("failed", 4000)
-    made.cancel()
-    assert not made.cancel_requested(), "a task that has ended"
+        new_task.execute(fails, ProgressState())
+    assert (new_task.status(), len(new_task.state().message)) == ("failed", 4000)
+    new_task.cancel()
+    assert not new_task.cancel_requested(), "a task that has ended"
 
     def asked_to_end(progress):
-        made.request_cancel()
+        new_task.request_cancel()
         progress.report("next")
         raise AssertionError
 
     with pytest.raises(KeyboardInterrupt):
-        made.execute(asked_to_end, ProgressState())
-    assert (made.status(), made.cancel_requested()) == ("cancelled", False)
-    made.request_cancel()  # queued long before a user starts it in a terminal
-    made.record(made.state().replace(queued=0.0))
+        new_task.execute(asked_to_end, ProgressState())
+    assert (new_task.status(), new_task.cancel_requested()) == ("cancelled", False)
+    new_task.request_cancel()  # queued long before a user starts it in a terminal
+    new_task.record(new_task.state().replace(queued=0.0))
     with suppress(KeyboardInterrupt):  # the exception must not end pytest
-        made.execute(lambda progress: progress.finished("done"), ProgressState())
-    assert made.status() == "done"
+        new_task.execute(lambda progress: progress.finished("done"), ProgressState())
+    assert new_task.status() == "done"
 
 
 @pytest.mark.parametrize("first", ["file", "signal"])
-def test_asked_by_file_and_by_signal_it_ends_once(made, monkeypatch, first) -> None:
+def test_asked_by_file_and_by_signal_it_ends_once(new_task, monkeypatch, first) -> None:
     """`cancel` uses a file and a signal; the later one once interrupted the final write, and the task was lost."""
-    record, handler = made.record, signal.getsignal(signal.SIGTERM)
+    record, handler = new_task.record, signal.getsignal(signal.SIGTERM)
 
     def interrupted(state):
         if state.state == "cancelled":
@@ -139,16 +143,16 @@ def test_asked_by_file_and_by_signal_it_ends_once(made, monkeypatch, first) -> N
         return record(state)
 
     def asked_to_end(progress):
-        made.request_cancel()
+        new_task.request_cancel()
         if first == "signal":
             signal.raise_signal(signal.SIGTERM)
         progress.report("next")
         raise AssertionError
 
-    monkeypatch.setattr(made, "record", interrupted)
+    monkeypatch.setattr(new_task, "record", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        made.execute(asked_to_end, ProgressState())
-    assert (made.status(), made.cancel_requested()) == ("cancelled", False)
+        new_task.execute(asked_to_end, ProgressState())
+    assert (new_task.status(), new_task.cancel_requested()) == ("cancelled", False)
     assert signal.getsignal(signal.SIGTERM) == handler
 
 
@@ -156,13 +160,13 @@ def test_asked_by_file_and_by_signal_it_ends_once(made, monkeypatch, first) -> N
     "content",
     ["", "{", "[]", '{"state": "nonsense"}', '{"done": -1}', '{"done": 1e999}', '{"pid": 1e30}', " " * 2**21],
 )
-def test_a_damaged_state_is_none(made, content) -> None:
-    made.path.mkdir()
-    (made.path / "state.json").write_text(content)
-    assert (made.state(), made.status(), made.is_busy()) == (None, "never", False)
-    made.cancel()
-    with locks.ProcessLock(made.path / "lock"):
-        assert made.status() == "running"
+def test_a_damaged_state_is_none(new_task, content) -> None:
+    new_task.path.mkdir()
+    (new_task.path / "state.json").write_text(content)
+    assert (new_task.state(), new_task.status(), new_task.is_busy()) == (None, "never", False)
+    new_task.cancel()
+    with locks.ProcessLock(new_task.path / "lock"):
+        assert new_task.status() == "running"
 
 
 def test_processes_of_tasks_begin_in_one_place_and_pages_look_again_in_one() -> None:
@@ -174,8 +178,8 @@ def test_processes_of_tasks_begin_in_one_place_and_pages_look_again_in_one() -> 
         assert found.as_posix().endswith(place)
 
 
-def test_a_state_of_before_and_of_later_opens(made) -> None:
-    made.path.mkdir()
+def test_a_state_of_before_and_of_later_opens(new_task) -> None:
+    new_task.path.mkdir()
     before = {"state": "cancelled", "message": "x", "done": 5, "total": None, "rate": 0.0, "queued": 3.5, "started": 7}
-    (made.path / "state.json").write_text(json.dumps(before | {"of a later release": 1}))
-    assert (made.status(), made.state().done, made.state().pid) == ("cancelled", 5.0, 0)
+    (new_task.path / "state.json").write_text(json.dumps(before | {"of a later release": 1}))
+    assert (new_task.status(), new_task.state().done, new_task.state().pid) == ("cancelled", 5.0, 0)

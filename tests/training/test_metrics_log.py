@@ -18,7 +18,7 @@ ROWS = [
 ]
 
 
-def written(folder: Path, check: DeferredFiniteCheck | None) -> bytes:
+def write_log(folder: Path, check: DeferredFiniteCheck | None) -> bytes:
     run = RunStore(folder).create(RunSpec())
     with MetricsWriter(run, 0) as file:
         metrics_log = MetricsLog(file, check)
@@ -31,8 +31,8 @@ def written(folder: Path, check: DeferredFiniteCheck | None) -> bytes:
 
 
 def test_rows_that_wait_are_the_same_rows(tmp_path: Path) -> None:
-    later = written(tmp_path, DeferredFiniteCheck(CPU))
-    assert later == written(tmp_path, None)
+    later = write_log(tmp_path, DeferredFiniteCheck(CPU))
+    assert later == write_log(tmp_path, None)
     rows = [json.loads(line) for line in later.splitlines()]
     assert [len(row.pop("crc")) for row in rows] == [8, 8, 8]
     assert rows[0] == {"kind": "step", "step": 1, "loss": torch.tensor(0.1).item(), "active": 0.25}

@@ -38,7 +38,7 @@ def data() -> Any:
     return load_data(SPEC)
 
 
-def made(data: Any, *overrides: str) -> TrainingState:
+def make_state(data: Any, *overrides: str) -> TrainingState:
     state = build.build(SPEC.with_overrides(overrides), data, CPU)
     projections.begin(state)
     state.model.train()
@@ -69,13 +69,13 @@ def test_a_resume_repeats_what_would_have_been_bit_for_bit(tmp_path: Path) -> No
 
 
 def test_the_pull_is_the_gradient_of_the_proximal_term(data: Any) -> None:
-    state = made(data)
-    free = made(data)
+    state = make_state(data)
+    free = make_state(data)
     state.anchor = {name: p.detach() + 0.3 for name, p in state.model.named_parameters()}
     loop.step(state, 1)
     loop.step(free, 1)
     for name, parameter in free.model.named_parameters():
-        begin = dict(made(data).model.named_parameters())[name].detach().requires_grad_()
+        begin = dict(make_state(data).model.named_parameters())[name].detach().requires_grad_()
         term = SPEC.projection.weight / 2 * (begin - state.anchor[name]).square().sum()
         expected = parameter.grad + torch.autograd.grad(term, begin)[0]
         mine = dict(state.model.named_parameters())[name].grad
@@ -84,7 +84,7 @@ def test_the_pull_is_the_gradient_of_the_proximal_term(data: Any) -> None:
 
 
 def test_a_projection_ends_when_patience_does_and_holds_on_to_its_best(data: Any) -> None:
-    state = made(data)
+    state = make_state(data)
     loop.step(state, 1)
     assert judged(state, 0.30, 0.30 + 0.9e-5) == []
     loop.step(state, 2)
@@ -108,7 +108,7 @@ def test_a_projection_ends_when_patience_does_and_holds_on_to_its_best(data: Any
 
 
 def test_new_proxies_are_the_farthest_of_the_pool_from_the_best_ones(data: Any) -> None:
-    state = made(data)
+    state = make_state(data)
     judged(state, 0.3)
     best = projections.proxies_of(state).detach().clone()
     loop.step(state, 1)
@@ -127,7 +127,7 @@ def test_new_proxies_are_the_farthest_of_the_pool_from_the_best_ones(data: Any) 
 
 
 def test_a_pool_is_of_its_class_and_drawn_anew_in_each_projection(data: Any) -> None:
-    state = made(data)
+    state = make_state(data)
     train = data.splits["train"]
     points = embed(state.model, data, train, CPU)
     first = projections._pools(state)
@@ -140,7 +140,7 @@ def test_a_pool_is_of_its_class_and_drawn_anew_in_each_projection(data: Any) -> 
 
 
 def test_first_proxies_are_samples_at_random_or_the_most_spread(data: Any) -> None:
-    random, spread = made(data), made(data, "projection.first=spread")
+    random, spread = make_state(data), make_state(data, "projection.first=spread")
     pools = projections._pools(random)
     for label, pool in pools.items():
         np.testing.assert_allclose(projections.proxies_of(random)[label].detach(), pool[:3], rtol=1e-6)
@@ -162,7 +162,7 @@ def test_classes_that_a_fold_holds_out_push_nothing() -> None:
 
 
 def test_covering_rows_say_how_thinly_classes_are_spread(data: Any) -> None:
-    state = made(data)
+    state = make_state(data)
     row = coverings.row(state)
     for split in ("train", "test"):
         chosen = coverings._draw_samples(data, split, SPEC.seed)
@@ -170,7 +170,7 @@ def test_covering_rows_say_how_thinly_classes_are_spread(data: Any) -> None:
         assert max(np.bincount(labels)) <= coverings.SAMPLES
         points = embed(state.model, data, chosen, CPU).astype(np.float64)
         assert row[f"{split}_radius"] == pytest.approx(average_covering_radius(points, labels), rel=1e-6)
-    long = made(data, "model.lipschitz=false")
+    long = make_state(data, "model.lipschitz=false")
     with torch.no_grad():
         list(long.model.parameters())[-1].mul_(100.0)
         list(long.model.parameters())[-2].mul_(100.0)

@@ -68,7 +68,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory, digits: Any) -> str:
     return str(path)
 
 
-def made(digits: Any, weights: str, *overrides: str) -> TrainingState:
+def make_state(digits: Any, weights: str, *overrides: str) -> TrainingState:
     state = build.build(SPEC.with_overrides([f"model.start={weights}", *overrides]), digits, CPU)
     state.model.train()
     return state
@@ -87,9 +87,9 @@ def test_a_resume_repeats_both_stages_bit_for_bit(frozen: bool, tmp_path: Path, 
 
 
 def test_the_second_stage_goes_on_with_layer_moments_and_one_table(digits: Any, weights: str) -> None:
-    state = made(digits, weights, "model.dropout=0", "loss.start_weight=0")
+    state = make_state(digits, weights, "model.dropout=0", "loss.start_weight=0")
     drawn, tables = [], []
-    plain = made(digits, weights, "model.dropout=0", "loss.start_weight=0", "batch.sampler=balanced")
+    plain = make_state(digits, weights, "model.dropout=0", "loss.start_weight=0", "batch.sampler=balanced")
     for number in range(1, 8):
         if number == 4:  # the network after the first stage
             train = digits.splits["train"]
@@ -111,7 +111,7 @@ def test_the_second_stage_goes_on_with_layer_moments_and_one_table(digits: Any, 
 
 
 def test_embedding_anew_counts_from_where_the_neighbourhoods_begin(digits: Any, weights: str) -> None:
-    state, made_at, table = made(digits, weights, "batch.refresh=2"), [], None
+    state, made_at, table = make_state(digits, weights, "batch.refresh=2"), [], None
     for number in range(1, 8):
         loop.step(state, number)
         if state.batches.table is not table:
@@ -124,7 +124,7 @@ def test_embedding_anew_counts_from_where_the_neighbourhoods_begin(digits: Any, 
 def test_any_loss_is_held_to_the_pretrained_network(loss: str, digits: Any, weights: str) -> None:
     """The gradient is that of the loss and of J_pre, whose reference embeddings are constant, without dropout."""
     overrides = [f"loss.name={loss}", "model.dropout=0"]
-    held, free = (made(digits, weights, *overrides, f"loss.start_weight={weight}") for weight in (0.3, 0))
+    held, free = (make_state(digits, weights, *overrides, f"loss.start_weight={weight}") for weight in (0.3, 0))
     for number in (1, 2):
         loop.step(held, number)
     free.model.load_state_dict(held.model.state_dict())
@@ -142,7 +142,7 @@ def test_any_loss_is_held_to_the_pretrained_network(loss: str, digits: Any, weig
 
 
 def test_the_start_stays_what_it_was(digits: Any, weights: str) -> None:
-    state = made(digits, weights)
+    state = make_state(digits, weights)
     inputs = state.batches.make(1, lambda _: None).inputs
     state.model.eval()
     before = state.model(inputs).detach().clone()
@@ -171,7 +171,7 @@ def test_a_fork_is_held_to_what_its_parent_was_or_else_to_where_it_begins(
 
 
 def test_dropout_is_of_training_alone(digits: Any, weights: str) -> None:
-    state = made(digits, weights, "model.dropout=0.5", "loss.start_weight=0")
+    state = make_state(digits, weights, "model.dropout=0.5", "loss.start_weight=0")
     features = torch.ones(64, state.model.backbone.out_channels, 1, 1)
     torch.manual_seed(0)
     one, two = state.model.head(features), state.model.head(features)

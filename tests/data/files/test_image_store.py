@@ -91,7 +91,7 @@ def test_a_changed_file_makes_a_new_store_and_removes_the_old_one(kept, paths):
     assert np.array_equal(after[:5], before[:5])
     assert len(stores(kept)) == 2  # this one and that of the first three
     assert np.array_equal(image_store.StoredImages(paths[:3], 32)[:], others)
-    assert np.array_equal(old[:], before)  # who has it open keeps it
+    assert np.array_equal(old[:], before)  # readers of the old file are unaffected
 
 
 def test_a_missing_file_is_named(kept, paths):

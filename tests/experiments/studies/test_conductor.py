@@ -76,7 +76,7 @@ def until(condition, why, seconds=120.0):
         time.sleep(0.02)
 
 
-def trained(store: RunStore, spec):
+def train_run(store: RunStore, spec):
     run = store.create(spec)
     with run.lock():
         train(run)
@@ -87,10 +87,10 @@ def test_runs_are_found_by_what_they_are_not_by_their_name(tmp_path):
     store, request = RunStore(tmp_path / "runs"), study(tmp_path)
     first, second = request.entries()
     assert studies.find([first, second], store) == [None, None]
-    trained(store, first.spec.with_overrides(["seed=1"]))
+    train_run(store, first.spec.with_overrides(["seed=1"]))
     queued = store.create(second.spec)
-    named = trained(store, first.spec.with_overrides(["name=by hand"]))
-    later = trained(store, first.spec)
+    named = train_run(store, first.spec.with_overrides(["name=by hand"]))
+    later = train_run(store, first.spec)
     assert [run and run.id for run in studies.find([first, second], store)] == [named.id, queued.id]
     assert later.state().state == "done"
     (measured,) = studies.measured([first, second], store)

@@ -23,7 +23,7 @@ DATA = replace(READ, inputs=READ.inputs.astype(np.float64))
 TEST = DATA.splits["test"]
 
 
-def made(*overrides: str) -> TrainingState:
+def make_state(*overrides: str) -> TrainingState:
     """A linear head in float64, so that the differences of small steps are visible."""
     state = build(RunSpec().with_overrides([*LINEAR, *overrides]), DATA, torch.device("cpu"))
     state.model.double()
@@ -60,13 +60,13 @@ def margins(model: nn.Module, inputs: Tensor) -> np.ndarray:
 )
 def test_it_is_the_difference_of_one_step_with_and_without_a_sample(overrides: list[str]) -> None:
     small = [*overrides, "optimiser.learning_rate=1e-4"]
-    inputs, told = cases(3), of_step.step(made(*small), 1, cases(3))
+    inputs, told = cases(3), of_step.step(make_state(*small), 1, cases(3))
     largest = np.abs(told.influence).max()
-    assert told.margins == pytest.approx(margins(made(*small).model, inputs))
+    assert told.margins == pytest.approx(margins(make_state(*small).model, inputs))
     for column in (0, 5, len(told.samples) - 1):
         after = []
         for out in (None, told.samples[column]):
-            state = made(*small)
+            state = make_state(*small)
             indices = state.batches.make(1, lambda rows, state=state: _embed(state, rows)).indices
             kept = torch.from_numpy(np.flatnonzero(indices != out))
             loop.step(state, 1, lambda *batch, state=state, kept=kept: _restricted(state, kept, *batch))
@@ -100,7 +100,7 @@ def _restricted(
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam", "adamw", "rmsprop"])
 def test_a_first_step_moves_each_weight_by_its_factor(optimiser: str) -> None:
-    state = made(f"optimiser.name={optimiser}", "loss.name=proxy_nca", "loss.learning_rate=0.1")
+    state = make_state(f"optimiser.name={optimiser}", "loss.name=proxy_nca", "loss.learning_rate=0.1")
     before = [p.detach().clone() for p in (state.model.linear.weight, state.loss.metric.proxies)]
     of_step.step(state, 1, cases(1))
     factors = of_step._factors(state)
@@ -117,7 +117,7 @@ def test_a_first_step_moves_each_weight_by_its_factor(optimiser: str) -> None:
 
 def test_the_step_is_that_of_the_loop_and_momentum_and_clipping_count() -> None:
     given = ["optimiser.momentum=0.75", "optimiser.clip_norm=1e-3", "optimiser.learning_rate=0.1"]
-    state, plain = made(*given), made(*given)
+    state, plain = make_state(*given), make_state(*given)
     for number in (1, 2):
         of_step.step(state, number, cases(2))
         loop.step(plain, number)
@@ -128,7 +128,7 @@ def test_the_step_is_that_of_the_loop_and_momentum_and_clipping_count() -> None:
 
 
 def test_what_the_warm_up_does_not_train_is_moved_by_nothing() -> None:
-    state = made("model.hidden=[8]", "schedule.warm_up=1")
+    state = make_state("model.hidden=[8]", "schedule.warm_up=1")
     of_step.step(state, 1, cases(1))
     assert not any("hidden" in name for name in of_step._factors(state))
     of_step.step(state, 2, cases(1))
@@ -136,7 +136,7 @@ def test_what_the_warm_up_does_not_train_is_moved_by_nothing() -> None:
 
 
 def test_the_tuples_of_a_miner_that_draws_stay_those_of_the_step() -> None:
-    state = made("loss.name=contrastive", "miner.name=distance_weighted")
+    state = make_state("loss.name=contrastive", "miner.name=distance_weighted")
     batch = state.batches.make(1, lambda rows: _embed(state, rows))
     embeddings = state.model(batch.inputs)
     drawn = of_step._drawn(state, 1, embeddings, batch.labels)
@@ -144,29 +144,29 @@ def test_the_tuples_of_a_miner_that_draws_stay_those_of_the_step() -> None:
     left = of_step._left(drawn, kept, len(batch.labels))
     whole = {triplet for triplet in zip(*(t.tolist() for t in drawn), strict=True) if 2 not in triplet}
     assert {tuple(kept[list(triplet)].tolist()) for triplet in zip(*(t.tolist() for t in left), strict=True)} == whole
-    assert of_step._drawn(made("miner.name=semi_hard"), 1, embeddings, batch.labels) is None
+    assert of_step._drawn(make_state("miner.name=semi_hard"), 1, embeddings, batch.labels) is None
 
 
 def test_a_layer_without_forward_derivative_is_asked_by_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = of_step.step(made("model.hidden=[8]"), 1, cases(2))
+    exact = of_step.step(make_state("model.hidden=[8]"), 1, cases(2))
 
     def unknown(*args: Any) -> None:
         raise NotImplementedError("Trying to use forward AD with a layer that does not support it")
 
     monkeypatch.setattr(of_step.forward_ad, "make_dual", unknown)
-    near = of_step.step(made("model.hidden=[8]"), 1, cases(2))
+    near = of_step.step(make_state("model.hidden=[8]"), 1, cases(2))
     assert near.influence == pytest.approx(exact.influence, rel=1e-3, abs=1e-3 * np.abs(exact.influence).max())
     monkeypatch.setattr(of_step.forward_ad, "make_dual", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        of_step.step(made("model.hidden=[8]"), 1, cases(2))
+        of_step.step(make_state("model.hidden=[8]"), 1, cases(2))
 
 
 def test_a_loss_that_is_no_sum_over_the_batch_is_refused() -> None:
     with pytest.raises(TrainingError, match="memory of earlier batches"):
-        of_step.refuse(made("loss.name=contrastive", "loss.memory=2"))
+        of_step.refuse(make_state("loss.name=contrastive", "loss.memory=2"))
     with pytest.raises(TrainingError, match="joins the tested embeddings"):
-        of_step.refuse(made("loss.name=wedl"))
-    held = made("loss.name=wel")
+        of_step.refuse(make_state("loss.name=wedl"))
+    held = make_state("loss.name=wel")
     of_step.refuse(held)
     held.spec = held.spec.model_copy(update={"loss": held.spec.loss.model_copy(update={"start_weight": 0.3})})
     with pytest.raises(TrainingError, match="changes from the initial embeddings"):

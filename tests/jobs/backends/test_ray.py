@@ -30,7 +30,7 @@ from tests.cli.here import here
 from tests.docs import test_cluster as page
 from tests.jobs.backends import cluster as clusters
 from tests.once import once
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'dml-lab[ray]'")
 
@@ -207,7 +207,7 @@ def test_a_study_started_in_the_app_loses_a_node_and_equals_the_runs_made_here(
     store, backend = RunStore(tmp_path / "runs"), f"ray:{cluster.address}"
     for name, value in (("STUDIES", tmp_path / "own"), ("RUNS", store.root), ("BACKENDS", backend)):
         monkeypatch.setenv(f"DML_{name}", str(value))
-    app = page_opened("studies", study="twelve")
+    app = load_page("studies", study="twelve")
     app.selectbox(key=machines._KEY).select(backend).run()
     place = studies.conduct_of("twelve", store)
     with clusters.losing_a_node(cluster, store) as killed:

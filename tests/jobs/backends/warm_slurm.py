@@ -18,7 +18,7 @@ FORKS = SimpleNamespace(**vars(subprocess))
 CONTROL = f"from {__name__} import control; control()"
 
 
-def popen(command: Sequence[str], **more: Any) -> warm.Begun:
+def popen(command: Sequence[str], **more: Any) -> warm.ForkedProcess:
     """Replace subprocess.Popen for the controlling process of a job and for `python -u -m`, one of its tasks."""
     python, *words = [word for word in command if word != "-u"]
     if words[:2] == ["-m", "submitit.local._local"]:

@@ -13,7 +13,9 @@ SEPARABLE = tuple(name for name in losses.names() if losses.formula(name).separa
 Found = tuple[Tensor, Tensor, table.Counts]
 
 
-def both(loss: losses.TripletLoss, points: Tensor, labels: Tensor, monkeypatch: pytest.MonkeyPatch) -> list[Found]:
+def compute_both(
+    loss: losses.TripletLoss, points: Tensor, labels: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> list[Found]:
     """Return value, gradient and counts from all triplets, then from sorted negatives."""
     found = []
     for fewest in ((10**9, 0), (2, 0)):
@@ -40,7 +42,7 @@ def test_sorted_negatives_give_what_all_triplets_give(
         points = points * {"one place": 0.0, "tiny": 1e-20, "large": 1e4}.get(kind, 1.0)
         for place, (name, hyper) in enumerate(settings, turn + (dtype == torch.float32)):
             loss = losses.create(name, reduction=losses.REDUCTIONS[place % len(losses.REDUCTIONS)], **hyper)
-            listed, ranked = both(loss, points.to(dtype), labels, monkeypatch)
+            listed, ranked = compute_both(loss, points.to(dtype), labels, monkeypatch)
             assert ranked[2] == listed[2]
             close = 1e-5 if dtype == torch.float32 else 1e-11
             torch.testing.assert_close(ranked[0], listed[0], rtol=close, atol=close)

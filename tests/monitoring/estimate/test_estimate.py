@@ -22,13 +22,13 @@ def _constant_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimate, "loss_seconds", lambda *_: 0.002)
 
 
-def told(spec: RunSpec, size: DataSize, runs: list[Run] | tuple[()] = ()) -> estimate.Estimate:
+def make_estimate(spec: RunSpec, size: DataSize, runs: list[Run] | tuple[()] = ()) -> estimate.Estimate:
     found = estimate.estimate(spec, size, runs, SPEED)
     assert found is not None
     return found
 
 
-def finished(store: RunStore, spec: RunSpec, seconds: float) -> Run:
+def make_finished_run(store: RunStore, spec: RunSpec, seconds: float) -> Run:
     run = store.create(spec)
     with run.lock():
         run.update(state="running")
@@ -38,7 +38,7 @@ def finished(store: RunStore, spec: RunSpec, seconds: float) -> Run:
 
 def test_the_share_of_validation_is_what_fewer_validations_save() -> None:
     often, seldom = (
-        told(IMAGES.with_overrides(["schedule.steps=800", f"schedule.validate_every={every}"]), CIFAR)
+        make_estimate(IMAGES.with_overrides(["schedule.steps=800", f"schedule.validate_every={every}"]), CIFAR)
         for every in (8, 800)
     )
     assert 1 > often.validation_share > 0.3 > seldom.validation_share > 0
@@ -49,49 +49,51 @@ def test_the_share_of_validation_is_what_fewer_validations_save() -> None:
 
 
 def test_steps_batches_images_and_evaluations_cost_time() -> None:
-    base = told(IMAGES, CIFAR)
+    base = make_estimate(IMAGES, CIFAR)
     assert base.basis == "from this machine's speed"
     assert base.flops == pytest.approx(3 * 64 * 81e6, rel=0.01)
-    double = told(IMAGES.with_overrides(["schedule.steps=800", "schedule.validate_every=100"]), CIFAR)
+    double = make_estimate(IMAGES.with_overrides(["schedule.steps=800", "schedule.validate_every=100"]), CIFAR)
     assert 1.3 * base.seconds < double.seconds < 2 * base.seconds  # equal number of evaluations, twice the steps
-    assert told(IMAGES.with_overrides(["batch.samples=16"]), CIFAR).seconds > 1.3 * base.seconds
-    assert told(IMAGES.with_overrides(["schedule.validate_every=400"]), CIFAR).seconds < base.seconds
-    assert told(IMAGES.with_overrides(["schedule.monitor_part=test"]), CIFAR).seconds > base.seconds
+    assert make_estimate(IMAGES.with_overrides(["batch.samples=16"]), CIFAR).seconds > 1.3 * base.seconds
+    assert make_estimate(IMAGES.with_overrides(["schedule.validate_every=400"]), CIFAR).seconds < base.seconds
+    assert make_estimate(IMAGES.with_overrides(["schedule.monitor_part=test"]), CIFAR).seconds > base.seconds
 
 
 def test_memory_grows_with_batch_optimiser_and_images() -> None:
-    small = told(IMAGES.with_overrides(["optimiser.name=sgd"]), CIFAR)
-    adam = told(IMAGES, CIFAR)
+    small = make_estimate(IMAGES.with_overrides(["optimiser.name=sgd"]), CIFAR)
+    adam = make_estimate(IMAGES, CIFAR)
     assert adam.memory > small.memory > SPEED.base + 3072 * 50_000  # the images themselves
-    large = told(IMAGES.with_overrides(["batch.classes=64", "batch.samples=16"]), CIFAR)
+    large = make_estimate(IMAGES.with_overrides(["batch.classes=64", "batch.samples=16"]), CIFAR)
     assert large.memory - adam.memory > 0.5 * 1024 * 1.5e6  # 1.5 MB are kept per sample
 
 
 def test_memory_counts_every_proxy_and_what_projections_keep_of_the_network() -> None:
     one = IMAGES.with_overrides(["loss.name=contrastive_proxy", "loss.per_class=1", "schedule.steps=4"])
-    plain, more = told(one, CIFAR), told(one.with_overrides(["loss.per_class=501"]), CIFAR)
+    plain, more = make_estimate(one, CIFAR), make_estimate(one.with_overrides(["loss.per_class=501"]), CIFAR)
     proxies = CIFAR.classes * one.model.embedding_dim * 4
     assert more.memory - plain.memory >= 4 * 500 * proxies  # weights, gradient and both moments
-    ccp = told(one.with_overrides(["projection.pool=4"]), CIFAR)
+    ccp = make_estimate(one.with_overrides(["projection.pool=4"]), CIFAR)
     network = 4 * (ccp.parameters)
     # theta*, the candidate with its proxies, and both again in an assembled checkpoint, if that is the peak
     assert 2 * network + proxies <= ccp.memory - plain.memory <= 2 * (2 * network + proxies) + 1
 
 
 def test_finished_runs_with_the_same_network_and_data_correct_it(tmp_path: Path) -> None:
-    store, alone = RunStore(tmp_path), told(IMAGES, CIFAR)
-    runs = [finished(store, IMAGES, 3 * alone.seconds) for _ in range(2)]
-    runs += [finished(store, IMAGES.with_overrides(["loss.name=contrastive"]), 50 * alone.seconds)]
-    runs += [finished(store, IMAGES.with_overrides(["model.name=resnet18"]), 70 * alone.seconds)]
+    store, alone = RunStore(tmp_path), make_estimate(IMAGES, CIFAR)
+    runs = [make_finished_run(store, IMAGES, 3 * alone.seconds) for _ in range(2)]
+    runs += [make_finished_run(store, IMAGES.with_overrides(["loss.name=contrastive"]), 50 * alone.seconds)]
+    runs += [make_finished_run(store, IMAGES.with_overrides(["model.name=resnet18"]), 70 * alone.seconds)]
     runs += [store.create(IMAGES)]  # not finished
-    same = told(IMAGES, CIFAR, runs)
+    same = make_estimate(IMAGES, CIFAR, runs)
     assert (same.runs, same.basis) == (2, "from 2 finished runs like it")
     assert same.seconds == pytest.approx(3 * alone.seconds)
     longer = IMAGES.with_overrides(["schedule.steps=4000", "schedule.validate_every=500"])
-    assert told(longer, CIFAR, runs).seconds == pytest.approx(3 * told(longer, CIFAR).seconds)
-    other = told(IMAGES.with_overrides(["loss.name=margin"]), CIFAR, runs)  # no run has this loss: all three are used
+    assert make_estimate(longer, CIFAR, runs).seconds == pytest.approx(3 * make_estimate(longer, CIFAR).seconds)
+    other = make_estimate(
+        IMAGES.with_overrides(["loss.name=margin"]), CIFAR, runs
+    )  # no run has this loss: all three are used
     assert other.runs == 3
-    assert told(RunSpec(), DIGITS, runs).runs == 0
+    assert make_estimate(RunSpec(), DIGITS, runs).runs == 0
 
 
 def test_a_network_that_is_not_known_has_no_estimate() -> None:
@@ -124,7 +126,7 @@ def test_speed_is_kept_and_a_damaged_file_is_no_speed(tmp_path: Path, monkeypatc
 
 def test_a_frozen_backbone_costs_its_images_once() -> None:
     frozen = IMAGES.with_overrides(["model.freeze=backbone", "data.augment=true"])
-    once, plain = told(frozen, CIFAR).seconds, told(IMAGES, CIFAR).seconds
+    once, plain = make_estimate(frozen, CIFAR).seconds, make_estimate(IMAGES, CIFAR).seconds
     assert once < plain / 2
-    assert told(frozen.with_overrides(["schedule.steps=800"]), CIFAR).seconds - once < plain / 10
-    assert told(frozen.with_overrides(["data.views=4"]), CIFAR).seconds > 2 * once
+    assert make_estimate(frozen.with_overrides(["schedule.steps=800"]), CIFAR).seconds - once < plain / 10
+    assert make_estimate(frozen.with_overrides(["data.views=4"]), CIFAR).seconds > 2 * once

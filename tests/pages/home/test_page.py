@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from dmlcore.figures.maps import FEW, Sheet
 from dmlcore.storage.runs import EXAMPLE, EXAMPLE_REMOVED, Run, RunStore
 from pages.home import two_maps
-from tests.pages.conftest import go_to, page_opened
+from tests.pages.conftest import go_to, load_page
 
 
 def links(app: AppTest) -> dict[str, tuple[str, str]]:
@@ -20,7 +20,7 @@ def links(app: AppTest) -> dict[str, tuple[str, str]]:
 
 def test_the_example_stands_behind_three_doors(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("DML_RUNS", str(tmp_path))
-    app = page_opened("home")
+    app = load_page("home")
     assert not app.exception
     assert {"Play with a loss", "Train a network", "Look at what it learned"} <= links(app).keys()
     assert links(app)["Look at what it learned"] == ("explore", f"run={EXAMPLE}")
@@ -40,7 +40,7 @@ def test_the_example_stands_behind_three_doors(tmp_path, monkeypatch) -> None:
 
 
 def test_the_last_run_is_one_press_away(run: Run, runs) -> None:
-    app = page_opened("home")
+    app = load_page("home")
     assert not app.exception
     assert links(app)["Open the run"] == ("runs", f"run={run.id}")
     assert links(app)["What it learned"] == ("explore", f"run={run.id}")
@@ -51,14 +51,14 @@ def test_a_failed_run_is_not_what_home_goes_on_with(run: Run, runs) -> None:
     with failed.lock():
         failed.update(state="running")
         failed.update(state="failed", message="out of memory")
-    app = page_opened("home")
+    app = load_page("home")
     assert links(app)["Open the run"] == ("runs", f"run={run.id}")
     assert links(app)["Look at what it learned"] == ("explore", f"run={run.id}")
 
 
 def test_home_says_where_the_loss_of_its_field_ranks(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("DML_RUNS", str(tmp_path))
-    app = page_opened("home")
+    app = load_page("home")
     assert any("ranks 28 of 36 losses" in caption.value and "16.3 %" in caption.value for caption in app.caption)
     assert links(app)["All losses on Omniglot"] == ("studies", "study=losses-omniglot")
 
@@ -66,7 +66,7 @@ def test_home_says_where_the_loss_of_its_field_ranks(tmp_path, monkeypatch) -> N
 def test_without_any_run_the_doors_stay(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("DML_RUNS", str(tmp_path))
     (tmp_path / EXAMPLE_REMOVED).touch()
-    app = page_opened("home")
+    app = load_page("home")
     assert not app.exception
     assert "Play with a loss" in links(app)
     assert any("No run yet" in caption.value for caption in app.caption)
@@ -74,12 +74,12 @@ def test_without_any_run_the_doors_stay(tmp_path, monkeypatch) -> None:
 
 def test_a_damaged_example_costs_its_pictures_alone(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("DML_RUNS", str(tmp_path))
-    page_opened("home")
+    load_page("home")
     run = RunStore(tmp_path).open(EXAMPLE)
     run.embeddings().write_bytes(b"torn")
     for kept in run.path.glob("embeddings/*.neighbours.npz"):
         kept.unlink()
-    app = page_opened("home")
+    app = load_page("home")
     assert not app.exception
     assert "Train a network" in links(app)
     assert any("cannot be read" in caption.value for caption in app.caption)

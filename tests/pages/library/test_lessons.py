@@ -15,7 +15,7 @@ from pages.lessons.figure.panel import hidden
 from pages.lessons.shown import STATE, shown
 from pages.lessons.state import LessonAnswer, figure_state, known, place_of
 from pages.shared.state import untrusted
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 
 STEPS = [(name, i + 1) for name, lesson in known().items() for i in range(len(lesson.steps))]
 
@@ -41,15 +41,15 @@ def test_the_page_reads_a_figure_as_the_linter_does(name, number):
 
 @pytest.mark.parametrize("name", known())
 def test_each_lesson_opens(name):
-    app = page_opened("lessons", lesson=name)
+    app = load_page("lessons", lesson=name)
     assert not app.exception
     assert app.title[0].value == known()[name].title
     assert app.subheader[0].value == f"1. {known()[name].steps[0].title}"
 
 
 def test_the_list_opens_and_an_unknown_lesson_is_told():
-    assert page_opened("lessons").title[0].value == "Lessons"
-    assert "does not exist" in page_opened("lessons", lesson="alchemy").caption[0].value
+    assert load_page("lessons").title[0].value == "Lessons"
+    assert "does not exist" in load_page("lessons", lesson="alchemy").caption[0].value
 
 
 @pytest.mark.parametrize(("step", "number"), [("", 1), ("3", 3), ("99", 4), ("-1", 1), ("x", 1)])

@@ -20,7 +20,7 @@ from pages.pooling.transport import service as transport_service
 from pages.pooling.transport.state import PRESETS, TransportState
 from pages.shared.server.wire import unpack
 from pages.shared.state import spec_link
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 
 
 def of_image(**view):
@@ -152,7 +152,7 @@ def test_train_gets_the_gate_of_the_address(name):
 )
 def test_collage_shows_maps_to_whoever_has_no_data(monkeypatch, tmp_path, query, tiles):
     monkeypatch.setattr(collage_state.data, "available", lambda name, root=None: tmp_path if "glyph" in name else None)
-    app = page_opened("collage", **query)
+    app = load_page("collage", **query)
     assert not app.exception
     begun = {button.key for button in app.button}
     assert [f"start-{study}" in begun for name, study in collage_state.STUDIES.items()] == [

@@ -18,7 +18,7 @@ def features(seed: int = 0) -> torch.Tensor:
     return torch.randn(2, C, H, W, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def made(name: str, **parameters) -> pooling.Pooling:
+def make_pooling(name: str, **parameters) -> pooling.Pooling:
     torch.default_generator.manual_seed(3)
     layer = pooling.create(name, C, **parameters).double().eval()
     for parameter in layer.parameters():  # biases and parameters initialised to zero must have an effect
@@ -105,7 +105,7 @@ def test_crow():
         channel = np.log(q.sum() / q)
         return channel * np.mean([a * f for a, f in zip(spatial, local, strict=True)], axis=0)
 
-    layer = made("crow")
+    layer = make_pooling("crow")
     check(layer, crow)
     S = features().relu().sum(1).flatten(1).sqrt()
     torch.testing.assert_close(layer.weights, S / S.sum(1, keepdim=True))
@@ -114,7 +114,7 @@ def test_crow():
 
 
 def test_delf():
-    layer = made("delf", hidden=7)
+    layer = make_pooling("delf", hidden=7)
     s = state(layer)
     W1, b1, w2, b2 = (s[f"attention.{k}"].squeeze() for k in ("0.weight", "0.bias", "2.weight", "2.bias"))
 
@@ -127,7 +127,7 @@ def test_delf():
 
 
 def test_cbam():
-    layer = made("cbam", reduction=2)
+    layer = make_pooling("cbam", reduction=2)
     s = state(layer)
     mlp = lambda v: s["mlp.2.weight"] @ np.maximum(s["mlp.0.weight"] @ v, 0)  # noqa: E731
 
@@ -169,7 +169,7 @@ def test_gsop_on_its_own_grid():
 
 
 def test_solar():
-    layer = made("solar", reduction=2, p=2.0)
+    layer = make_pooling("solar", reduction=2, p=2.0)
     s, p = state(layer), layer.gem.p.item()
 
     def point(f, name):  # convolution and normalisation in evaluation mode
@@ -203,7 +203,7 @@ def test_tsmk_and_that_its_weights_are_constants():
                 total += np.linalg.norm(grid[y, x]) * near.mean(axis=0)
         return total / (H * W)
 
-    layer = made("tsmk")
+    layer = make_pooling("tsmk")
     check(layer, tsmk)
     x = features().requires_grad_()
     (gradient,) = torch.autograd.grad(layer(x)[:, 0].sum(), x)
@@ -211,7 +211,7 @@ def test_tsmk_and_that_its_weights_are_constants():
 
 
 def test_netvlad():
-    layer = made("netvlad", clusters=3, dimension=4)
+    layer = make_pooling("netvlad", clusters=3, dimension=4)
     s = state(layer)
     R, w = s["reduction.weight"].squeeze(), s["assignment.weight"].squeeze()
 
@@ -227,7 +227,7 @@ def test_netvlad():
 
 
 def test_otp_and_its_marginals():
-    layer = made("otp", clusters=3, dimension=4)
+    layer = make_pooling("otp", clusters=3, dimension=4)
     s = state(layer)
     unit_ball = lambda v: v / max(1, np.linalg.norm(v))  # noqa: E731
 
@@ -244,7 +244,7 @@ def test_otp_and_its_marginals():
 
     check(layer, otp)
     local = torch.randn(2, 12, 4, dtype=torch.float64)
-    plan = made("otp", clusters=3, dimension=4, sweeps=100).plan(local)
+    plan = make_pooling("otp", clusters=3, dimension=4, sweeps=100).plan(local)
     torch.testing.assert_close(plan.sum(1), torch.full((2, 12), 1 / 12, dtype=torch.float64))
     torch.testing.assert_close(plan.sum(2), torch.full((2, 3), 1 / 3, dtype=torch.float64))
     hard = pooling.create("otp", C, epsilon=2000.0, sweeps=3)(features().float())
@@ -258,11 +258,11 @@ def test_weldon(count):
         k = min(count, len(ordered))
         return ordered[-k:].sum(axis=0) + ordered[:k].sum(axis=0)
 
-    check(made("weldon", count=count), weldon)
+    check(make_pooling("weldon", count=count), weldon)
 
 
 def test_gsp_with_maximum_is_the_sum_of_both():
-    both, plain = made("gsp_gmp", prototypes=4, memory=0), made("gsp", prototypes=4, memory=0)
+    both, plain = make_pooling("gsp_gmp", prototypes=4, memory=0), make_pooling("gsp", prototypes=4, memory=0)
     x = features()
     torch.testing.assert_close(both(x), plain(x) + x.amax((2, 3)))
     torch.testing.assert_close(both.shares, plain.shares)

@@ -18,7 +18,7 @@ from dmlcore.inspection.neighbours import TestNeighbours, read
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import EXAMPLE, EXAMPLE_REMOVED, Run, RunStore, scores
 from tests.pages.conftest import make_run
-from tests.pages.inspection.neighbours.test_page import opened
+from tests.pages.inspection.neighbours.test_page import open_page
 
 HOSTILE = "<img src=x onerror=alert(1)>![](http:evil.test:a.png)$x^2$\u202edrow"
 
@@ -49,7 +49,7 @@ def hostile_run(root: Path, tree: Path) -> Run:
 
 
 def view(name: str, **query: str) -> AppTest:
-    app = opened("confusions", view=name, **query)
+    app = open_page("confusions", view=name, **query)
     assert not app.exception
     return app
 
@@ -70,7 +70,7 @@ def found(run) -> TestNeighbours:
 def test_no_run_yet_leads_to_training(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_RUNS", str(tmp_path))
     (tmp_path / EXAMPLE_REMOVED).touch()
-    assert "no runs yet" in opened("confusions").info[0].value
+    assert "no runs yet" in open_page("confusions").info[0].value
 
 
 def test_the_first_screen_shows_the_most_confused_pair_and_its_queries(run, found):
@@ -163,7 +163,7 @@ def test_of_many_classes_those_are_shown_that_can_be_named_and_all_on_request(ru
 
 @pytest.mark.parametrize("bad", ["9" * 5000, "<script>", "1-99"])
 def test_a_senseless_link_gets_a_plain_message(run, bad):
-    app = opened("confusions", run=bad, view=bad, pair=bad, neighbours=bad)
+    app = open_page("confusions", run=bad, view=bad, pair=bad, neighbours=bad)
     assert not app.exception
     assert "no such pair of classes" in app.warning[-1].value
     assert "<script>" not in texts(app)
@@ -256,7 +256,7 @@ def test_a_single_class_is_told(run):
 
 def test_damaged_embeddings_are_named(run):
     run.embeddings().write_bytes(b"PK\x03\x04 cut")
-    assert "cannot be read" in opened("confusions", run=run.id).error[0].value
+    assert "cannot be read" in open_page("confusions", run=run.id).error[0].value
 
 
 def test_names_that_hurt_are_data(tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from dmlcore.storage.runs import Run, RunStore
 from pages.inspection.differences import queries as queries_view
 from pages.inspection.differences.queries import ShownDifference
 from pages.inspection.differences.sides import RunSide
-from tests.pages.conftest import make_run, page_opened
+from tests.pages.conftest import load_page, make_run
 
 GONE_AT = (
     "pages.inspection.differences.sides.snapshots",
@@ -31,8 +31,8 @@ GONE_AT = (
 )
 
 
-def opened(**query: str) -> AppTest:
-    return page_opened("differences", **query)
+def open_page(**query: str) -> AppTest:
+    return load_page("differences", **query)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def blocks(app: AppTest) -> str:
 
 
 def test_the_flips_shown_are_those_of_the_library(run: Run) -> None:
-    app = opened(run=run.id)
+    app = open_page(run=run.id)
     assert not app.exception
     first = snapshots.snapshots(run)[0].embeddings
     found = differences.difference(
@@ -83,7 +83,7 @@ def test_the_flips_shown_are_those_of_the_library(run: Run) -> None:
 
 
 def test_the_first_and_the_best_checkpoint_stand_once_each(run: Run) -> None:
-    best = opened(run=run.id).selectbox(key=f"differences-after-{run.id}")
+    best = open_page(run=run.id).selectbox(key=f"differences-after-{run.id}")
     step = int(re.fullmatch(r"best: step (\d+)", best.format_func(best.value)).group(1))
     kept = {snapshot.step for snapshot in snapshots.snapshots(run)}
     assert best.options == [f"best: step {step}", *(f"step {other}" for other in sorted(kept - {step}))]
@@ -96,7 +96,7 @@ def test_what_is_not_embedded_is_embedded_at_once_where_that_is_quick(run: Run, 
     asked: list[tuple[str, str]] = []
     monkeypatch.setattr(launch, "start_job", lambda run, task, *_: asked.append((run.id, task)))
     monkeypatch.setattr(estimate, "embedding_seconds", lambda *_: seconds)
-    app = opened(run=run.id)
+    app = open_page(run=run.id)
     assert not app.exception
     first = app.selectbox(key=f"differences-before-{run.id}")
     assert (first.value, first.options[1]) == ("0", "step 0 (not embedded)")
@@ -111,7 +111,7 @@ def test_a_run_that_is_not_evaluated_is_evaluated_at_once(run: Run, monkeypatch)
         file.unlink()
     asked: list[tuple[str, str]] = []
     monkeypatch.setattr(launch, "start_job", lambda run, task, *_: asked.append((run.id, task)))
-    assert not opened(run=run.id, other=run.id, before="best").exception
+    assert not open_page(run=run.id, other=run.id, before="best").exception
     assert asked == [(run.id, "evaluate")]
 
 
@@ -134,7 +134,7 @@ def test_a_run_that_is_deleted_while_it_is_shown_gives_way_to_another(run: Run, 
         return original(*arguments)
 
     monkeypatch.setattr(f"{module}.{name}", deleted_before)
-    app = opened(run=run.id)
+    app = open_page(run=run.id)
     assert not app.exception
     assert not app.error
     assert run.id not in app.query_params["run"]
@@ -143,26 +143,26 @@ def test_a_run_that_is_deleted_while_it_is_shown_gives_way_to_another(run: Run, 
 
 @pytest.mark.parametrize("step", [3, 8])
 def test_a_link_to_the_step_of_the_best_weights_is_one_to_them(run: Run, step: int) -> None:
-    app = opened(run=run.id, after=str(step))
+    app = open_page(run=run.id, after=str(step))
     chosen = app.selectbox(key=f"differences-after-{run.id}")
     assert chosen.format_func(chosen.value) in (f"step {step}", f"best: step {step}")
 
 
 def test_the_link_chooses_both_sides_and_a_broken_one_does_no_harm(run: Run) -> None:
-    app = opened(run=run.id, before="0", after="6")
+    app = open_page(run=run.id, before="0", after="6")
     assert {metric.label: metric.value for metric in app.metric}[
         "right in B alone"
     ] == f"{of(run, 0, 6).gained.sum():,}"
-    app = opened(run=run.id, before="../../etc", after="7", other="<b>")
+    app = open_page(run=run.id, before="../../etc", after="7", other="<b>")
     assert not app.exception
     assert app.metric
-    app = opened(run=run.id, before="8", after="8")
+    app = open_page(run=run.id, before="8", after="8")
     assert not app.exception
     assert "A and B are the same" in " ".join(element.value for element in app.markdown)
 
 
 def test_queries_are_handed_on_as_a_selection(run: Run) -> None:
-    app = opened(run=run.id, before="0", after="8")
+    app = open_page(run=run.id, before="0", after="8")
     found = of(run, 0, 8)
     app.button(key="select-queries").click().run()
     assert not app.exception
@@ -182,7 +182,7 @@ def test_labels_that_many_snapshots_doubt_are_listed(run: Run) -> None:
             arrays = dict(file)
         arrays["labels"][wrong] = (arrays["labels"][wrong] + 1) % 10
         np.savez(snapshot.embeddings, **arrays)
-    app = opened(run=run.id, before="0", after="3")
+    app = open_page(run=run.id, before="0", after="3")
     app.segmented_control(key="difference-kind").set_value("labels").run()
     assert not app.exception
     expected = differences.doubted([neighbours.read(s.embeddings) for s in snapshots.snapshots(run) if s.step])
@@ -194,14 +194,14 @@ def test_labels_that_many_snapshots_doubt_are_listed(run: Run) -> None:
 
 def test_other_test_samples_are_refused_with_the_reason(run: Run) -> None:
     other = make_run(run.path.parent, "data.split=classes", "batch.classes=3")
-    app = opened(run=run.id, other=other.id, before="best", after="best")
+    app = open_page(run=run.id, other=other.id, before="best", after="best")
     assert not app.exception
     assert not app.metric
     assert any("the test splits differ" in element.value for element in app.text)
 
 
 def test_without_snapshots_and_without_others_it_says_what_to_do(runs: Path) -> None:
-    app = opened()
+    app = open_page()
     assert not app.exception
     assert "A and B are the same" in " ".join(element.value for element in app.markdown)
     assert [link.proto.page for link in app.get("page_link")] == ["settings"]

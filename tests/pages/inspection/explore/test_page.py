@@ -17,7 +17,7 @@ from pages.inspection.explore import canvas as canvas_view
 from pages.inspection.explore import keeping as keeping_view
 from pages.inspection.explore import service as map_service
 from pages.inspection.explore.state import Look
-from tests.pages.inspection.neighbours.test_page import BAD, opened
+from tests.pages.inspection.neighbours.test_page import BAD, open_page
 
 
 def canvas(app: AppTest) -> dict:
@@ -31,7 +31,7 @@ def shown(run: Run) -> map_service.MapData:
 
 
 def test_the_map_shows_the_points_of_the_run(run):
-    app = opened("explore")
+    app = open_page("explore")
     assert not app.exception
     told, found = canvas(app), maps.read(run.projection())
     assert told["points"] == shown(run).address
@@ -46,19 +46,21 @@ def test_the_map_shows_the_points_of_the_run(run):
 
 
 def test_the_link_says_what_stands_out_and_how_it_is_coloured(run):
-    look = canvas(opened("explore", colour="purity", classes="3,8"))["look"]
+    look = canvas(open_page("explore", colour="purity", classes="3,8"))["look"]
     assert look == Look(colour="purity", classes=(3, 8)).to_json()
 
 
 def test_the_points_of_a_link_are_marked(run):
     first, second = (int(index) for index in np.load(run.embeddings())["indices"][[5, 9]])
-    assert canvas(opened("explore", run=run.id, point=str(first), query=str(second)))["marks"] == [first, second]
-    assert canvas(opened("explore"))["marks"] == []
+    assert canvas(open_page("explore", run=run.id, point=str(first), query=str(second)))["marks"] == [first, second]
+    assert canvas(open_page("explore"))["marks"] == []
 
 
 @pytest.mark.parametrize("bad", [bad for bad in BAD if bad])
 def test_a_senseless_link_gets_a_plain_message(run, bad):
-    app = opened("explore", run=bad, point=bad, map=bad, colour=bad, classes=f"{bad},-1", selection=bad, training=bad)
+    app = open_page(
+        "explore", run=bad, point=bad, map=bad, colour=bad, classes=f"{bad},-1", selection=bad, training=bad
+    )
     assert not app.exception
     assert len(app.warning) == 3  # run, point, selection
     told = canvas(app)
@@ -69,7 +71,7 @@ def test_a_senseless_link_gets_a_plain_message(run, bad):
 def test_no_run_yet_leads_to_training(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_RUNS", str(tmp_path))
     (tmp_path / EXAMPLE_REMOVED).touch()
-    app = opened("explore")
+    app = open_page("explore")
     assert not app.exception
     assert "no runs yet" in app.info[0].value
 
@@ -77,7 +79,7 @@ def test_no_run_yet_leads_to_training(tmp_path, monkeypatch):
 def test_the_selection_of_the_link_is_drawn_and_counted_by_class(run):
     indices = shown(run).sheet.indices[::7]
     kept = selections.save(run, indices, "a test")
-    app = opened("explore", run=run.id, selection=kept.id)
+    app = open_page("explore", run=run.id, selection=kept.id)
     assert not app.exception
     assert canvas(app)["selection"] == {"id": kept.id}
     table = app.dataframe[0].value
@@ -149,7 +151,7 @@ def test_the_images_shown_are_tagged_and_the_canvas_told(run):
     keeping_view.keep(run, indices, {"tag": "odd", "index": int(indices[2]), "on": False})
     kept = tags_and_views.read(run)
     assert kept.tags["odd"].tolist() == indices[9::7].tolist()
-    told = canvas(opened("explore", run=run.id, tags="odd"))
+    told = canvas(open_page("explore", run=run.id, tags="odd"))
     assert (told["tags"], told["look"]["tags"], told["closed"]) == (kept.id, ["odd"], "")
 
 
@@ -167,7 +169,7 @@ def test_a_senseless_wish_keeps_nothing(run, message):
 
 def test_views_that_cannot_be_read_are_said_and_the_map_is_shown(run):
     (run.path / tags_and_views.FILE).write_text("{")
-    told = canvas(opened("explore", run=run.id))
+    told = canvas(open_page("explore", run=run.id))
     assert "damaged" in told["closed"]
     assert (told["tags"], told["views"]) == ("", [])
 
@@ -187,7 +189,7 @@ def finished(run: Run, app: AppTest) -> AppTest:
 
 def test_a_small_map_that_is_missing_is_made_unasked(run):
     run.projection().unlink()
-    app = opened("explore")
+    app = open_page("explore")
     assert not app.get("bidi_component")
     assert canvas(finished(run, app))["points"] == shown(run).address
 
@@ -197,7 +199,7 @@ def test_a_large_map_is_made_on_request_with_the_chosen_settings(run):
     with np.load(run.embeddings()) as arrays:
         wide = {k: np.repeat(v, 20, axis=1) if k == "embeddings" else v for k, v in arrays.items()}
     np.savez(run.embeddings(), **wide)
-    app = opened("explore")
+    app = open_page("explore")
     assert not run.is_alive()
     assert run.projection() is None
     app.button_group(key="map method").set_value("pca").run()
@@ -210,8 +212,8 @@ def test_of_several_maps_the_link_names_one(run):
     maps.make(run, maps.Settings("pca"))
     first, second = maps.made(run)
     assert first.method == "pca"
-    assert canvas(opened("explore"))["title"] == "PCA"
-    app = opened("explore", run=run.id, map=second.name)
+    assert canvas(open_page("explore"))["title"] == "PCA"
+    app = open_page("explore", run=run.id, map=second.name)
     assert canvas(app)["title"].startswith("t-SNE")
     app.selectbox(key=f"map of {run.id}").set_value(first.name).run()
     assert canvas(app)["title"] == "PCA"
@@ -224,7 +226,7 @@ def test_newer_embeddings_need_a_newer_map(run):
     row = json.loads((run.path / "metrics.jsonl").read_text().splitlines()[-1]) | {"weights": newer.stem}
     with open(run.path / "metrics.jsonl", "a") as file:
         file.write(json.dumps(row) + "\n")
-    app = opened("explore")
+    app = open_page("explore")
     assert not app.exception
     assert not app.get("bidi_component"), "the old map is not shown for the new embeddings"
     finished(run, app)
@@ -236,13 +238,13 @@ def test_a_map_that_does_not_fit_is_refused(run):
     with np.load(path) as arrays:
         kept = dict(arrays)
     np.savez(path, **kept | {"points": np.zeros((3, 2), np.float32)})
-    app = opened("explore")
+    app = open_page("explore")
     assert not app.exception
     assert "896 of embeddings where 3 are due" in app.error[0].value
     assert app.button(key="project")
 
 
 def test_the_address_of_before_leads_here_with_its_state(run):
-    app = opened("maps", run=run.id, colour="purity", classes="3,8")
+    app = open_page("maps", run=run.id, colour="purity", classes="3,8")
     assert not app.exception
     assert canvas(app)["look"] == Look(colour="purity", classes=(3, 8)).to_json()

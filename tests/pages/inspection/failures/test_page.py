@@ -39,15 +39,15 @@ from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import POINTS
 from pages.shared.server.wire import unpack
 from pages.shared.widgets import job_button
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 from tests.wording import says
 
 
-def opened(**query: str) -> AppTest:
-    return page_opened("failures", **query)
+def open_page(**query: str) -> AppTest:
+    return load_page("failures", **query)
 
 
-def handed(app: AppTest) -> dict[str, Any]:
+def component_data(app: AppTest) -> dict[str, Any]:
     """Return the data that the plane receives."""
     assert not app.exception
     given = (json.loads(x.proto.json) for x in app.get("bidi_component") if x.proto.json)
@@ -79,7 +79,7 @@ def ask(given: dict[str, Any], **request: Any) -> dict[str, Any]:
 
 
 def test_it_opens_with_the_worst_failure_and_its_nearest_right_and_nearest_wrong_neighbour(run):
-    given, found = handed(opened()), learned.read(run.embeddings())
+    given, found = component_data(open_page()), learned.read(run.embeddings())
     query = failures(found)[0]
     assert found.average_precision[query] == found.average_precision[found.failures].min()
     right, wrong = neighbours(found, query, right=True)[0], found.neighbours[query, 0]
@@ -96,32 +96,34 @@ def test_it_opens_with_the_worst_failure_and_its_nearest_right_and_nearest_wrong
 
 
 def test_a_class_leads_to_its_failures_alone(run):
-    found, app = learned.read(run.embeddings()), opened()
+    found, app = learned.read(run.embeddings()), open_page()
     order = failures(found)
     label = int(found.labels[order[-1]])
     mine = found.indices[order[found.labels[order] == label]].tolist()
     box = app.selectbox(key="failure_class")
     assert len(box.options) == len(np.unique(found.labels[order]))
     box.select(label).run()
-    assert handed(app)["of"]["query"] == mine[0]
+    assert component_data(app)["of"]["query"] == mine[0]
     assert app.query_params["class"] in (str(label), [str(label)])
     assert f"failure 1 of {len(mine)}" in " ".join(x.value for x in app.markdown)
     app.button(key="Next failure").click().run()
-    assert handed(app)["of"]["query"] == mine[1]
+    assert component_data(app)["of"]["query"] == mine[1]
     app.selectbox(key="failure_class").select(None).run()
-    assert handed(app)["of"]["query"] == int(found.indices[order[0]])
+    assert component_data(app)["of"]["query"] == int(found.indices[order[0]])
     assert "class" not in app.query_params
 
 
 def test_a_class_without_failures_is_said_and_another_query_of_the_link_gives_way_to_the_class(run):
     found = learned.read(run.embeddings())
     order = failures(found)
-    app = opened(**{"class": "999"})
-    assert handed(app)["of"]["query"] == int(found.indices[order[0]])
+    app = open_page(**{"class": "999"})
+    assert component_data(app)["of"]["query"] == int(found.indices[order[0]])
     assert any("No failure is of the class" in x.value for x in app.warning)
     label = int(found.labels[order[0]])
     other = found.indices[order[found.labels[order] != label][0]]
-    assert handed(opened(**{"class": str(label)}, query=str(other)))["of"]["query"] == int(found.indices[order[0]])
+    assert component_data(open_page(**{"class": str(label)}, query=str(other)))["of"]["query"] == int(
+        found.indices[order[0]]
+    )
 
 
 TOLD = "run=r&query=1&right=2&wrong=3&loss=angular&n=0.5%2C0.25&rate=0.5&selection=s&present=1"
@@ -148,22 +150,22 @@ def test_what_the_plane_wrote_into_the_address_is_what_the_page_goes_on_with(now
 
 
 def test_the_next_failure_and_back(run):
-    app, found = opened(), learned.read(run.embeddings())
-    first = handed(app)["of"]["query"]
+    app, found = open_page(), learned.read(run.embeddings())
+    first = component_data(app)["of"]["query"]
     app.button(key="Next failure").click().run()
-    assert handed(app)["of"]["query"] == int(found.indices[failures(found)[1]])
+    assert component_data(app)["of"]["query"] == int(found.indices[failures(found)[1]])
     app.button(key="Previous failure").click().run()
-    assert handed(app)["of"]["query"] == first
+    assert component_data(app)["of"]["query"] == first
     assert app.button(key="Previous failure").disabled
 
 
 def test_a_selection_leads_through_its_failures_alone(run):
     found = learned.read(run.embeddings())
     chosen = found.indices[failures(found)[[3, 5]]]
-    app = opened(selection=selections.save(run, chosen, "lasso on the map").id)
-    assert handed(app)["of"]["query"] == chosen[0]
+    app = open_page(selection=selections.save(run, chosen, "lasso on the map").id)
+    assert component_data(app)["of"]["query"] == chosen[0]
     app.button(key="Next failure").click().run()
-    assert handed(app)["of"]["query"] == chosen[1]
+    assert component_data(app)["of"]["query"] == chosen[1]
     assert app.button(key="Next failure").disabled
 
 
@@ -172,7 +174,7 @@ def test_a_link_names_the_three_the_loss_and_the_step(run):
     query = int(failures(found)[2])
     right, wrong = neighbours(found, query, right=True)[1], neighbours(found, query, right=False)[4]
     of = dict(zip(("query", "right", "wrong"), (str(i) for i in found.indices[[query, right, wrong]]), strict=True))
-    given = handed(opened(run=run.id, loss="facenet", m="0.75", rate="0.4", by="length", n="0.5,0.25", **of))
+    given = component_data(open_page(run=run.id, loss="facenet", m="0.75", rate="0.4", by="length", n="0.5,0.25", **of))
     assert {k: str(given["of"][k]) for k in of} == of
     assert (given["scene"]["loss"], given["scene"]["hyper"]["m"]) == ("facenet", 0.75)
     assert (given["rate"], given["by"]) == (0.4, "length")
@@ -184,8 +186,8 @@ def test_a_link_names_the_three_the_loss_and_the_step(run):
 
 @pytest.mark.parametrize("bad", ["999999", "<script>alert(1)</script>"])
 def test_a_senseless_link_opens_the_worst_failure_and_says_so(run, bad):
-    app = opened(query=bad, right=bad, wrong=bad, loss=bad, rate=bad, by=bad, a=bad)
-    given = handed(app)
+    app = open_page(query=bad, right=bad, wrong=bad, loss=bad, rate=bad, by=bad, a=bad)
+    given = component_data(app)
     assert given["of"]["query"] == int(
         learned.read(run.embeddings()).indices[failures(learned.read(run.embeddings()))[0]]
     )
@@ -248,18 +250,18 @@ def test_a_dragged_point_is_an_embedding_of_the_plane_with_ranks_of_its_own(run)
 
 
 def test_where_no_socket_opens_the_page_answers_itself(run):
-    app = opened(socket="off")
-    given = handed(app)
+    app = open_page(socket="off")
+    given = component_data(app)
     app.session_state["failure"] = {"ask": {"id": 5, "scene": given["scene"], "of": given["of"], "n": 41}}
     app.run()
-    assert handed(app)["answer"]["id"] == 5
+    assert component_data(app)["answer"]["id"] == 5
 
 
 def test_the_true_step_is_shown_where_it_was_taken(run):
     of = worst(run)["of"]
     samples = of["query"], of["right"], of["wrong"]
     path = true_step.make(run, true_step.Question(*samples, {"ranking": {"m": 0.5}, "facenet_mined": {}}))
-    found, app = true_step.read(path), opened()
+    found, app = true_step.read(path), open_page()
     (table,) = app.dataframe
     ranking, clamped = table.value.to_dict("records")
     before, after = found["before"], found["after"]["ranking"]
@@ -278,26 +280,26 @@ def test_the_true_step_is_shown_where_it_was_taken(run):
     lead = failure_words.verdict(best_loss(ranks_of(before), ranks), ranks_of(before), ranks)
     assert lead in verdict.value
     assert f"2 of {len(losses.names())} losses taken so far" in verdict.value
-    assert lead in handed(app)["last_word"]  # the plane refers to this verdict
-    by_rate = opened(by="rate", rate="0.4")
+    assert lead in component_data(app)["last_word"]  # the plane refers to this verdict
+    by_rate = open_page(by="rate", rate="0.4")
     assert any("equal rate η = 0.4" in x.value for x in by_rate.caption)
     (far,) = case_of(run, of).steps([losses.create("ranking", m=0.5)], 0.4)
     assert by_rate.dataframe[0].value["free"][0] == far.after.right
     app.button(key="Next failure").click().run()
     assert not app.dataframe
-    assert not handed(app)["last_word"]
+    assert not component_data(app)["last_word"]
 
 
 def test_who_made_a_failure_is_shown_where_it_was_asked_and_leads_to_a_fork(run, monkeypatch):
     of = worst(run)["of"]
     asked = []
     monkeypatch.setattr(job_button.launch, "start_job", lambda _, *question: asked.append(question))
-    app = opened()
+    app = open_page()
     app.button(key="influence").click().run()
     question = influence.FailureQuestion(of["query"], of["right"], of["wrong"])
     assert [begun[:2] for begun in asked] == [("influence", question.to_json())]
     result = influence.read(influence.make(run, question))
-    app = opened()
+    app = open_page()
     assert not app.exception
     harmful = [sample for sample, _ in result["harmful"]]
     share = sum(value for _, value in result["harmful"][:12]) / result["harm"]
@@ -448,4 +450,4 @@ def test_embeddings_far_out_or_close_together_are_drawn_in_a_unit_that_is_said(t
 
 def test_runs_without_embeddings_or_failures(run):
     run.embeddings().unlink()
-    assert opened(run=run.id).button(key="evaluate")
+    assert open_page(run=run.id).button(key="evaluate")

@@ -26,11 +26,11 @@ from dmlcore.storage.runs import EXAMPLE, EXAMPLE_REMOVED, RunStore, scores
 from pages.inspection.neighbours import service as gallery_service
 from pages.shared.widgets import job_button, neighbour_grid, test_neighbours
 from pages.shared.widgets.test_neighbours import learned, outdated
-from tests.pages.conftest import go_to, make_run, page_opened
+from tests.pages.conftest import go_to, load_page, make_run
 
 
-def opened(page: str = "neighbours", **query: str) -> AppTest:
-    return page_opened(page, **query)
+def open_page(page: str = "neighbours", **query: str) -> AppTest:
+    return load_page(page, **query)
 
 
 def figures(app: AppTest) -> list[list[tuple[str, int, str, str]]]:
@@ -53,26 +53,26 @@ def plain_neighbours(run, row: int) -> np.ndarray:
 
 def test_before_anybody_trains_the_example_is_shown(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_RUNS", str(tmp_path / "none"))
-    app = opened(k="4")
+    app = open_page(k="4")
     assert not app.exception
     assert app.selectbox(key="picked_run").value == EXAMPLE
     assert app.query_params["run"] in (EXAMPLE, [EXAMPLE])
     assert len(figures(app)) == 10
     made = RunStore().create(RunSpec())
-    assert opened().selectbox(key="picked_run").value == made.id
+    assert open_page().selectbox(key="picked_run").value == made.id
 
 
 def test_no_run_at_all_leads_to_training(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_RUNS", str(tmp_path))
     (tmp_path / EXAMPLE_REMOVED).touch()
-    app = opened()
+    app = open_page()
     assert not app.exception
     assert "no runs yet" in app.info[0].value
     assert app.get("page_link")[0].proto.page == "data"
 
 
 def test_each_row_is_a_query_with_its_nearest_neighbours(run):
-    app = opened(order="by index", k="5")
+    app = open_page(order="by index", k="5")
     assert not app.exception
     arrays = np.load(run.embeddings())
     digits = data.load("digits")
@@ -90,7 +90,7 @@ def test_each_row_is_a_query_with_its_nearest_neighbours(run):
 
 
 def test_the_summary_is_the_score_of_the_run(run):
-    app = opened()
+    app = open_page()
     row = scores(run.metrics()[0])["trained"]
     summary = next(x.value for x in app.markdown if "MAP@R" in x.value and "failures" in x.value)
     assert f"MAP@R {100 * row['map_at_r']:.1f} %" in summary
@@ -99,7 +99,7 @@ def test_the_summary_is_the_score_of_the_run(run):
 
 
 def test_worst_first_then_filters(run):
-    app = opened()
+    app = open_page()
     found = learned(run.embeddings())
     precision = found.average_precision[[found.row(str(row[0][1])) for row in figures(app)]]
     assert (np.diff(precision) >= 0).all()
@@ -123,7 +123,7 @@ def test_a_failure_is_wrong_at_once_although_it_could_be_right(run):
 
 def test_a_query_of_the_link_is_shown_alone_with_more_neighbours(run):
     index = int(np.load(run.embeddings())["indices"][3])
-    app = opened(run=run.id, query=str(index))
+    app = open_page(run=run.id, query=str(index))
     (row,) = figures(app)
     assert row[0][1] == index
     assert len(row) == 25
@@ -157,7 +157,7 @@ BAD = ["nan", "../../etc/passwd", "-1", "99999999", "9" * 5000, "٣", "x" * 10_0
 
 @pytest.mark.parametrize("bad", BAD)
 def test_a_senseless_link_gets_a_plain_message(run, bad):
-    app = opened(run=bad, query=bad, order=bad, k=bad, failures=bad)
+    app = open_page(run=bad, query=bad, order=bad, k=bad, failures=bad)
     assert not app.exception
     assert len(app.warning) == 2
     assert "<script>" not in "".join(x.value for x in app.warning)
@@ -165,13 +165,13 @@ def test_a_senseless_link_gets_a_plain_message(run, bad):
 
 
 def test_a_training_index_is_no_query(run):
-    app = opened(query=str(data.load("digits").splits["train"][0]))
+    app = open_page(query=str(data.load("digits").splits["train"][0]))
     assert "not in the test split" in app.warning[0].value
 
 
 def test_a_run_without_embeddings_is_evaluated_by_a_job(run):
     run.embeddings().unlink()
-    app = opened(run=run.id)
+    app = open_page(run=run.id)
     assert not app.get("html")
     app.button(key="evaluate").click().run()
     assert not app.exception
@@ -187,7 +187,7 @@ def test_a_job_that_fails_shows_the_log(run):
     run.embeddings().unlink()
     for name in ("last.ckpt", "prev.ckpt"):
         (run.path / name).write_bytes(b"damaged")
-    app = opened(run=run.id)
+    app = open_page(run=run.id)
     app.button(key="evaluate").click().run()
     deadline = time.monotonic() + 180
     while not app.error:
@@ -202,14 +202,14 @@ def test_a_run_that_never_began_offers_no_job(runs):
     run = RunStore(runs).create(RunSpec())
     with run.lock():
         run.update(state="cancelled")
-    app = opened(run=run.id)
+    app = open_page(run=run.id)
     assert "before its first checkpoint" in app.info[0].value
     assert not app.button
 
 
 def test_a_training_run_is_waited_for(runs):
     run = RunStore(runs).create(RunSpec())
-    app = opened(run=run.id)
+    app = open_page(run=run.id)
     assert not app.exception
     assert not app.button
     assert "training: step 0 of 400" in app.get("progress")[0].proto.text
@@ -217,7 +217,7 @@ def test_a_training_run_is_waited_for(runs):
 
 def test_damaged_embeddings_are_named(run):
     run.embeddings().write_bytes(b"PK\x03\x04 cut")
-    app = opened(run=run.id)
+    app = open_page(run=run.id)
     assert not app.exception
     assert "cannot be read" in app.error[0].value
     assert app.button(key="evaluate")
@@ -229,7 +229,7 @@ def test_embeddings_are_outdated_once_training_went_on(run):
     with open(run.path / "metrics.jsonl", "a") as file:
         file.write(json.dumps({"kind": "step", "step": 9, "loss": 0.1}) + "\n")
     assert outdated(run, source)
-    app = opened(run=run.id)
+    app = open_page(run=run.id)
     assert app.button(key="evaluate")
     assert len(figures(app)) == 10
 
@@ -249,7 +249,7 @@ def test_names_are_shown_literally(run):
 
 def test_a_run_on_vectors_says_what_its_tiles_are(runs):
     run = make_run(runs, "data.name=toy", "batch.classes=4")
-    app = opened(run=run.id)
+    app = open_page(run=run.id)
     assert not app.exception
     assert any("3 input values" in x.value for x in app.caption)
     assert "Gaussian" in figures(app)[0][0][2]
@@ -259,7 +259,7 @@ def test_data_that_is_gone_leaves_the_neighbours(run):
     spec = json.loads((run.path / "spec.json").read_text())
     spec["data"] |= {"name": "cub", "root": str(run.path)}
     (run.path / "spec.json").write_text(json.dumps(spec))
-    app = opened(run=run.id)
+    app = open_page(run=run.id)
     assert not app.exception
     assert "No images" in app.warning[0].value
     assert "class 8" in str(figures(app))
@@ -268,7 +268,7 @@ def test_data_that_is_gone_leaves_the_neighbours(run):
 def test_the_session_keeps_its_run_when_the_page_changes(runs):
     older = RunStore(runs).list()[0]
     newer = make_run(runs, "seed=1")
-    app = opened()
+    app = open_page()
     assert app.selectbox(key="picked_run").value == newer.id
     app.selectbox(key="picked_run").set_value(older.id).run()
     assert app.query_params["run"] in (older.id, [older.id])
@@ -285,7 +285,7 @@ def beside(runs):
 
 def test_runs_side_by_side_show_the_same_queries(run, runs):
     other = beside(runs)
-    app = opened(run=run.id, **{"with": other.id}, order="by index")
+    app = open_page(run=run.id, **{"with": other.id}, order="by index")
     assert not app.exception
     body = next(x.body for x in app.get("html") if 'class="neighbours"' in x.body)
     rows = body.split('<div class="row">')[1:]
@@ -302,7 +302,7 @@ def test_runs_side_by_side_show_the_same_queries(run, runs):
 
 def test_runs_on_other_samples_are_refused_with_the_reason(run, runs):
     other = make_run(runs, "seed=1")
-    app = opened(run=run.id, **{"with": other.id})
+    app = open_page(run=run.id, **{"with": other.id})
     assert not app.exception
     assert any("left out" in x.value for x in app.warning)
     assert any("test splits differ" in x.value for x in app.get("text"))
@@ -310,7 +310,7 @@ def test_runs_on_other_samples_are_refused_with_the_reason(run, runs):
 
 
 def test_near_duplicates_are_the_nearest_pairs_of_different_classes(run):
-    app = opened(run=run.id, view="Near-duplicates", closer="1 %")
+    app = open_page(run=run.id, view="Near-duplicates", closer="1 %")
     assert not app.exception
     body = next(x.body for x in app.get("html") if 'class="neighbours"' in x.body)
     pairs = [tuple(map(int, re.findall(r'data-index="(\d+)"', part))) for part in body.split('class="pair"')[1:]]
@@ -330,7 +330,7 @@ def test_suspicious_labels_show_what_the_neighbours_agree_on(run):
     sure = int(np.flatnonzero(found.right[:, :8].all(axis=1))[0])
     arrays["labels"][sure] = wrong = (arrays["labels"][sure] + 1) % 10
     np.savez(run.embeddings(), **arrays)
-    app = opened(run=run.id, view="Suspicious labels", agree="8")
+    app = open_page(run=run.id, view="Suspicious labels", agree="8")
     assert not app.exception
     query, *neighbours = next(row for row in figures(app) if row[0][1] == arrays["indices"][sure])
     assert f"8 of 8: {found.labels[sure]}" in query[3]
@@ -340,10 +340,10 @@ def test_suspicious_labels_show_what_the_neighbours_agree_on(run):
 
 def test_a_selection_filters_and_the_filtered_become_one(run):
     chosen = selections.save(run, np.load(run.embeddings())["indices"][10:14], "by <b>hand</b>")
-    app = opened(run=run.id, selection=chosen.id, order="by index")
+    app = open_page(run=run.id, selection=chosen.id, order="by index")
     assert [row[0][1] for row in figures(app)] == chosen.indices.tolist()
     assert any(x.value == "by <b>hand</b>" for x in app.get("text"))
-    app = opened(run=run.id, failures="true")
+    app = open_page(run=run.id, failures="true")
     app.button(key="select_shown").click().run()
     (name,) = np.ravel(app.query_params["selection"])
     kept = selections.load(run, name)
@@ -361,12 +361,12 @@ def test_the_weights_of_a_pooling_lie_where_the_network_looks(runs, tmp_path):
             Image.fromarray(pixels).save(folder / c / f"{i}.png")
     of = ["data.name=folder", f"data.root={folder}", "data.image_size=32", "data.validation=none", "schedule.steps=1"]
     run = make_run(runs, *of, "model.name=resnet20", "pooling.name=crow", "batch.classes=2", "batch.samples=2")
-    app = opened(run=run.id, weights="true")
+    app = open_page(run=run.id, weights="true")
     assert not app.exception
     assert any("have not been computed" in x.value for x in app.markdown)
     path = weight_maps.write(run)
     found = weight_maps.read(path)
-    app = opened(run=run.id, weights="true")
+    app = open_page(run=run.id, weights="true")
     assert not app.exception
     assert found.weights.shape[1:] == (8, 8)
     body = next(x.body for x in app.get("html") if 'class="neighbours"' in x.body)
@@ -394,12 +394,12 @@ def test_the_weights_of_a_pooling_lie_where_the_network_looks(runs, tmp_path):
 
 
 def test_a_run_whose_pooling_weighs_nothing_has_no_toggle(run):
-    assert not any(toggle.key == "weights" for toggle in opened(run=run.id).toggle)
+    assert not any(toggle.key == "weights" for toggle in open_page(run=run.id).toggle)
 
 
 def test_a_run_on_vectors_takes_no_images(runs):
     run = make_run(runs, "data.name=toy", "batch.classes=4")
-    app = opened(run=run.id, view="Own picture")
+    app = open_page(run=run.id, view="Own picture")
     assert not app.exception
     assert any("no images" in x.value for x in app.info)
 
@@ -407,7 +407,7 @@ def test_a_run_on_vectors_takes_no_images(runs):
 def test_other_weights_than_the_embeddings_are_named(run):
     source = run.embeddings()
     source.rename(source.with_stem("0" * 64))
-    app = opened(run=run.id, view="Own picture")
+    app = open_page(run=run.id, view="Own picture")
     assert not app.exception
     assert any("do not match its checkpoint" in x.value for x in app.get("text"))
 
@@ -417,7 +417,7 @@ def test_of_many_queries_some_are_asked_and_then_all_by_an_index(run, monkeypatc
     monkeypatch.setattr(neighbour_lists, "MOST_PAIRS", 1)
     monkeypatch.setattr(neighbour_lists, "SAMPLE", 20)
     test_neighbours._learned.clear()
-    app = opened(run=run.id)
+    app = open_page(run=run.id)
     assert not app.exception
     assert any("20 queries drawn at random" in each.value and "±" in each.value for each in app.caption)
     asked = []
@@ -432,12 +432,12 @@ def test_of_many_queries_some_are_asked_and_then_all_by_an_index(run, monkeypatc
     others = learned(run.embeddings())
     unasked = int(np.flatnonzero(~others.queries)[0])
     order, _ = plain_neighbours(run, unasked)
-    app = opened(run=run.id, query=str(others.indices[unasked]))
+    app = open_page(run=run.id, query=str(others.indices[unasked]))
     assert [index for _, index, *_ in figures(app)[0]][1:4] == others.indices[order[:3]].tolist()
 
     known = whole_search.make(run, asked[0][1])
     test_neighbours._learned.clear()
-    app = opened(run=run.id)
+    app = open_page(run=run.id)
     assert not app.exception
     assert any(known.words in each.value for each in app.caption)
     assert any("R@1 ≈" in each.value and "MAP@R ≈" in each.value for each in app.markdown)

@@ -14,13 +14,13 @@ from pages.library.errata.state import Example
 from pages.library.errata.words import literal, marked, six_digits, snippet
 from pages.shared.widgets import menu
 from tests.members import in_one_case
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 
 NUMBERS = [e.number for e in errata()]
 
 
-def opened(**query: str) -> AppTest:
-    return page_opened("errata", **query)
+def open_page(**query: str) -> AppTest:
+    return load_page("errata", **query)
 
 
 def texts(app: AppTest) -> str:
@@ -38,7 +38,7 @@ def decisions(app: AppTest) -> list[str]:
 @in_one_case(number=NUMBERS)
 def test_each_erratum_shows_both_sides_its_numbers_and_a_figure_or_why_there_is_none(number):
     e = erratum(number)
-    app = opened(erratum=str(number))
+    app = open_page(erratum=str(number))
     assert not app.exception
     assert [x.value for x in app.subheader] == [f"{number}. {e.title}"]
     assert literal(e.printed) in texts(app)
@@ -66,7 +66,7 @@ def test_each_erratum_shows_both_sides_its_numbers_and_a_figure_or_why_there_is_
 
 @pytest.mark.parametrize("name", losses.names())
 def test_each_loss_has_its_reference(name):
-    app = opened(loss=name)
+    app = open_page(loss=name)
     r = reference(name)
     assert not app.exception
     assert [x.value for x in app.subheader] == [r.formula.title]
@@ -87,7 +87,7 @@ def test_each_loss_has_its_reference(name):
 
 
 def test_filters_narrow_the_list():
-    app = opened()
+    app = open_page()
     assert any(x.value == f"{len(NUMBERS)} of {len(NUMBERS)}" for x in app.caption)
     app.toggle(key="truth_seen").set_value(True).run()
     assert any(x.value == f"{len(COUNTEREXAMPLES) + len(checks.CURVES)} of {len(NUMBERS)}" for x in app.caption)
@@ -100,13 +100,13 @@ def test_filters_narrow_the_list():
 
 
 def test_the_source_narrows_the_list_and_stays_in_the_link():
-    app = opened()
+    app = open_page()
     app.button_group(key="truth_source").set_value("G").run()
     of_source = [e.number for e in errata() if e.source == "G"]
     assert any(x.value == f"{len(of_source)} of {len(NUMBERS)}" for x in app.caption)
     assert app.subheader[0].value.startswith(f"{of_source[0]}.")
     app.radio(key="truth_erratum").set_value(of_source[2]).run()
-    again = opened(**{k: v[0] if isinstance(v, list) else v for k, v in app.query_params.items()})
+    again = open_page(**{k: v[0] if isinstance(v, list) else v for k, v in app.query_params.items()})
     assert again.subheader[0].value.startswith(f"{of_source[2]}.")
     assert len(again.radio(key="truth_erratum").options) == len(of_source)
     app.button_group(key="truth_source").set_value("K").run()
@@ -119,18 +119,18 @@ def test_the_source_narrows_the_list_and_stays_in_the_link():
 
 @pytest.mark.parametrize("bad", ["g", "X", "", "\0", "9" * 5000])
 def test_a_senseless_source_asks_for_all(bad):
-    app = opened(source=bad)
+    app = open_page(source=bad)
     assert not app.exception
     assert any(x.value == f"{len(NUMBERS)} of {len(NUMBERS)}" for x in app.caption)
 
 
 def test_a_number_moves_along_and_is_in_the_link():
-    app = opened(erratum="98")
+    app = open_page(erratum="98")
     assert "-6.38938 | -0.0530816 | -0.0530816" in decisions(app)[0]
     app.slider(key="truth_at_98").set_value(0.0).run()
     assert "0.12533 | -30.7467 | -30.7467" in decisions(app)[0]
     assert app.query_params["at"] in ("0", ["0"])
-    again = opened(erratum="98", at="0")
+    again = open_page(erratum="98", at="0")
     assert decisions(again) == decisions(app)
     app.radio(key="truth_erratum").set_value(47).run()
     assert "at" not in app.query_params
@@ -142,7 +142,7 @@ def test_a_number_moves_along_and_is_in_the_link():
 
 @pytest.mark.parametrize("bad", ["nan", "x", "", "9" * 5000, "1e999"])
 def test_a_senseless_place_is_brought_into_range(bad):
-    app = opened(erratum="80", at=bad)
+    app = open_page(erratum="80", at=bad)
     assert not app.exception
     assert 2 <= app.slider(key="truth_at_80").value <= 20
 
@@ -153,7 +153,7 @@ def test_every_live_example_is_a_page():
 
 
 def test_choosing_writes_the_link_and_the_buttons_turn_the_page():
-    app = opened(erratum="46", rho="0.3")
+    app = open_page(erratum="46", rho="0.3")
     app.radio(key="truth_erratum").set_value(9).run()
     assert app.subheader[0].value.startswith("9.")
     assert app.query_params["erratum"] in ("9", ["9"])
@@ -169,20 +169,20 @@ def test_choosing_writes_the_link_and_the_buttons_turn_the_page():
 
 @pytest.mark.parametrize("bad", ["nan", "0", "999", "-1", "٣", "1e3", "9" * 5000, "<script>", "\0", ""])
 def test_a_senseless_link_opens_the_default(bad):
-    app = opened(erratum=bad, rho=bad, a=bad, n=f"{bad},{bad}", view=bad, probe=bad)
+    app = open_page(erratum=bad, rho=bad, a=bad, n=f"{bad},{bad}", view=bad, probe=bad)
     assert not app.exception
     assert app.subheader[0].value.startswith("4.")
 
 
 @pytest.mark.parametrize("bad", ["nan", "../x", "9" * 5000, ""])
 def test_a_senseless_loss_opens_the_first(bad):
-    app = opened(loss=bad)
+    app = open_page(loss=bad)
     assert not app.exception
     assert app.subheader[0].value == losses.formula(losses.names()[0]).title
 
 
 def test_the_triplet_of_the_link_is_in_the_snippet():
-    app = opened(erratum="4", rho="0.3", n="0.25,1.5")
+    app = open_page(erratum="4", rho="0.3", n="0.25,1.5")
     code = app.code[0].value
     assert "[0.25, 1.5]" in code
     assert "'rho': 0.3" in code

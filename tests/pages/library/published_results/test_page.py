@@ -14,7 +14,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import MetricsWriter, RunStore
 from pages.library.published_results import service as published_service
 from pages.shared.widgets import linked_box
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 from tests.wording import says
 
 
@@ -24,8 +24,8 @@ def store(tmp_path, monkeypatch):
     return RunStore(tmp_path / "runs")
 
 
-def opened(**query: str) -> AppTest:
-    return page_opened("published_results", **query)
+def open_page(**query: str) -> AppTest:
+    return load_page("published_results", **query)
 
 
 def finished(store: RunStore, spec: RunSpec, recall: float, precision: float) -> str:
@@ -48,7 +48,7 @@ def frames(app: AppTest) -> dict[str, pd.DataFrame]:
 
 
 def test_the_first_screen_is_a_table_beside_our_study():
-    app = opened()
+    app = open_page()
     assert not app.exception
     printed, ours = (frame.value for frame in app.dataframe[:2])
     assert printed["MAP@R"].tolist() == [row.values["MAP@R"] for row in collection.table("K-4.1").rows]
@@ -67,7 +67,7 @@ def test_the_first_screen_is_a_table_beside_our_study():
 
 
 def test_rows_within_the_noise_are_marked_alike():
-    app = opened(table="K-4.12")
+    app = open_page(table="K-4.12")
     styler = app.dataframe[0].proto.arrow_data.styler
     assert "●".encode() in styler.display_values
     assert "font-weight: bold" in styler.styles
@@ -77,7 +77,7 @@ def test_rows_within_the_noise_are_marked_alike():
 
 
 def test_a_value_from_damaged_text_has_a_mark():
-    app = opened(table="G-5.2a")
+    app = open_page(table="G-5.2a")
     shown = app.dataframe[0].proto.arrow_data.styler.display_values
     for value in ("64.32 ?", "77.63 ?"):
         assert value.encode() in shown
@@ -86,7 +86,7 @@ def test_a_value_from_damaged_text_has_a_mark():
 
 
 def test_search_finds_rows_of_all_tables():
-    app = opened()
+    app = open_page()
     app.text_input(key="published_q").set_value("contrastive CUB").run()
     assert not app.exception
     found = app.dataframe[0].value
@@ -104,7 +104,7 @@ def test_our_runs_stand_under_their_protocol_with_what_they_deviate_in(store, mo
     finished(store, entries[0].spec.with_overrides(["loss.m=0.2"]).model_copy(update={"protocol": ""}), 0.9, 0.9)
     monkeypatch.setattr(protocols, "images", lambda spec: 189)
     published_service._images.clear()
-    app = opened(table="K-4.2")
+    app = open_page(table="K-4.2")
     assert not app.exception
     assert "R@1, ours" not in app.dataframe[0].value, "runs that deviate from the protocol must not be listed"
     ours = app.dataframe[1].value
@@ -116,12 +116,12 @@ def test_our_runs_stand_under_their_protocol_with_what_they_deviate_in(store, mo
     lines = " ".join(text.value for text in app.text)
     assert says(lines, "Training samples", "189", "published", "5,864")
     assert "Learning rate: 0.001, the protocol has 1e-06" in lines
-    other = opened(table="P-6")
+    other = open_page(table="P-6")
     assert "No run under this protocol" in " ".join(x.value for x in other.markdown)
 
 
 def test_every_table_opens():
-    app = opened()
+    app = open_page()
     for table in collection.collection()[::9]:
         app.query_params["table"] = table.key
         app.run()
@@ -134,26 +134,26 @@ def test_every_table_opens():
 
 
 def test_a_link_to_no_table_says_so_and_stays_usable():
-    app = opened(table="<script>")
+    app = open_page(table="<script>")
     assert not app.exception
     assert app.subheader[0].value == "Karaman 2021, Table 4.1"
     assert "not known" in app.warning[0].value
 
 
 def test_margins_show_printed_scores_the_band_and_ours():
-    app = opened(view="Margins", sweep="cub-ranking-m")
+    app = open_page(view="Margins", sweep="cub-ranking-m")
     assert not app.exception
     spec = json.loads(app.get("vega_lite_chart")[0].proto.spec)
     (band,) = [layer["data"]["values"][0] for layer in spec["layer"] if "values" in layer.get("data", {})]
     assert (band["low"], band["high"]) == (pytest.approx(51.9), 52.8)
     said = " ".join(x.value for x in (*app.markdown, *app.caption))
     assert "(only 0.01)" in said
-    toy = opened(view="Margins", sweep="toy-ranking-m")
+    toy = open_page(view="Margins", sweep="toy-ranking-m")
     assert "Crosses: our results" in " ".join(x.value for x in toy.caption)
 
 
 def test_the_tournament_without_and_with_the_band():
-    app = opened(view="Tournament", competition="psomas-cub")
+    app = open_page(view="Tournament", competition="psomas-cub")
     assert not app.exception
     standings = app.dataframe[0].value.set_index("method")
     assert standings.loc["Triplet", "rank without band"] == pytest.approx(103 / 12, abs=1e-4)

@@ -38,7 +38,7 @@ def training(study, pooling):
     return service.TIMELINE.kept.of(service.TIMELINE.specs(study)[pooling]).training
 
 
-def asked(study, **more):
+def get_answer(study, **more):
     request = {"state": study.to_json(), "have": -1, "want": 0, "id": 1} | more
     answer = unpack(service.TIMELINE.answer(request))
     while answer["ready"] < request["want"]:
@@ -62,7 +62,7 @@ def test_there_are_as_many_classes_as_a_data_set_has(senseless):
 
 
 def test_four_classes_train_on_bags_of_four_classes(kept):
-    answer = asked(replace(SMALL, classes=4), want=2)
+    answer = get_answer(replace(SMALL, classes=4), want=2)
     assert answer["arrays"]["gap_weights"].shape[1:] == (4, 20)
     assert set(answer["arrays"]["labels"].tolist()) == {0, 1, 2, 3}
     # All tokens are equally frequent, so about half of the weight of an average is on the shared tokens.
@@ -108,7 +108,7 @@ def test_changes_reach_the_side_they_concern():
 
 # ---- answers
 def test_an_answer_holds_what_the_training_recorded(kept):
-    answer = asked(SMALL, want=10)
+    answer = get_answer(SMALL, want=10)
     arrays = answer["arrays"]
     assert (answer["first"], answer["count"], answer["ready"]) == (0, 11, 10)
     bags = data.load("tokens", seed=SMALL.seed)
@@ -134,33 +134,33 @@ def test_an_answer_holds_what_the_training_recorded(kept):
 
 
 def test_at_mu_1_both_are_the_same_training(kept):
-    arrays = asked(PoolingStudy(prototypes=8, mu=1.0), want=18)["arrays"]
+    arrays = get_answer(PoolingStudy(prototypes=8, mu=1.0), want=18)["arrays"]
     assert arrays["gsp_placed"][-1] == 8
     assert arrays["gsp_tokens"] == pytest.approx(arrays["gap_tokens"], abs=2)
 
 
 def test_what_is_there_is_not_sent_again_and_a_fork_shares_it(kept):
-    asked(SMALL, want=4)
-    more = asked(SMALL, have=2, want=4)
+    get_answer(SMALL, want=4)
+    more = get_answer(SMALL, have=2, want=4)
     assert (more["first"], more["count"]) == (3, 2)
     forked = PoolingStudy(prototypes=8, changes=(change(3, rate=5e-3),))
-    before, after = asked(SMALL, want=5)["arrays"], asked(forked, want=5)["arrays"]
+    before, after = get_answer(SMALL, want=5)["arrays"], get_answer(forked, want=5)["arrays"]
     assert (before["gap_tokens"][:4] == after["gap_tokens"][:4]).all()
     assert (before["gap_tokens"][4] != after["gap_tokens"][4]).any()
     assert training(SMALL, "GAP").frames[3] is training(forked, "GAP").frames[3]
 
 
 def test_another_threshold_is_the_same_training_with_other_hulls(kept):
-    asked(SMALL, want=3)
+    get_answer(SMALL, want=3)
     other = PoolingStudy(prototypes=8, tau=0.0)
-    few, many = asked(SMALL, want=3)["arrays"], asked(other, want=3)["arrays"]
+    few, many = get_answer(SMALL, want=3)["arrays"], get_answer(other, want=3)["arrays"]
     assert (few["gsp_tokens"] == many["gsp_tokens"]).all()
     assert many["gsp_sizes"].sum() >= few["gsp_sizes"].sum()
     assert training(SMALL, "GSP").frames[3] is training(other, "GSP").frames[3]
 
 
 def test_a_resting_answer_brings_link_and_runs(kept):
-    answer = asked(PoolingStudy(prototypes=8, mu=0.5), rest=True, show=0)
+    answer = get_answer(PoolingStudy(prototypes=8, mu=0.5), rest=True, show=0)
     assert answer["query"] == {"classes": "16", "mu": "0.5", "prototypes": "8"}
     assert RunSpec.from_toml(answer["runs"]["gsp"]) == PoolingStudy(prototypes=8, mu=0.5).run("gsp")
     lines = service.curves(PoolingStudy(prototypes=8, mu=0.5)).splitlines()

@@ -20,12 +20,12 @@ from pages.pooling.prototypes import export as prototypes_export
 from pages.pooling.prototypes import service as prototypes_service
 from pages.pooling.prototypes.state import PrototypesView, sources
 from pages.shared.server.wire import unpack
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 
 VIEW = PrototypesView(prototypes=12, per_class=10, shown=(3, 5), picture=(5, 7), tau=0.5)
 
 
-def answered(view: PrototypesView = VIEW, **request) -> dict:
+def get_answer(view: PrototypesView = VIEW, **request) -> dict:
     answer = unpack(prototypes_service.answer({"view": view.to_json(), **request}))
     return answer | answer["arrays"]
 
@@ -51,7 +51,7 @@ def library():
 
 def test_the_image_is_the_librarys(library):
     local, reading, _ = library
-    found = answered()
+    found = get_answer()
     row = 5 * 10 + 7
     assert found["image"]["index"] == local.indices[(local.labels == 5) & (local.ranks == 7)][0]
     for name in ("error", "mean_distance", "radius"):
@@ -64,7 +64,7 @@ def test_the_image_is_the_librarys(library):
 
 def test_plane_hulls_and_overlaps_are_the_librarys(library):
     local, reading, labels = library
-    found = answered()
+    found = get_answer()
     expected = overlaps(reading.prototypes, reading.histograms, labels, reading.pooled, 0.5 / 12)
     (pair,) = found["pairs"]
     assert (pair["a"], pair["b"]) == (3, 5)
@@ -81,11 +81,11 @@ def test_plane_hulls_and_overlaps_are_the_librarys(library):
 
 
 def test_another_image_of_the_same_plane_brings_the_image_alone():
-    first = answered()
-    again = answered(PrototypesView.of(VIEW.to_json() | {"picture": [3, 0]}), have=first["key"])
+    first = get_answer()
+    again = get_answer(PrototypesView.of(VIEW.to_json() | {"picture": [3, 0]}), have=first["key"])
     assert "cells" not in again
     assert again["image"]["name"] == "3"
-    other = answered(PrototypesView.of(VIEW.to_json() | {"prototypes": 13}), have=first["key"])
+    other = get_answer(PrototypesView.of(VIEW.to_json() | {"prototypes": 13}), have=first["key"])
     assert len(other["prototypes"]) == 13
 
 
@@ -101,14 +101,14 @@ HOSTILE = [
 @pytest.mark.parametrize("given", HOSTILE)
 def test_hostile_views_become_valid_ones(given):
     view = PrototypesView.of(given)
-    found = answered(view)
+    found = get_answer(view)
     assert "error" not in found
     assert json.dumps(found["image"], allow_nan=False)
     assert found["total"] == 10 * found["view"]["per_class"]
 
 
 def test_a_run_that_is_gone_is_said():
-    found = answered(PrototypesView(source="run:nobody"))
+    found = get_answer(PrototypesView(source="run:nobody"))
     assert "No run 'nobody'" in found["error"]
     assert "nobody (not here)" in sources("run:nobody")["run:nobody"]
 
@@ -136,6 +136,6 @@ def test_sheet_and_export(library):
 
 
 def test_the_page_opens():
-    app = page_opened("prototypes")
+    app = load_page("prototypes")
     assert not app.exception
     assert "an average is a histogram" in app.title[0].value

@@ -31,12 +31,12 @@ from pages.pooling.transport.state import (
 from pages.shared.server import exports
 from pages.shared.server.websocket import MOST_BYTES
 from pages.shared.server.wire import unpack
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 
 SOME = TransportState(map_codes("cross"), (RED, BLUE, code(40, 30)), 0.35, 12.0, 60)
 
 
-def answered(state: TransportState, **request) -> dict:
+def get_answer(state: TransportState, **request) -> dict:
     answer = unpack(transport_service.answer({"state": state.to_json(), **request}))
     return answer | answer["arrays"]
 
@@ -48,7 +48,7 @@ def test_every_number_is_the_librarys(state):
     cost = prototype_costs(torch.from_numpy(state.features()), torch.from_numpy(state.centres()))
     rho, pi = transport(cost, state.mu, state.epsilon)
     weights = np.stack([selection(cost, state.mu), pooling_weights(rho, state.mu), np.full(PIXELS, 1 / PIXELS)])
-    found = answered(state)
+    found = get_answer(state)
     np.testing.assert_allclose(found["weights"], weights, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(found["plan"], PIXELS * pi, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(found["left"], PIXELS * rho, rtol=1e-6, atol=1e-7)
@@ -74,7 +74,7 @@ def test_the_plane_keeps_distances():
 
 
 def test_the_field_is_the_gate_at_its_place():
-    found = answered(SOME)
+    found = get_answer(SOME)
     rows, columns = found["field"].shape
     assert (rows, columns) == transport_service.FIELD
     gate = transport_service.solve(SOME)
@@ -83,7 +83,7 @@ def test_the_field_is_the_gate_at_its_place():
 
 
 def test_captions_of_the_presets_are_true():
-    by_title = {p.title: answered(p.state(TransportState), rest=True) for p in PRESETS}
+    by_title = {p.title: get_answer(p.state(TransportState), rest=True) for p in PRESETS}
     figure = by_title["The figure"]
     assert ((figure["weights"][0] > 0).sum(), figure["informative"]) == (20, 50)
     painted = (TransportState().features()[:, 1] < 0.5).nonzero()
@@ -126,18 +126,18 @@ def test_captions_of_the_presets_are_true():
     ],
 )
 def test_what_is_special_is_said(state, words):
-    assert any(words in note for note in answered(state)["notes"])
+    assert any(words in note for note in get_answer(state)["notes"])
 
 
 def test_an_ordinary_state_needs_no_words():
-    assert answered(TransportState())["notes"] == []
+    assert get_answer(TransportState())["notes"] == []
 
 
 def test_a_hand_at_rest_gets_a_link_that_reopens_the_state():
     painted = TransportState(tuple(code(k, STEPS - k) for k in range(PIXELS)), mu=0.123, epsilon=77.7, sweeps=3)
     for state in (SOME, painted, *(p.state(TransportState) for p in PRESETS)):
         assert TransportState.from_query(state.to_query()) == state
-        assert answered(state, rest=True)["query"] == state.link()
+        assert get_answer(state, rest=True)["query"] == state.link()
         assert len(state.link()) < exports.LONGEST_QUERY
     assert all(TransportState(map_codes(name)).link() in ("", f"map={name}") for name in MAPS)
 
@@ -174,7 +174,7 @@ def test_any_value_of_any_key_gets_an_answer(client, bad):
 @pytest.mark.parametrize("epsilon", [0.1, 450.0])
 def test_the_ends_of_the_sliders_get_finite_numbers(mu, epsilon):
     for pixels in map(map_codes, MAPS):
-        found = answered(TransportState(pixels, (RED,) * 8, mu, epsilon, 400))
+        found = get_answer(TransportState(pixels, (RED,) * 8, mu, epsilon, 400))
         assert all(np.isfinite(x).all() for x in found["arrays"].values())
 
 
@@ -194,7 +194,7 @@ def test_exports_are_of_the_link(client, format):
         assert response.content == transport_export.export(SOME, format)
     assert f'dml-transport-mu0.35-epsilon12.{format}"' in response.headers["content-disposition"]
     if format == "json":
-        np.testing.assert_allclose(response.json()["weights"], answered(SOME)["weights"], atol=1e-7)
+        np.testing.assert_allclose(response.json()["weights"], get_answer(SOME)["weights"], atol=1e-7)
 
 
 @pytest.mark.parametrize("bad", ["nan", "1e999", "../x", "%00", "x" * 300, "AAA", ";,;"])
@@ -205,20 +205,20 @@ def test_a_senseless_query_gets_a_valid_file(client, bad):
     json.loads(response.text, parse_constant=lambda name: pytest.fail(name))
 
 
-def opened(**query: str) -> AppTest:
-    return page_opened("transport", **query)
+def open_page(**query: str) -> AppTest:
+    return load_page("transport", **query)
 
 
-def handed(app: AppTest) -> dict:
+def component_data(app: AppTest) -> dict:
     """Return the data that the component receives."""
     (component,) = (e.proto for e in app.main if "BidiComponent" in type(e.proto).__name__)
     return json.loads(component.json)
 
 
 def test_the_page_hands_over_what_the_link_says():
-    app = opened(map="cross", prototypes="1,0;0.25,0.5", mu="0.4", hide="presets")
+    app = open_page(map="cross", prototypes="1,0;0.25,0.5", mu="0.4", hide="presets")
     assert not app.exception
-    data = handed(app)
+    data = component_data(app)
     assert data["state"]["pixels"] == list(map_codes("cross"))
     assert steps(data["state"]["prototypes"]).tolist() == [[160, 0], [40, 80]]
     assert (data["state"]["mu"], data["state"]["epsilon"], data["hide"]) == (0.4, 5.0, ["presets"])
@@ -227,6 +227,6 @@ def test_the_page_hands_over_what_the_link_says():
 
 @pytest.mark.parametrize("bad", ["nan", "../x", "\0", "x" * 100_000])
 def test_a_senseless_link_opens_the_default(bad):
-    app = opened(**dict.fromkeys(("map", "paint", "prototypes", "mu", "epsilon", "sweeps", "hide"), bad))
+    app = open_page(**dict.fromkeys(("map", "paint", "prototypes", "mu", "epsilon", "sweeps", "hide"), bad))
     assert not app.exception
-    assert handed(app)["state"] == TransportState().to_json()
+    assert component_data(app)["state"] == TransportState().to_json()

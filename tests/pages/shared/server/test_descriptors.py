@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pages.shared.server.descriptors import SessionLoopPolicy, raise_limit
 
 
-def held() -> int:
+def count_descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
@@ -26,19 +26,19 @@ def test_the_soft_limit_becomes_the_hard_one():
 
 
 def test_a_loop_that_never_runs_holds_no_descriptor():
-    before = held()
+    before = count_descriptors()
     loops = [SessionLoopPolicy().new_event_loop() for _ in range(8)]
-    assert held() == before
+    assert count_descriptors() == before
     for loop in loops:
         loop.close()
         assert loop.is_closed()
 
 
 def test_a_loop_that_runs_does_all_that_a_loop_does():
-    before = held()
+    before = count_descriptors()
     with ThreadPoolExecutor(1) as thread:  # in a thread, like a script
         thread.submit(_run_a_loop).result()
-    assert held() == before
+    assert count_descriptors() == before
 
 
 def _run_a_loop() -> None:

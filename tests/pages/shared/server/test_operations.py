@@ -6,7 +6,7 @@ from starlette.testclient import TestClient
 from dmlcore.storage.runs import RunStore
 from pages import _server
 from pages.shared.server import host, measured, operations
-from tests.made_runs import finished
+from tests.made_runs import make_finished_run
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_no_numbers_unless_they_are_asked_for(client, monkeypatch):
 def test_what_prometheus_reads(client, monkeypatch):
     """Responses are counted by route and status, reruns by page, runs by state; unknown routes share one label."""
     monkeypatch.setenv("DML_METRICS", "1")
-    finished(RunStore(), [], 0.5)
+    make_finished_run(RunStore(), [], 0.5)
     for number in range(50):
         client.get(f"/api/made-up-{number}")
     with measured.rerun("fields"):

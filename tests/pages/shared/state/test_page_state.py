@@ -35,7 +35,7 @@ from pages.shared.state import page_state, untrusted
 from pages.shared.state.page_state import PageState
 from pages.shared.timeline.changes import Changes
 from pages.training.runs.state import TableView
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 
 HOME = Home(
     "ranking",
@@ -283,7 +283,7 @@ every_first = pytest.mark.parametrize("page", FIRST)
 
 def shown(page: str, **query: str) -> Any:
     """Return the state that the component of the page receives for an address."""
-    (handed,) = (json.loads(each.proto.json) for each in page_opened(page, **query).get("bidi_component"))
+    (handed,) = (json.loads(each.proto.json) for each in load_page(page, **query).get("bidi_component"))
     return next(handed[name] for name in ("scene", "view", "state") if name in handed)
 
 

@@ -28,37 +28,37 @@ def timeline(**more) -> Timeline:
         state_of=lambda data: data if isinstance(data, Spec) else Spec(),
         specs=lambda spec: {"A": Spec(), "B": spec},
         kept=HistoryCache(Sums),
-        contents=lambda asked: ({}, {"sums": np.array(asked.frames[1], dtype=np.int32).ravel()}),
+        contents=lambda get_answer: ({}, {"sums": np.array(get_answer.frames[1], dtype=np.int32).ravel()}),
         rested=lambda spec, show: {"link": spec.start, "show": show},
         **({"most_steps": 90, "patience": 1.0, "most_frames": 20} | more),
     )
 
 
-def asked(service: Timeline, **request) -> dict:
+def get_answer(service: Timeline, **request) -> dict:
     answer = unpack(service.answer(request))
     return answer | answer.pop("arrays")
 
 
 def test_the_steps_a_page_lacks_are_sent_a_few_at_a_time():
     service = timeline()
-    first, second = asked(service, have=-1, want=30), asked(service, have=19, want=30)
+    first, second = get_answer(service, have=-1, want=30), get_answer(service, have=19, want=30)
     assert (first["first"], first["ready"], first["sums"].tolist()) == (0, 30, list(range(20)))
     assert (second["first"], second["sums"].tolist()) == (20, list(range(20, 31)))
-    assert asked(service, have=30, want=30)["sums"].tolist() == []
+    assert get_answer(service, have=30, want=30)["sums"].tolist() == []
 
 
 def test_every_stride_and_what_is_asked_for_by_name():
-    found = asked(timeline(), have=2, want=9, stride=4, frames=[1, 5, -3, "x", 99, None])
+    found = get_answer(timeline(), have=2, want=9, stride=4, frames=[1, 5, -3, "x", 99, None])
     assert found["sums"].tolist() == [1, 4, 5, 8]
 
 
 def test_what_is_not_ready_in_time_is_made_while_the_answer_travels():
-    assert asked(timeline(patience=0.0), have=-1, want=9)["ready"] == 0  # at least one step is computed
+    assert get_answer(timeline(patience=0.0), have=-1, want=9)["ready"] == 0  # at least one step is computed
     service = timeline(patience=0.2)
     slow = service.kept.of(Spec(3))
     grown = slow._next
     slow._next = lambda: (time.sleep(0.02), grown())[1]
-    ready = asked(service, state=Spec(3), have=-1, want=16)["ready"]
+    ready = get_answer(service, state=Spec(3), have=-1, want=16)["ready"]
     began = time.monotonic()
     while slow.recorded < 16 and time.monotonic() - began < 10:
         time.sleep(0.01)
@@ -66,23 +66,23 @@ def test_what_is_not_ready_in_time_is_made_while_the_answer_travels():
 
 
 def test_a_step_that_cannot_be_made_ends_both_and_says_why():
-    found = asked(timeline(), state=Spec(-5), have=-1, want=80)
+    found = get_answer(timeline(), state=Spec(-5), have=-1, want=80)
     assert found["ready"] == 69
     assert says(found["stopped"], "B", "step 70", "the loss is NaN")
 
 
 def test_at_rest_it_tells_the_link_and_a_draft_is_not_kept():
     service = timeline()
-    assert asked(service, state=Spec(7), want=5, show=3, rest=True)["link"] == 7
-    assert asked(service, state=Spec(7), want=5, show=3, rest=True)["show"] == 3
+    assert get_answer(service, state=Spec(7), want=5, show=3, rest=True)["link"] == 7
+    assert get_answer(service, state=Spec(7), want=5, show=3, rest=True)["show"] == 3
     kept = len(service.kept)
-    asked(service, state=Spec(7, (Change(4, 1),)), have=4, want=5, draft=True)
+    get_answer(service, state=Spec(7, (Change(4, 1),)), have=4, want=5, draft=True)
     assert len(service.kept) == kept
 
 
 def test_what_must_be_made_first_is_told_instead():
     service = timeline(prepare=lambda spec: {"preparing": "wait", "failed": False})
-    assert asked(service, id=4, want=3) == {"id": 4, "preparing": "wait", "failed": False}
+    assert get_answer(service, id=4, want=3) == {"id": 4, "preparing": "wait", "failed": False}
     assert len(service.kept) == 0
 
 
@@ -146,4 +146,4 @@ def test_an_export_ends_where_a_history_stops_and_is_refused_where_it_cannot_beg
     bad=[None, [], "x", -5, 10**400, 1e300, True, {"state": 1}, [[1, 2]]],
 )
 def test_any_value_of_any_key_gets_an_answer(key, bad):
-    assert asked(timeline(), **{key: bad})["ready"] in (0, 90)
+    assert get_answer(timeline(), **{key: bad})["ready"] in (0, 90)

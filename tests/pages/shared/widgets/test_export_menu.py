@@ -11,7 +11,7 @@ from dmlcore.inspection.maps import maps
 from pages.shared.widgets import export_menu
 
 
-def opened(chosen: str = "") -> AppTest:
+def open_page(chosen: str = "") -> AppTest:
     def script(chosen: str) -> None:
         from dmlcore.inspection import selections
         from dmlcore.storage.runs import RunStore
@@ -33,19 +33,19 @@ def indices(run) -> np.ndarray:
 
 
 def test_everything_is_offered_and_the_map_once_there_is_one(run):
-    app = opened()
+    app = open_page()
     assert not app.exception
     offered = labels(app)
     assert offered[0] == "Report, one HTML file"
     assert ("Map, CSV" in offered) == (run.projection() is not None)
     maps.make(run, maps.Settings(method="pca"))
-    assert labels(opened())[-1] == "Map, CSV"
+    assert labels(open_page())[-1] == "Map, CSV"
     assert f"python -m dmlcore export {run.id} --to report.html" in app.code[0].value
 
 
 def test_a_selection_is_what_is_taken_unless_all_is_asked_for(run, indices):
     chosen = selections.save(run, indices[:7], "a test")
-    app = opened(chosen.id)
+    app = open_page(chosen.id)
     assert app.code[0].value.endswith(f"--selection {chosen.id}")
     assert len(export_menu._table(run, run.embeddings(), chosen).rows) == 7
     app.session_state[f"export-which-{run.id}"] = export_menu.ALL
@@ -58,4 +58,4 @@ def test_a_selection_is_what_is_taken_unless_all_is_asked_for(run, indices):
 def test_nothing_is_offered_before_an_evaluation(run):
     for path in (run.path / "embeddings").iterdir():
         path.unlink()
-    assert labels(opened()) == []
+    assert labels(open_page()) == []

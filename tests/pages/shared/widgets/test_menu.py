@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 import dmlcore
 from pages.shared.widgets import about, menu
 from tests.browser.harness import ROOT
-from tests.pages.conftest import MAIN, page_opened
+from tests.pages.conftest import MAIN, load_page
 
 OF_BEFORE = {
     *("fields", "compare", "sphere", "charges", "microscope", "truth", "transport", "gap_or_gsp", "prototypes"),
@@ -77,7 +77,7 @@ def test_no_place_has_a_row_that_leaves_out_a_view() -> None:
 def test_the_place_of_a_page_is_marked_though_the_page_stands_in_no_menu(
     sent: list[dict], address: str, section: str, place: str
 ) -> None:
-    app = page_opened(address)
+    app = load_page(address)
     assert not app.exception
     assert marked(sent[-1]) == [f":blue[**{section} · {place}**]", f":blue[**{place}**]"]
     shown = [page for group in sent[-1].values() for page in group if page.visibility == "visible"]
@@ -89,12 +89,12 @@ def test_the_place_of_a_page_is_marked_though_the_page_stands_in_no_menu(
 
 
 def test_beside_the_brand_no_section_or_place_is_marked_but_by_streamlit(sent: list[dict]) -> None:
-    page_opened("lessons", lesson="triplet", step="2")
+    load_page("lessons", lesson="triplet", step="2")
     assert marked(sent[-1]) == []
 
 
 def test_an_address_of_the_fields_at_the_root_goes_on_working_with_its_state() -> None:
-    app = page_opened("home", loss="ranking", n="0.3,0.2")
+    app = load_page("home", loss="ranking", n="0.3,0.2")
     assert not app.exception
     assert app.title[0].value == "Force fields of triplet losses"
     assert {name: app.query_params[name] for name in ("loss", "n")} == {"loss": "ranking", "n": "0.3,0.2"}
@@ -104,7 +104,7 @@ def test_an_unknown_address_says_so_and_links_to_every_place(monkeypatch: pytest
     """On a rerun the browser sends a hash instead of the address."""
     address = "explor<b>"
     monkeypatch.setattr(menu.host, "requested_page", lambda: address)
-    app = page_opened(address)
+    app = load_page(address)
     for _ in range(2):
         assert not app.exception
         assert app.title[0].value == "Page not found"
@@ -119,7 +119,7 @@ def test_an_unknown_address_says_so_and_links_to_every_place(monkeypatch: pytest
 def test_known_addresses_are_no_unknown_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     for address in ("published_results", "published", "maps", "home"):
         monkeypatch.setattr(menu.host, "requested_page", lambda name=address: name)
-        app = page_opened(address)
+        app = load_page(address)
         assert not app.exception
         assert app.title[0].value != "Page not found"
 
@@ -137,11 +137,11 @@ def test_how_pages_are_shown_goes_along_and_what_they_show_does_not() -> None:
         assert not app.exception
         return {link.proto.query_string for link in app.page_link}
 
-    home = page_opened("home", socket="off")
+    home = load_page("home", socket="off")
     assert home.title[0].value.startswith("See what a loss does")
     assert all("socket=off" in query for query in led(home))
     shown = {"hide": "presets", "present": "1", "controls": "n", "n": "0.3,0.2"}
-    assert led(page_opened("compare", **shown)) == {"hide=presets&present=1"}
+    assert led(load_page("compare", **shown)) == {"hide=presets&present=1"}
 
 
 def test_the_menu_of_streamlit_says_what_this_is_and_how_to_cite_it() -> None:
@@ -153,7 +153,7 @@ def test_the_menu_of_streamlit_says_what_this_is_and_how_to_cite_it() -> None:
 
 def test_a_moved_address_carries_what_stands_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(menu, "MOVED", {"plane": "fields"})
-    app: AppTest = page_opened("plane", loss="ranking")
+    app: AppTest = load_page("plane", loss="ranking")
     assert not app.exception
     assert app.title[0].value == "Force fields of triplet losses"
     assert app.query_params["loss"] == "ranking"
@@ -172,5 +172,5 @@ def test_the_icon_is_set_before_the_menu_else_a_browser_fetches_that_of_the_page
         configure(**options)
 
     monkeypatch.setattr(menu.st, "set_page_config", noted)
-    assert not page_opened("published_results").exception
+    assert not load_page("published_results").exception
     assert menus_before == [0]

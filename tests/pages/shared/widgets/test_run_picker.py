@@ -9,13 +9,13 @@ import pytest
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from pages.shared.widgets import run_picker
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 
 
 def test_a_run_is_offered_with_its_trained_score_first(runs: Path) -> None:
     (run,) = RunStore(runs).list()
     scored = next(row for row in run.metrics()[0] if row.get("weights"))
-    box = page_opened("neighbours", run=run.id).selectbox(key=run_picker.KEY)
+    box = load_page("neighbours", run=run.id).selectbox(key=run_picker.KEY)
     label = next(option for option in box.options if run.id[-4:] in option)
     assert label.startswith(f"MAP@R {100 * scored['map_at_r']:.1f} % · ")
     assert "→" not in label

@@ -22,7 +22,7 @@ from dmlcore.storage.runs import EXAMPLE, Run, RunStore, scores
 from dmlcore.training.loop import train
 from pages.shared.words.sentences import called, plain
 from tests import made_runs
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 from tests.wording import says
 
 TINY = RunSpec().with_overrides(["schedule.steps=12", "schedule.validate_every=4", "schedule.checkpoint_every=5"])
@@ -47,10 +47,10 @@ def finished(tmp_path_factory):
 
 
 @pytest.fixture
-def opened(monkeypatch):
+def open_page(monkeypatch):
     def run(store: RunStore, **query: str) -> AppTest:
         monkeypatch.setenv("DML_RUNS", str(store.root))
-        return page_opened("runs", **query)
+        return load_page("runs", **query)
 
     return run
 
@@ -66,16 +66,16 @@ def texts(app: AppTest, *kinds: str) -> str:
     return "\n".join(str(element.value) for kind in kinds for element in app.get(kind))
 
 
-def test_without_runs_the_page_leads_to_train(opened, tmp_path):
-    app = opened(RunStore(tmp_path))
+def test_without_runs_the_page_leads_to_train(open_page, tmp_path):
+    app = open_page(RunStore(tmp_path))
     assert not app.exception
     assert "No runs yet" in texts(app, "markdown")
     assert app.page_link[0].label == "Go to New run"
 
 
-def test_the_example_stands_below_and_goes_and_comes_back(opened, tmp_path):
+def test_the_example_stands_below_and_goes_and_comes_back(open_page, tmp_path):
     store = RunStore(tmp_path)
-    app = opened(store)
+    app = open_page(store)
     assert "Example · Glyphs, unseen alphabets" in texts(app, "html")
     steps = next(line for line in texts(app, "text").splitlines() if "step 400 of 400" in line)
     assert " in " not in steps, "durations on another machine are irrelevant"
@@ -87,14 +87,14 @@ def test_the_example_stands_below_and_goes_and_comes_back(opened, tmp_path):
     assert not app.exception
     assert (tmp_path / EXAMPLE / "spec.json").is_file()
     mine = store.create(TINY)
-    app = opened(store)
+    app = open_page(store)
     assert [name[-4:] for name in app.dataframe[0].value["run"]] == [mine.id[-4:]]
     assert "The example run" in [link.label for link in app.page_link]
 
 
-def test_the_table_lists_every_run_newest_first(opened, finished):
+def test_the_table_lists_every_run_newest_first(open_page, finished):
     store, made = finished
-    table = opened(store).dataframe[0].value
+    table = open_page(store).dataframe[0].value
     assert list(table["status"]) == ["failed", "done", "done"]
     assert [name[-4:] for name in table["run"]] == [run.id[-4:] for run in reversed(made)]
     assert list(table["steps"]) == [0.0, 100.0, 100.0]
@@ -102,18 +102,18 @@ def test_the_table_lists_every_run_newest_first(opened, finished):
     assert table["trained"].iloc[-1] == pytest.approx(100 * trained)
 
 
-def test_without_a_choice_the_newest_run_is_shown_with_its_reason(opened, finished):
+def test_without_a_choice_the_newest_run_is_shown_with_its_reason(open_page, finished):
     store, made = finished
-    app = opened(store)
+    app = open_page(store)
     assert any("failed" in error.value for error in app.error)
     assert "a batch needs 9 classes" in texts(app, "code")
     assert app.button(key=f"resume-{made[2].id}")
     assert not any(button.key == f"cancel-{made[2].id}" for button in app.button)
 
 
-def test_several_runs_share_curves_and_have_the_colours_of_the_table(opened, finished):
+def test_several_runs_share_curves_and_have_the_colours_of_the_table(open_page, finished):
     store, (first, second, _) = finished
-    app = opened(store, run=f"{first.id},{second.id}")
+    app = open_page(store, run=f"{first.id},{second.id}")
     assert not app.exception
     (chart,) = app.get("vega_lite_chart")
     for run in (first, second):
@@ -124,9 +124,9 @@ def test_several_runs_share_curves_and_have_the_colours_of_the_table(opened, fin
     assert names.index(first.id[-4:]) < names.index(second.id[-4:])
 
 
-def test_one_run_shows_its_scores_beside_those_without_training(opened, finished):
+def test_one_run_shows_its_scores_beside_those_without_training(open_page, finished):
     store, (first, _, _) = finished
-    app = opened(store, run=first.id)
+    app = open_page(store, run=first.id)
     table = next(frame.value for frame in app.dataframe if "embedding" in frame.value)
     assert list(table["embedding"]) == ["raw input", "untrained network", "trained network"]
     expected = scores(first.metrics()[0])["trained"]
@@ -134,9 +134,9 @@ def test_one_run_shows_its_scores_beside_those_without_training(opened, finished
     assert table["R@1"][2] == f"{100 * expected['recall_at']['1']:.1f} %"
 
 
-def test_runs_side_by_side_show_findings_differences_and_classes(opened, finished):
+def test_runs_side_by_side_show_findings_differences_and_classes(open_page, finished):
     store, (first, second, _) = finished
-    app = opened(store, run=f"{first.id},{second.id}")
+    app = open_page(store, run=f"{first.id},{second.id}")
     specs = next(frame.value for frame in app.dataframe if "setting" in frame.value)
     assert set(specs["setting"]) == {"Name", "Loss", "Steps"}
     shown = texts(app, "html")
@@ -153,9 +153,9 @@ def test_runs_side_by_side_show_findings_differences_and_classes(opened, finishe
     assert f"python -m dmlcore lint {first.id} {second.id}" in texts(app, "code")
 
 
-def test_the_curves_can_be_chosen(opened, finished):
+def test_the_curves_can_be_chosen(open_page, finished):
     store, (first, _, _) = finished
-    app = opened(store, run=first.id)
+    app = open_page(store, run=first.id)
     app.button_group(key="curves-shown").set_value(["effective_rank", "gradient_norm"]).run()
     assert not app.exception
     chart = app.get("vega_lite_chart")[0].proto.spec
@@ -163,7 +163,7 @@ def test_the_curves_can_be_chosen(opened, finished):
     assert "validation MAP@R" not in chart
 
 
-def test_weights_and_losses_of_an_ensemble_are_drawn_by_the_name_of_the_loss(opened, tmp_path):
+def test_weights_and_losses_of_an_ensemble_are_drawn_by_the_name_of_the_loss(open_page, tmp_path):
     store = RunStore(tmp_path)
     run = store.create(TINY.with_overrides(["loss.name=wedl", "schedule.steps=60"]))
     rows = [
@@ -171,7 +171,7 @@ def test_weights_and_losses_of_an_ensemble_are_drawn_by_the_name_of_the_loss(ope
         for step in range(1, 61)
     ]
     (run.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    app = opened(store, run=run.id)
+    app = open_page(store, run=run.id)
     chart = app.get("vega_lite_chart")[0].proto.spec
     assert "weights of the losses" in chart
     assert "losses of the ensemble" not in chart
@@ -184,14 +184,14 @@ def test_weights_and_losses_of_an_ensemble_are_drawn_by_the_name_of_the_loss(ope
     assert "triplet" in legend
 
 
-def test_one_run_shows_what_the_monitor_finds_its_distances_and_its_commands(opened, tmp_path):
+def test_one_run_shows_what_the_monitor_finds_its_distances_and_its_commands(open_page, tmp_path):
     store = RunStore(tmp_path)
     run = store.create(TINY.with_overrides(["schedule.steps=60"]))
     rows = [{"kind": "step", "step": step, "loss": 0.5, "active": 1.0} for step in range(1, 61)]
     histogram = {"histogram_to": 2.0, "positive_histogram": [3] * 20, "negative_histogram": [1] * 20}
     rows += [{"kind": "measure", "step": step, "spread": 0.001} | histogram for step in range(10, 61, 10)]
     (run.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    app = opened(store, run=run.id)
+    app = open_page(store, run=run.id)
     assert not app.exception
     (warning, *_) = health.watch(rows, run.spec)
     assert f"**{plain(warning.sentence)}**" in texts(app, "markdown")
@@ -211,7 +211,7 @@ def test_one_run_shows_what_the_monitor_finds_its_distances_and_its_commands(ope
     assert f"dmlcore events {run.id}" in texts(app, "code")
 
 
-def test_a_waiting_run_shows_its_place_and_may_begin_at_once(opened, tmp_path, monkeypatch):
+def test_a_waiting_run_shows_its_place_and_may_begin_at_once(open_page, tmp_path, monkeypatch):
     monkeypatch.setenv("DML_CPU_RUNS", "1")
     store = RunStore(tmp_path)
     long = TINY.with_overrides(["schedule.steps=1000000", "device=cpu"])
@@ -221,7 +221,7 @@ def test_a_waiting_run_shows_its_place_and_may_begin_at_once(opened, tmp_path, m
         wait(lambda: len(device_queue.waiting_runs(store)) == 2 and device_queue.running_on(store, "cpu"))
         (working,) = device_queue.running_on(store, "cpu")
         after = list(device_queue.waiting_runs(store))
-        app = opened(store, run=after[1])
+        app = open_page(store, run=after[1])
         told = f"number 2 in the queue for the CPU; running: “{called(store.open(working))}”"
         assert any(told in bar.proto.text for bar in app.get("progress"))
         launch.cancel(store.open(after[0]))
@@ -237,9 +237,9 @@ def test_a_waiting_run_shows_its_place_and_may_begin_at_once(opened, tmp_path, m
         wait(lambda: not any(run.is_alive() for run in (first, second, third)))
 
 
-def test_a_name_is_shown_literally(opened, finished):
+def test_a_name_is_shown_literally(open_page, finished):
     store, (_, hostile, _) = finished
-    app = opened(store, run=hostile.id)
+    app = open_page(store, run=hostile.id)
     assert not app.exception
     assert "&lt;img src=//x/y&gt;" in texts(app, "html")
     interpreted = texts(app, "markdown", "caption", "subheader", "title", "badge", "warning", "error", "html")
@@ -250,48 +250,48 @@ def test_a_name_is_shown_literally(opened, finished):
 @pytest.mark.parametrize(
     "bad", ["nan", "1e999", "\0", "../x", "/etc", "%252e", "a,b,,c", "<b>x</b>", "x" * 100_000, "," * 100_000]
 )
-def test_a_senseless_link_gives_a_plain_message_and_the_newest_run(opened, finished, bad):
-    app = opened(finished[0], run=bad)
+def test_a_senseless_link_gives_a_plain_message_and_the_newest_run(open_page, finished, bad):
+    app = open_page(finished[0], run=bad)
     assert not app.exception
     assert len(app.warning) == (0 if bad.strip(",") == "" else 1)
     assert app.button(key=f"resume-{finished[1][2].id}")
 
 
-def test_a_damaged_run_is_named_and_the_others_stay(opened, tmp_path):
+def test_a_damaged_run_is_named_and_the_others_stay(open_page, tmp_path):
     store = RunStore(tmp_path)
     good, bad = store.create(TINY), store.create(TINY)
     (bad.path / "state.json").write_text("{")
-    app = opened(store, run=bad.id)
+    app = open_page(store, run=bad.id)
     assert not app.exception
     assert [expander.label for expander in app.expander if "Unreadable" in expander.label] == [f"Unreadable: {bad.id}"]
     assert app.button(key=f"cancel-{good.id}")
 
 
-def test_a_resume_that_does_not_go_back_to_its_cluster_says_so(opened, tmp_path, monkeypatch):
+def test_a_resume_that_does_not_go_back_to_its_cluster_says_so(open_page, tmp_path, monkeypatch):
     store = RunStore(tmp_path)
     run = store.create(TINY)
     with run.lock():
         run.update(state="failed", backend="ray:10.0.0.1:6379")
     monkeypatch.setattr(launch, "start_process", lambda *_: None)
-    app = opened(store, run=run.id)
+    app = open_page(store, run=run.id)
     app.button(key=f"resume-{run.id}").click().run()
     (said,) = [error.value for error in app.error if "recorded backend" in error.value]
     assert "'ray:10.0.0.1:6379' but on this machine: neither DML_BACKENDS nor" in said
     assert run.state().backend == ""
 
 
-def test_cancel_resume_kill_and_delete(opened, tmp_path):
+def test_cancel_resume_kill_and_delete(open_page, tmp_path):
     store = RunStore(tmp_path)
     run = store.open(launch.launch(TINY.with_overrides(["schedule.steps=1000000"]), store))
     try:
-        _live(opened, store, run)
+        _live(open_page, store, run)
     finally:
         if run.path.exists() and run.is_alive():
             os.kill(run.state().pid, signal.SIGKILL)
 
 
-def _live(opened, store: RunStore, run: Run) -> None:
-    app = opened(store, run=run.id)
+def _live(open_page, store: RunStore, run: Run) -> None:
+    app = open_page(store, run=run.id)
     wait(lambda: run.state().step > 10)
     app.run()
     assert "running" in texts(app, "badge", "markdown")
@@ -319,12 +319,12 @@ def _live(opened, store: RunStore, run: Run) -> None:
     assert "No runs yet" in texts(app, "markdown")
 
 
-def test_of_many_runs_the_newest_are_listed_and_the_others_found(opened, tmp_path, monkeypatch):
+def test_of_many_runs_the_newest_are_listed_and_the_others_found(open_page, tmp_path, monkeypatch):
     monkeypatch.setattr("pages.shared.widgets.run_status.MOST_LISTED", 3)
     store = RunStore(tmp_path)
     made = [store.create(TINY.with_overrides([f"name={name}"])) for name in ("first", "second", "third", "fourth")]
     made.append(store.create(TINY.with_overrides(["loss.name=facenet", "name=other"])))
-    app = opened(store)
+    app = open_page(store)
     assert not app.exception
     assert [name[-4:] for name in app.dataframe[0].value["run"]] == [run.id[-4:] for run in made[:1:-1]]
     assert "The newest 3 of 5 runs." in texts(app, "caption")
@@ -335,28 +335,28 @@ def test_of_many_runs_the_newest_are_listed_and_the_others_found(opened, tmp_pat
     assert not app.exception
     assert "No run matches all of these words." in texts(app, "info")
     # the selected run is shown below the table if the table does not list it
-    linked = opened(store, find="facenet", run=made[0].id)
+    linked = open_page(store, find="facenet", run=made[0].id)
     assert len(linked.dataframe[0].value) == 1
     assert made[0].id[-4:] in texts(linked, "html")
 
 
-def test_curves_are_smoothed_and_the_link_says_so(opened, finished):
+def test_curves_are_smoothed_and_the_link_says_so(open_page, finished):
     store, (first, *_) = finished
-    app = opened(store, run=first.id)
+    app = open_page(store, run=first.id)
     assert "smoothed" not in app.get("vega_lite_chart")[0].proto.spec
     app.slider(key="smooth").set_value(0.9).run()
     assert not app.exception
     assert "loss, smoothed" in app.get("vega_lite_chart")[0].proto.spec
-    assert opened(store, run=first.id, smooth="0.9").slider(key="smooth").value == 0.9
-    assert opened(store, run=first.id, smooth="7").slider(key="smooth").value <= 0.99
+    assert open_page(store, run=first.id, smooth="0.9").slider(key="smooth").value == 0.9
+    assert open_page(store, run=first.id, smooth="7").slider(key="smooth").value <= 0.99
 
 
-def test_a_loss_that_falls_far_may_be_seen_on_a_logarithmic_scale(opened, tmp_path):
+def test_a_loss_that_falls_far_may_be_seen_on_a_logarithmic_scale(open_page, tmp_path):
     store = RunStore(tmp_path)
     run = store.create(TINY)
     rows = [{"kind": "step", "step": step, "loss": loss} for step, loss in enumerate((2.0, 0.5, 0.001, 0.0), 1)]
     (run.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    app = opened(store, run=run.id)
+    app = open_page(store, run=run.id)
 
     def scales() -> set[str]:
         (chart,) = app.get("vega_lite_chart")
@@ -374,10 +374,12 @@ def sweep(tmp_path_factory):
     """Return a store and its runs: two learning rates with two seeds each, and one run on another data set."""
     store = RunStore(tmp_path_factory.mktemp("sweep"))
     made = [
-        made_runs.finished(store, [f"optimiser.learning_rate={rate}", f"seed={seed}", f"name=r{rate}s{seed}"], score)
+        made_runs.make_finished_run(
+            store, [f"optimiser.learning_rate={rate}", f"seed={seed}", f"name=r{rate}s{seed}"], score
+        )
         for rate, seed, score in ((0.1, 0, 0.30), (0.1, 1, 0.32), (0.01, 0, 0.50), (0.01, 1, 0.52))
     ]
-    return store, [*made, made_runs.finished(store, ["data.name=moons", "name=moons"], 0.9)]
+    return store, [*made, made_runs.make_finished_run(store, ["data.name=moons", "name=moons"], 0.9)]
 
 
 def names(app: AppTest) -> list[str]:
@@ -386,12 +388,12 @@ def names(app: AppTest) -> list[str]:
     return [str(name).split(" ")[0] for name in table["run"]]
 
 
-def test_the_table_shows_settings_that_vary_and_those_of_ones_choice(opened, sweep):
-    app = opened(sweep[0])
+def test_the_table_shows_settings_that_vary_and_those_of_ones_choice(open_page, sweep):
+    app = open_page(sweep[0])
     assert {"Seed", "Learning rate", "Data set"} < set(app.dataframe[0].value)
     app.multiselect(key="runs-columns").set_value(["optimiser.name", "R@1", "seed"]).run()
     assert app.query_params["columns"] == "optimiser.name,R@1,seed"
-    linked = opened(sweep[0], columns="optimiser.name,R@1,no.such,seed")
+    linked = open_page(sweep[0], columns="optimiser.name,R@1,no.such,seed")
     for page in (app, linked):
         table = page.dataframe[0].value
         assert list(table)[7:-1] == ["Optimiser", "R@1", "Seed"]
@@ -400,21 +402,21 @@ def test_the_table_shows_settings_that_vary_and_those_of_ones_choice(opened, swe
     linked.button(key="runs-as-vary").click().run()
     assert "columns" not in linked.query_params
     assert "Learning rate" in linked.dataframe[0].value
-    assert list(opened(sweep[0], columns="none").dataframe[0].value)[7:] == ["started"]
+    assert list(open_page(sweep[0], columns="none").dataframe[0].value)[7:] == ["started"]
 
 
-def test_the_table_is_sorted_by_any_setting_and_the_link_says_so(opened, sweep):
-    app = opened(sweep[0])
+def test_the_table_is_sorted_by_any_setting_and_the_link_says_so(open_page, sweep):
+    app = open_page(sweep[0])
     assert names(app) == ["moons", "r0.01s1", "r0.01s0", "r0.1s1", "r0.1s0"]
     app.selectbox(key="runs-sort").set_value("optimiser.learning_rate").run()
     assert names(app)[:2] == ["r0.1s1", "r0.1s0"]
     app.toggle(key="runs-up").set_value(True).run()
     assert (app.query_params["sort"], app.query_params["up"]) == ("optimiser.learning_rate", "1")
     assert names(app)[-2:] == ["r0.1s1", "r0.1s0"]
-    assert names(opened(sweep[0], sort="trained", up="1"))[0] == "r0.1s0"
+    assert names(open_page(sweep[0], sort="trained", up="1"))[0] == "r0.1s0"
     # all values are equal, so the order is unchanged
-    assert names(opened(sweep[0], sort="batch.classes"))[0] == "moons"
-    assert names(opened(sweep[0], sort="no.such", group="<b>", columns="%", up="x", baseline="../x"))[0] == "moons"
+    assert names(open_page(sweep[0], sort="batch.classes"))[0] == "moons"
+    assert names(open_page(sweep[0], sort="no.such", group="<b>", columns="%", up="x", baseline="../x"))[0] == "moons"
 
 
 def test_columns_at_first_say_what_no_other_column_says(tmp_path):
@@ -424,20 +426,20 @@ def test_columns_at_first_say_what_no_other_column_says(tmp_path):
     store = RunStore(tmp_path)
     of = {"ranking": ["loss.parameters.m=0.2"], "contrastive": [], "facenet": []}
     sets = [[f"loss.name={name}", *more, f"seed={seed}"] for name, more in of.items() for seed in range(2)]
-    lines = [rows.line(made_runs.finished(store, [*each, "name=x"], 0.3)) for each in sets]
+    lines = [rows.line(made_runs.make_finished_run(store, [*each, "name=x"], 0.3)) for each in sets]
     assert len(rows.varied(lines)) > 2
     assert rows.at_first(lines) == ["loss.name", "seed"], "margins are determined by the loss"
     assert {group.name for group in groups(lines, "variant")} == {"Ranking", "Contrastive", "FaceNet"}
-    wider = rows.line(made_runs.finished(store, ["loss.name=ranking", "loss.parameters.m=0.9"], 0.3))
+    wider = rows.line(made_runs.make_finished_run(store, ["loss.name=ranking", "loss.parameters.m=0.9"], 0.3))
     assert rows.at_first([*lines, wider]) == ["loss.name", "loss.parameters.m", "seed"]
     assert rows.values("loss.parameters.divisor", lines)[0] is None, "ranking has no such setting"
-    blobs = rows.line(made_runs.finished(store, ["data.name=moons", "optimiser.learning_rate=0.5"], 0.3))
+    blobs = rows.line(made_runs.make_finished_run(store, ["data.name=moons", "optimiser.learning_rate=0.5"], 0.3))
     assert rows.at_first([*lines, blobs])[:2] == ["data.name", "loss.name"]
     assert "optimiser.learning_rate" not in rows.at_first([*lines, blobs]), "determined by the data set here"
 
 
-def test_the_best_validation_is_a_column_and_an_order(opened, sweep):
-    app = opened(sweep[0], columns="validation", sort="validation")
+def test_the_best_validation_is_a_column_and_an_order(open_page, sweep):
+    app = open_page(sweep[0], columns="validation", sort="validation")
     assert app.dataframe[0].value["best validation"].tolist() == pytest.approx([90, 52, 50, 32, 30])
 
 
@@ -471,9 +473,9 @@ def test_rows_sent_before_another_run_joined_are_those_of_the_table_then(monkeyp
     assert page.query_params["run"] == chosen
 
 
-def test_runs_are_grouped_by_a_setting_and_a_group_is_chosen(opened, sweep):
+def test_runs_are_grouped_by_a_setting_and_a_group_is_chosen(open_page, sweep):
     store, _ = sweep
-    app = opened(store, group="optimiser.learning_rate", find="r0")
+    app = open_page(store, group="optimiser.learning_rate", find="r0")
     groups = app.dataframe[0].value
     assert groups["Learning rate"].tolist() == ["0.01", "0.1"]
     assert groups["after"].tolist() == pytest.approx([51, 31])
@@ -485,22 +487,22 @@ def test_runs_are_grouped_by_a_setting_and_a_group_is_chosen(opened, sweep):
     assert app.dataframe[0].value["settings"].tolist() == ["Learning rate 0.01", "Learning rate 0.1"]
 
 
-def test_groups_have_curves_of_their_own_until_runs_are_selected(opened, sweep):
+def test_groups_have_curves_of_their_own_until_runs_are_selected(open_page, sweep):
     store, made = sweep
-    app = opened(store, group="optimiser.learning_rate", find="r0")
+    app = open_page(store, group="optimiser.learning_rate", find="r0")
     (chart,) = app.get("vega_lite_chart")
     assert "0.01, 2 runs" in chart.proto.spec
     assert made[0].id[-4:] not in chart.proto.spec
     assert app.dataframe[0].value["curve"].map(list).tolist() == [["1"], ["2"]]
     assert "its band goes from the lowest run to the highest" in texts(app, "caption")
-    chosen = opened(store, group="optimiser.learning_rate", run=made[0].id)
+    chosen = open_page(store, group="optimiser.learning_rate", run=made[0].id)
     assert made[0].id[-4:] in chosen.get("vega_lite_chart")[0].proto.spec
     assert not any(chosen.dataframe[0].value["curve"].map(list))
 
 
-def test_a_pinned_baseline_shows_differences_beside_their_noise(opened, sweep):
+def test_a_pinned_baseline_shows_differences_beside_their_noise(open_page, sweep):
     store, made = sweep
-    app = opened(store, run=made[0].id)
+    app = open_page(store, run=made[0].id)
     app.button(key=f"pin-{made[0].id}").click().run()
     assert app.query_params["baseline"] == made[0].id
     table = next(frame.value for frame in app.dataframe if "different settings" in frame.value).set_index("run")
@@ -512,21 +514,21 @@ def test_a_pinned_baseline_shows_differences_beside_their_noise(opened, sweep):
     assert rows["r0.1s1"]["different settings"] == "Seed: 0 → 1"
     assert rows["r0.1s0"]["different settings"] == "the baseline"
     assert str(rows["moons"]["against the baseline"]) == "nan", "runs with another test must not be compared"
-    grouped = opened(store, baseline=made[0].id, group="variant").dataframe[0].value.set_index("settings")
+    grouped = open_page(store, baseline=made[0].id, group="variant").dataframe[0].value.set_index("settings")
     lead, pinned = grouped["against the baseline"].iloc[1:]
     assert says(lead, *LEAD)
     assert pinned == "the baseline"
     app.button(key="unpin").click().run()
     assert "baseline" not in app.query_params
-    gone = opened(store, baseline="20200101-0000-digits-ranking-dead")
+    gone = open_page(store, baseline="20200101-0000-digits-ranking-dead")
     assert not gone.exception
     assert gone.button(key="unpin").label == "Unpin the missing baseline"
 
 
-def test_a_note_is_kept_shown_and_found(opened, tmp_path):
+def test_a_note_is_kept_shown_and_found(open_page, tmp_path):
     store = RunStore(tmp_path)
-    run, _ = (made_runs.finished(store, [f"name={name}"], 0.4) for name in ("one", "two"))
-    app = opened(store, run=run.id)
+    run, _ = (made_runs.make_finished_run(store, [f"name={name}"], 0.4) for name in ("one", "two"))
+    app = open_page(store, run=run.id)
     app.text_area(key=f"note-{run.id}").input(f"collapsed early\n{HOSTILE}").run()
     app.button(key=f"note-{run.id}-keep").click().run()
     assert not app.exception
@@ -577,22 +579,24 @@ def test_score_ticks_that_lie_close_together_differ():
     assert [_score_tick(height, 10.0, 60.0) for height in (0, 0.5, 1)] == ["10.0", "35.0", "60.0"]
 
 
-def test_two_runs_get_no_chart_of_importance(opened, tmp_path):
+def test_two_runs_get_no_chart_of_importance(open_page, tmp_path):
     store = RunStore(tmp_path)
     for rate in (0.01, 0.001):
-        made_runs.finished(store, [f"optimiser.learning_rate={rate}"], 0.5 + rate)
-    app = opened(store, below="mattered")
+        made_runs.make_finished_run(store, [f"optimiser.learning_rate={rate}"], 0.5 + rate)
+    app = open_page(store, below="mattered")
     assert not app.exception
     assert "Importance needs at least 6 runs" in app.info[0].value
     assert not app.get("plotly_chart")
 
 
-def test_which_settings_mattered_and_how_much_that_is_worth(opened, tmp_path):
+def test_which_settings_mattered_and_how_much_that_is_worth(open_page, tmp_path):
     store = RunStore(tmp_path)
     for k in range(8):
         rate, seed = (0.01, 0.001)[k % 2], k // 2
-        made_runs.finished(store, [f"optimiser.learning_rate={rate}", f"seed={seed}"], 0.5 - 0.2 * (k % 2) + k / 1000)
-    app = opened(store, below="mattered")
+        made_runs.make_finished_run(
+            store, [f"optimiser.learning_rate={rate}", f"seed={seed}"], 0.5 - 0.2 * (k % 2) + k / 1000
+        )
+    app = open_page(store, below="mattered")
     assert not app.exception
     assert "**Learning rate mattered most: " in texts(app, "markdown")
     assert "With 2 different settings this is unreliable" in texts(app, "markdown")

@@ -9,7 +9,7 @@ import pytest
 
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 
 
 def test_the_end_of_each_projection_is_a_line_across_the_curves_of_a_run(
@@ -23,7 +23,7 @@ def test_the_end_of_each_projection_is_a_line_across_the_curves_of_a_run(
     rows[8:8] = [{**ended, "step": 7, "projection": 2}]
     with open(run.path / "metrics.jsonl", "a") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
-    app = page_opened("runs", run=run.id)
+    app = load_page("runs", run=run.id)
     assert not app.exception
     chart = json.loads(next(c.proto.spec for c in app.get("vega_lite_chart") if "vconcat" in c.proto.spec))
     lines = [layer["data"]["values"] for layer in chart["vconcat"][0]["layer"] if "values" in layer.get("data", {})]

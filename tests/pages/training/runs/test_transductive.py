@@ -18,7 +18,7 @@ from dmlcore.training.loop import train
 from pages.library.published_results import service as published
 from pages.shared.widgets.results import beside
 from pages.shared.words import titles
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 
 TINY = RunSpec().with_overrides(
     [
@@ -44,7 +44,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunStore, dict[st
 def test_runs_say_so_in_name_table_and_curves(trained, monkeypatch):
     store, made = trained
     monkeypatch.setenv("DML_RUNS", str(store.root))
-    app = page_opened("runs", run=made["own"].id)
+    app = load_page("runs", run=made["own"].id)
     assert not app.exception
     table = next(frame.value for frame in app.dataframe if "embedding" in frame.value)
     assert list(table["embedding"])[2:] == [
@@ -88,7 +88,7 @@ def test_failures_ask_for_no_step_of_single_samples(trained, monkeypatch):
     store, made = trained
     monkeypatch.setenv("DML_RUNS", str(store.root))
     for name, refused in (("own", True), ("none", False)):
-        app = page_opened("failures", run=made[name].id)
+        app = load_page("failures", run=made[name].id)
         assert not app.exception
         assert sum("ask a run without neighbours" in each.value for each in app.info) == (2 if refused else 0)
         assert any(button.key in ("influence", "true_step") for button in app.button) != refused

@@ -5,7 +5,7 @@ import pytest
 from dmlcore.experiments import studies
 from dmlcore.experiments.studies import Measured, StudyResults
 from dmlcore.experiments.studies.results import ValidationCurve
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -40,7 +40,7 @@ def shipped(monkeypatch, tmp_path):
 
 
 def test_a_study_of_many_variants_shows_bars_numbers_curves_and_the_printed_table(shipped):
-    app = page_opened("studies")
+    app = load_page("studies")
     app.selectbox(key="study").select("toy-table").run()
     assert not app.exception
     frames = {frame.value.columns[1]: frame.value for frame in app.dataframe}

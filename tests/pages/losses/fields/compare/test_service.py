@@ -32,7 +32,7 @@ NODES = ((0, 0), (20, 20), (25, 8), (40, 3), (18, 30))
 N = 60
 
 
-def answered(comparison: ComparisonView, **request) -> dict:
+def get_answer(comparison: ComparisonView, **request) -> dict:
     answer = unpack(compare_service.answer({"comparison": comparison.to_json(), "n": N, **request}))
     return answer | answer["arrays"]
 
@@ -63,7 +63,7 @@ def value_at(loss, points, comparison: ComparisonView) -> tuple[float, torch.Ten
 @pytest.mark.parametrize("probe", POINTS)
 def test_every_plane_is_its_own_loss_under_one_scale(probe, shade, clamp):
     comparison = ComparisonView.of({"panels": FOUR, "probe": probe, "shade": shade, "clamp": clamp})
-    answer = answered(comparison, id=7)
+    answer = get_answer(comparison, id=7)
     assert (answer["id"], answer["n"], len(answer["panels"])) == (7, N, 4)
     assert answer["signed"] == (shade == "energy" and not clamp)
     for k, panel in enumerate(comparison.panels):
@@ -80,7 +80,7 @@ def test_every_plane_is_its_own_loss_under_one_scale(probe, shade, clamp):
 
 def test_arrows_of_all_planes_have_one_reference():
     comparison = ComparisonView.of({"panels": FOUR})
-    answer = answered(comparison)
+    answer = get_answer(comparison)
     for k, panel in enumerate(comparison.panels):
         for row, col in ((3, 4), (9, 9), (12, 8)):
             force = value_at(panel.module(), moved(comparison, 3 * row + 1, 3 * col + 1), comparison)[1].numpy()
@@ -92,7 +92,7 @@ def test_arrows_of_all_planes_have_one_reference():
 @pytest.mark.parametrize("pair", [[0, 1], [2, 0], [1, 3]])
 def test_the_difference_is_the_first_minus_factor_times_the_second(pair, fit):
     comparison = ComparisonView.of({"panels": FOUR, "pair": pair, "fit": fit})
-    answer = answered(comparison)
+    answer = get_answer(comparison)
     first, second = (comparison.panels[k].module() for k in pair)
     factor = same_loss(first, second).factor if fit else 1.0
     assert answer["panels"][pair[1]]["factor"] == pytest.approx(factor if factor > 0 else 1.0)
@@ -108,7 +108,7 @@ def test_the_difference_is_the_first_minus_factor_times_the_second(pair, fit):
 
 def test_the_difference_of_forces_is_that_of_vectors():
     comparison = ComparisonView.of({"panels": FOUR, "shade": "force"})
-    answer = answered(comparison)
+    answer = get_answer(comparison)
     for row, col in NODES:
         points = moved(comparison, row, col)
         one, other = (value_at(comparison.panels[k].module(), points, comparison)[1] for k in (0, 1))
@@ -117,7 +117,7 @@ def test_the_difference_of_forces_is_that_of_vectors():
 
 
 def test_the_same_loss_leaves_nothing_on_a_scale_that_hides_rounding():
-    answer = answered(ComparisonView.of({"panels": [FOUR[1], FOUR[1]]}))
+    answer = get_answer(ComparisonView.of({"panels": [FOUR[1], FOUR[1]]}))
     assert (answer["difference"] == 128).all()
     assert answer["largest"] == 0
     assert answer["span"] >= answer["scale"] / 1001
@@ -126,7 +126,7 @@ def test_the_same_loss_leaves_nothing_on_a_scale_that_hides_rounding():
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda p: p.title)
 def test_each_preset_is_what_it_claims(pair):
     comparison = pair.comparison()
-    answer = answered(comparison)
+    answer = get_answer(comparison)
     assert answer["same"]["same"] == (pair.kind == "same")
     assert answer["same"]["sentence"]
     if pair.kind == "same":
@@ -156,14 +156,14 @@ def test_factors_of_the_identities(title, factor, shift):
 
 def test_on_the_sphere_only_the_part_along_it_is_shown():
     comparison = next(p for p in PAIRS if p.title.startswith("Location-aware =")).comparison()
-    answer = answered(comparison)
+    answer = get_answer(comparison)
     points = {k: torch.tensor(getattr(comparison, k), dtype=torch.float64) for k in POINTS}
     force = value_at(comparison.panels[1].module(), points, comparison)[1]
     expected = tangent(force, points["negative"] / points["negative"].norm())
     assert expected.norm() > 0.1
     for panel in answer["panels"]:
         assert panel["forces"][2] == pytest.approx(expected.tolist(), abs=1e-12)
-    shaded = answered(ComparisonView.of(comparison.to_json() | {"shade": "force"}))
+    shaded = get_answer(ComparisonView.of(comparison.to_json() | {"shade": "force"}))
     assert shaded["largest"] < 1e-12
 
 
@@ -184,11 +184,11 @@ def test_numbers_at_the_pointer_are_those_of_the_loss_there():
 
 def test_scales_hold_while_the_hand_moves_and_give_way_when_it_rests_unless_locked():
     comparison = ComparisonView()
-    fitting = answered(comparison)["scale"]
-    assert answered(comparison, scale=9 * fitting)["scale"] == 9 * fitting
-    assert answered(comparison, scale=9 * fitting, settle=True)["scale"] == fitting
-    assert answered(comparison, scale=9 * fitting, settle=True, lock=True)["scale"] == 9 * fitting
-    assert answered(comparison, scale=1.1 * fitting, settle=True)["scale"] == pytest.approx(1.1 * fitting)
+    fitting = get_answer(comparison)["scale"]
+    assert get_answer(comparison, scale=9 * fitting)["scale"] == 9 * fitting
+    assert get_answer(comparison, scale=9 * fitting, settle=True)["scale"] == fitting
+    assert get_answer(comparison, scale=9 * fitting, settle=True, lock=True)["scale"] == 9 * fitting
+    assert get_answer(comparison, scale=1.1 * fitting, settle=True)["scale"] == pytest.approx(1.1 * fitting)
 
 
 @pytest.fixture
@@ -218,7 +218,7 @@ def test_extreme_parameters_and_coincident_points_get_fields(case, shade):
             {"panels": panels, "anchor": [0, 0], "positive": [0, 0], "negative": [0, 100], "shade": shade}
             | {"clamp": clamp, "fit": True, "orders": True, "space": "sphere"}
         )
-        answer = answered(comparison, n=40, at=[0, 0], settle=True)
+        answer = get_answer(comparison, n=40, at=[0, 0], settle=True)
         assert min(answer["scale"], answer["span"], answer["reference"]) > 0
 
 

@@ -20,12 +20,12 @@ from pages.shared.server.websocket import MOST_BYTES
 from pages.shared.server.wire import unpack
 from pages.shared.state.panel import panel
 from tests.members import in_one_case
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 
 N = 41
 
 
-def answered(view: PairWeightsView, **request) -> dict:
+def get_answer(view: PairWeightsView, **request) -> dict:
     answer = unpack(pair_weights_service.answer({"view": view.to_json(), "n": N, **request}))
     answer |= answer["arrays"]
     return answer
@@ -45,7 +45,7 @@ def through_the_gradient(loss, view, ap, an):
 def test_every_cell_is_the_weight_of_its_triplet(by, weight, rival):
     panels = (panel("distance_sensitive", m2=None), panel("lifted"))
     view = PairWeightsView(panels, weight, by, "signed", rival, 0.3)
-    maps = answered(view)
+    maps = get_answer(view)
     centre = (np.arange(N) + 0.5) * 2 / N - 1
     seen = 0
     for row, col in ((3, 5), (20, 20), (30, 12), (12, 30), (25, 33)):
@@ -64,7 +64,7 @@ def test_every_cell_is_the_weight_of_its_triplet(by, weight, rival):
 def test_the_readout_is_the_triplet_at_the_cursor():
     view = PairWeightsView(by="d", at=(0.4, 0.7))
     for at, expected in ((None, (0.4, 0.7)), ([0.1, 0.3], (0.1, 0.3))):
-        found = answered(view, at=at, maps=False)
+        found = get_answer(view, at=at, maps=False)
         assert set(found) == {"id", "at", "triplet", "arrays"}
         triplet = found["triplet"]
         assert (triplet["S"]["ap"], triplet["S"]["an"]) == expected
@@ -76,7 +76,7 @@ def test_the_readout_is_the_triplet_at_the_cursor():
 
 
 def test_the_figure_of_the_sphere_keeps_angles_to_the_anchor():
-    triplet = answered(PairWeightsView(rival="symmetric", at=(0.5, 0.2)), maps=False)["triplet"]
+    triplet = get_answer(PairWeightsView(rival="symmetric", at=(0.5, 0.2)), maps=False)["triplet"]
     (p,), (n,), arc = (triplet["sphere"][k] for k in ("positive", "negative", "arc"))
     assert math.hypot(*p) == pytest.approx(math.acos(0.5) / math.pi)
     assert math.hypot(*n) == pytest.approx(math.acos(0.2) / math.pi)
@@ -86,7 +86,7 @@ def test_the_figure_of_the_sphere_keeps_angles_to_the_anchor():
 
 
 def test_where_no_triplet_exists_nothing_is_drawn_or_said():
-    maps = answered(PairWeightsView(rival="symmetric", at=(-0.9, 0.9)))
+    maps = get_answer(PairWeightsView(rival="symmetric", at=(-0.9, 0.9)))
     assert maps["triplet"] is None
     assert maps["exists"][-1, 0] == 0
     assert maps["exists"][N // 2, N // 2] == 255
@@ -100,7 +100,7 @@ def test_where_no_triplet_exists_nothing_is_drawn_or_said():
 
 def test_boundaries_lie_where_the_loss_meets_its_clamp():
     view = PairWeightsView((panel("facenet", m=0.3), panel("facenet_mined", m=0.3)))
-    maps = answered(view)
+    maps = get_answer(view)
     for k, counts in enumerate(maps["panels"]):
         corners = maps[f"corners{k}"] / 32767.5 - 1
         raw = 2 * (corners[:, 1] - corners[:, 0]) + 0.3
@@ -112,10 +112,10 @@ def test_boundaries_lie_where_the_loss_meets_its_clamp():
 
 def test_one_scale_that_holds_while_the_hand_moves():
     view = PairWeightsView()
-    fitting = answered(view)["top"]
-    assert answered(view, top=7 * fitting)["top"] == 7 * fitting
-    assert answered(view, top=7 * fitting, settle=True)["top"] == fitting
-    size = answered(PairWeightsView(scale="size"))
+    fitting = get_answer(view)["top"]
+    assert get_answer(view, top=7 * fitting)["top"] == 7 * fitting
+    assert get_answer(view, top=7 * fitting, settle=True)["top"] == fitting
+    size = get_answer(PairWeightsView(scale="size"))
     assert not size["signed"]
     assert size["weight1"].max() == pytest.approx(255 * min(2 / size["top"], 1), abs=0.51)
 
@@ -123,28 +123,28 @@ def test_one_scale_that_holds_while_the_hand_moves():
 def test_a_hand_at_rest_gets_the_link():
     for slide in SLIDES:
         view = slide.state(PairWeightsView)
-        assert answered(view, settle=True)["query"] == view.link() == slide.query
+        assert get_answer(view, settle=True)["query"] == view.link() == slide.query
 
 
 def test_captions_of_the_slides_are_true():
     views = [slide.state(PairWeightsView) for slide in SLIDES]
-    metu, npairs = answered(views[0], at=[0.2, 0.4], maps=False)["triplet"]["losses"]
+    metu, npairs = get_answer(views[0], at=[0.2, 0.4], maps=False)["triplet"]["losses"]
     assert metu["weights"]["an"] == pytest.approx(1.2**-1.5)
     assert 0 < npairs["weights"]["an"] < 1
-    near = answered(views[0], at=[0.2, 0.99], maps=False)["triplet"]["losses"]
+    near = get_answer(views[0], at=[0.2, 0.99], maps=False)["triplet"]["losses"]
     assert [x["active"] for x in near] == [False, True]
-    ranking, facenet = (answered(views[1], at=[0.2, a], maps=False)["triplet"]["losses"] for a in (0.3, 0.9))
+    ranking, facenet = (get_answer(views[1], at=[0.2, a], maps=False)["triplet"]["losses"] for a in (0.3, 0.9))
     assert [x["weights"]["an"] for x in (ranking[1], facenet[1])] == pytest.approx([2, 2])
     assert ranking[0]["weights"]["an"] == pytest.approx(1 / math.sqrt(1.4))
     assert facenet[0]["weights"]["an"] == pytest.approx(1 / math.sqrt(0.2))
-    easy = answered(views[2], at=[0.9, -0.8], maps=False)["triplet"]["losses"]
+    easy = get_answer(views[2], at=[0.9, -0.8], maps=False)["triplet"]["losses"]
     assert easy[0]["weights"]["ap"] == 0 > easy[1]["weights"]["ap"]
-    hardest = answered(views[3], at=[0.2, 0.9], maps=False)["triplet"]["losses"]
+    hardest = get_answer(views[3], at=[0.2, 0.9], maps=False)["triplet"]["losses"]
     assert [x["active"] for x in hardest] == [True, False]
-    both = answered(views[4], at=[0.2, 0.5], maps=False)["triplet"]["losses"]
+    both = get_answer(views[4], at=[0.2, 0.5], maps=False)["triplet"]["losses"]
     assert all(x["weights"]["pn"] > 0 for x in both)
     for view in views:
-        assert answered(view)["triplet"] is not None
+        assert get_answer(view)["triplet"] is not None
 
 
 @pytest.fixture(scope="module")
@@ -188,21 +188,21 @@ def test_a_full_request_fits_the_socket_and_its_answer_is_small():
     assert len(pair_weights_service.answer({"view": view, "n": 61})) < 16_000
 
 
-def opened(**query: str) -> AppTest:
-    return page_opened("pair_weights", **query)
+def open_page(**query: str) -> AppTest:
+    return load_page("pair_weights", **query)
 
 
-def handed(app: AppTest) -> dict:
+def component_data(app: AppTest) -> dict:
     """Return the data that the component receives."""
     (component,) = (e.proto for e in app.main if "BidiComponent" in type(e.proto).__name__)
     return json.loads(component.json)
 
 
 def test_the_page_hands_over_what_the_link_says():
-    app = opened(l1="npairs", l2="distance_sensitive,s:0.5", weight="ap", hide="presets", at="0.2,0.1")
+    app = open_page(l1="npairs", l2="distance_sensitive,s:0.5", weight="ap", hide="presets", at="0.2,0.1")
     assert not app.exception
     assert app.title[0].value == "Pair weights"
-    data = handed(app)
+    data = component_data(app)
     assert [p["loss"] for p in data["view"]["panels"]] == ["npairs", "distance_sensitive"]
     assert data["view"]["panels"][1]["hyper"]["s"] == 0.5
     assert (data["view"]["weight"], data["view"]["at"], data["hide"]) == ("ap", [0.2, 0.1], ["presets"])
@@ -212,6 +212,6 @@ def test_the_page_hands_over_what_the_link_says():
 # nine longer values would exceed the limit of a query
 @pytest.mark.parametrize("bad", ["nan", "1e999", "../x", "\0", "x" * 50_000])
 def test_a_senseless_link_opens_the_default(bad):
-    app = opened(**dict.fromkeys(("l1", "l2", "weight", "by", "scale", "rival", "pn", "at", "hide"), bad))
+    app = open_page(**dict.fromkeys(("l1", "l2", "weight", "by", "scale", "rival", "pn", "at", "hide"), bad))
     assert not app.exception
-    assert handed(app)["view"] == json.loads(json.dumps(PairWeightsView().to_json()))
+    assert component_data(app)["view"] == json.loads(json.dumps(PairWeightsView().to_json()))

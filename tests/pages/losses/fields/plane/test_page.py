@@ -13,25 +13,25 @@ from dmlcore import losses
 from pages.shared.plane.state import Scene
 from pages.shared.server.schema import schema
 from pages.shared.server.wire import unpack
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 
 
-def opened(**query: str) -> AppTest:
-    return page_opened("fields", **query)
+def open_page(**query: str) -> AppTest:
+    return load_page("fields", **query)
 
 
-def handed(app: AppTest) -> dict[str, Any]:
+def component_data(app: AppTest) -> dict[str, Any]:
     (stage,) = app.get("bidi_component")
     return json.loads(stage.proto.json)
 
 
 @pytest.mark.parametrize("name", losses.names())
 def test_each_loss_opens_and_is_explained(name):
-    app = opened(loss=name, n="0.25,0.5")
+    app = open_page(loss=name, n="0.25,0.5")
     assert not app.exception
-    assert handed(app)["scene"]["loss"] == name
-    assert handed(app)["scene"]["negative"] == [0.25, 0.5]
-    assert handed(app)["idle"] is False
+    assert component_data(app)["scene"]["loss"] == name
+    assert component_data(app)["scene"]["negative"] == [0.25, 0.5]
+    assert component_data(app)["idle"] is False
     told, formula = json.loads(schema())["losses"][name], losses.formula(name)
     assert (told["title"], told["sentence"], told["source"]) == (formula.title, formula.sentence, formula.source)
     assert told["latex"].startswith("E = ")
@@ -40,22 +40,22 @@ def test_each_loss_opens_and_is_explained(name):
 
 @pytest.mark.parametrize("bad", ["nan", "1e999", "../x", "\0", "x" * 100_000])
 def test_a_senseless_link_opens_the_default(bad):
-    app = opened(loss=bad, r=bad, a=bad, view=bad, hide=bad, lines=bad, mu=bad, line=bad, margin=bad)
+    app = open_page(loss=bad, r=bad, a=bad, view=bad, hide=bad, lines=bad, mu=bad, line=bad, margin=bad)
     assert not app.exception
-    assert replace(Scene.of(handed(app)["scene"]), margin="raw") == Scene()
+    assert replace(Scene.of(component_data(app)["scene"]), margin="raw") == Scene()
 
 
 def test_a_first_visit_may_move_and_hidden_controls_are_named():
-    assert handed(opened())["idle"] is True
-    assert handed(opened(hide="m1,figures"))["hide"] == ["m1", "figures"]
+    assert component_data(open_page())["idle"] is True
+    assert component_data(open_page(hide="m1,figures"))["hide"] == ["m1", "figures"]
 
 
 def test_where_no_socket_opens_the_page_answers_itself():
-    app = opened(socket="off")
-    assert handed(app)["socket"] is False
+    app = open_page(socket="off")
+    assert component_data(app)["socket"] is False
     app.session_state["field"] = {"ask": {"id": 5, "scene": {"loss": "ranking"}, "n": 41}}
     app.run()
     import base64
 
-    assert handed(app)["answer"]["id"] == 5
-    assert unpack(base64.b64decode(handed(app)["answer"]["bytes"]))["n"] == 41
+    assert component_data(app)["answer"]["id"] == 5
+    assert unpack(base64.b64decode(component_data(app)["answer"]["bytes"]))["n"] == 41

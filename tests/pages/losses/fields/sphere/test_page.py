@@ -14,16 +14,16 @@ from pages.losses.fields.sphere import service
 from pages.losses.fields.sphere.state import FIRST, SphereScene
 from pages.losses.fields.sphere.words import row, statement
 from pages.shared.plane.state import POINTS
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 from tests.wording import says
 
 
-def opened(**query: str) -> AppTest:
-    return page_opened("sphere", **query)
+def open_page(**query: str) -> AppTest:
+    return load_page("sphere", **query)
 
 
 def test_the_page_states_its_loss_and_all_others():
-    app = opened(loss="moving")
+    app = open_page(loss="moving")
     assert not app.exception
     assert says(app.subheader[0].value, "normalisation", "Moving in the right direction")
     assert any("no margin disables it" in x.value for x in app.markdown)
@@ -33,13 +33,13 @@ def test_the_page_states_its_loss_and_all_others():
 
 @pytest.mark.parametrize("bad", ["nan", "../x", "\0", "x" * 1000])
 def test_a_senseless_link_opens_the_default(bad):
-    app = opened(loss=bad, a=bad, eye=bad, on=bad, hide=bad)
+    app = open_page(loss=bad, a=bad, eye=bad, on=bad, hide=bad)
     assert not app.exception
     assert losses.formula("distance_sensitive").title in app.subheader[0].value
 
 
 def test_a_committed_loss_is_stated():
-    app = opened()
+    app = open_page()
     app.session_state["sphere"] = {"scene": {"loss": "ranking", "hyper": {"m": 2.5}}}
     app.run()
     assert app.subheader[0].value.endswith("Ranking")

@@ -26,7 +26,7 @@ from pages.training.new_run.data import links, samples
 from pages.training.new_run.data import service as data_service
 from pages.training.new_run.data.service import Cut, Where
 from tests.data import layouts
-from tests.pages.conftest import page_opened
+from tests.pages.conftest import load_page
 
 HOSTILE = "<img src=x onerror=alert(1)>&\u202edrow"
 
@@ -42,8 +42,8 @@ def places(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def opened():
-    return partial(page_opened, "data")
+def open_page():
+    return partial(load_page, "data")
 
 
 @pytest.fixture
@@ -61,8 +61,8 @@ def texts(app: AppTest) -> str:
     return "\n".join(element.value for kind in ("text", "markdown", "caption", "code") for element in app.get(kind))
 
 
-def test_a_set_that_is_present_shows_splits_classes_images_and_goes_to_training(opened):
-    app = opened(data="toy")
+def test_a_set_that_is_present_shows_splits_classes_images_and_goes_to_training(open_page):
+    app = open_page(data="toy")
     assert not app.exception
     assert [(m.label, m.value) for m in app.metric] == [
         ("train", "2,400"),
@@ -86,8 +86,8 @@ def onward(app: AppTest) -> dict[str, str]:
     return {} if link.disabled else dict(parse_qsl(link.query_string))
 
 
-def test_the_way_on_carries_the_settings_as_they_are_until_other_data_are_chosen(opened):
-    app = opened(base="toy", set="loss.name=contrastive;data.validation=none")
+def test_the_way_on_carries_the_settings_as_they_are_until_other_data_are_chosen(open_page):
+    app = open_page(base="toy", set="loss.name=contrastive;data.validation=none")
     assert app.selectbox(key="data-validation-toy").value == "none"  # from the link
     assert spec_link.linked(onward(app)).loss.name == "contrastive"
     assert "no test class is in the training split" in texts(app)
@@ -99,9 +99,9 @@ def test_the_way_on_carries_the_settings_as_they_are_until_other_data_are_chosen
     assert onward(app) == {}, "there is no data to train on"
 
 
-def test_the_first_offer_trains_on_unseen_classes_by_one_press(opened, monkeypatch):
+def test_the_first_offer_trains_on_unseen_classes_by_one_press(open_page, monkeypatch):
     monkeypatch.setattr(launch, "start_process", lambda run, task: None)  # start no process
-    app = opened()
+    app = open_page()
     assert not app.exception
     assert "144 characters" in texts(app)
     app.button(key="train-first").click().run()
@@ -114,8 +114,8 @@ def test_the_first_offer_trains_on_unseen_classes_by_one_press(opened, monkeypat
 
 
 @pytest.mark.parametrize("query", [{"data": "toy"}, {"base": "glyphs", "set": "seed=3"}])
-def test_who_has_chosen_gets_no_first_offer(opened, query):
-    app = opened(**query)
+def test_who_has_chosen_gets_no_first_offer(open_page, query):
+    app = open_page(**query)
     assert not app.exception
     assert "train-first" not in [button.key for button in app.button]
 
@@ -127,16 +127,16 @@ def test_data_of_few_classes_come_with_batches_that_they_can_fill():
     assert spec.batch.classes == len(set(made.labels[made.splits["train"]].tolist())) == 5
 
 
-def test_a_link_to_nothing_shows_the_first_and_the_box_writes_the_link(opened, monkeypatch):
-    app = opened(data="<script>", base="toy")  # nothing to draw
+def test_a_link_to_nothing_shows_the_first_and_the_box_writes_the_link(open_page, monkeypatch):
+    app = open_page(data="<script>", base="toy")  # nothing to draw
     assert app.selectbox(key="data-set").value == "toy"
     app.selectbox(key="data-set").select("folder").run()
     assert app.query_params["data"] == "folder"
     assert not app.exception
 
 
-def test_a_folder_of_ones_own_stands_first_and_arrays_are_refused_at_once(opened, tmp_path):
-    app = opened(data="toy")
+def test_a_folder_of_ones_own_stands_first_and_arrays_are_refused_at_once(open_page, tmp_path):
+    app = open_page(data="toy")
     offered = app.selectbox(key="data-set").options
     assert "own" in offered[0].lower()
     assert "folder of class folders" in offered[0]
@@ -152,11 +152,11 @@ def test_a_folder_of_ones_own_stands_first_and_arrays_are_refused_at_once(opened
     assert onward(app) == {}
 
 
-def test_a_packed_set_says_how_many_shards_it_is_read_from(opened, tmp_path):
+def test_a_packed_set_says_how_many_shards_it_is_read_from(open_page, tmp_path):
     layouts.sop(tmp_path / "tree" / "Stanford_Online_Products")
     read = data.read("sop", root=tmp_path / "tree")
     size = pack.pack("sop", read, tmp_path / "data" / "sop-shards", shard_bytes=20_000)
-    app = opened(data="sop")
+    app = open_page(data="sop")
     assert not app.exception
     assert f"Packed into {size}." in texts(app)
     assert str(size).startswith(f"{size.shards} shards, ")
@@ -164,12 +164,12 @@ def test_a_packed_set_says_how_many_shards_it_is_read_from(opened, tmp_path):
     assert [split.value for split in app.metric] == ["16", "16", "32"]
     (tmp_path / "data" / "sop-shards" / "sop-00001.tar").unlink()
     data_service.forget()
-    assert "sop-00001.tar is missing, with" in texts(opened(data="sop"))
+    assert "sop-00001.tar is missing, with" in texts(open_page(data="sop"))
 
 
 @pytest.mark.parametrize(("name", "words"), [("cub", "CUB_200_2011.tgz (1.15 GB)"), ("cars", "are gone")])
-def test_a_set_that_is_absent_offers_the_download_or_says_where_to_put_it(opened, tmp_path, name, words):
-    app = opened(data=name)
+def test_a_set_that_is_absent_offers_the_download_or_says_where_to_put_it(open_page, tmp_path, name, words):
+    app = open_page(data=name)
     assert not app.exception
     said = texts(app)
     assert words in said
@@ -181,12 +181,12 @@ def test_a_set_that_is_absent_offers_the_download_or_says_where_to_put_it(opened
     assert len(app.metric) == 0
 
 
-def test_a_download_shows_its_progress_and_can_be_cancelled(opened, monkeypatch):
+def test_a_download_shows_its_progress_and_can_be_cancelled(open_page, monkeypatch):
     task = sources.task_of("cub")
     task.path.mkdir(parents=True)
     counts = {"done": 500_000_000, "total": 1_150_585_339, "rate": 2e6}
     task.record(ProgressState(message="downloading CUB_200_2011.tgz", queued=time.monotonic(), **counts))
-    app = opened(data="cub")
+    app = open_page(data="cub")
     assert not app.exception
     assert "500 MB of 1.15 GB, 2 MB a second, about 5 min" in app.get("progress")[0].proto.text
     app.button(key="cancel-download-cub").click().run()
@@ -195,9 +195,9 @@ def test_a_download_shows_its_progress_and_can_be_cancelled(opened, monkeypatch)
     assert app.button(key="download-cub").label == "Resume downloading CUB-200-2011"
 
 
-def test_a_damaged_set_says_what_failed_and_the_check_lists_it(opened, tree):
+def test_a_damaged_set_says_what_failed_and_the_check_lists_it(open_page, tree):
     (tree / "b" / "1.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    app = opened(data="folder")
+    app = open_page(data="folder")
     app.text_input(key="data-root-folder").set_value(str(tree)).run()
     app.selectbox(key="data-validation-folder").select("none").run()
     assert not app.exception

@@ -31,8 +31,8 @@ from pages.shared.widgets.spec_form import folders, preflight
 from pages.shared.widgets.spec_form.form import command, overrides, presets
 from pages.shared.widgets.spec_form.preflight import Submits
 from tests.data import layouts
-from tests.members import of
-from tests.pages.conftest import go_to, make_run, page_opened
+from tests.members import note_member
+from tests.pages.conftest import go_to, load_page, make_run
 from tests.wording import says
 
 TINY = ["data.name=toy", "schedule.steps=2", "batch.classes=4", "data.split=classes", "data.validation=none"]
@@ -46,10 +46,10 @@ def store(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def opened(store):
+def open_page(store):
     def run(**query: str) -> AppTest:
         """Open the page, by default with the digits preset, which is the fastest."""
-        return page_opened("settings", **(query or {"base": "digits"}))
+        return load_page("settings", **(query or {"base": "digits"}))
 
     return run
 
@@ -81,8 +81,8 @@ def wait(condition, seconds=180):
         time.sleep(0.05)
 
 
-def test_the_first_form_is_the_default_spec(opened):
-    app = opened(like="")
+def test_the_first_form_is_the_default_spec(open_page):
+    app = open_page(like="")
     assert not app.exception
     assert shown_spec(app) == presets()["glyphs"]
     assert leads_on(app)
@@ -97,17 +97,17 @@ def test_the_first_form_is_the_default_spec(opened):
     ]
 
 
-def test_a_preset_fills_the_whole_form(opened):
-    app = opened()
+def test_a_preset_fills_the_whole_form(open_page):
+    app = open_page()
     for name, spec in presets().items():
-        with of(name):
+        with note_member(name):
             app.selectbox(key="train-preset").select(name).run()
             assert not app.exception
             assert shown_spec(app) == spec
 
 
-def test_every_key_of_a_spec_has_a_widget_with_its_description_as_help(opened):
-    app = opened()
+def test_every_key_of_a_spec_has_a_widget_with_its_description_as_help(open_page):
+    app = open_page()
     helps: set[str] = set()
 
     def look() -> None:
@@ -159,8 +159,8 @@ def test_every_key_of_a_spec_has_a_widget_with_its_description_as_help(opened):
     assert {key for key, field in keys().items() if field.description not in helps} == left
 
 
-def test_only_what_applies_is_shown_and_handed_on(opened):
-    app = opened()
+def test_only_what_applies_is_shown_and_handed_on(open_page):
+    app = open_page()
     keys_of = lambda: {w.key for kind in ("selectbox", "number_input", "toggle") for w in app.get(kind)}  # noqa: E731
     assert not {"train-schedule-plateau-factor", "train-loss-memory", "train-data-crop", "train-data-folds"} & keys_of()
     app.selectbox(key="train-loss-name").select("contrastive").run()
@@ -196,8 +196,8 @@ def test_only_what_applies_is_shown_and_handed_on(opened):
     assert shown_spec(app).conditioning.neighbours == 0
 
 
-def test_a_backbone_starts_from_weights_a_run_or_a_file(opened, no_weights, tmp_path):
-    app = opened(base="cub")
+def test_a_backbone_starts_from_weights_a_run_or_a_file(open_page, no_weights, tmp_path):
+    app = open_page(base="cub")
     assert shown_spec(app).model.start is None
     assert "ImageNet weights" not in app.selectbox(key="train-model-start").options, "ResNet20 has no such weights"
     app.selectbox(key="train-model-start").select("file").run()
@@ -225,8 +225,8 @@ def no_weights(tmp_path, monkeypatch):
     return tmp_path / "weights"
 
 
-def test_a_network_with_imagenet_weights_starts_from_those_that_are_here(opened, no_weights, monkeypatch):
-    app = opened(base="glyphs")
+def test_a_network_with_imagenet_weights_starts_from_those_that_are_here(open_page, no_weights, monkeypatch):
+    app = open_page(base="glyphs")
     app.selectbox(key="train-model-name").select("squeezenet1_0").run()
     assert (shown_spec(app).model.start, shown_spec(app).data.image_size) == ("imagenet", 224)
     assert any("b66bff10.pth is not on this machine" in text.value for text in app.text), "before a run is made"
@@ -250,8 +250,8 @@ def test_a_network_with_imagenet_weights_starts_from_those_that_are_here(opened,
     assert reopened(app).selectbox(key="train-model-weights").value == file
 
 
-def test_a_published_protocol_fills_the_form_and_shows_its_command(opened, store):
-    app = opened()
+def test_a_published_protocol_fills_the_form_and_shows_its_command(open_page, store):
+    app = open_page()
     app.button_group(key="train-begin").set_value("Protocol").run()
     app.selectbox(key="train-protocol-name").select("karaman-2021-toy").run()
     assert not app.exception
@@ -268,28 +268,28 @@ def test_a_published_protocol_fills_the_form_and_shows_its_command(opened, store
     assert any(left in text.value for text in app.text)
 
 
-def test_time_and_memory_are_told_before_the_start(opened):
-    app = started(opened())
+def test_time_and_memory_are_told_before_the_start(open_page):
+    app = started(open_page())
     told = {metric.label: metric for metric in app.metric}
     assert told["time"].value.startswith("≈ ")
     assert told["memory"].value.endswith("B")
     assert told["trainable parameters"].value == "57,792"  # 64 x 256 + 256 x 128 + 128 x 64, and biases
 
 
-def test_frozen_parameters_are_counted_beside_the_trainable_ones(opened):
-    app = started(opened(base="glyphs", set="model.name=squeezenet1_0;model.freeze=backbone"))
+def test_frozen_parameters_are_counted_beside_the_trainable_ones(open_page):
+    app = started(open_page(base="glyphs", set="model.name=squeezenet1_0;model.freeze=backbone"))
     told = {metric.label: metric for metric in app.metric}["trainable parameters"]
     assert told.value == f"{512 * 32 + 32:,}"  # of the embedding layer
     assert told.delta.startswith("735,424 frozen · ")
     assert any("compared with raw inputs and the untrained network" in text.value for text in app.markdown)
-    app = started(opened(base="glyphs", set="model.name=resnet20;model.start=resnet20-cifar10.pt"))
+    app = started(open_page(base="glyphs", set="model.name=resnet20;model.start=resnet20-cifar10.pt"))
     assert any("compared with raw inputs and the pretrained network" in text.value for text in app.markdown)
 
 
-def test_a_pooling_shows_its_sliders_its_formula_and_gives_a_valid_spec(opened):
+def test_a_pooling_shows_its_sliders_its_formula_and_gives_a_valid_spec(open_page):
     if data.available("cub") is None:  # formulas are shown for a spec that can be trained only
         pytest.skip("the images of CUB-200-2011 are not on this machine")
-    app = opened()
+    app = open_page()
     app.selectbox(key="train-preset").select("glyphs").run()  # images that need no download
     for name in pooling.names():
         app.selectbox(key="train-pooling-name").select(name).run()
@@ -301,20 +301,20 @@ def test_a_pooling_shows_its_sliders_its_formula_and_gives_a_valid_spec(opened):
         assert any(info.latex in latex.value for latex in app.latex)
 
 
-def test_losses_of_pairs_proxies_and_classes_are_offered_too(opened):
-    app = opened()
+def test_losses_of_pairs_proxies_and_classes_are_offered_too(open_page):
+    app = open_page()
     for name in losses.batch_names()[::4]:
-        with of(name):
+        with note_member(name):
             app.selectbox(key="train-loss-name").select(name).run()
             assert not app.exception
             spec = shown_spec(app)
             assert (spec.loss.name, spec.loss.parameters) == (name, losses.describe(name).defaults)
 
 
-def test_a_loss_shows_its_own_sliders_at_once_and_gives_a_valid_spec(opened):
-    app, given = opened(), presets()["digits"].loss
+def test_a_loss_shows_its_own_sliders_at_once_and_gives_a_valid_spec(open_page):
+    app, given = open_page(), presets()["digits"].loss
     for name in losses.names():
-        with of(name):
+        with note_member(name):
             app.selectbox(key="train-loss-name").select(name).run()
             assert not app.exception
             formula = losses.formula(name)
@@ -328,8 +328,8 @@ def test_a_loss_shows_its_own_sliders_at_once_and_gives_a_valid_spec(opened):
             assert any(formula.energy_latex in latex.value for latex in app.latex)
 
 
-def test_the_upper_clamp_opens_and_closes_and_each_loss_keeps_its_values(opened):
-    app = opened()
+def test_the_upper_clamp_opens_and_closes_and_each_loss_keeps_its_values(open_page):
+    app = open_page()
     app.selectbox(key="train-loss-name").select("distance_sensitive").run()
     app.slider(key="train-loss-distance-sensitive-r").set_value(1.5).run()
     app.toggle(key="train-loss-distance-sensitive-m2-open").set_value(True).run()
@@ -342,21 +342,21 @@ def test_the_upper_clamp_opens_and_closes_and_each_loss_keeps_its_values(opened)
     assert shown_spec(app).loss.parameters["r"] == 1.5
 
 
-def test_settings_outlive_a_visit_to_another_page(opened):
-    app = opened()
+def test_settings_outlive_a_visit_to_another_page(open_page):
+    app = open_page()
     app.number_input(key="train-schedule-steps").set_value(77).run()
     go_to(app, "runs").run()
     go_to(app, "settings").run()
     assert shown_spec(app).schedule.steps == 77
 
 
-def test_the_address_of_step_three_opens_what_step_two_shows(opened, store):
-    app = opened()
+def test_the_address_of_step_three_opens_what_step_two_shows(open_page, store):
+    app = open_page()
     app.number_input(key="train-schedule-steps").set_value(77).run()
     wanted = shown_spec(app)
     app = started(app)
     address = {key: value if isinstance(value, str) else value[0] for key, value in app.query_params.items()}
-    again = page_opened("start", **address)  # another user who opens the link
+    again = load_page("start", **address)  # another user who opens the link
     assert not again.exception
     assert any("77 steps." in text.value for text in again.markdown)
     go_to(again, "settings").run()
@@ -369,11 +369,11 @@ def address(app: AppTest) -> dict[str, str]:
 
 def reopened(app: AppTest, page: str = "settings") -> AppTest:
     """Open the page as another user who received the address by Copy link."""
-    return page_opened(page, **address(app))
+    return load_page(page, **address(app))
 
 
-def test_the_address_keeps_every_change_of_the_form(opened):
-    app = opened(base="digits")
+def test_the_address_keeps_every_change_of_the_form(open_page):
+    app = open_page(base="digits")
     app.selectbox(key="train-loss-name").select("contrastive").run()
     app.number_input(key="train-schedule-steps").set_value(77).run()
     assert shown_spec(reopened(app)) == shown_spec(app)
@@ -383,15 +383,15 @@ def test_the_address_keeps_every_change_of_the_form(opened):
     assert shown_spec(reopened(app)) == presets()["toy"]
 
 
-def test_the_address_of_a_run_like_another_keeps_what_is_changed(opened, store):
+def test_the_address_of_a_run_like_another_keeps_what_is_changed(open_page, store):
     made = store.create(presets()["toy"].with_overrides(["seed=7"]))
-    app = opened(like=made.id)
+    app = open_page(like=made.id)
     app.number_input(key="train-schedule-steps").set_value(77).run()
     assert (shown_spec(reopened(app)).seed, shown_spec(reopened(app)).schedule.steps) == (7, 77)
 
 
-def test_the_address_keeps_the_protocol(opened):
-    app = opened()
+def test_the_address_keeps_the_protocol(open_page):
+    app = open_page()
     app.button_group(key="train-begin").set_value("Protocol").run()
     app.selectbox(key="train-protocol-name").select("karaman-2021-toy").run()
     app.selectbox(key="train-protocol-loss").select("distance_sensitive").run()
@@ -405,8 +405,8 @@ def test_the_address_keeps_the_protocol(opened):
     assert again.run().button_group(key="train-begin").value == "Example"
 
 
-def test_an_old_address_that_the_browser_still_sends_loses_no_change(opened):
-    app = opened(base="digits")
+def test_an_old_address_that_the_browser_still_sends_loses_no_change(open_page):
+    app = open_page(base="digits")
     app.number_input(key="train-schedule-steps").set_value(77).run()
     app.query_params.clear()
     app.query_params["base"] = "digits"  # the new address had not arrived when the next field changed
@@ -415,17 +415,17 @@ def test_an_old_address_that_the_browser_still_sends_loses_no_change(opened):
     assert shown_spec(reopened(app)) == shown_spec(app)
 
 
-def test_the_address_keeps_a_folder_that_is_not_read_yet(opened, tmp_path):
+def test_the_address_keeps_a_folder_that_is_not_read_yet(open_page, tmp_path):
     folder = str(layouts.class_folders(tmp_path / "mine"))
-    app = opened(base="cub", set=f"data.name=folder;data.root={json.dumps(folder)};data.image_size=32")
+    app = open_page(base="cub", set=f"data.name=folder;data.root={json.dumps(folder)};data.image_size=32")
     assert folder in address(reopened(app))["set"]
     app.button(key="read-folder").click().run()
     assert shown_spec(app).data.root == folder
     assert folder in address(app)["set"]
 
 
-def test_back_from_start_returns_to_what_was_set(opened):
-    app = opened(base="digits")
+def test_back_from_start_returns_to_what_was_set(open_page):
+    app = open_page(base="digits")
     app.number_input(key="train-schedule-steps").set_value(77).run()
     before = address(app)
     started(app)
@@ -436,8 +436,8 @@ def test_back_from_start_returns_to_what_was_set(opened):
     assert shown_spec(app.run()).schedule.steps == 77
 
 
-def test_the_address_of_data_keeps_how_it_is_split(opened):
-    app = page_opened("data", data="moons")
+def test_the_address_of_data_keeps_how_it_is_split(open_page):
+    app = load_page("data", data="moons")
     app.selectbox(key="data-split-moons").select("classes").run()
     again = reopened(app, "data")
     assert not again.exception
@@ -445,8 +445,8 @@ def test_the_address_of_data_keeps_how_it_is_split(opened):
     assert again.selectbox(key="data-split-moons").value == "classes"
 
 
-def test_data_that_are_chosen_once_more_lead_to_their_own_settings(opened):
-    app = page_opened("data", data="toy")
+def test_data_that_are_chosen_once_more_lead_to_their_own_settings(open_page):
+    app = load_page("data", data="toy")
     (onward,) = (link.proto for link in app.get("page_link") if link.proto.label.startswith("Next"))
 
     def follow() -> None:
@@ -467,18 +467,18 @@ def test_data_that_are_chosen_once_more_lead_to_their_own_settings(opened):
 
 def test_settings_that_were_trained_already_lead_to_their_run(store):
     made = make_run(store.root, "data.split=samples", "data.validation=samples")
-    app = page_opened("start", like=made.id)
+    app = load_page("start", like=made.id)
     assert not app.exception
     assert any("You have this already" in text.value for text in app.markdown)
     assert [link.proto.query_string for link in app.get("page_link") if link.proto.label == "Open it"] == [
         f"run={made.id}"
     ]
-    app = page_opened("start", base="toy")
+    app = load_page("start", base="toy")
     assert not any("You have this already" in text.value for text in app.markdown)
 
 
-def test_what_no_link_can_spell_is_carried_by_the_session(opened):
-    app = opened()
+def test_what_no_link_can_spell_is_carried_by_the_session(open_page):
+    app = open_page()
     app.text_input(key="train-name").set_value("a; b").run()  # ";" separates the settings of a link
     app = started(app)
     assert set(app.query_params) == {"data"}
@@ -493,8 +493,8 @@ def test_a_logarithmic_slider_keeps_to_its_range_and_holds_its_start():
     assert stops == sorted(set(stops))
 
 
-def test_too_many_classes_are_refused_before_the_start_with_both_numbers(opened):
-    app = opened()
+def test_too_many_classes_are_refused_before_the_start_with_both_numbers(open_page):
+    app = open_page()
     app.selectbox(key="train-preset").select("digits-classes").run()
     assert any("too few to generalise" in info.value for info in app.info)
     app.number_input(key="train-batch-classes").set_value(8).run()
@@ -505,8 +505,8 @@ def test_too_many_classes_are_refused_before_the_start_with_both_numbers(opened)
     assert app.button(key="start").disabled
 
 
-def test_missing_files_are_refused_with_the_folder_and_the_remedy(opened, tmp_path):
-    app = opened()
+def test_missing_files_are_refused_with_the_folder_and_the_remedy(open_page, tmp_path):
+    app = open_page()
     app.selectbox(key="train-data-name").select("cub").run()
     app.text_input(key="train-data-root").set_value(str(tmp_path)).run()
     assert not app.exception
@@ -515,8 +515,8 @@ def test_missing_files_are_refused_with_the_folder_and_the_remedy(opened, tmp_pa
     assert app.warning[0].value == "Its files were not found."
 
 
-def test_a_senseless_layer_is_named(opened):
-    app = opened()
+def test_a_senseless_layer_is_named(open_page):
+    app = open_page()
     app.text_input(key="train-model-hidden").set_value("128, many").run()
     assert [text.value for text in app.text] == ["Hidden layers: 'many' is not a whole number"]
     assert not leads_on(app)
@@ -538,8 +538,8 @@ NO_NUMBERS = [
 ]
 
 
-def test_a_number_that_is_none_is_named_by_its_label_and_nothing_can_start(opened):
-    app = opened()
+def test_a_number_that_is_none_is_named_by_its_label_and_nothing_can_start(open_page):
+    app = open_page()
     before = shown_spec(app)
     for key, typed, said in NO_NUMBERS:
         field = app.number_input(key=f"train-{key}")
@@ -560,8 +560,8 @@ def test_a_number_that_is_none_is_named_by_its_label_and_nothing_can_start(opene
     assert shown_spec(app) == before  # the invalid number of seeds has left no trace
 
 
-def test_a_field_that_may_be_empty_is(opened):
-    app = opened()
+def test_a_field_that_may_be_empty_is(open_page):
+    app = open_page()
     app.selectbox(key="train-preset").select("cub").run()
     app.number_input(key="train-data-image-size").set_value(None).run()
     assert shown_spec(app).data.image_size is None
@@ -569,27 +569,27 @@ def test_a_field_that_may_be_empty_is(opened):
 
 
 @pytest.mark.parametrize("bad", ["nan", "../x", "\0", "<b>", "x" * 100_000])
-def test_a_senseless_link_opens_the_default(opened, bad):
-    app = opened(like=bad)
+def test_a_senseless_link_opens_the_default(open_page, bad):
+    app = open_page(like=bad)
     assert not app.exception
     assert shown_spec(app) == presets()["glyphs"]
     assert len(app.warning) == 1
 
 
-def test_a_link_to_an_example_names_it(opened):
-    app = opened(base="toy", set="schedule.steps=40")
+def test_a_link_to_an_example_names_it(open_page):
+    app = open_page(base="toy", set="schedule.steps=40")
     assert shown_spec(app) == presets()["toy"].with_overrides(["schedule.steps=40"])
     assert app.selectbox(key="train-preset").value == "toy"
 
 
-def test_a_link_to_a_run_takes_its_spec_even_beyond_the_sliders(opened, store):
+def test_a_link_to_a_run_takes_its_spec_even_beyond_the_sliders(open_page, store):
     spec = presets()["toy"].with_overrides(["loss.name=facenet", "loss.m=40.0", "loss.m2=3.0", "seed=7", "name=mine"])
-    app = opened(like=store.create(spec).id)
+    app = open_page(like=store.create(spec).id)
     assert shown_spec(app) == spec
 
 
-def test_one_press_starts_one_detached_run_and_leads_to_it(opened, store):
-    app = opened()
+def test_one_press_starts_one_detached_run_and_leads_to_it(open_page, store):
+    app = open_page()
     app.selectbox(key="train-data-name").select("toy").run()
     app.number_input(key="train-schedule-steps").set_value(2).run()
     app = started(app)
@@ -602,12 +602,12 @@ def test_one_press_starts_one_detached_run_and_leads_to_it(opened, store):
     wait(lambda: run.status() == "done")
 
 
-def test_the_place_and_the_number_of_processes_are_in_estimate_command_and_run(opened, store, monkeypatch):
+def test_the_place_and_the_number_of_processes_are_in_estimate_command_and_run(open_page, store, monkeypatch):
     begun = []
     monkeypatch.setattr(launch, "start_process", lambda run, task, *more: begun.append((task, *more)))
     monkeypatch.setattr(machines.os, "cpu_count", lambda: 2)
     monkeypatch.setenv("DML_BACKENDS", "slurm:gpu?gpus=1")
-    app = started(opened())
+    app = started(open_page())
     assert "--processes" not in app.code[0].value
     assert "Trained by" not in " ".join(caption.value for caption in app.caption)
 
@@ -684,11 +684,11 @@ def test_what_only_removing_a_key_can_reach_has_no_overrides():
     assert overrides(sized, presets()["digits"]) is None
 
 
-def test_data_and_network_fit_together_for_every_data_set(opened, tmp_path, monkeypatch):
+def test_data_and_network_fit_together_for_every_data_set(open_page, tmp_path, monkeypatch):
     for name in ("sop", "inshop"):  # otherwise the published lists with 100,000 rows would be read
         layouts.WRITERS[name](tmp_path / "data" / data.describe(name).folder)
     monkeypatch.setenv("DML_DATA", str(tmp_path / "data"))
-    app = opened()
+    app = open_page()
     for name in data.names():
         app.selectbox(key="train-data-name").select(name).run()
         kind = data.describe(name).kind
@@ -702,8 +702,8 @@ def test_data_and_network_fit_together_for_every_data_set(opened, tmp_path, monk
             assert not any("must be left out" in text.value for text in app.text)
 
 
-def test_a_set_with_its_own_splits_offers_no_other_and_the_next_one_its_default(opened):
-    app = opened()
+def test_a_set_with_its_own_splits_offers_no_other_and_the_next_one_its_default(open_page):
+    app = open_page()
     app.selectbox(key="train-data-name").select("tokens").run()
     assert (shown_spec(app).data.split, shown_spec(app).data.validation) == (None, None)
     assert not {"train-data-split", "train-data-validation"} & {box.key for box in app.selectbox}
@@ -735,8 +735,8 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("changes", HOSTILE, ids=lambda text: text[:24])
-def test_a_link_that_cannot_be_used_says_so_and_leaves_the_form(opened, changes):
-    app = opened(base="digits", set=changes)
+def test_a_link_that_cannot_be_used_says_so_and_leaves_the_form(open_page, changes):
+    app = open_page(base="digits", set=changes)
     assert not app.exception
     assert says(app.warning[0].value, "address", "invalid", "form")
     assert shown_spec(app) == presets()["glyphs"]
@@ -757,9 +757,9 @@ def reads(monkeypatch):
     return seen
 
 
-def test_a_folder_of_a_link_is_read_once_the_visitor_says_so(opened, reads, tmp_path):
+def test_a_folder_of_a_link_is_read_once_the_visitor_says_so(open_page, reads, tmp_path):
     folder = str(layouts.class_folders(tmp_path / "mine"))
-    app = opened(base="cub", set=f"data.name=folder;data.root={json.dumps(folder)};data.image_size=32")
+    app = open_page(base="cub", set=f"data.name=folder;data.root={json.dumps(folder)};data.image_size=32")
     assert not app.exception
     assert any(text.value == folder for text in app.text), "must be shown unchanged"
     assert not any(folder in str(seen) for seen in reads), "must not be read"
@@ -771,10 +771,10 @@ def test_a_folder_of_a_link_is_read_once_the_visitor_says_so(opened, reads, tmp_
     assert not any(button.key == "read-folder" for button in app.button)
 
 
-def test_a_folder_among_those_searched_for_data_is_read_at_once(opened, monkeypatch, tmp_path):
+def test_a_folder_among_those_searched_for_data_is_read_at_once(open_page, monkeypatch, tmp_path):
     monkeypatch.setenv("DML_DATA", str(tmp_path))
     folder = str(layouts.class_folders(tmp_path / "mine"))
-    app = opened(base="cub", set=f"data.name=folder;data.root={json.dumps(folder)};data.image_size=32")
+    app = open_page(base="cub", set=f"data.name=folder;data.root={json.dumps(folder)};data.image_size=32")
     assert [m.value for m in started(app).metric if m.label == "train samples"] == ["16"]
     outside = str(layouts.class_folders(tmp_path.with_name(tmp_path.name + "-outside")))
     known = RunSpec().with_overrides([f"data.root={json.dumps(folder)}"])

@@ -13,12 +13,12 @@ from dmlcore.jobs import launch
 from dmlcore.storage.runs import EXAMPLE_REMOVED, Run, RunStore
 from dmlcore.training.build import load_data
 from pages.shared.words.sentences import called
-from tests.pages.conftest import make_run, page_opened
+from tests.pages.conftest import load_page, make_run
 from tests.wording import says
 
 
-def opened(**query: str) -> AppTest:
-    return page_opened("fork", **query)
+def open_page(**query: str) -> AppTest:
+    return load_page("fork", **query)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def texts(app: AppTest) -> str:
 
 
 def test_nothing_changed_is_said_and_the_clock_of_the_parent_goes_on(run: Run) -> None:
-    app = opened(run=run.id)
+    app = open_page(run=run.id)
     assert not app.exception
     assert "will repeat its parent bit for bit" in texts(app)
     assert app.select_slider(key=f"fork-step-{run.id}").value == 4
@@ -61,7 +61,7 @@ def test_nothing_changed_is_said_and_the_clock_of_the_parent_goes_on(run: Run) -
 
 
 def test_another_loss_rate_and_training_split_reach_the_fork(run: Run) -> None:
-    app = opened(run=run.id, step="0")
+    app = open_page(run=run.id, step="0")
     app.selectbox(key="fork-loss-name").set_value("contrastive").run()
     app.number_input(key="fork-optimiser-learning-rate").set_value(0.01).run()
     app.multiselect(key=f"fork-leave-{run.id}").set_value([3, 9]).run()
@@ -87,7 +87,7 @@ def test_another_loss_rate_and_training_split_reach_the_fork(run: Run) -> None:
 def test_a_link_leaves_samples_out(run: Run) -> None:
     train = load_data(run.spec).splits["train"]
     first, second = int(train[0]), int(train[1])
-    app = opened(run=run.id, step="0", without=f"{second},{first}")
+    app = open_page(run=run.id, step="0", without=f"{second},{first}")
     assert not app.exception
     assert f"Samples left out of the training split: none → {first}, {second}\n" in texts(app)
     command = next(code.value for code in app.code if code.value.startswith("python -m dmlcore fork"))
@@ -98,7 +98,7 @@ def test_a_link_leaves_samples_out(run: Run) -> None:
 
 
 def test_too_few_classes_are_refused_before_the_start(run: Run) -> None:
-    app = opened(run=run.id)
+    app = open_page(run=run.id)
     app.multiselect(key=f"fork-leave-{run.id}").set_value([1, 2, 3]).run()
     assert not app.exception
     assert says(texts(app), "Batch classes", "8 classes", "7")
@@ -106,7 +106,7 @@ def test_too_few_classes_are_refused_before_the_start(run: Run) -> None:
 
 
 def test_a_number_that_is_none_keeps_the_fork_from_starting(run: Run) -> None:
-    app = opened(run=run.id, step="0")
+    app = open_page(run=run.id, step="0")
     app.number_input(key=f"fork-more-{run.id}-0").set_value(None).run()
     app.number_input(key="fork-optimiser-learning-rate").set_value(-1).run()
     assert not app.exception
@@ -127,26 +127,26 @@ def test_a_fork_tells_what_was_carried_over(run: Run) -> None:
         "anew": [],
     }
     (made.path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
-    app = opened(run=run.id)
+    app = open_page(run=run.id)
     assert not app.exception
     assert says(
         texts(app),
         *("step 4", called(run), "Changed: Loss parameters", "Carried over: network", "Initialised again: nothing"),
     )
-    assert not opened(run=made.id).exception  # this run has no checkpoint yet
+    assert not open_page(run=made.id).exception  # this run has no checkpoint yet
 
 
 def test_without_runs_it_leads_to_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DML_RUNS", str(tmp_path))
     (tmp_path / EXAMPLE_REMOVED).touch()
-    app = opened()
+    app = open_page()
     assert not app.exception
     assert app.get("page_link")[0].proto.page == "data"
 
 
 def test_the_train_page_tells_a_fork_and_can_begin_anew(run: Run) -> None:
     made = RunStore().create(run.spec.with_overrides([f"fork.run={run.id}", "fork.step=4", "fork.leave_out=[3]"]))
-    app = page_opened("settings", like=made.id)
+    app = load_page("settings", like=made.id)
     assert not app.exception
     assert f"Continues from step 4 of “{called(run)}”." in texts(app)
     app.button(key="unfork").click().run()
