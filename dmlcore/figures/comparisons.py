@@ -122,7 +122,7 @@ def draw_comparison(
         # Colour bars: one below all planes, one below the difference.
         for mappable, axes_of, name in (
             (image, list(axes[:-1]), f"{'loss' if shade == 'energy' else shade}, all planes"),
-            (left, [axes[-1]], "what is left"),
+            (left, [axes[-1]], "difference"),
         ):
             bar = figure.colorbar(
                 mappable, ax=axes_of, orientation="horizontal", fraction=0.05, pad=0.02, shrink=1 / len(axes_of)

@@ -173,7 +173,7 @@ def snippet(
         for name, point in (("anchor", anchor), ("positive", positive), ("negative", negative))
     )
     options = arguments(drawing)
-    return f'''"""{loss.formula.title}: the field the {probe} feels. Source: {loss.formula.source}."""
+    return f'''"""{loss.formula.title}: the field that acts on the {probe}. Source: {loss.formula.source}."""
 # Made with DML Lab
 
 import torch

@@ -222,7 +222,7 @@ def sheet(width: float, height: float, dark: bool) -> Iterator[Figure]:
 def _caption(
     figure: Figure, loss: TripletLoss, probe: Probe, shade: Shade, top: float, arrays: Arrays, region: bool, dark: bool
 ) -> None:
-    colour = {"energy": "clamped loss", "raw": "loss before the clamp", "force": "force on it"}.get(shade)
+    colour = {"energy": "clamped loss", "raw": "loss before the clamp", "force": "force on the probe"}.get(shade)
     keys = [f"Scanned by the {probe}" + (f"; colour: {colour}, to {top:.3g}" if colour else "")]
     if region:
         keys += layers.boundary_words(arrays)

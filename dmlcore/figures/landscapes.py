@@ -60,7 +60,7 @@ class Surface:
     def hidden(self) -> str:
         """Sentence on the energies that the cut hides; empty if it hides none."""
         ends = [
-            f"cut off {where} {_plain(at)}, it goes on to {_plain(end)}"
+            f"cut off {where} {_plain(at)} (it continues to {_plain(end)})"
             for where, at, end, hides in (
                 ("above", self.high, self.highest, self.highest > self.high * (1 + 1e-9)),
                 ("below", self.low, self.lowest, self.lowest < self.low - 1e-9 * abs(self.low)),

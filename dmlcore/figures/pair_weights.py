@@ -197,10 +197,10 @@ def draw_weights(
         # Explain colours, lines and hatching. A positive dL/dS repels: gradient descent lowers the similarity.
         strokes.draw_bar(figure, list(row), image, name, dark, ends="both" if signed else "max")
         towards = ("attracts", "repels") if by == "S" else ("repels", "attracts")
-        signs = f"below 0 it {towards[0]}, above it {towards[1]}; " if signed else "its size; "
+        signs = f"below 0 it {towards[0]}, above it {towards[1]}; " if signed else "magnitude; "
         placed = _PLACED[rival] + (f", {pn:.4g}" if rival == "fixed" else "")
         words = (
-            f"Weight of the pair {_NAMES[weight]}: {signs}N lies {placed}. Solid: loss = 0; dashed: upper clamp; "
+            f"Weight of the pair {_NAMES[weight]}: {signs}N is {placed}. Solid: loss = 0; dashed: upper clamp; "
             f"hatched: no such triplet; dotted: equally similar. {'; '.join(x.formula.source for x in losses)}."
         )
         write_caption(figure, words, dark, width=int(20 * len(losses) * size))
@@ -280,7 +280,7 @@ weights = [triplet_weights(loss, s) for loss in chosen]  # dL/dS
 by_distance = [found.by_distance(s) for found in weights]  # dL/dd
 exists = s.determinant() >= 0
 
-# The same of one triplet, S_ap and S_an = {at}.
+# The same weights for one triplet, S_ap and S_an = {at}.
 there = similarities(*torch.tensor({list(at)!r}, dtype=torch.float64), {rival!r}, {float(pn)!r})
 weights_there = [triplet_weights(loss, there) for loss in chosen]
 for loss, found in zip(chosen, weights_there):

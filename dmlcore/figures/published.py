@@ -94,7 +94,7 @@ def sweep(
     ]
     # The band is below the lines, our points above them.
     if band:
-        words = f"within {band:g} of the best: the same by the noise"
+        words = f"within {band:g} of the best: equal within the noise"
         best_band = alt.Chart(inline({"low": best - band, "high": best, "words": words}))
         best_band = best_band.mark_rect(opacity=0.16, color="#7F7F7F")
         layers.insert(0, best_band.encode(alt.Y("low:Q"), alt.Y2("high"), alt.Tooltip("words:N")))

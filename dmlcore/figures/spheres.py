@@ -170,7 +170,7 @@ def draw_circle(
         if title != "":
             write_title(left, loss, title, dark)
         words = f"Left: unit circle scanned by the {probe}. Right: loss over the angles of P and N, from A"
-        _caption(figure, loss, words, arrays, region, radial, dark, "orange: what the ring shows", width=150)
+        _caption(figure, loss, words, arrays, region, radial, dark, "orange: section shown by the ring", width=150)
     return figure
 
 

@@ -69,7 +69,7 @@ def draw_studies(
             _bars(axes, values, levels, dark)
             axes.set_yticks([])
             axes.set_title(name, fontsize=9, color=ink["text"])
-            axes.set_xlabel(f"{title}; dots: seeds\na bar a variant, the best on top", fontsize=7, color=ink["text"])
+            axes.set_xlabel(f"{title}; dots: seeds\none bar per variant, best on top", fontsize=7, color=ink["text"])
             axes.legend(fontsize=6, loc="upper center", bbox_to_anchor=(0.5, -0.17))
     return figure
 

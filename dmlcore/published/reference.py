@@ -48,7 +48,7 @@ class Invariances:
         exact = ("changes", "exact to rounding")
         along, on_sphere = self.sphere.residual < HOLDS, self.sphere.residual_tangential < HOLDS
         held = [
-            (f"the same when {what}", deviation < HOLDS, exact[deviation < HOLDS])
+            (f"unchanged when {what}", deviation < HOLDS, exact[deviation < HOLDS])
             for what, deviation in (
                 ("all points are rotated or reflected", self.rotation),
                 ("all points are shifted (gradients sum to zero)", self.translation),
@@ -56,14 +56,14 @@ class Invariances:
             )
         ]
         degree = "no single power" if self.degree is None else f"degree {self.degree:g}"
-        left = "no residual" if along else f"up to {self.sphere.residual:.0%} of a gradient lies along none"
+        left = "no residual" if along else f"up to {self.sphere.residual:.0%} of a gradient is along no edge"
         radial = "the residual is radial: normalisation removes it" if on_sphere and not along else "no residual"
         return [
             *held,
             ("core homogeneous under scaling of all points", self.degree is not None, degree),
             ("forces along the edges of the triangle", along, left),
             (
-                "the same on the unit sphere, tangentially",
+                "forces along the edges on the unit sphere, tangentially",
                 on_sphere,
                 radial if on_sphere else f"residual up to {self.sphere.residual_tangential:.0%}",
             ),

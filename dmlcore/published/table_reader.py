@@ -27,9 +27,9 @@ class PrintedRow(_TableModel):
     method: str = ""
     dataset: str = ""
     network: str = ""
-    size: str = Field("", description="Of the embedding")
+    size: str = Field("", description="Embedding size")
     setting: str = ""
-    loss: str = Field("", description="Of our catalogue, where the method is one of it")
+    loss: str = Field("", description="Name in our catalogue, if the method is in it")
     hyper: dict[str, bool | float] | None = Field(None, description="hinge = false: run without any clamp")
     quoted_from: str = Field("", description="Number of the table whose row this one repeats")
     damaged: tuple[str, ...] = Field((), description="Columns whose value was read from damaged text")
@@ -51,14 +51,14 @@ class File(_TableModel):
     caption: str
     columns: tuple[str, ...]
     rows: Annotated[tuple[PrintedRow, ...], Field(min_length=1)]
-    notes: tuple[str, ...] = Field((), description="What is known of this table alone")
-    protocol: str = Field("", description="Under which it was made, as `RunSpec.protocol` names it")
+    notes: tuple[str, ...] = Field((), description="Notes on this table only")
+    protocol: str = Field("", description="Protocol of the results, named as in `RunSpec.protocol`")
     split: Literal["train", "test"] = "test"
     dataset: str = ""
     network: str = ""
     size: str = ""
-    queries: int = Field(0, ge=0, description="Samples that were scored, where known")
-    queries_inferred: bool = Field(False, description="No number of the source, but the only one its scores go with")
+    queries: int = Field(0, ge=0, description="Number of scored samples, if known")
+    queries_inferred: bool = Field(False, description="True if inferred as the only number consistent with the scores")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -66,7 +66,7 @@ class File(_TableModel):
             if len(row.values) != len(self.columns) or len(row.spread) not in (0, len(self.columns)):
                 raise ValueError(f"rows.{number}: there are {len(self.columns)} columns")
             if unknown := set(row.damaged) - set(self.columns):
-                raise ValueError(f"rows.{number}: damaged names {', '.join(sorted(unknown))}, which is no column")
+                raise ValueError(f"rows.{number}: damaged names {', '.join(sorted(unknown))}, which is not a column")
         return self
 
 

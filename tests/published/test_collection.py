@@ -159,7 +159,7 @@ def test_values_from_damaged_text_are_flagged():
 
 def test_a_damaged_column_must_be_one_of_the_table():
     row = {"values": (1.0,), "loss": "triplet", "damaged": ("R@2",)}
-    with pytest.raises(ValueError, match=r"rows\.1: damaged names R@2, which is no column"):
+    with pytest.raises(ValueError, match=r"rows\.1: damaged names R@2, which is not a column"):
         table_reader.File.model_validate({"caption": "x", "columns": ("R@1",), "rows": (row,)})
 
 

@@ -29,7 +29,7 @@ def test_properties_are_those_of_the_table(name):
     assert list(holds.values())[:3] == [True, name not in NOT_TRANSLATION, name in EXCHANGE]
     assert found.degree == DEGREE.get(name)
     assert holds["forces along the edges of the triangle"] == (name not in NOT_TRANSLATION)
-    assert holds["the same on the unit sphere, tangentially"]
+    assert holds["forces along the edges on the unit sphere, tangentially"]
 
 
 @in_one_case(case=[(0.0, 1), (1.0, 2), (0.5, 1.5)])

@@ -76,7 +76,7 @@ def _joint(shift: float) -> float:
 
 
 def _moved_mass(epsilon: float) -> tuple[float, float]:
-    """Return the derivative of the transported mass by the first cost, for both signs of the multipliers."""
+    """Return d(transported mass) / d(first cost), for both signs of the multipliers."""
     A, x = small_transport.constraints(epsilon=epsilon)
     D, first = np.diag(x), small_transport.N
     multipliers = A.T @ np.linalg.solve(A @ D @ A.T, A @ D)
@@ -154,7 +154,7 @@ def _pushing(present: float) -> float:
 CURVES: Mapping[int, Curve] = {
     48: Curve(
         "MAP@R of two hits, R = 10",
-        "place of the second",
+        "rank of the second hit",
         2,
         10,
         3,
@@ -195,7 +195,7 @@ CURVES: Mapping[int, Curve] = {
         "sum over the joint support",
     ),
     62: Curve(
-        "slope of the transported mass in the first cost",
+        "derivative of the transported mass with respect to the first cost",
         "ε",
         0.5,
         12,
@@ -215,7 +215,7 @@ CURVES: Mapping[int, Curve] = {
         "the batch loss",
     ),
     97: Curve(
-        "SoftTriple on four samples, two centres a class",
+        "SoftTriple on four samples, two centres per class",
         "τ",
         0,
         1,

@@ -116,7 +116,7 @@ ALPHA, DELTA = 32.0, 0.1
 
 
 def _anchor(s: float) -> tuple[float, float]:
-    """Return the derivative of ProxyAnchor by the similarity of its only positive: by Eq. 2.32, and corrected."""
+    """Return dL/ds of ProxyAnchor for its only positive at similarity s: by Eq. 2.32, and corrected."""
     e = math.exp(-ALPHA * (s - DELTA))
     return -ALPHA * (s - DELTA) / (1 + e), -ALPHA * e / (1 + e)
 
@@ -128,7 +128,7 @@ def _anchor_slope(s: float) -> float:
 
 
 def _nca_slope(s: float) -> float:
-    """Return the derivative of Proxy-NCA by the similarity to the own proxy, which is on the first axis.
+    """Return the derivative of Proxy-NCA with respect to the similarity to the own proxy, which is on the first axis.
 
     The other proxy is on the third axis, so that it is equally far from every sample of the plane.
     """
@@ -162,7 +162,7 @@ CURVES: Mapping[int, Curve] = {
         "loss of two classes", "lead of the other logit", -4, 4, 0, _gap, lambda x: _cross_entropy([0, x]), TORCH
     ),
     73: Curve(
-        "Proxy-NCA, as SoftTriple should be with one proxy a class",
+        "Proxy-NCA, which SoftTriple should equal with one proxy per class",
         "scale 1/τ",
         1,
         20,
@@ -182,7 +182,7 @@ CURVES: Mapping[int, Curve] = {
         TORCH,
     ),
     77: Curve(
-        "loss at logits x, 0, -1, the first is right",
+        "loss at logits x, 0, -1, the first is correct",
         "logit x",
         -4,
         4,
@@ -222,7 +222,14 @@ CURVES: Mapping[int, Curve] = {
         BATCH,
     ),
     98: Curve(
-        "slope of ProxyAnchor in the similarity", "similarity s", -0.4, 0.6, 0.3, _anchor, _anchor_slope, AUTOGRAD
+        "derivative of ProxyAnchor with respect to the similarity",
+        "similarity s",
+        -0.4,
+        0.6,
+        0.3,
+        _anchor,
+        _anchor_slope,
+        AUTOGRAD,
     ),
     99: Curve(
         "pull of Proxy-NCA on a positive",

@@ -175,7 +175,7 @@ CURVES: Mapping[int, Curve] = {
     ),
     80: Curve("NMI of a perfect clustering", "equal classes", 2, 20, 4, _perfect, _clusters, "metrics.nmi", whole=True),
     86: Curve(
-        "mean of 1, 2, …, K with s = 1, beside an exponential one with share 0.1",
+        "mean of 1, 2, …, K with s = 1, and an exponential one with share 0.1",
         "steps K",
         1,
         40,

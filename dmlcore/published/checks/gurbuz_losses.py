@@ -27,7 +27,7 @@ def _contrastive() -> Iterable[Outcome]:
 
     d = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
     (printed,) = torch.autograd.grad(by_the_text(d), d)
-    yield Decision("its pull", float(printed), 1.0, float(slope[1, 0]), "automatic differentiation")
+    yield Decision("pull on the pair", float(printed), 1.0, float(slope[1, 0]), "automatic differentiation")
 
 
 def _average_precision() -> Iterable[Outcome]:
@@ -64,7 +64,7 @@ def _operator_norms() -> Iterable[Outcome]:
     moved[0, 0, 2] = 1.0
     ratio = (F.max_pool1d(moved, 2, 1) - F.max_pool1d(x, 2, 1)).norm() / (moved - x).norm()
     yield Decision(
-        "Lipschitz constant of max-pooling, windows of 2 that overlap",
+        "Lipschitz constant of max-pooling, overlapping windows of 2",
         1.0,
         math.sqrt(2),
         float(ratio),
@@ -77,7 +77,7 @@ def _projection() -> Iterable[Outcome]:
     generator = torch.Generator().manual_seed(0)
     x, y = 2 * torch.randn(2, 20_000, 3, dtype=torch.float64, generator=generator)
     ratios = (clip_to_unit_ball(x) - clip_to_unit_ball(y)).norm(dim=-1) / (x - y).norm(dim=-1)
-    yield Decision("least Lipschitz constant of lip", 2.0, 1.0, float(ratios.max()), "20,000 random pairs")
+    yield Decision("smallest Lipschitz constant of lip", 2.0, 1.0, float(ratios.max()), "20,000 random pairs")
 
 
 CHECKS: Mapping[int, Check] = {

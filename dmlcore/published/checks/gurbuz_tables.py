@@ -29,7 +29,7 @@ def _stitched() -> Iterable[Outcome]:
         "tiles of a collage", 4 * 4, recipe.tiles, one + background, "1 tile of the class and 3 of background"
     )
     referee = cifar_collage.INFO.image_size or 0
-    yield Decision("pixels along a side", 4 * SIDE, recipe.side * SIDE, referee, "Cifar-Collage as it is read here")
+    yield Decision("pixels along a side", 4 * SIDE, recipe.side * SIDE, referee, "Cifar-Collage as loaded here")
 
 
 def _second_moment() -> Iterable[Outcome]:
@@ -62,9 +62,9 @@ def _memories() -> Iterable[Outcome]:
         ("sop", "SOP", ("354", "1415")),
     ):
         for per_class, text, batches in zip(PROXIES[data], stated, filled[data], strict=True):
-            yield Number(f"batches that the proxies of {title} fill, {per_class} a class", text, batches)
+            yield Number(f"batches that the proxies of {title} fill, {per_class} per class", text, batches)
     matching = sum(a == b for data, used in XBM.items() for a, b in zip(used, filled[data], strict=True))
-    yield Number("memories of six that are as large as the proxies", "2", matching)
+    yield Number("memories, of six, that are as large as the proxies", "2", matching)
 
 
 def _edition() -> Iterable[Outcome]:
@@ -75,11 +75,11 @@ def _edition() -> Iterable[Outcome]:
     x, y = np.array(list(scores.values())).T
     line = np.polynomial.Polynomial.fit(x, y, 1)
     yield Number("P@1 of SoftTriple on CUB, 512D, in Table 3.1", "66.12", here)
-    yield Number(f"what its MAP@R of {at:g} goes with, by the {len(scores)} other methods", "67.17", float(line(at)))
+    yield Number(f"P@1 predicted from its MAP@R of {at:g} by the {len(scores)} other methods", "67.17", float(line(at)))
     off = float(np.abs(y - line(x)).max())
-    yield Number("how far the others lie from that line at most", "0.62", off)
+    yield Number("largest deviation of the others from that line", "0.62", off)
     cells = sum(len(row.values) for row in printed("G-3.1").rows)
-    yield Number("cells that the two editions can be compared in", "208", cells)
+    yield Number("cells that both editions contain", "208", cells)
 
 
 def _both_components() -> Iterable[Outcome]:
@@ -92,7 +92,7 @@ def _both_components() -> Iterable[Outcome]:
         == cell("G-5.1", "C2+GSP", "MAP@R", dataset=d, size=s)
         for d, s in product(printed("G-5.1").datasets, SIZES)
     ]
-    yield Number("of the eight pairs of cells, those that agree", "7", sum(others))
+    yield Number("pairs of cells, of eight, that agree", "7", sum(others))
 
 
 def _gains_of_ccp() -> Iterable[Outcome]:
@@ -103,11 +103,11 @@ def _gains_of_ccp() -> Iterable[Outcome]:
             for m, d, s in product(methods, printed("G-3.1").datasets, SIZES)
         ]
 
-    alone, beside = gains("", ("C1", "C2", "MS", "Triplet")), gains("+XBM-L", ("C1", "C2"))
+    alone, over_xbm = gains("", ("C1", "C2", "MS", "Triplet")), gains("+XBM-L", ("C1", "C2"))
     by = "Table 3.1"
     yield Decision("least gain over the loss alone", 1.0, 0.80, min(alone), by, tolerance=0.005)
     yield Decision("largest gain over the loss alone", 11.0, 12.48, max(alone), by, tolerance=0.005)
-    yield Decision("least gain over the same loss with XBM", 1.0, 0.13, min(beside), by, tolerance=0.005)
+    yield Decision("least gain over the same loss with XBM", 1.0, 0.13, min(over_xbm), by, tolerance=0.005)
 
 
 def _gains_of_pooling() -> Iterable[Outcome]:

@@ -33,7 +33,7 @@ def _difference_of_means() -> Iterable[Outcome]:
         return float(scale * (np.tanh(2.0) - np.tanh(-2.0)))  # f = scale tanh(2 x), at x = 1 and at x = -1
 
     yield Decision("growth of the printed supremum when f is doubled", 1.0, 2.0, apart(2) / apart(1), "evaluation")
-    yield Decision("most that f with |f| at most 1 can give", None, 2.0, apart(1), "evaluation", bound=True)
+    yield Decision("largest value with |f| at most 1", None, 2.0, apart(1), "evaluation", bound=True)
 
 
 def _ties() -> Iterable[Outcome]:
@@ -59,7 +59,7 @@ def _bound() -> Iterable[Outcome]:
         points = generator.uniform(-1, 1, (1, 5, 2)) / math.sqrt(2)
         read = prototype_shares.read(points, points[0, :1])
         broken += int(not read.holds[0])
-    yield Number("of 200 random sets in the unit disc, those that break the bound without the square", "0", broken)
+    yield Number("random sets in the unit disc, of 200, that break the bound without the square", "0", broken)
 
 
 def _norm_of_f() -> Iterable[Outcome]:
@@ -77,7 +77,12 @@ def _rate() -> Iterable[Outcome]:
     steps = sweep_biases((-EPSILON * cost).logsumexp(-2), mu, 18).diff()
     true = float(contraction(transport(cost, mu, EPSILON)[0], mu)[1])
     yield Decision(
-        "the same at μ = 0.5", None, true, float(steps[-1] / steps[-2]), "the last of 18 sweeps", tolerance=1e-4
+        "factor of the error from sweep to sweep at μ = 0.5",
+        None,
+        true,
+        float(steps[-1] / steps[-2]),
+        "the last of 18 sweeps",
+        tolerance=1e-4,
     )
     errors = sweep_errors(cost, 1.0, EPSILON, 2000)
     yield Decision(
@@ -98,7 +103,9 @@ def _ones() -> Iterable[Outcome]:
     _, pi = transport(cost, MU, EPSILON)
     summed = (pi * slope).mT  # n × m
     fits = [size for size in range(1, 10) if _multiplies(summed, torch.ones(size, dtype=torch.float64))]
-    yield Decision(f"length of the vector of ones, π of size {M} × {N}", N, M, fits[0], "what the product accepts")
+    yield Decision(
+        f"length of the vector of ones, π of size {M} × {N}", N, M, fits[0], "the length that the product accepts"
+    )
 
 
 def _multiplies(matrix: Tensor, vector: Tensor) -> bool:

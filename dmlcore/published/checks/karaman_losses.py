@@ -148,7 +148,9 @@ def _area(d_ap: float, **hyper: float) -> float:
 
 def _enclosure() -> Iterable[Number]:
     for m_ranking, stated in ((0.1, "-2.7008"), (0.01, "-3.0759")):
-        yield Number(f"least m1 for m_ranking = {m_ranking}", stated, margin_enclosing(0.5, m_ranking, s=1, r=2, rho=1))
+        yield Number(
+            f"smallest m1 for m_ranking = {m_ranking}", stated, margin_enclosing(0.5, m_ranking, s=1, r=2, rho=1)
+        )
 
 
 def _stationary() -> Iterable[Number]:
@@ -161,9 +163,9 @@ def _stationary() -> Iterable[Number]:
         bounds = (R**2 + 1e-9, 5.0)
         return float(minimize_scalar(energy, bounds=bounds, method="bounded", options={"xatol": 1e-10}).x)
 
-    yield Number("b of the least a", "1.76", least(a_of))
+    yield Number("b that minimises a", "1.76", least(a_of))
     yield Number("R² + Rd/2", "1.76", R**2 + R * d / 2)
-    yield Number("b of the least a b", "1.5414", least(lambda b: b * a_of(b)))
+    yield Number("b that minimises a b", "1.5414", least(lambda b: b * a_of(b)))
 
 
 def _squared_axes() -> Iterable[Number]:

@@ -63,8 +63,8 @@ def _triplets_of_a_batch() -> Iterable[Number]:
             f"valid triplets of 32 samples, {classes} classes", stated, len(list(_valid([32 // classes] * classes)))
         )
     every = max(32 * (size - 1) * (32 - size) for size in (2, 4, 8, 16))
-    yield Number("most for equal classes", "7680", every)
-    yield Number("ordered triplets at all", "29760", 32 * 31 * 30)
+    yield Number("maximum for equal classes", "7680", every)
+    yield Number("all ordered triplets", "29760", 32 * 31 * 30)
 
 
 def _valid(sizes: list[int]) -> Iterable[tuple[int, int, int]]:
@@ -88,7 +88,7 @@ def _unit_vectors() -> Iterable[Number]:
 
 
 def _class_size() -> Iterable[Number]:
-    yield Number("images of a class", "5.30", 120_000 / 22_634)
+    yield Number("images per class", "5.30", 120_000 / 22_634)
 
 
 # ---- the thesis' own tables
@@ -140,7 +140,7 @@ def _equal_gradients() -> Iterable[Number]:
     ):
         yield Number(f"cosine of {what}", "1.0000", _cosine(one, other))
         yield Number(f"size ratio of {what}", ratio, float(one.norm() / other.norm()))
-    for stretched, where, stated in ((1.0, "on them", "0.716"), (3.0, "stretched threefold", "0.689")):
+    for stretched, where, stated in ((1.0, "on the points", "0.716"), (3.0, "stretched threefold", "0.689")):
         one, other = _summed("ranking", stretched), _summed("distance_sensitive", stretched, s=1, r=-1, rho=1)
         yield Number(f"cosine of the printed pair, ranking and (1, -1, 1), {where}", stated, _cosine(one, other))
 
@@ -179,7 +179,7 @@ def _without_mining() -> Iterable[Number]:
 
 def _mining() -> Iterable[Number]:
     yield Number("ranking R@1 without mining (Table 4.13)", "34.69", _find("ranking", "4.13").scores["R@1"])
-    yield Number("ranking R@1 with it (Table 4.14)", "52.80", _find("ranking", "4.14").scores["R@1"])
+    yield Number("ranking R@1 with mining (Table 4.14)", "52.80", _find("ranking", "4.14").scores["R@1"])
 
 
 def _selection() -> Iterable[Number]:
@@ -190,8 +190,8 @@ def _selection() -> Iterable[Number]:
     yield Number("best R@1 of Distance", "51.86", karaman.best(ours, "R@1").scores["R@1"])
     top = karaman.best(ours, "MAP@R")
     yield Number("best MAP@R of Distance", "16.75", top.scores["MAP@R"])
-    yield Number("its m1", "-2.325", top.hyper["m1"])
-    yield Number("its m2", "5", top.hyper["m2"])
+    yield Number("m1 of that row", "-2.325", top.hyper["m1"])
+    yield Number("m2 of that row", "5", top.hyper["m2"])
     yield Number("best MAP@R of Moving", "16.32", karaman.best(moving, "MAP@R").scores["MAP@R"])
     yield Number("MAP@R of the quoted Moving row", "16.32", _find("moving", "4.14").scores["MAP@R"])
 

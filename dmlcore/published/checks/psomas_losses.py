@@ -16,7 +16,7 @@ AUTOGRAD = "automatic differentiation"
 
 
 def _at(angles: list[float]) -> Tensor:
-    """Return unit vectors of the plane at these angles, shape (N, 2), differentiable by the angles."""
+    """Return unit vectors of the plane at these angles, shape (N, 2), differentiable with respect to the angles."""
     at = torch.tensor(angles, dtype=torch.float64, requires_grad=True)
     return torch.stack([at.cos(), at.sin()], 1)
 
@@ -30,7 +30,9 @@ def _indicator() -> Iterable[Outcome]:
     loss = MarginLoss(MARGIN, 1 - 0.2, "cosine", boundary="fixed", classes=2).double()(x, torch.tensor([0, 1]))
     (slope,) = torch.autograd.grad(loss, angle)
     dS = -math.sin(math.acos(0.4))
-    yield Decision("slope in the angle of a pair of two classes", 0.0 * dS, 1.0 * dS, float(slope), AUTOGRAD)
+    yield Decision(
+        "derivative with respect to the angle, pair of two classes", 0.0 * dS, 1.0 * dS, float(slope), AUTOGRAD
+    )
 
 
 CHECKS: Mapping[int, Check] = {

@@ -38,7 +38,7 @@ def _average_rank() -> Iterable[Outcome]:
     mean = cell("P-11", "Triplet", "Average Ranking")
     yield Decision("average rank of Triplet", mean, 103 / 12, ranks["Triplet"].mean_rank, "the ranks of Tables 6 to 8")
     totals = sum(cell("P-11", name, "Total Rankings") == round(sum(each.ranks)) for name, each in ranks.items())
-    yield Number("totals of ten that agree", "10", totals)
+    yield Number("totals, of ten, that agree", "10", totals)
 
 
 def _margin_over_n_pair() -> Iterable[Outcome]:
@@ -75,7 +75,7 @@ def _quoted_table() -> Iterable[Outcome]:
         if set(wanted) <= values
     ]
     yield Decision("table that holds 59.57 and 61.16", 21, 8, holding[0], f"search of {len(files('P'))} tables")
-    yield Number("tables that hold them", "1", len(holding))
+    yield Number("tables that hold both numbers", "1", len(holding))
 
 
 def _lead_over_proxy_anchor() -> Iterable[Outcome]:
@@ -83,7 +83,7 @@ def _lead_over_proxy_anchor() -> Iterable[Outcome]:
         s: cell("P-20", "MultiSimilarity", "R@1", size=s) - cell("P-20", "ProxyAnchor", "R@1", size=s)
         for s in ("512", "1024")
     }
-    yield Decision("least of the leads at 512 and 1024", 1.0, 0.94, min(lead.values()), "Table 20", tolerance=1e-6)
+    yield Decision("smaller of the leads at 512 and 1024", 1.0, 0.94, min(lead.values()), "Table 20", tolerance=1e-6)
     yield Number("lead at 512", "1.62", lead["512"])
 
 

@@ -49,7 +49,7 @@ def central_difference(at: tuple[int, int], epsilon: float = EPSILON, h: float =
 
 
 def slope_of_mass(epsilon: float = EPSILON, h: float = 1e-5) -> float:
-    """Return the derivative of the transported mass by the first cost, as a central difference of the solution."""
+    """Return the derivative of the transported mass with respect to the first cost, as a central difference."""
     cost, *_ = problem()
     step = torch.zeros_like(cost)
     step[0, 0] = h

@@ -26,10 +26,16 @@ def _sign() -> Iterable[Outcome]:
     s = (x @ x.mT).detach()
     (slope,) = torch.autograd.grad(NPair("all")(x, torch.tensor([0, 0, 1])), at)
     weights = [torch.sigmoid(s[i, 2] - s[0, 1]) for i in (0, 1)]
-    turned = [torch.sin(at.detach()[i] - at.detach()[2]) for i in (0, 1)]  # dS_i2 by the angle of the negative
+    turned = [
+        torch.sin(at.detach()[i] - at.detach()[2]) for i in (0, 1)
+    ]  # dS_i2 with respect to the angle of the negative
     true = float(sum(w * t for w, t in zip(weights, turned, strict=True)) / 3)
     yield Decision(
-        "slope of the loss in the angle of the negative", -true, true, float(slope[2]), "automatic differentiation"
+        "derivative of the loss with respect to the angle of the negative",
+        -true,
+        true,
+        float(slope[2]),
+        "automatic differentiation",
     )
 
 
@@ -45,7 +51,7 @@ def _squares() -> Iterable[Outcome]:
     twice = torch.cat([f, f])
     doubled = torch.stack([twice, twice.roll(1, 1)], 1), torch.stack([f, f.roll(1, 1)], 1)
     growth = float(diversity(doubled[0]) / diversity(doubled[1]))
-    yield Decision("growth when every sample comes twice", 2.0, 1.0, growth, "the mean over the batch")
+    yield Decision("growth when every sample is repeated", 2.0, 1.0, growth, "the mean over the batch")
 
 
 def twelve() -> tuple[Floats, list[int]]:
@@ -79,7 +85,7 @@ def _compressed_size() -> Iterable[Outcome]:
     network = nn.Sequential(*[part for a, b in pairwise(layers) for part in (nn.Linear(a, b), nn.Tanh())][:-1])
     referee = network(torch.zeros(1, M * e)).shape[1]
     yield Decision(
-        "numbers of a compressed embedding, e = 64", e, layers[-1], referee, "the network of the implementation"
+        "dimensions of a compressed embedding, e = 64", e, layers[-1], referee, "the network of the implementation"
     )
 
 
@@ -87,7 +93,7 @@ def _best_marks() -> Iterable[Outcome]:
     for table, column, true in (("Z-3", "Recall@4", 97.89), ("Z-4", "NMI", 66.88), ("Z-5", "Recall@8", 93.72)):
         marked = cell(table, "WEDL-DML", column)
         best = max(float(row.values[column] or 0) for row in printed(table).rows)
-        yield Decision(f"best {column} of Table {table[2:]}", marked, true, best, "the greatest of the column")
+        yield Decision(f"best {column} of Table {table[2:]}", marked, true, best, "the maximum of the column")
 
 
 CHECKS: Mapping[int, Check] = {
