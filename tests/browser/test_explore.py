@@ -35,7 +35,7 @@ def opened(page: Any, server: Server, run: Run, more: str = "") -> Any:
     go(page, f"{server.url}/explore?run={run.id}{more}")
     canvas = page.locator("canvas.map")
     page.locator("canvas.map[data-painted]").wait_for()
-    drop = page.get_by_role("button", name="Drop the selection")
+    drop = page.get_by_role("button", name="Clear selection")
     # the session still has the state of the previous test
     if "selection=" in address(page) and "selection=" not in more:
         drop.click()
@@ -60,7 +60,7 @@ def selected(page: Any, run: Run) -> np.ndarray:
     count = becomes(lambda: page.locator(".count").get_attribute("data-count"), lambda n: n not in (None, "", "0"))
     page.get_by_text(f"{int(count):,} samples selected").wait_for()
     found = becomes(lambda: re.search("selection=([0-9a-f]{16})", address(page)), lambda match: match is not None)
-    bar = page.get_by_role("button", name="Drop the selection").bounding_box()
+    bar = page.get_by_role("button", name="Clear selection").bounding_box()
     assert bar["y"] + bar["height"] <= 900, "the actions on the selection are visible"
     kept = selections.load(run, found[1])
     assert kept is not None

@@ -97,7 +97,7 @@ def test_a_run_whose_folder_vanishes_while_it_is_looked_at_says_so(
     (runs / EXAMPLE_REMOVED).touch()  # otherwise the example would be shown
     app.run()
     assert not app.exception
-    assert [warning.value for warning in app.warning] == ["The run of the link is not in this store."]
+    assert [warning.value for warning in app.warning] == ["The run in the link is not in this store."]
 
 
 def test_keys_turn_pages_without_a_word_in_the_log(run: Run, caplog: pytest.LogCaptureFixture) -> None:
@@ -124,26 +124,26 @@ def _turned(at: dict, step: int) -> dict:
         (
             "fields",
             {"loss": "nonsense"},
-            "asks for the loss “nonsense”, which there is not; Distance-sensitive (METU) is shown.",
+            "names an unknown loss (“nonsense”); Distance-sensitive (METU) is shown.",
         ),
-        ("fields", {"n": "nan,1"}, "gives “nan,1” where a number belongs; the usual one is taken."),
+        ("fields", {"n": "nan,1"}, "gives no number (“nan,1”); the default is used."),
         (
             "fields",
             {"loss": "ranking", "m": "abc"},
-            "gives “abc” for m where a number belongs; the usual one is taken.",
+            "gives no number for m (“abc”); the default is used.",
         ),
         (
             "fields",
             {"shade": "<b>", "snap": "x"},
-            "asks for something, which there is not to choose here; the usual is",
+            "names an unknown option; the default is used",
         ),
-        ("compare", {"l1": "nonsense,m:1"}, "asks for the loss “nonsense”, which there is not"),
-        ("sphere", {"loss": "NaN"}, "asks for the loss “NaN”, which there is not"),
-        ("charges", {"classes": "many"}, "gives “many” where a number belongs"),
-        ("pair_weights", {"l2": "nonsense"}, "asks for the loss “nonsense”, which there is not"),
-        ("errata", {"loss": "nonsense"}, "asks for the loss “nonsense”, which there is not"),
-        ("transport", {"mu": "1e999"}, "gives “1e999” where a number belongs"),
-        ("toy_training", {"a.loss": "nonsense"}, "asks for the loss “nonsense”, which there is not"),
+        ("compare", {"l1": "nonsense,m:1"}, "names an unknown loss (“nonsense”)"),
+        ("sphere", {"loss": "NaN"}, "names an unknown loss (“NaN”)"),
+        ("charges", {"classes": "many"}, "gives no number (“many”)"),
+        ("pair_weights", {"l2": "nonsense"}, "names an unknown loss (“nonsense”)"),
+        ("errata", {"loss": "nonsense"}, "names an unknown loss (“nonsense”)"),
+        ("transport", {"mu": "1e999"}, "gives no number (“1e999”)"),
+        ("toy_training", {"a.loss": "nonsense"}, "names an unknown loss (“nonsense”)"),
     ],
 )
 def test_an_address_with_a_typo_says_what_is_shown_instead(page: str, query: dict[str, str], said: str) -> None:

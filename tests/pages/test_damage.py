@@ -111,7 +111,7 @@ def test_embeddings_that_do_not_fit_are_a_sentence_on_every_page(run: Run, besid
         "fewer labels": "are due",
         "23 TiB": "claims to be",
         "NaN embeddings": "must hold numbers",
-        "samples beyond the data": "of other data",
+        "samples beyond the data": "belongs to other data",
     }
     for name, made in forged(run, *words).items():
         if page == "explore" and name in ("NaN embeddings", "samples beyond the data"):

@@ -33,9 +33,9 @@ def alone(what: str) -> Iterator[None]:
         yield
     # A damaged file can cause any exception; Streamlit's rerun and stop are not subclasses of Exception.
     except Exception as error:
-        st.error(f"{what} cannot be shown: something in its files is damaged.", icon=":material/broken_image:")
+        st.error(f"{what} cannot be shown because a file is damaged.", icon=":material/broken_image:")
         if isinstance(error, (RunError, Unreadable, OSError)):
             st.text(words.plain(error))
         else:
             log.exception("%s cannot be shown", what)
-            st.caption("The log of the server says more.")
+            st.caption("See the server log for details.")

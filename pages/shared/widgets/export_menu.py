@@ -42,16 +42,16 @@ def offer(run: Run, selection: Selection | None = None) -> None:
         chosen = None
         if selection is not None:
             which = st.segmented_control(
-                "Of which samples",
+                "Samples",
                 [CHOSEN, ALL],
                 default=CHOSEN,
                 required=True,
                 key=f"export-which-{run.id}",
-                format_func=lambda w: f"the {len(selection.indices):,} selected" if w == CHOSEN else w,
+                format_func=lambda w: f"{len(selection.indices):,} selected" if w == CHOSEN else w,
             )
             chosen = selection if which == CHOSEN else None
         _downloads(run, source, chosen)
-        st.caption("From the command line, and read in Python:")
+        st.caption("Export from the command line, and read the files in Python:")
         more = f" --selection {chosen.id}" if chosen else ""
         st.code(f"python -m dmlcore export {shlex.quote(run.id)} --to report.html{more}", language="bash")
         st.code(READ.format(run=run.id), language="python")
@@ -73,13 +73,13 @@ def _downloads(run: Run, source: Path, chosen: Selection | None) -> None:
             width="stretch",
         )
 
-    st.caption("Each is made when it is pressed; the report of thousands of images takes some seconds.")
+    st.caption("Each file is created on request. A report with thousands of images takes several seconds.")
     button(
         "Report, one HTML file",
         "-report.html",
         "text/html",
         ":material/article:",
-        "Scores, map, worst failures and best queries with their neighbours; opens offline, asks nobody for anything",
+        "Scores, map, worst failures and best queries with their neighbours; opens offline without external resources",
         lambda table: report.html(table, _plane(run), _remarks(run)),
     )
     button(
@@ -87,7 +87,7 @@ def _downloads(run: Run, source: Path, chosen: Selection | None) -> None:
         "-embeddings.npz",
         "application/octet-stream",
         ":material/data_array:",
-        "embeddings, labels, indices, class_names, keys for numpy.load; nothing is pickled",
+        "Arrays embeddings, labels, indices, class_names and keys for numpy.load; no pickled objects",
         lambda table: _written(lambda file: export.write_npz(table, file)),
     )
     button(
@@ -107,14 +107,14 @@ def _downloads(run: Run, source: Path, chosen: Selection | None) -> None:
         export.projector_zip,
     )
     if _plane(run) is None:
-        st.caption("There is no map yet: once it is computed, it comes with the report, and as CSV.")
+        st.caption("There is no map yet. Once it is computed, the report includes it, and it can be exported as CSV.")
         return
     button(
         "Map, CSV",
         "-map.csv",
         "text/csv",
         ":material/csv:",
-        "index, key, label, class, part, x, y, whether the nearest neighbour is right, and AP@R",
+        "One row per sample: index, key, label, class, part, x, y, whether the nearest neighbour is right, and AP@R",
         _map,
     )
 
@@ -143,7 +143,7 @@ def _plane(run: Run) -> report.ReportMap | None:
 def _map(table: EmbeddingTable) -> str:
     layout = report.plane_of(table.run)
     if layout is None:
-        raise ExportError("there is no map of this run any more; compute it again")
+        raise ExportError("the map of this run no longer exists; compute it again")
     return export.map_csv(table, layout.points)
 
 

@@ -55,7 +55,7 @@ class Bounds:
             ends.append(f"{'less than' if self.high_open else 'at most'} {spelled(self.high)}")
         allowed = f"be {' and '.join(ends)}"
         if len(ends) == 2 and not (self.low_open or self.high_open):
-            allowed = f"lie between {spelled(self.low)} and {spelled(self.high)}"
+            allowed = f"be between {spelled(self.low)} and {spelled(self.high)}"
         return f"{label} must {allowed}, not {spelled(value)}."
 
 

@@ -20,12 +20,12 @@ _LABEL: dict[JobName, str] = {
 }
 _DOING: dict[JobName, str] = {
     "evaluate": "Embedding the test split",
-    "project": "Making the map",
-    "weigh": "Reading the weights of every test image",
+    "project": "Computing the map",
+    "weigh": "Computing the weights of every test image",
     "snapshots": "Embedding the test split with each kept checkpoint",
-    "project-over-training": "Making the map over training",
-    "true-step": "Stepping and embedding the test split",
-    "influence": "Taking steps of the training again",
+    "project-over-training": "Computing the map over training",
+    "true-step": "Taking the step and embedding the test split",
+    "influence": "Repeating training steps",
     "search-all": "Searching for the neighbours of all queries",
 }
 
@@ -38,7 +38,7 @@ def offer(run: Run, task: JobName, *, at_once: bool = False) -> None:
         return
     failed(run, task)
     if task == "evaluate" and not (run.path / LAST).exists():
-        st.info("This run ended before its first checkpoint, so there is nothing to show; resume it to go on.")
+        st.info("This run ended before its first checkpoint, so there is nothing to show. Resume the run to continue.")
         menu.link("runs", "Open Runs", {"run": run.id})
         return
     st.button(
@@ -53,7 +53,7 @@ def offer(run: Run, task: JobName, *, at_once: bool = False) -> None:
 
 def once(run: Run, task: JobName, settings: str = "") -> None:
     """Start a job automatically if the run is idle, at most once per session for its current embeddings."""
-    tried, key = st.session_state.setdefault("jobs begun unasked", set()), (run.embeddings(), run.id, task)
+    tried, key = st.session_state.setdefault("jobs started automatically", set()), (run.embeddings(), run.id, task)
     if key not in tried and not run.is_busy() and not run.is_alive():
         tried.add(key)
         begin(run, task, settings)
@@ -85,7 +85,7 @@ def failed(run: Run, *tasks: JobName) -> None:
     job = Job(run)
     state, status = job.state(), job.status()
     if state and state.task in tasks and status in ("failed", "lost"):
-        st.error(f"{_DOING[state.task]} ended without a result. The last lines of the log:", icon=":material/error:")
+        st.error(f"{_DOING[state.task]} failed. Last lines of the log:", icon=":material/error:")
         waiting.log(job, 6)
 
 

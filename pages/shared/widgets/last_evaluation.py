@@ -21,11 +21,11 @@ def evaluated(run: Run, what: str) -> tuple[Path, TestNeighbours] | None:
     """
     source = run.embeddings()
     if source is None:
-        st.markdown(f"This run has not been evaluated yet: its {what} appear once its test split is embedded.")
+        st.markdown(f"This run has not been evaluated yet. Evaluate it to see its {what}.")
         job_button.offer(run, "evaluate")
         return None
     if outdated(run, source):
-        st.caption("The run was trained on since; below is its last evaluation.")
+        st.caption("The run has been trained further since its last evaluation, which is shown below.")
         job_button.offer(run, "evaluate")
     try:
         searched = learned(source)

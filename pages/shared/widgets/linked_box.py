@@ -24,9 +24,7 @@ def linked(
     """
     wanted = st.query_params.get(parameter)
     if wanted is not None and wanted not in (known or keys):
-        st.warning(
-            f"What the link names as {parameter} is not known; another one is shown.", icon=":material/link_off:"
-        )
+        st.warning(f"The link names an unknown {parameter}. Showing the default instead.", icon=":material/link_off:")
     # the URL takes precedence over the widget's state
     st.session_state[f"box {parameter}"] = wanted if wanted in keys else keys[0]
     chosen = st.selectbox(

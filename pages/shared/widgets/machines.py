@@ -15,11 +15,11 @@ _KEY = "machine"
 _PROCESSES = "processes"
 MOST_ELSEWHERE = 64
 _HERE = {"": "This machine"}
-HELP = "What you start from here on: training runs, studies, evaluations, maps. What is under way stays where it is."
+HELP = "Applies to new training runs, studies, evaluations and maps. Running work stays where it is."
 TOGETHER = (
     "Number of data-parallel processes: each computes its share of every batch and holds the whole network in memory. "
-    "The result is that of one process, up to rounding. It helps with several GPUs or machines, hardly with the cores "
-    "of one."
+    "The result equals that of one process up to rounding. This speeds up training on several GPUs or machines, but "
+    "hardly on the cores of one."
 )
 
 

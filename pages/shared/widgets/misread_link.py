@@ -44,13 +44,13 @@ def opened(kind: type[State], default: State | None = None, first: Preset | None
 def sentence(misread: list[Misread]) -> str:
     """Return a sentence with the first invalid value and the number of further ones."""
     first, more = misread[0], len({(each.what, each.asked, each.name) for each in misread}) - 1
-    asked = f"“{first.asked}”" if _PLAIN.fullmatch(first.asked) else "something"
+    quoted = f" (“{first.asked}”)" if _PLAIN.fullmatch(first.asked) else ""
     if first.what == "loss":
-        complaint = f"asks for the loss {asked}, which there is not; {losses.describe(first.used).title} is shown"
+        complaint = f"names an unknown loss{quoted}; {losses.describe(first.used).title} is shown"
     elif first.what == "number":
         place = f" for {first.name}" if first.name else ""
-        complaint = f"gives {asked}{place} where a number belongs; the usual one is taken"
+        complaint = f"gives no number{place}{quoted}; the default is used"
     else:
-        complaint = f"asks for {asked}, which there is not to choose here; the usual is shown"
-    others = f" {more} more of what it says {'is' if more == 1 else 'are'} not understood." if more else ""
+        complaint = f"names an unknown option{quoted}; the default is used"
+    others = f" {more} more {'value is' if more == 1 else 'values are'} invalid." if more else ""
     return f"This address {complaint}.{others}"

@@ -50,11 +50,11 @@ PANELS = {
 }
 ALONE = 0.5  # fraction of these heights for a single run, so that its card and its curves fit in the window
 SHARES = tuple(title for title, unit, _ in PANELS.values() if unit.endswith("%"))
-HOW = "Logarithmic above the smallest value that is not 0, linear below it, so that 0 has its place; shares stay linear"
+HOW = "Logarithmic above the smallest nonzero value, linear below it so that 0 can be drawn; shares stay linear"
 MOST_SMOOTHING = 0.99
 SMOOTH = (
-    "Weight of the past in an exponential moving average, debiased as TensorBoard has it: 0.9 averages over some ten "
-    "points. What is smoothed stays behind as a faint line"
+    "Weight of the past in an exponential moving average, debiased as in TensorBoard: 0.9 averages over about ten "
+    "points. The raw values stay visible as a faint line"
 )
 FIRST = ("loss", "validation", "active", "member_weights")
 # (name in the legend, histories of one run or of a group of runs)
@@ -72,7 +72,7 @@ def show(runs: Sequence[Run], forks: Sequence[int] = (), *, table: bool = True) 
     band = "The band is the range of the loss within a few steps"
     ends = [int(step) for step in histories[0][1].projections.arrays()[0]] if len(histories) == 1 else []
     if ends:
-        band += "; a line across, that a projection ended and its proxies were put on samples anew"
+        band += "; a vertical line marks the end of a projection, when the proxies were moved to new samples"
     if _curves([(name, [history]) for name, history in histories], runs, [*forks, *ends], band):
         drawn(_scores, [run.spec for run in runs], _as_read([(name, [history]) for name, history in histories]), table)
 
@@ -81,7 +81,7 @@ def show_groups(groups: Sequence[tuple[str, Sequence[Run]]]) -> None:
     """Show curves averaged over the runs of each (name, runs) group, and a verdict on the test scores of all runs."""
     histories = [(name, [run_reader.reader().history(run) for run in runs]) for name, runs in groups]
     every = [run for _, runs in groups for run in runs]
-    if _curves(histories, every, (), "A line is the mean of a group, its band goes from the lowest run to the highest"):
+    if _curves(histories, every, (), "A line is the mean of a group; its band spans the lowest to the highest run"):
         _verdict([run.spec for run in every], [history for _, members in histories for history in members])
 
 
@@ -105,8 +105,8 @@ def _curves(histories: Histories, runs: Sequence[Run], forks: Sequence[int], ban
         with drawing:
             drawn(_draw_curves, panels, steps, tuple(forks), smoothing)
     st.caption(
-        f"Hover to read values at the same step in all panels. {band}; "
-        "active tuples, the triplets or pairs of a loss, are those that still move a point. Test scores use the "
+        f"Hover to read values at the same step in all panels. {band}. "
+        "Active tuples are the triplets or pairs of a loss with a nonzero gradient. Test scores use the "
         "best-validation checkpoint."
     )
     return True

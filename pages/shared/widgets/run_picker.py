@@ -79,7 +79,7 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
     runs = offered(store, also=(wanted, st.session_state.get(_LAST)))
     if not runs:
         if wanted:
-            st.warning("The run of the link is not in this store.", icon=":material/link_off:")
+            st.warning("The run in the link is not in this store.", icon=":material/link_off:")
         st.info("There are no runs yet. A first run takes seconds.", icon=":material/info:")
         menu.link("data", "Train a first network")
         return None
@@ -95,7 +95,7 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
         on_change=_write,
         width=width,
         label_visibility="visible" if labelled else "collapsed",
-        help=f"The newest {MOST_OFFERED} of {everything:,} runs. The page Runs finds any other by its name."
+        help=f"The newest {MOST_OFFERED} of {everything:,} runs. Find any other run by name on the Runs page."
         if everything > MOST_OFFERED
         else None,
     )
@@ -106,7 +106,7 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
         st.query_params["run"] = chosen
     asked, instead = st.session_state.get(_GONE, (None, None))
     if asked is not None and instead == chosen:
-        st.warning("The run of the link is not in this store; another one is shown.", icon=":material/link_off:")
+        st.warning("The run in the link is not in this store. Showing another run instead.", icon=":material/link_off:")
     remember(runs[chosen])
     if runs[chosen].is_example:
         _say_example(st.container(horizontal=True, vertical_alignment="center") if labelled else box)

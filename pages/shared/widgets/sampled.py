@@ -27,16 +27,16 @@ def note(run: Run, test: TestNeighbours) -> None:
     recall, precision = test.off(test.right[:, 0]), test.off(test.average_precision)
     if recall is not None and precision is not None:
         st.caption(
-            f"All these neighbours would take long, so {int(test.queries.sum()):,} queries drawn at random were each "
-            f"searched among all {len(test.labels):,} samples, exactly. Scores, failures and orders are theirs: of all "
-            f"queries, R@1 is this ± {percent(recall)} and MAP@R this ± {percent(precision)} (19 times of 20). Any "
-            "other sample is searched when it is shown."
+            f"A search of all queries would take long, so {int(test.queries.sum()):,} random queries were searched "
+            f"exactly among all {len(test.labels):,} samples. Scores, failures and rankings use these queries. The "
+            f"error of R@1 is ± {percent(recall)}, that of MAP@R ± {percent(precision)} (95 % confidence). Other "
+            "samples are searched when you open them."
         )
     elif (known := test.approximation) is not None:
         st.caption(
-            f"≈ Nearly the nearest: {known.words}. So R@1 is off by {percent(known.first.off)} at most (19 times of "
-            f"20), and the exact MAP@R is this {100 * known.precision:+.1f} ± {100 * known.precision_off:.1f} points. "
-            "Distances are exact; ranks, scores, hubs and confusions follow from these lists."
+            f"≈ Approximate neighbours: {known.words}. R@1 is off by at most {percent(known.first.off)} (95 % "
+            f"confidence), and the exact MAP@R is this {100 * known.precision:+.1f} ± {100 * known.precision_off:.1f} "
+            "points. Distances are exact; ranks, scores, hubs and confusions are computed from these lists."
         )
     else:
         return
@@ -47,12 +47,12 @@ def _offer(run: Run, test: TestNeighbours) -> None:
     if job_button.busy(run, TASK):
         return
     job_button.failed(run, TASK)
-    if not st.toggle("Search all queries …", key=TASK, help="What that would take here, before it is begun"):
+    if not st.toggle("Search all queries …", key=TASK, help="Shows the estimated time and memory before you start"):
         return
     with st.spinner("Timing a small search …"):
         ways = {cost.kind: cost for cost in _forecast(*_sizes(test))}
     chosen = st.radio(
-        "How",
+        "Method",
         list(ways),
         index=2,
         format_func=TITLES.__getitem__,
@@ -60,8 +60,9 @@ def _offer(run: Run, test: TestNeighbours) -> None:
         key=f"{TASK} how",
     )
     st.caption(
-        "Estimated from 10,000 points searched now, on this machine as busy as it is; off by up to a few times. What "
-        "an index misses is measured on the sample and told. The lists are kept until the run is evaluated anew."
+        "Estimated by searching 10,000 points on this machine at its current load; the true cost may be a few times "
+        "higher or lower. Errors of an index are measured on the sample and shown. Results are kept until the next "
+        "evaluation."
     )
     st.button(
         "Search all",

@@ -32,7 +32,7 @@ def chosen(run: Run) -> Selection | None:
     rows = selections.load(run, name)
     if rows is None:
         st.warning(
-            "The selection of the link is not kept with this run; all samples are shown.", icon=":material/link_off:"
+            "This run does not have the selection in the link. Showing all samples instead.", icon=":material/link_off:"
         )
     else:
         _last()[run.id] = rows.id
@@ -63,7 +63,7 @@ def button(
     origin: str,
     *,
     key: str,
-    help: str = "Explore and Failures then show them",
+    help: str = "Shows these samples in Explore and Failures",
 ) -> None:
     """Show a button that makes samples (indices in the data set) the selection."""
     st.button(
@@ -101,4 +101,4 @@ def bar(run: Run, selection: Selection, *, here: str) -> None:
         ):
             if page != here:
                 menu.link(page, label, {"run": run.id, PARAMETER: selection.id})
-        st.button("Drop the selection", key="drop_selection", icon=":material/close:", on_click=forget)
+        st.button("Clear selection", key="drop_selection", icon=":material/close:", on_click=forget)

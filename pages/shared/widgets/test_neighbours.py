@@ -32,8 +32,8 @@ def refuse_other_data(run: Run, source: Path, neighbours: TestNeighbours) -> Non
         count, last = len(thumbnails.dataset(run.spec).labels), int(neighbours.indices.max())
         if last >= count:
             raise Unreadable(
-                f"{source.name} is of other data: it names sample {last:,}, and the data set of this run has "
-                f"{count:,}. Evaluate the run again."
+                f"{source.name} belongs to other data: it contains sample {last:,}, but the data set of this run has "
+                f"{count:,} samples. Evaluate the run again."
             )
 
 

@@ -16,12 +16,15 @@ from pages.shared.words import sentences as words
 from pages.shared.words.numbers import duration
 
 LOOK = 1.0  # polling interval in seconds while a task is running
-GOES_ON = "You may close this page: it goes on."
+GOES_ON = "You may close this page; the work continues."
 _ENDED: Mapping[str, tuple[str, BadgeColour]] = {
-    "failed": ("The last try failed", "red"),
-    "incomplete": ("Some runs ended without a result; the page of the runs says why", "red"),
-    "cancelled": ("Cancelled: what is done is kept, and the next try goes on from there", "gray"),
-    "lost": ("The last try was interrupted: what is done is kept, and the next try goes on from there", "gray"),
+    "failed": ("The last attempt failed", "red"),
+    "incomplete": ("Some runs failed; see the Runs page for the reasons", "red"),
+    "cancelled": ("Cancelled. Finished work is kept, and the next attempt continues from there", "gray"),
+    "lost": (
+        "The last attempt was interrupted. Finished work is kept, and the next attempt continues from there",
+        "gray",
+    ),
 }
 Standing = Callable[[Any], tuple[float | None, str]]  # state -> (completed fraction, text)
 
@@ -37,7 +40,7 @@ def _look(draw: Callable[[], object], changes: Callable[[], object], before: obj
             st.rerun()
         draw()
     except (RunError, OSError) as error:  # a run was deleted during the poll
-        st.caption("A run has changed meanwhile; looking again.")
+        st.caption("A run has changed. Refreshing the page.")
         st.text(words.plain(error))
 
 
@@ -81,7 +84,7 @@ def wait(
                         icon=":material/stop_circle:",
                         disabled=asked,
                         on_click=cancel or task.cancel,
-                        help="Ends after the current step and keeps what is done.",
+                        help="Stops after the current step and keeps finished work.",
                     )
                 with st.popover("Log", icon=":material/notes:", key=f"log-{key}"):
                     log(task)
@@ -99,7 +102,7 @@ def on_run(run: Run, key: str, doing: str, below: Callable[[], object] = lambda:
 
 def _of_run(state: RunState | ProgressState, doing: str) -> tuple[float, str]:
     if isinstance(state, RunState):
-        text = f"The run is training: step {state.step:,} of {state.steps:,}. This page waits."
+        text = f"The run is training: step {state.step:,} of {state.steps:,}. This page updates when it ends."
         return state.step / max(1, state.steps), text
     seconds = min(locks.elapsed(state.queued, state.boot), 1e6)
     return state.done / (state.total or 1), f"{doing}, {duration(seconds)}: {state.message or 'about to start'}"
@@ -110,9 +113,9 @@ def counted(state: ProgressState, count: Callable[[float], str]) -> tuple[float 
     total = f" of {count(state.total)}" if state.total else ""
     text = f"{state.message.capitalize()}: {count(state.done)}{total}" if state.done or state.total else state.message
     if state.rate > 0:
-        text += f", {count(state.rate)} a second"
+        text += f", {count(state.rate)} per second"
         if state.total:
-            text += f", about {duration((state.total - state.done) / state.rate)} to go"
+            text += f", about {duration((state.total - state.done) / state.rate)} left"
     return (state.done / state.total if state.total else None), text
 
 

@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 QUICK, PUBLISHED = "Example", protocol_form.PUBLISHED
-STARTS = {AT_RANDOM: "random initialisation", IMAGENET: "ImageNet weights", A_RUN: "a run of yours", A_FILE: "a file"}
+STARTS = {AT_RANDOM: "random initialisation", IMAGENET: "ImageNet weights", A_RUN: "one of your runs", A_FILE: "a file"}
 TRAINED_AT = 224  # side in pixels of the images that ImageNet weights were trained on
 
 
@@ -90,7 +90,7 @@ def _data(form: Form) -> data.Description:
         LABELS["data.name"],
         data_choices(),
         words=data_choice,
-        help="Choosing one also sets its usual splits, and network, batch and steps if an example has them.",
+        help="A data set also sets its usual splits, and network, batch and steps if there is an example for it.",
         on_change=_use_data,
         args=(form,),
     )
@@ -172,12 +172,14 @@ def _projections(form: Form) -> None:
         return
     if not field(form, "projection.pool"):
         st.caption(
-            "Chance-constrained programming: whenever validation stops rising, each class gets new proxies, the "
-            "samples farthest from its old ones, and the network is held near its best weights so far. Published: 12 "
-            "for 8 proxies."
+            "Chance-constrained programming: whenever the validation score stops improving, each class gets new "
+            "proxies (the samples farthest from the old ones), and the network is kept close to its best weights. "
+            "Published setting: 12 candidates for 8 proxies."
         )
         return
-    st.caption("As many samples as proxies: new ones at random. More: the farthest from the old ones first.")
+    st.caption(
+        "With as many candidates as proxies, new proxies are random; with more, the farthest samples come first."
+    )
     field(form, "projection.weight")
     field(form, "projection.patience")
     field(form, "projection.first")
@@ -217,11 +219,11 @@ def _network(form: Form, kind: str) -> None:
     if network == "timm":
         form.text("model.timm", "Name in timm", placeholder="resnet26")
     if kind == "vectors":
-        field(form, "model.hidden", placeholder="none: a linear map")
+        field(form, "model.hidden", placeholder="none (linear map)")
     if kind == "images":
         _start(form, network)
         if form.values["model.start"] == IMAGENET and form.values.get("data.image_size") == TRAINED_AT:
-            st.caption(f"Image size: {TRAINED_AT} pixels, as for its weights; smaller images train faster.")
+            st.caption(f"Image size: {TRAINED_AT} pixels, as for the pretrained weights. Smaller images train faster.")
     field(form, "model.embedding_dim")
     if not field(form, "model.normalize"):
         field(form, "model.lipschitz")
@@ -240,9 +242,9 @@ def _conditioning(form: Form) -> None:
     """Show the settings of embeddings that are conditioned on neighbours."""
     if not field(form, "conditioning.neighbours"):
         st.caption(
-            "Each embedding is made of a sample and its nearest neighbours. Scored among each other, samples see what "
-            "they are compared with: such scores are marked, and stand beside those with neighbours from the training "
-            "split. Published: 16."
+            "Each embedding is computed from a sample and its nearest neighbours. Scores whose neighbours are test "
+            "samples are marked as transductive and shown with the scores whose neighbours are training samples. "
+            "Published setting: 16."
         )
         return
     read_by = field(form, "conditioning.by")
@@ -257,7 +259,9 @@ def _conditioning(form: Form) -> None:
         field(form, "conditioning.dropout", step=0.1)
     continued = field(form, "conditioning.continued")
     if read_by == "mean" and not continued:
-        st.caption("It has no parameters: all steps train the network, then its embeddings are averaged.")
+        st.caption(
+            "The mean has no parameters: all steps train the network, and its embeddings are averaged afterwards."
+        )
     else:
         field(form, "conditioning.after", step=100)
     field(form, "conditioning.among")
@@ -277,7 +281,7 @@ def _start(form: Form, network: str) -> None:
         help=keys()["model.start"].description,
     )
     if begin == IMAGENET and len(files) > 1:
-        form.choice("model.weights", "File of weights", list(files), words=lambda name: _weights_words(files[name]))
+        form.choice("model.weights", "Weights file", list(files), words=lambda name: _weights_words(files[name]))
     elif begin == IMAGENET:
         form.values["model.weights"] = next(iter(files), IMAGENET)
     if begin == A_RUN:
@@ -290,7 +294,7 @@ def _start(form: Form, network: str) -> None:
         else:
             form.choice("model.run", "Run", list(runs), words=lambda name: label(runs[name]))
     if begin == A_FILE:
-        form.text("model.file", "File of weights", placeholder="/path/to/weights.pth or .safetensors")
+        form.text("model.file", "Weights file", placeholder="/path/to/weights.pth or .safetensors")
     if begin != AT_RANDOM:
         field(form, "loss.start_weight", step=0.1)
 
@@ -381,7 +385,7 @@ def _where(info: data.Description, root: str | None) -> None:
         st.error(words.plain(error))
         return
     if places is None:
-        st.warning("Its files were not found.", icon=":material/folder_off:")
+        st.warning("The files of this data set were not found.", icon=":material/folder_off:")
     else:
         st.caption(":material/folder: Found:")
         st.code(str(places), language=None, wrap_lines=True)

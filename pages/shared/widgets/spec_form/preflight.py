@@ -107,8 +107,8 @@ def problems(spec: RunSpec, summary: Summary) -> list[str]:
     sentences = []
     if spec.batch.classes > summary.pairable:
         sentences.append(
-            f"Batch classes: {spec.batch.classes} are asked for, but the training split has only {summary.pairable} "
-            f"classes with two samples or more. Lower it to {summary.pairable} at most, or choose another split."
+            f"Batch classes: {spec.batch.classes} requested, but the training split has only {summary.pairable} "
+            f"classes with at least two samples. Use at most {summary.pairable}, or choose another split."
         )
     if spec.device == "cuda" and not has_cuda() and not machines.chosen():
         sentences.append("Device: this machine has no usable CUDA device. Choose auto or CPU.")

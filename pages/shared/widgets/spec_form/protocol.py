@@ -41,7 +41,7 @@ def sidebar(form: Form) -> None:
         "Protocol",
         _offline_first(),
         words=lambda name: protocols.read(name).title,
-        help="How a source trains, selects and reports. Everything below follows it until you change it.",
+        help="Trains, selects and reports as a publication does. All settings below follow it until you change them.",
         on_change=_use_protocol,
         args=(form,),
     )
@@ -49,7 +49,7 @@ def sidebar(form: Form) -> None:
         _fill(form)
     again: dict[str, Any] = {"on_change": _fill_from_widgets, "args": (form,)}
     form.choice("protocol.data", "Data set of the protocol", data_choices(), words=data_choice, **again)
-    form.choice("protocol.loss", "Loss, as the source calls it", _losses(name), words=_loss_title(name), **again)
+    form.choice("protocol.loss", "Loss (name in the source)", _losses(name), words=_loss_title(name), **again)
     if (runs := _runs(form)) and len(runs) > 1:
         form.choice(FOLD, "Run", list(runs), **again)
 
@@ -78,23 +78,23 @@ def panel(form: Form) -> None:
             return
         steps = sum(entry.spec.schedule.steps for entry in entries)
         st.markdown(
-            f"The whole protocol takes {len(entries)} run{'s' if len(entries) > 1 else ''}, {steps:,} steps at most. "
-            "**Step 3** starts the one run that the sidebar shows."
+            f"The whole protocol takes {len(entries)} run{'s' if len(entries) > 1 else ''} with at most {steps:,} "
+            "steps. **Step 3** starts only the run in the sidebar."
         )
         _queue_all(request, entries)
-        st.caption("All of it from the command line; the same command goes on where it stopped, and sums up:")
+        st.caption("Run the whole protocol from the command line; repeat the command to resume it and print a summary:")
         st.code(machines.on_command_line(_command(request)), language="bash", wrap_lines=True)
 
 
 def _queue_all(request: ProtocolRequest, entries: list[StudyRun]) -> None:
     """Show a button that queues all missing runs once; a double click uses the same token and queues nothing twice."""
     if any(entry.variant == PRETRAINING for entry in entries):
-        st.caption("Its runs start from one another: make them by the command line.")
+        st.caption("These runs depend on each other. Start them from the command line.")
         return
     store = RunStore()
     missing = [entry for entry, run in zip(entries, studies.find(entries, store), strict=True) if run is None]
     if not missing:
-        st.caption("All of its runs are there: see Runs.")
+        st.caption("All runs of this protocol exist. See Runs.")
         return
     token = st.session_state.setdefault("protocol-token", secrets.token_hex(8))
     few = missing[: launch.MAX_QUEUED]
@@ -113,10 +113,10 @@ def _what_is_open(protocol: Protocol) -> None:
     parts = {
         "Left open by the source": protocol.open,
         "Decided here": protocol.decided,
-        "Not done here": protocol.missing,
+        "Not implemented here": protocol.missing,
     }
     if any(parts.values()):
-        with st.expander("What the source leaves open, and what was decided"):
+        with st.expander("Open points of the source, and our decisions"):
             for title, texts in parts.items():
                 if texts:
                     st.markdown(f"**{title}**\n" + "\n".join(f"- {text}" for text in texts))

@@ -134,7 +134,7 @@ def _model_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Desc
     if values["model.name"] == "timm":
         section["name"] = f"{TIMM}{(values.get('model.timm') or '').strip()}"
         if section["name"] == TIMM:
-            raise SpecError("model.name: which network of timm? For example resnet26")
+            raise SpecError("model.name: enter the name of a timm network, for example resnet26")
     section["start"] = _start_of(values) if info.kind == "images" else None
     if info.kind != "images":
         section |= {"keep_classifier": False, "freeze_batch_norm": False, "freeze": "none"}

@@ -150,7 +150,7 @@ def _resting(
     minutes = _minutes(name, request, missing)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
-            "Start the study" if sum(done) == 0 else f"Continue: {missing} of {len(done)} runs are missing",
+            "Start the study" if sum(done) == 0 else f"Continue the study ({missing} of {len(done)} runs missing)",
             key=f"start-{name}",
             type="primary",
             icon=":material/play_arrow:",

@@ -82,7 +82,7 @@ def _origin(results: StudyResults, request: StudyRequest, notes: DeltaGenerator)
     if not results.overrides and any(run.digest not in known for run in results.runs):
         st.warning("The study has changed since these results were measured.", icon=":material/update:")
     elif results.overrides:
-        st.caption(f"Settings other than the study's: {', '.join(results.overrides)}")
+        st.caption(f"Settings that differ from the study: {', '.join(results.overrides)}")
 
 
 def table(name: str, results: Sequence[Measured], columns: Columns) -> None:
@@ -129,8 +129,8 @@ def draw_curves(
     level = statistics.fmean(inputs.values()) if inputs else None
     drawn(_draw_curves, f"curves-{name}", curves, level, ceiling, alt)
     return (
-        f"Validation MAP@R; step 0 is the network before its first step. Thin: one {study.repeats[:-1]} each; "
-        "thick: mean."
+        f"Validation MAP@R; step 0 is the network before its first step. Thin lines: one {study.repeats[:-1]} each; "
+        "thick lines: mean."
     )
 
 

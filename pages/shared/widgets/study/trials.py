@@ -29,9 +29,9 @@ def seeds(name: str, results: Sequence[Measured]) -> None:
         return
     with st.expander("Compare two variants", icon=":material/compare_arrows:"):
         left, right = st.columns(2)
-        first = left.selectbox("One", order, index=0, key=f"one-{name}")
+        first = left.selectbox("Variant", order, index=0, key=f"one-{name}")
         others = [variant for variant in order if variant != first]
-        second = right.selectbox("Against", others, index=0, key=f"against-{name}")
+        second = right.selectbox("Compared with", others, index=0, key=f"against-{name}")
         stored = RunStore()
         chosen = [
             run if run.classes else run.model_copy(update={"classes": studies.by_class(run, stored)})

@@ -194,7 +194,7 @@ def test_a_job_that_fails_shows_the_log(run):
         assert time.monotonic() < deadline, run.log_tail()
         time.sleep(0.5)
         app.run()
-    assert "ended without a result" in app.error[0].value
+    assert "failed" in app.error[0].value
     assert "last.ckpt" in app.code[0].value
 
 
@@ -419,7 +419,7 @@ def test_of_many_queries_some_are_asked_and_then_all_by_an_index(run, monkeypatc
     test_neighbours._learned.clear()
     app = open_page(run=run.id)
     assert not app.exception
-    assert any("20 queries drawn at random" in each.value and "±" in each.value for each in app.caption)
+    assert any("20 random queries" in each.value and "±" in each.value for each in app.caption)
     asked = []
     monkeypatch.setattr(
         job_button, "begin", lambda run, task, settings: asked.append((task, WholeSearch.from_json(settings)))

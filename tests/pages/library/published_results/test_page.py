@@ -137,7 +137,7 @@ def test_a_link_to_no_table_says_so_and_stays_usable():
     app = open_page(table="<script>")
     assert not app.exception
     assert app.subheader[0].value == "Karaman 2021, Table 4.1"
-    assert "not known" in app.warning[0].value
+    assert "unknown" in app.warning[0].value
 
 
 def test_margins_show_printed_scores_the_band_and_ours():

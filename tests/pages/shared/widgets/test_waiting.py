@@ -45,7 +45,7 @@ def test_it_is_shown_while_somebody_works_and_can_be_ended(task: Task[ProgressSt
         app = AppTest.from_function(waits, default_timeout=180).run()
         assert not app.exception
         bar = app.get("progress")[0].proto
-        assert (bar.value, bar.text) == (25, "Reading: 5 of 20, 3 a second, about 5 s to go")
+        assert (bar.value, bar.text) == (25, "Reading: 5 of 20, 3 per second, about 5 s left")
         assert app.code[0].value == "<b>first</b>\nsecond"
         assert [text.value for text in app.text] == ["so far"]
         assert app.session_state["rounds"] == 1
@@ -56,13 +56,13 @@ def test_it_is_shown_while_somebody_works_and_can_be_ended(task: Task[ProgressSt
         task.record(task.state().replace(state="failed", message="no <b>room</b>"))
     app.run()
     assert not app.get("progress")
-    assert "The last try failed" in app.markdown[0].value
+    assert "The last attempt failed" in app.markdown[0].value
     assert app.text[0].value == "No <b>room</b>"
 
 
 @pytest.mark.parametrize(
     ("state", "said"),
-    [("running", "was interrupted"), ("cancelled", "Cancelled"), ("incomplete", "without a result"), ("done", "")],
+    [("running", "was interrupted"), ("cancelled", "Cancelled"), ("incomplete", "Some runs failed"), ("done", "")],
 )
 def test_why_it_ended(task: Task[ProgressState], state: str, said: str) -> None:
     task.record(ProgressState(state=state))

@@ -494,7 +494,7 @@ def test_groups_have_curves_of_their_own_until_runs_are_selected(open_page, swee
     assert "0.01, 2 runs" in chart.proto.spec
     assert made[0].id[-4:] not in chart.proto.spec
     assert app.dataframe[0].value["curve"].map(list).tolist() == [["1"], ["2"]]
-    assert "its band goes from the lowest run to the highest" in texts(app, "caption")
+    assert "its band spans the lowest to the highest run" in texts(app, "caption")
     chosen = open_page(store, group="optimiser.learning_rate", run=made[0].id)
     assert made[0].id[-4:] in chosen.get("vega_lite_chart")[0].proto.spec
     assert not any(chosen.dataframe[0].value["curve"].map(list))

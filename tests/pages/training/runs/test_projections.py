@@ -28,4 +28,4 @@ def test_the_end_of_each_projection_is_a_line_across_the_curves_of_a_run(
     chart = json.loads(next(c.proto.spec for c in app.get("vega_lite_chart") if "vconcat" in c.proto.spec))
     lines = [layer["data"]["values"] for layer in chart["vconcat"][0]["layer"] if "values" in layer.get("data", {})]
     assert [line[0]["step"] if isinstance(line, list) else line["step"] for line in lines] == [4, 7]
-    assert any("a projection ended" in caption.value for caption in app.caption)
+    assert any("end of a projection" in caption.value for caption in app.caption)

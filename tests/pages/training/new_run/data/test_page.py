@@ -188,10 +188,10 @@ def test_a_download_shows_its_progress_and_can_be_cancelled(open_page, monkeypat
     task.record(ProgressState(message="downloading CUB_200_2011.tgz", queued=time.monotonic(), **counts))
     app = open_page(data="cub")
     assert not app.exception
-    assert "500 MB of 1.15 GB, 2 MB a second, about 5 min" in app.get("progress")[0].proto.text
+    assert "500 MB of 1.15 GB, 2 MB per second, about 5 min" in app.get("progress")[0].proto.text
     app.button(key="cancel-download-cub").click().run()
     assert task.status() == "cancelled"
-    assert "what is done is kept" in texts(app)
+    assert "Finished work is kept" in texts(app)
     assert app.button(key="download-cub").label == "Resume downloading CUB-200-2011"
 
 

@@ -498,10 +498,10 @@ def test_too_many_classes_are_refused_before_the_start_with_both_numbers(open_pa
     app.selectbox(key="train-preset").select("digits-classes").run()
     assert any("too few to generalise" in info.value for info in app.info)
     app.number_input(key="train-batch-classes").set_value(8).run()
-    assert any("8 are asked for" in text.value and "only 5" in text.value for text in app.text)
+    assert any("8 requested" in text.value and "only 5" in text.value for text in app.text)
     assert not leads_on(app)
     app = started(app)
-    assert any("8 are asked for" in text.value for text in app.text)
+    assert any("8 requested" in text.value for text in app.text)
     assert app.button(key="start").disabled
 
 
@@ -512,7 +512,7 @@ def test_missing_files_are_refused_with_the_folder_and_the_remedy(open_page, tmp
     assert not app.exception
     assert any(str(tmp_path) in text.value and "Download" in text.value for text in app.text)
     assert not leads_on(app)
-    assert app.warning[0].value == "Its files were not found."
+    assert app.warning[0].value == "The files of this data set were not found."
 
 
 def test_a_senseless_layer_is_named(open_page):
@@ -529,12 +529,12 @@ def test_a_senseless_layer_is_named(open_page):
 
 NO_NUMBERS = [
     ("schedule-steps", None, "Steps is required."),
-    ("schedule-steps", -5, "Steps must lie between 1 and 10,000,000, not -5."),
-    ("schedule-steps", 1e9, "Steps must lie between 1 and 10,000,000, not 1,000,000,000."),
+    ("schedule-steps", -5, "Steps must be between 1 and 10,000,000, not -5."),
+    ("schedule-steps", 1e9, "Steps must be between 1 and 10,000,000, not 1,000,000,000."),
     ("schedule-steps", 3.7, "Steps must be a whole number, not 3.7."),
     ("schedule-validate-every", 0, "Validate every must be at least 1, not 0."),
     ("optimiser-learning-rate", 0, "Learning rate must be more than 0 and at most 10, not 0."),
-    ("seed", 2**32, "Seed must lie between 0 and 4,294,967,295, not 4,294,967,296."),
+    ("seed", 2**32, "Seed must be between 0 and 4,294,967,295, not 4,294,967,296."),
 ]
 
 
