@@ -38,7 +38,7 @@ FOLDER = Path(__file__).resolve().parent / "pictures"
 INCHES, DPI = (16.0, 9.0), 120  # 1920 x 1080 pixels
 INK, FAINT = strokes.INK[True], "#a4adb9"
 BETTER, WORSE = INK["force"], INK["negative"]
-LENGTH = 0.1  # # length of the step; equals the default of the Failures page
+LENGTH = 0.1  # length of the step; equals the default of the Failures page
 NEAREST = 6
 FIELD = (
     "A and P have the same class and attract\neach other.",

@@ -16,7 +16,7 @@ from pages.shared.plane.state import Scene
 
 HERE = Path(__file__).resolve().parent
 APP = "http://127.0.0.1:8501"
-DPI = 120  # # the figures are 360 pixels wide
+DPI = 120  # the figures are 360 pixels wide
 COLUMNS = 4
 
 
@@ -44,7 +44,7 @@ def render(preset: FigurePanel) -> bytes:
     )
     drawn = Image.open(io.BytesIO(save_figure(figure, format="png", dpi=DPI))).convert("RGB")
     file = io.BytesIO()
-    # # With 256 colours the file has a fifth of the bytes, without a visible loss.
+    # With 256 colours the file has a fifth of the bytes, without a visible loss.
     drawn.quantize(256, Image.Quantize.MAXCOVERAGE, 3, dither=Image.Dither.NONE).save(file, "png", optimize=True)
     return file.getvalue()
 

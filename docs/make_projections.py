@@ -36,7 +36,7 @@ SPEC = RunSpec().with_overrides(
     ]
 )
 SMALL = 0.05
-SHOWN, REST = 120, 900  # # milliseconds per frame, and per frame just before or after the proxies move
+SHOWN, REST = 120, 900  # milliseconds per frame, and per frame just before or after the proxies move
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def frames(spec: RunSpec = SPEC) -> list[Frame]:
     """
     data = build.load_data(spec)
     state = build.build(spec, data, build.prepare_device("cpu", 1))
-    with torch.no_grad():  # # the embedding layer starts with small weights, so that all classes start inside the disc
+    with torch.no_grad():  # the embedding layer starts with small weights, so that all classes start inside the disc
         for parameter in list(state.model.parameters())[-2:]:
             parameter.mul_(SMALL)
     projections.begin(state)
@@ -116,7 +116,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{frame.step:5d}  {frame.projection}  {frame.map_at_r:.3f}  {frame.radius:.3f}  {frame.title}")
     full = [drawn(frame) for frame in shown]
     palette = next(image for image, frame in zip(full, shown, strict=True) if frame.title).quantize(96)
-    # # a common palette prevents flicker
+    # a common palette prevents flicker
     images = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in full]
     durations = [REST if frame.title else SHOWN for frame in shown]
     images[0].save(given.to, save_all=True, append_images=images[1:], duration=durations, loop=0, optimize=True)

@@ -20,7 +20,7 @@ from dmlcore.presets import RECORDINGS
 from dmlcore.storage import atomic_files
 from dmlcore.storage.runs import RunStore
 
-EACH = 15  # # number of recorded samples per class; the first ones are taken
+EACH = 15  # number of recorded samples per class; the first ones are taken
 NEIGHBOURS = [
     *("data.split=samples", "data.validation=samples", "model.hidden=[128]", "model.embedding_dim=2"),
     *("model.normalize=false", "model.lipschitz=true", "loss.name=contrastive", "loss.distance=ball", "loss.m_pos=0"),

@@ -9,7 +9,7 @@ from docs.supply import locks
 
 TABLE = locks.ROOT / "docs" / "licences.md"
 _NOT_HERE, _NOT_STATED = "not installed on the machine that wrote this", "not stated"
-# # Handwritten licence names and their SPDX identifiers.
+# Handwritten licence names and their SPDX identifiers.
 _SPDX = {
     "3-clause bsd license": "BSD-3-Clause",
     "apache 2.0": "Apache-2.0",
@@ -60,7 +60,7 @@ def _expression(stated: PackageMetadata) -> str:
 
 def _classified(stated: PackageMetadata) -> str:
     names = [c.rpartition(" :: ")[2] for c in stated.get_all("Classifier") or () if c.startswith("License :: ")]
-    # # packages do not say if all of several licences apply, or any one
+    # packages do not say if all of several licences apply, or any one
     return ", ".join(sorted({_spdx(name) for name in names if name != "OSI Approved"}))
 
 

@@ -31,7 +31,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[2]
 APP, TORCH, DEVELOPMENT = "requirements.lock", "requirements-torch.lock", "requirements-dev.lock"
-# # extras that neither the app nor a local run needs; they are locked with the dependencies of the tests
+# extras that neither the app nor a local run needs; they are locked with the dependencies of the tests
 ENGINES = ("ray", "slurm")
 HEADS = {
     APP: "Dependencies of the app, except torch. Made by `make lock`; install with pip --require-hashes --no-deps.",
@@ -79,7 +79,7 @@ def resolve(uv: str, *, upgrade: bool, root: Path = ROOT) -> None:
     app = _compiled(uv, root / "requirements.txt", everything.values(), False)
     without = [r for r in requirements("requirements.txt", root) if canonicalize_name(r.name) != "torch"]
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        # # The packages that every build of torch needs stay in the lock of the app; they are read from the metadata of
+        # The packages that every build of torch needs stay in the lock of the app; they are read from the metadata of
         # a CPU build.
         file.write("\n".join(str(r) for r in [*without, *_of_any_torch()]) + "\n")
         file.flush()
@@ -184,7 +184,7 @@ def _known(name: str, root: Path) -> dict[str, Locked]:
 def _compiled(uv: str, wanted: Path, prefer: Iterable[Locked], upgrade: bool) -> dict[str, Locked]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.txt"
-        out.write_text("".join(package.lines for package in prefer))  # # uv prefers the versions in the output file
+        out.write_text("".join(package.lines for package in prefer))  # uv prefers the versions in the output file
         options = ["--universal", "--python-version", "3.11", "--generate-hashes", "--no-annotate", "--no-header"]
         command = [uv, "pip", "compile", "--no-config", "--quiet", *options, str(wanted), "--output-file", str(out)]
         subprocess.run([*command, *(["--upgrade"] if upgrade else [])], check=True, cwd=ROOT, env=os.environ)

@@ -41,7 +41,7 @@ def bill() -> dict[str, Any]:
         for name, others in needs.items()
     ]
     body = {"metadata": {"component": itself}, "components": components, "dependencies": dependencies}
-    # # The serial number is a hash of the contents, so that two files can be compared.
+    # The serial number is a hash of the contents, so that two files can be compared.
     serial = uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(body, sort_keys=True))
     head = {"bomFormat": "CycloneDX", "specVersion": "1.6", "serialNumber": f"urn:uuid:{serial}", "version": 1}
     return {**head, **body}
@@ -49,7 +49,7 @@ def bill() -> dict[str, Any]:
 
 def _component(package: Locked) -> dict[str, Any]:
     address = f"pkg:pypi/{package.name}@{package.version}"
-    # # A component has one file per system, so the digests are stored with its distribution.
+    # A component has one file per system, so the digests are stored with its distribution.
     files = [{"alg": "SHA-256", "content": digest} for digest in package.digests]
     licence = licences.of(package.name)
     stated = {"expression": licence} if licences.is_spdx(licence) else {"license": {"name": licence}}
