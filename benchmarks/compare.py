@@ -6,21 +6,21 @@ key press on st.slider in a page whose fragment shows one number, as in benchmar
 
 from __future__ import annotations
 
-from benchmarks.fields import arguments_of, beside, beside_an_empty_rerun, dragged, report
+from benchmarks.fields import arguments_of, dragged, open_bench, relative_to, report
 
 LINKS = {"two losses": "?n=0.3,0.5", "four losses": "?l3=angular&l4=moving"}
 
 
 def main() -> None:
     arguments = arguments_of(__doc__)
-    with beside_an_empty_rerun(arguments.presses) as bench:
+    with open_bench(arguments.presses) as bench:
         for name, link in LINKS.items():
             bench.page.goto(f"{bench.ours.url}/compare{link}")
             canvas = bench.page.wait_for_selector("canvas.plane[data-seq]")
             bench.page.wait_for_timeout(500)
             handle = bench.page.get_by_role("button", name="anchor at").first
             drag = dragged(bench.page, handle, canvas, arguments.seconds)
-            report(f"{name}: request to painted fields", drag["trips"], beside(drag["trips"], bench.empty))
+            report(f"{name}: request to painted fields", drag["trips"], relative_to(drag["trips"], bench.empty))
             print(
                 f"{name}: {drag['fields']:.1f} new sets of fields per second at {drag['frames']:.1f} frames per second"
             )

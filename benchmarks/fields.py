@@ -91,7 +91,7 @@ def keys(page: Any, slider: Any, target: Any, in_frame: bool, presses: int) -> l
     return times[3:]
 
 
-def beside(times: list[float], rival: list[float]) -> str:
+def relative_to(times: list[float], rival: list[float]) -> str:
     """Return the ratios of medians and of 95th percentiles to those of the rival as text."""
     middle, tail = np.percentile(times, [50, 95]) / np.percentile(rival, [50, 95])
     return f"{middle:.2f} and {tail:.2f} x the empty rerun"
@@ -102,9 +102,9 @@ def one_setting(page: Any, name: str, empty: list[float], arguments: argparse.Na
     canvas = page.wait_for_selector("canvas.plane[data-seq]")
     page.wait_for_timeout(1000)
     pressed = keys(page, page.get_by_role("slider", name="r", exact=True), canvas, True, arguments.presses)
-    report(f"{name}: slider r", pressed, beside(pressed, empty))
+    report(f"{name}: slider r", pressed, relative_to(pressed, empty))
     drag = dragged(page, page.get_by_role("button", name="anchor at"), canvas, arguments.seconds)
-    report(f"{name}: drag, request to paint", drag["trips"], beside(drag["trips"], empty))
+    report(f"{name}: drag, request to paint", drag["trips"], relative_to(drag["trips"], empty))
     report(f"{name}: drag, pointer to painted point", drag["own"])
     print(f"{name}: {drag['fields']:.1f} new fields per second at {drag['frames']:.1f} frames per second")
 
@@ -132,7 +132,7 @@ class Bench:
 
 
 @contextmanager
-def beside_an_empty_rerun(presses: int) -> Iterator[Bench]:
+def open_bench(presses: int) -> Iterator[Bench]:
     """Time `presses` key presses on an st.slider whose fragment shows one number, then yield the bench."""
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -173,7 +173,7 @@ def arguments_of(description: str | None) -> argparse.Namespace:
 
 def main() -> None:
     arguments = arguments_of(__doc__)
-    with beside_an_empty_rerun(arguments.presses) as bench:
+    with open_bench(arguments.presses) as bench:
         for layers, query in (("first layers", ""), ("all layers", ALL_LAYERS)):
             for grid in (41, 81):
                 bench.page.goto(f"{bench.ours.url}/fields?n=0.3,0.8&grid={grid}{query}")

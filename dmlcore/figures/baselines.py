@@ -25,7 +25,7 @@ def words(levels: Levels) -> str:
     return ", ".join(_label(name, levels[name]) for name in LOOKS if levels.get(name))
 
 
-def beside_bars(levels: Levels, y: alt.Y) -> list[alt.Chart]:
+def layers_over_bars(levels: Levels, y: alt.Y) -> list[alt.Chart]:
     """Return a layer for horizontal bars that marks each baseline with a stroke through the band of each variant.
 
     Strokes of equal scores join to one line through the whole chart. The list is empty without baselines.

@@ -89,7 +89,7 @@ def draw_comparison(
     finite = active & np.isfinite(np.stack(values))
     top = strokes.colour_top(np.abs(np.stack(values)), finite)
     force = np.stack([p.field.force.numpy() for p in planes])
-    reference = strokes.middle_force(np.linalg.norm(force, axis=-1), active)
+    reference = strokes.median_force(np.linalg.norm(force, axis=-1), active)
     # The difference of the two planes. Its scale never gets so fine that rounding errors become visible.
     first, second = pair
     apart = values[first] - values[second]

@@ -13,6 +13,7 @@ from dmlcore.figures.strokes import (
     ARROWS,
     INK,
     arrow_nodes,
+    arrow_shaft,
     colour_top,
     draw_arrow,
     draw_bar,
@@ -20,8 +21,7 @@ from dmlcore.figures.strokes import (
     draw_image,
     draw_needles,
     draw_text,
-    middle_force,
-    shaft_of,
+    median_force,
 )
 from dmlcore.geometry import Probe
 from dmlcore.geometry.hardness import Hardness
@@ -166,7 +166,7 @@ def draw_arrows(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
     nodes = arrow_nodes(len(arrays["x"]))
     force = arrays["force"][np.ix_(nodes, nodes)]
     length = np.linalg.norm(force, axis=-1)
-    reference = middle_force(np.linalg.norm(arrays["force"], axis=-1), arrays["active"])
+    reference = median_force(np.linalg.norm(arrays["force"], axis=-1), arrays["active"])
     cell = 2 * view[2] / ARROWS
     with np.errstate(invalid="ignore"):
         shaft = np.where(length[..., None] > 0, force / (length[..., None] + reference), 0.0) * cell * 0.95
@@ -186,7 +186,7 @@ def draw_resultants(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
     taken = list(arrays["points"])  # places to keep free of further numbers
     room = np.array([1.0, 0.5]) / cast("Figure", axes.figure).get_figwidth() * half
     for at, force in zip(arrays["points"], arrays["forces"], strict=True):
-        shaft = shaft_of(force, LEAST * half, MOST * half)
+        shaft = arrow_shaft(force, LEAST * half, MOST * half)
         if not shaft.any():
             continue
         tip = at + shaft
@@ -224,7 +224,7 @@ def draw_parts(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
             (("ap", "positive", "-"), ("an", "negative", "-"), ("pn", "negative", "-"), ("", "text", ":"))
         ):
             force = arrays["residuals"][i] if not pair else arrays["parts"][i, part]
-            shaft = shaft_of(force, LEAST * view[2], MOST * view[2])
+            shaft = arrow_shaft(force, LEAST * view[2], MOST * view[2])
             if shaft.any():
                 draw_arrow(axes, at, at + shaft, ink[colour], ink["rim"], 1.2, style)
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmlcore.figures.scales import round_top, stays_below
+from dmlcore.figures.scales import percentile, round_top
 from dmlcore.figures.strokes import INK, RAMP, SIGNED
 from dmlcore.geometry.boundary import level_lines
 from dmlcore.geometry.field_table import PROBES
@@ -106,7 +106,7 @@ def to_one_scale(surfaces: Sequence[Surface]) -> list[Surface]:
 
 def _end(values: Floats) -> float:
     """Return the upper end of the drawn range: the maximum, unless a few values far exceed all others."""
-    typical = stays_below(values, PERCENT)
+    typical = percentile(values, PERCENT)
     highest = float(values.max())
     if math.isfinite(highest) and highest <= max(STEEP * typical, 0.0):
         return highest

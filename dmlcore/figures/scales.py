@@ -9,7 +9,7 @@ import numpy as np
 from dmlcore.typing import Floats
 
 
-def stays_below(values: Floats, percent: float) -> float:
+def percentile(values: Floats, percent: float) -> float:
     """Return the percentile `percent` (0..100) of the finite `values` of any shape; 1 if there are none."""
     inside = values[np.isfinite(values)]
     return float(np.percentile(inside, percent)) if inside.size else 1.0

@@ -99,9 +99,9 @@ def draw_sphere(
         # The triplet: its edges along the sphere, then forces and points, projected along the view.
         _great_circles(axes, arrays["points"], seen, ink)
         flat = arrays["points"] @ seen.T
-        tips = [strokes.shaft_of(force, 0.1, 0.75) for force in arrays["forces"]]
+        tips = [strokes.arrow_shaft(force, 0.1, 0.75) for force in arrays["forces"]]
         outward = [
-            strokes.shaft_of(f * at, 0.1, 0.75) for f, at in zip(arrays["radials"], arrays["points"], strict=True)
+            strokes.arrow_shaft(f * at, 0.1, 0.75) for f, at in zip(arrays["radials"], arrays["points"], strict=True)
         ]
         _forces(
             axes, flat, [t @ seen.T for t in tips], [t @ seen.T for t in outward], arrays, radial, SPHERE_VIEW, dark
@@ -159,9 +159,9 @@ def draw_circle(
         if arrows:
             _whirl(left, arrays, reference, dark)
         layers.draw_edges(left, arrays, dark)
-        tips = [strokes.shaft_of(force, 0.13, 0.5) for force in arrays["forces"]]
+        tips = [strokes.arrow_shaft(force, 0.13, 0.5) for force in arrays["forces"]]
         outward = [
-            strokes.shaft_of(f * at, 0.1, 0.5) for f, at in zip(arrays["radials"], arrays["points"], strict=True)
+            strokes.arrow_shaft(f * at, 0.1, 0.5) for f, at in zip(arrays["radials"], arrays["points"], strict=True)
         ]
         _forces(left, arrays["points"], tips, outward, arrays, radial, CIRCLE_VIEW, dark)
         layers.draw_points(left, arrays, probe, dark)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from dmlcore.figures.scales import round_top, stays_below
+from dmlcore.figures.scales import percentile, round_top
 from dmlcore.typing import Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ SIGNED: dict[bool, tuple[str, ...]] = {dark: tuple(theme["signed"]) for dark, th
 
 def colour_top(values: Floats, active: Bools, upper: float = math.inf) -> float:
     """Return the top of the colour scale: the 97th percentile of the active values, two digits, at most `upper`."""
-    return round_top(stays_below(values[active], 97), upper)
+    return round_top(percentile(values[active], 97), upper)
 
 
 def draw_frame(axes: Axes, dark: bool, across: str = "", up: str = "", *, ticks: float = 7.5, size: float = 8) -> None:
@@ -80,7 +80,7 @@ def draw_needles(axes: Axes, x: Floats, y: Floats, along: Floats, dark: bool) ->
     )  # fmt: skip
 
 
-def middle_force(size: Floats, active: Bools) -> float:
+def median_force(size: Floats, active: Bools) -> float:
     """Return the median of the sizes (...) where `active`, the reference of arrow lengths; 1 if there is none."""
     felt = size[active]
     return float(np.median(felt)) if felt.size and np.median(felt) > 0 else 1.0
@@ -103,7 +103,7 @@ def draw_bar(
     cast(Any, colours.outline).set(edgecolor=ink, linewidth=0.6)
 
 
-def shaft_of(force: Floats, least: float, most: float) -> Floats:
+def arrow_shaft(force: Floats, least: float, most: float) -> Floats:
     """Return the arrow of a force, whose length grows ever more slowly with the force, as on the page; zero for no
     force.
     """

@@ -182,7 +182,7 @@ def bars(
         spreads.encode(alt.X("low:Q"), alt.X2("high")),
         alt.Chart(seeds).mark_point(filled=True, size=22, color="#D55E00", opacity=0.9).encode(y, alt.X("value:Q")),
         base.mark_text(align="left", dx=8, fontSize=font, color=CEILING).encode(alt.X("end:Q"), alt.Text("label:N")),
-        *baselines.beside_bars(against or {}, y),
+        *baselines.layers_over_bars(against or {}, y),
     ]
     return specification(alt.layer(*layers, data=ROWS, height=alt.Step(step), autosize=FIT)), columns
 

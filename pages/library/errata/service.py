@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute
 from torch import Tensor
 
 from dmlcore import losses
-from dmlcore.figures.scales import round_top, stays_below
+from dmlcore.figures.scales import percentile, round_top
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, POINTS, CounterExampleGradients, compare
 from pages.library.errata.state import Example
 from pages.shared.plane.readout.service import as_tensors
@@ -40,7 +40,7 @@ def answer(request: dict[str, Any]) -> bytes:
     a, p, n = (at if name == scene.probe else x for name, x in zip(POINTS, as_tensors(scene), strict=True))
     difference = compare(example, a, p, n, scene.hyper).difference
     shade = np.nan_to_num(difference.numpy(), nan=np.inf, posinf=np.inf)
-    top = stays_below(shade, 90)
+    top = percentile(shade, 90)
     # 1 if there is no difference
     scale = bounded(request.get("scale"), 1e-9, 1e12, round_top(top if top > 1e-9 else 0.0))
     header = {

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from starlette.routing import BaseRoute
 
-from dmlcore.figures.scales import round_top, stays_below
+from dmlcore.figures.scales import percentile, round_top
 from dmlcore.geometry import FieldTable, snapshot
 from dmlcore.geometry.boundary import Levels
 from dmlcore.geometry.field_table import SIGNS
@@ -82,8 +82,8 @@ def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict
     strength = np.sqrt(force[0] ** 2 + force[1] ** 2)
     shade = {"raw": raw, "force": strength}.get(scene.shade, energy)
     upper = loss.m2 if scene.shade == "energy" else math.inf
-    scale = held(request.get("scale"), lambda: round_top(stays_below(np.abs(shade)[active], 97), upper), settle)
-    reference = held(request.get("reference"), lambda: round_top(stays_below(strength[active], 50)), settle)
+    scale = held(request.get("scale"), lambda: round_top(percentile(np.abs(shade)[active], 97), upper), settle)
+    reference = held(request.get("reference"), lambda: round_top(percentile(strength[active], 50)), settle)
     levels = Levels(x, y, raw)
     outer, inner = (levels.lines(level) if level < math.inf else [] for level in (0.0, loss.m2))
     header = _triplet(scene, triplet) | {

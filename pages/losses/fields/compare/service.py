@@ -17,7 +17,7 @@ import torch
 from starlette.routing import BaseRoute
 from torch import Tensor
 
-from dmlcore.figures.scales import round_top, stays_below
+from dmlcore.figures.scales import percentile, round_top
 from dmlcore.geometry import FieldTable
 from dmlcore.geometry.boundary import level_lines
 from dmlcore.geometry.loss_variant import Variant, scan_variant
@@ -61,7 +61,7 @@ def answer(request: dict[str, Any]) -> bytes:
     shades = [_shade(comparison, f) for f in fields]
     active = np.stack([f.active.numpy() for f in fields])
     strength = np.stack([f.size.numpy() for f in fields])[active]
-    top, middle = stays_below(np.abs(np.stack(shades))[active], 97), stays_below(strength, 50)
+    top, middle = percentile(np.abs(np.stack(shades))[active], 97), percentile(strength, 50)
     scale = held(request.get("scale"), lambda: round_top(top, _top(variants)), settle, lock=lock)
     reference = held(request.get("reference"), lambda: round_top(middle), settle, lock=lock)
     span = held(request.get("span"), lambda: round_top(max(span_fits, scale / 1000)), settle, lock=lock)
@@ -182,7 +182,7 @@ def _difference(comparison: ComparisonView, fields: Sequence[FieldTable]) -> tup
     else:
         apart = (first.force - second.force).norm(dim=-1).numpy()
     size = np.abs(apart[np.isfinite(apart)])
-    return apart, stays_below(size, 97), float(size.max()) if size.size else 0.0
+    return apart, percentile(size, 97), float(size.max()) if size.size else 0.0
 
 
 def _boundaries(variant: Variant, field: FieldTable, x: Tensor, y: Tensor) -> tuple[list[int], list[int], list[Floats]]:
