@@ -20,7 +20,7 @@ LOOKS = {
 Levels = Mapping[str, Mapping[str, float]]  # baseline (key of LOOKS) -> variant -> score in 0..1
 
 
-def words(levels: Levels) -> str:
+def describe(levels: Levels) -> str:
     """Return the baselines as text, with their scores in per cent: "raw inputs 1.59 %, chance 0.41 %"."""
     return ", ".join(_label(name, levels[name]) for name in LOOKS if levels.get(name))
 
@@ -67,7 +67,7 @@ def layers_over_bars(levels: Levels, y: alt.Y) -> list[alt.Chart]:
     ]
 
 
-def across(levels: Mapping[str, float], y: alt.Y) -> list[alt.Chart]:
+def layers_over_curves(levels: Mapping[str, float], y: alt.Y) -> list[alt.Chart]:
     """Return layers for a chart of curves: one labelled horizontal line per baseline.
 
     Args:
@@ -75,7 +75,7 @@ def across(levels: Mapping[str, float], y: alt.Y) -> list[alt.Chart]:
         y: Channel of the curves, encoding "value".
     """
     channel: Any = y.to_dict()
-    layers = across_curves(levels, channel)
+    layers = curve_level_layers(levels, channel)
     drawn = [alt.Chart.from_dict(layer) for layer in layers]
     for chart, layer in zip(drawn, layers, strict=True):
         # inline; altair would otherwise move it to the top-level data sets of the chart
@@ -83,8 +83,8 @@ def across(levels: Mapping[str, float], y: alt.Y) -> list[alt.Chart]:
     return drawn
 
 
-def across_curves(levels: Mapping[str, float], y: Spec) -> list[Spec]:
-    """Return the layers of `across` as Vega-Lite, for a chart that is written without altair."""
+def curve_level_layers(levels: Mapping[str, float], y: Spec) -> list[Spec]:
+    """Return the layers of `layers_over_curves` as Vega-Lite, for a chart that is written without altair."""
     layers: list[Spec] = []
     for name, (colour, dash) in LOOKS.items():
         if name not in levels:

@@ -242,7 +242,7 @@ def _layers(
         },
         own("line", {"strokeWidth": 2}, y=y, strokeDash=dash),
         own("point", {"filled": True, "size": 60}, y=y, opacity=seen, tooltip=tooltip) | {"name": _points(number)},
-        *baselines.across_curves(dict(panel.levels), y),
+        *baselines.curve_level_layers(dict(panel.levels), y),
         *(_fork(at, x) for at in forks),
     ]
 

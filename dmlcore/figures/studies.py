@@ -98,7 +98,7 @@ def curves(
     layers = [
         seeds.encode(alt.Detail("line:N")),
         means.mark_line(strokeWidth=3, point={"size": 34, "filled": True}),
-        *baselines.across(against or {}, y),
+        *baselines.layers_over_curves(against or {}, y),
     ]
     # The variant that the others are measured against is drawn as a level, not as a curve.
     level = ceiling_of(seed_curves, ceiling) if ceiling else None

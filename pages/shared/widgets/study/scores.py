@@ -182,4 +182,4 @@ def _bars(study: Study, results: Sequence[Measured]) -> tuple[tuple[vega_lite.Sp
     top = None if study.rotate else studies.top(results, study.judged)  # folds are not independent training runs
     figure = figures.bars(values, title=title, against=levels, top=top, over=study.repeats)
     words = "; ".join(f"{n}: {label} %" for n, label in zip(figure[1]["variant"], figure[1]["label"], strict=True))
-    return figure, f"{title}. {words}. Baselines: {baselines.words(levels) or 'none'}", top is None
+    return figure, f"{title}. {words}. Baselines: {baselines.describe(levels) or 'none'}", top is None
