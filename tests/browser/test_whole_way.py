@@ -82,7 +82,7 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     lab.start()
     page.reload()
     page.get_by_role("heading", name=re.compile(run_id[-4:])).wait_for()
-    pairs = page.get_by_text(re.compile("Pairs of a batch at step"))
+    pairs = page.get_by_text(re.compile("pairs of one batch at step"))
 
     def opened() -> None:  # a page that reconnects may lose a press
         if not pairs.is_visible():

@@ -39,9 +39,9 @@ def show(runs: Sequence[Run]) -> None:
     st.subheader("Side by side", anchor=False)
     _lint(runs)
     names = [titles.label(run) for run in runs]
-    reached, specs = _reached(runs), differences(runs)
+    summary, specs = _summarise(runs), differences(runs)
     st.markdown("**Results**")
-    st.dataframe(_transposed(reached, names), hide_index=True, key="reached", height="content", placeholder="–")
+    st.dataframe(_transposed(summary, names), hide_index=True, key="reached", height="content", placeholder="–")
     st.markdown("**Different settings**")
     if specs:
         shown = {words.setting(key): [words.value(key, each) for each in values] for key, values in specs.items()}
@@ -49,7 +49,7 @@ def show(runs: Sequence[Run]) -> None:
     else:
         st.caption("The settings are identical; any difference in scores comes from the machine.")
     _classes(runs, names)
-    _exports(runs, names, reached, specs)
+    _exports(runs, names, summary, specs)
 
 
 def differences(runs: Sequence[Run]) -> dict[str, list[Any]]:
@@ -79,7 +79,7 @@ def _warnings(root: str, states: tuple[tuple[str, str], ...]) -> list[Comparabil
     return comparability.lint([store.open(run_id) for run_id, _ in states])
 
 
-def _reached(runs: Sequence[Run]) -> dict[str, list[Any]]:
+def _summarise(runs: Sequence[Run]) -> dict[str, list[Any]]:
     """Return one row per quantity and one value per run: best checkpoint, test scores, steps and status."""
     rows = []
     for run in runs:
@@ -164,10 +164,10 @@ def _per_class(run: Run) -> dict[int, float]:
     return {label: value for label, value in pairs if value == value}
 
 
-def _exports(runs: Sequence[Run], names: Sequence[str], reached: dict[str, Any], specs: dict[str, Any]) -> None:
+def _exports(runs: Sequence[Run], names: Sequence[str], summary: dict[str, Any], specs: dict[str, Any]) -> None:
     """Show downloads of both tables as CSV and JSON, and the command that prints the warnings."""
     ids = [run.id for run in runs]
-    lines = [[key, *map(_cell, values)] for table in (reached, specs) for key, values in table.items()]
+    lines = [[key, *map(_cell, values)] for table in (summary, specs) for key, values in table.items()]
     text = as_csv([["", *ids], *lines])
     scores = {run.id: run_reader.reader().history(run).scores for run in runs}
     plain = {

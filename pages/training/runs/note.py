@@ -27,7 +27,7 @@ def button(run: Run) -> None:
     except NotKept as error:
         before, why = "", str(error)
     key = f"note-{run.id}"
-    begun = _begun(key, before)
+    base = _find_base_text(key, before)
     with st.popover(
         "Note",
         type="tertiary",
@@ -36,27 +36,27 @@ def button(run: Run) -> None:
         disabled=bool(why),
         help=why or None,
     ):
-        st.text_area("Note on this run", begun, key=key, max_chars=notes.LONGEST, height=160)
-        if begun != before:
+        st.text_area("Note on this run", base, key=key, max_chars=notes.LONGEST, height=160)
+        if base != before:
             st.warning("The note was changed elsewhere. The card shows the new version.")
-            st.button("Overwrite note", key=f"{key}-over", on_click=_keep, args=(run, before))
+            st.button("Overwrite note", key=f"{key}-over", on_click=_save, args=(run, before))
         else:
-            st.button("Save note", key=f"{key}-keep", type="primary", on_click=_keep, args=(run, begun))
+            st.button("Save note", key=f"{key}-keep", type="primary", on_click=_save, args=(run, base))
 
 
-def _begun(key: str, before: str) -> str:
+def _find_base_text(key: str, before: str) -> str:
     """Return the stored note on which the text in the editor is based; unedited text follows the newest note."""
-    begun: str = st.session_state.setdefault(f"{key}-begun", before)
+    base: str = st.session_state.setdefault(f"{key}-begun", before)
     typed = st.session_state.get(key)
-    if begun == before or typed not in (None, begun):
-        return begun
+    if base == before or typed not in (None, base):
+        return base
     st.session_state[f"{key}-begun"] = before
     if typed is not None:
         st.session_state[key] = before
     return before
 
 
-def _keep(run: Run, before: str) -> None:
+def _save(run: Run, before: str) -> None:
     key = f"note-{run.id}"
     try:
         st.session_state[f"{key}-begun"] = notes.keep(run, st.session_state[key], before=before)

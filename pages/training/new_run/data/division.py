@@ -8,13 +8,13 @@ import streamlit as st
 from dmlcore.data import Dataset
 from dmlcore.data.report import Report, packed_size
 from pages.training.new_run.data import samples
-from pages.training.new_run.data.service import Where
+from pages.training.new_run.data.service import DataKey
 
 SEVERAL = 16  # classes per split that are shown with one image
 FOR = {"train": "for training", "validation": "chooses the checkpoint", "test": "for the final scores"}
 
 
-def show(at: Where, report: Report) -> None:
+def show(at: DataKey, report: Report) -> None:
     """Show the splits, whether they test on unseen classes, a comparison with published sizes, and shards if any."""
     made = report.dataset
     assert made is not None

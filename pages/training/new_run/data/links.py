@@ -10,10 +10,10 @@ from dmlcore import data
 from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec
 from pages.shared.state.spec_link import BASES, presets
-from pages.training.new_run.data.service import Cut, Where
+from pages.training.new_run.data.service import DataKey, SplitSettings
 
 
-def command(at: Where, cut: Cut) -> str:
+def command(at: DataKey, cut: SplitSettings) -> str:
     """Return the command that saves this split."""
     words = ["python -m dmlcore data split", at.name, f"--into {at.name}-split.json"]
     words += [f"--root {json.dumps(at.root)}"] if at.root else []
@@ -23,7 +23,7 @@ def command(at: Where, cut: Cut) -> str:
     return " ".join(words)
 
 
-def link(at: Where, cut: Cut, made: Dataset | None = None) -> dict[str, str]:
+def link(at: DataKey, cut: SplitSettings, made: Dataset | None = None) -> dict[str, str]:
     """Return the query that opens the Settings page with this data set and split.
 
     made: the loaded data set, if available; a batch then has at most as many classes as have two samples.
@@ -54,7 +54,7 @@ def _pairable(made: Dataset) -> int:
     return int((np.unique(made.labels[made.splits["train"]], return_counts=True)[1] > 1).sum())
 
 
-def splits_like(spec: RunSpec, at: Where, cut: Cut) -> bool:
+def splits_like(spec: RunSpec, at: DataKey, cut: SplitSettings) -> bool:
     """Return True if a spec uses this data set, folder, split and seed."""
     info, its = data.describe(at.name), spec.data
     if (its.name, its.root) != (at.name, at.root) or ((at.seed or not info.needs_files) and spec.seed != at.seed):

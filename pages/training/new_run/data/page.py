@@ -26,7 +26,7 @@ from pages.training.new_run.data import samples
 from pages.training.new_run.data import service as data_service
 from pages.training.new_run.data import tasks as tasks_view
 from pages.training.new_run.data.links import command, link, splits_like
-from pages.training.new_run.data.service import Cut, Where
+from pages.training.new_run.data.service import DataKey, SplitSettings
 from pages.training.new_run.settings import steps
 
 INVALID = "Data cannot be used"
@@ -56,54 +56,54 @@ def page() -> None:
             offer_view.show()
     read, query = None, {"data": name}
     with right:
-        at, cut = _chosen(form, name)
+        at, cut = _choose_data(form, name)
         if at:
             with st.spinner("Reading the data set; an archive is unpacked the first time …"):
-                read = data_service.divided(at, cut)
-            _divided(at, read)
+                read = data_service.split_report(at, cut)
+            _show_splits(at, read)
     if at and read:
         with st.container(key="shown"):
             _show(at, cut, read)
-        query |= _onward(form, at, cut, read.dataset)
+        query |= _next_query(form, at, cut, read.dataset)
     steps.write_address(form, "data", query)
     head.row(query)
     head.lead("settings", "Next: settings", query, ready=read is not None and not read.problems)
 
 
-def _chosen(form: Form, name: str) -> tuple[Where | None, Cut]:
+def _choose_data(form: Form, name: str) -> tuple[DataKey | None, SplitSettings]:
     """Show the data set and the controls of its split; return None and show a remedy if it cannot be read."""
     info = data.describe(name)
     st.subheader(info.title, anchor=False)
     source = sources.source_of(name)
     st.markdown(info.sentence)
     st.caption(info.citation + (f" Terms: {source.terms}" if source and name != OWN else ""))
-    kept = form.values if form.values["data.name"] == name else {}
-    root = _root(name, kept) if info.needs_files else None
+    settings = form.values if form.values["data.name"] == name else {}
+    root = _choose_folder(name, settings) if info.needs_files else None
     try:
         place = data_service.place_of(name, root)
     except (DataError, OSError, ValueError) as error:
         refusal(INVALID, words.plain(error))
-        return None, Cut()
+        return None, SplitSettings()
     if place is None:
-        _absent(name, root)
-        return None, Cut()
+        _show_absent(name, root)
+        return None, SplitSettings()
     if name == OWN:
         if wrong := data_service.not_class_folders(place):
             refusal("No class folders", wrong)
             tasks_view.layouts(name)
-            return None, Cut()
+            return None, SplitSettings()
     elif info.needs_files:
         st.caption(":material/folder: Found:")
         st.code(str(place), language=None, wrap_lines=True)
     if report.is_packed(place) and st.session_state.get("data-unpack") != str(place):
         st.markdown("The archive is still packed. Unpacking it may take minutes.")
         st.button("Unpack and read", key="unpack", on_click=_unpack, args=(place,), icon=":material/unarchive:")
-        return None, Cut()
-    cut, seed = _cut(name, kept)
-    return data_service.where(name, root, place, seed), cut
+        return None, SplitSettings()
+    cut, seed = _choose_split(name, settings)
+    return data_service.data_key(name, root, place, seed), cut
 
 
-def _onward(form: Form, at: Where, cut: Cut, made: Dataset | None) -> dict[str, str]:
+def _next_query(form: Form, at: DataKey, cut: SplitSettings, made: Dataset | None) -> dict[str, str]:
     """Return the query of the next step: the settings if they use this data set and split, else its defaults."""
     spec, _ = steps.spec_of(form)
     if spec and splits_like(spec, at, cut):
@@ -112,12 +112,12 @@ def _onward(form: Form, at: Where, cut: Cut, made: Dataset | None) -> dict[str, 
     return link(at, cut, made)
 
 
-def _root(name: str, kept: Mapping[str, Any]) -> str | None:
+def _choose_folder(name: str, settings: Mapping[str, Any]) -> str | None:
     given = st.text_input(
         "Data folder",
-        kept.get("data.root") or "",
+        settings.get("data.root") or "",
         key=f"data-root-{name}",
-        on_change=_named,
+        on_change=_allow_folder,
         args=(name,),
         placeholder="default folders",
         help="Folder that contains the data set or its archive. Empty: $DML_DATA and the default folders",
@@ -126,7 +126,7 @@ def _root(name: str, kept: Mapping[str, Any]) -> str | None:
     return (given or "").strip() or None
 
 
-def _named(name: str) -> None:
+def _allow_folder(name: str) -> None:
     """Allow the links of this page to read the folder that the visitor entered."""
     if root := (st.session_state[f"data-root-{name}"] or "").strip():
         folders.choose_folder(root)
@@ -136,7 +136,7 @@ def _unpack(place: Path) -> None:
     st.session_state["data-unpack"] = str(place)
 
 
-def _absent(name: str, root: str | None) -> None:
+def _show_absent(name: str, root: str | None) -> None:
     if name != OWN or root is not None:
         st.badge("Not on this machine", icon=":material/folder_off:", color="orange")
         try:
@@ -146,26 +146,26 @@ def _absent(name: str, root: str | None) -> None:
     tasks_view.download(name)
 
 
-def _cut(name: str, kept: Mapping[str, Any]) -> tuple[Cut, int]:
+def _choose_split(name: str, settings: Mapping[str, Any]) -> tuple[SplitSettings, int]:
     """Show the controls of the split, initialised from the settings of step 2; return the split and its seed."""
     info = data.describe(name)
     drawn = not info.needs_files
     if info.split == "own":
         st.caption("This data set has its own training, validation and test splits.")
-        return Cut(), _seed(name, kept) if drawn else 0
+        return SplitSettings(), _choose_seed(name, settings) if drawn else 0
     words: dict[str, Any] = {"format_func": lambda word: WORDS[word], "width": 210}
     splits, held = ["classes", "samples"], ["classes", "samples", "none"]
     orders: list[Literal["contiguous", "random"]] = ["contiguous", "random"]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        first = splits.index(kept.get("data.split", info.split))
+        first = splits.index(settings.get("data.split", info.split))
         split = st.selectbox("Test split", splits, first, key=f"data-split-{name}", **words)
-        first = held.index(kept.get("data.validation", info.validation))
+        first = held.index(settings.get("data.validation", info.validation))
         validation = st.selectbox("Validation split", held, first, key=f"data-validation-{name}", **words)
         folds, fold = 0, 1
         order = orders[0]
         if validation == "classes":
-            first = kept.get("data.folds", 0)
-            folds = _whole(
+            first = settings.get("data.folds", 0)
+            folds = _integer(
                 "Class folds",
                 f"data-folds-{name}",
                 Bounds(0, 50),
@@ -174,31 +174,31 @@ def _cut(name: str, kept: Mapping[str, Any]) -> tuple[Cut, int]:
                 help="0: the last quarter of the classes validates",
             )
         if folds > 1:
-            first = min(kept.get("data.fold", 1), folds)
-            fold = _whole("Validation fold", f"data-fold-{name}-{folds}", Bounds(1, folds), first, 150)
-            first = orders.index(kept.get("data.fold_order", orders[0]))
+            first = min(settings.get("data.fold", 1), folds)
+            fold = _integer("Validation fold", f"data-fold-{name}-{folds}", Bounds(1, folds), first, 150)
+            first = orders.index(settings.get("data.fold_order", orders[0]))
             order = st.selectbox("Fold order", orders, first, key=f"data-order-{name}", **words)
         seed = 0
         if drawn or "samples" in (split, validation) or order == "random":
-            seed = _seed(name, kept)
-    return Cut(split, validation, folds if folds > 1 else 0, fold, order), seed
+            seed = _choose_seed(name, settings)
+    return SplitSettings(split, validation, folds if folds > 1 else 0, fold, order), seed
 
 
-def _seed(name: str, kept: Mapping[str, Any]) -> int:
-    return _whole("Seed", f"data-seed-{name}", Bounds(0, 2**32 - 1), kept.get("seed", 0), 130)
+def _choose_seed(name: str, settings: Mapping[str, Any]) -> int:
+    return _integer("Seed", f"data-seed-{name}", Bounds(0, 2**32 - 1), settings.get("seed", 0), 130)
 
 
-def _whole(label: str, key: str, bounds: Bounds, default: int, width: int, **shown: Any) -> int:
+def _integer(label: str, key: str, bounds: Bounds, default: int, width: int, **shown: Any) -> int:
     """Return the integer in a field, or `default` if it is invalid; the field then shows an error."""
     value, fault = number(label, key, bounds, start=default, whole=True, width=width, **shown)
     return default if fault else value
 
 
-def _divided(at: Where, report: Report) -> None:
+def _show_splits(at: DataKey, report: Report) -> None:
     """Show the splits, or list the damaged and missing files."""
     refusal(INVALID, *report.problems)
     if report.problems:
-        st.button("Check again", key="again", icon=":material/refresh:", on_click=data_service.forget)
+        st.button("Check again", key="again", icon=":material/refresh:", on_click=data_service.clear_caches)
     if report.located.missing:
         with st.expander(f"{len(report.located.missing):,} missing files", icon=":material/hide_image:"):
             st.code("\n".join(map(str, report.located.missing[:200])), language=None, height=240)
@@ -208,7 +208,7 @@ def _divided(at: Where, report: Report) -> None:
             st.text(note)
 
 
-def _show(at: Where, cut: Cut, report: Report) -> None:
+def _show(at: DataKey, cut: SplitSettings, report: Report) -> None:
     """Show classes, samples, the check of all samples, the download of the split, and how to get missing files."""
     made = report.dataset
     if made is not None:
@@ -263,7 +263,7 @@ def _classes(report: Report) -> list[int]:
     return [int(row) for row in rows if row < len(classes)]
 
 
-def _samples(at: Where, made: Dataset, chosen: Sequence[int]) -> None:
+def _samples(at: DataKey, made: Dataset, chosen: Sequence[int]) -> None:
     kind = data.describe(at.name).kind
     if kind == "vectors":
         st.markdown("#### Vectors")
@@ -290,7 +290,7 @@ def _draw_others() -> None:
     st.session_state["data-draw"] = st.session_state.get("data-draw", 0) + 1
 
 
-def _save(at: Where, cut: Cut, made: Dataset) -> None:
+def _save(at: DataKey, cut: SplitSettings, made: Dataset) -> None:
     st.markdown("#### Save the split")
     with st.container(horizontal=True, vertical_alignment="center"):
         for form in ("json", "csv"):

@@ -13,7 +13,7 @@ from dmlcore.data import DataError, Dataset
 from dmlcore.figures.curves import COLOURS
 from dmlcore.figures.vega_lite import ROWS, Spec, specification
 from pages.training.new_run.data import service as data_service
-from pages.training.new_run.data.service import Where
+from pages.training.new_run.data.service import DataKey
 
 CLASSES, EACH = 6, 8  # classes, and images per class
 MOST_SHOWN = 12  # most selected classes
@@ -42,7 +42,7 @@ STYLE = """<style>
 </style>"""
 
 
-def images(at: Where, made: Dataset, split: str, draw: int, chosen: Sequence[int]) -> str:
+def images(at: DataKey, made: Dataset, split: str, draw: int, chosen: Sequence[int]) -> str:
     """Return HTML with images of a split: of the chosen classes, or of classes drawn at random with seed `draw`."""
     rows = made.splits[split]
     labels = made.labels[rows]
@@ -62,7 +62,7 @@ def images(at: Where, made: Dataset, split: str, draw: int, chosen: Sequence[int
     return f'{STYLE}<div class="samples">{"".join(shown)}</div>'
 
 
-def of_classes(at: Where, made: Dataset, split: str, several: int) -> str:
+def of_classes(at: DataKey, made: Dataset, split: str, several: int) -> str:
     """Return HTML with the first sample of `several` classes of a split, evenly spaced by class index."""
     rows = made.splits[split]
     labels, firsts = np.unique(made.labels[rows], return_index=True)
@@ -70,7 +70,7 @@ def of_classes(at: Where, made: Dataset, split: str, several: int) -> str:
     return f'{STYLE}<div class="division">{"".join(_tile(at, made, int(rows[firsts[k]])) for k in spread)}</div>'
 
 
-def _tile(at: Where, made: Dataset, index: int) -> str:
+def _tile(at: DataKey, made: Dataset, index: int) -> str:
     key = made.keys[index] if made.keys is not None else f"sample {index}"
     title = escape(f"{made.class_names[made.labels[index]]}: {key} (sample {index})")
     try:
@@ -113,9 +113,9 @@ def histogram(made: Dataset) -> tuple[Spec, dict[str, Any]] | None:
     return specification(chart), columns
 
 
-def scatter(at: Where, made: Dataset) -> tuple[Spec, dict[str, Any]]:
+def scatter(at: DataKey, made: Dataset) -> tuple[Spec, dict[str, Any]]:
     """Return a scatter plot of vectors on their first two principal components, coloured by class."""
-    rows, points = data_service.plane(at)
+    rows, points = data_service.project(at)
     names = [made.class_names[label] for label in made.labels[rows].tolist()]
     columns = {"first": points[:, 0].tolist(), "second": points[:, 1].tolist(), "class": names}
     order = list(made.class_names)

@@ -21,11 +21,11 @@ from pages.shared.state.cache import cached
 
 SIDE = 96  # pixels, longest side of an image on the page
 MOST_POINTS = 2000  # in the scatter plot
-KEPT = 900  # lifetime of the caches in seconds
+LIFETIME = 900  # lifetime of the caches in seconds
 
 
 @dataclass(frozen=True)
-class Where:
+class DataKey:
     """Cache key of a data set: its name, the folder that was entered, and its files."""
 
     name: str
@@ -36,7 +36,7 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Cut:
+class SplitSettings:
     """Settings of a split."""
 
     split: Split | None = None
@@ -68,27 +68,27 @@ def not_class_folders(place: Path) -> str:
     )
 
 
-def where(name: str, root: str | None, place: Path, seed: int) -> Where:
+def data_key(name: str, root: str | None, place: Path, seed: int) -> DataKey:
     """Return the cache key of the data set at `place`."""
     try:
         changed = place.stat().st_mtime_ns if data.describe(name).needs_files else 0
     except OSError:
         changed = 0
-    return Where(name, root, str(place), changed, seed)
+    return DataKey(name, root, str(place), changed, seed)
 
 
-@cached(4, KEPT)
-def located(at: Where) -> Located:
+@cached(4, LIFETIME)
+def load(at: DataKey) -> Located:
     """Return the samples that were found; the first call reads the data set."""
     read = report.find(at.name, at.root, seed=at.seed)
     report.remember(read)
     return read
 
 
-@cached(8, KEPT)
-def divided(at: Where, cut: Cut) -> Report:
+@cached(8, LIFETIME)
+def split_report(at: DataKey, cut: SplitSettings) -> Report:
     """Return a report on the data set after it was split."""
-    read = located(at)
+    read = load(at)
     try:
         chosen = Folds(cut.folds, cut.fold, cut.order, at.seed) if cut.folds else None
     except DataError as error:
@@ -96,10 +96,10 @@ def divided(at: Where, cut: Cut) -> Report:
     return report.divide(read, split=cut.split, validation=cut.validation, folds=chosen, seed=at.seed)
 
 
-@cached(2048, KEPT)  # about 4 kB each
-def image_address(at: Where, index: int) -> str:
+@cached(2048, LIFETIME)  # about 4 kB each
+def image_address(at: DataKey, index: int) -> str:
     """Return a sample as a data: URL of a small image. Raises DataError."""
-    samples = located(at).samples
+    samples = load(at).samples
     if samples is None or samples.image is None:
         raise DataError(f"{at.name} has no images")
     pixels = samples.image(index)
@@ -114,16 +114,16 @@ def image_address(at: Where, index: int) -> str:
 
 
 @cached(16, 60)
-def stamp(at: Where) -> str:
+def fingerprint(at: DataKey) -> str:
     """Return a fingerprint of the sizes and modification times of all files, updated at most once a minute."""
-    samples = located(at).samples
+    samples = load(at).samples
     return checks.stamp_of(samples) if samples else ""
 
 
-@cached(16, KEPT)
-def plane(at: Where) -> tuple[Any, Any]:
+@cached(16, LIFETIME)
+def project(at: DataKey) -> tuple[Any, Any]:
     """Return row indices (n,) of a data set of vectors and their first two principal components (n, 2)."""
-    samples = located(at).samples
+    samples = load(at).samples
     assert samples is not None
     rows = np.random.default_rng(0).permutation(len(samples.labels))[:MOST_POINTS]
     vectors = np.asarray(samples.inputs[rows], np.float64)
@@ -132,7 +132,7 @@ def plane(at: Where) -> tuple[Any, Any]:
     return rows, vectors @ axes[:, :-3:-1]
 
 
-def forget() -> None:
+def clear_caches() -> None:
     """Clear all caches after files were added or replaced."""
-    for kept in (located, divided, image_address, stamp, plane):
-        kept.clear()
+    for function in (load, split_report, image_address, fingerprint, project):
+        function.clear()

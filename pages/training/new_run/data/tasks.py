@@ -13,7 +13,7 @@ from dmlcore.storage.task import JobError
 from pages.shared.widgets import waiting
 from pages.shared.words import sentences as words
 from pages.training.new_run.data import service as data_service
-from pages.training.new_run.data.service import Where
+from pages.training.new_run.data.service import DataKey
 
 
 def size(count: float) -> str:
@@ -73,7 +73,7 @@ def _start_download(name: str) -> None:
         st.toast(escape(words.plain(error)), icon=":material/error:")
 
 
-def check(at: Where, made: Dataset) -> None:
+def check(at: DataKey, made: Dataset) -> None:
     """Show the check that decodes every image: its button, its progress and its result."""
     root = at.root
     task = checks.task_of(made.name, root)
@@ -93,7 +93,7 @@ def check(at: Where, made: Dataset) -> None:
     if result is None:
         return
     verdicts = checks.verdicts(result, made)
-    if result.stamp != data_service.stamp(at):
+    if result.stamp != data_service.fingerprint(at):
         st.caption("The files have changed since the last check:")
     if not result.failures:
         st.markdown(f":green[**✓**] All {result.samples:,} {images}s can be read ({result.seconds:.1f} s).")

@@ -62,7 +62,7 @@ def show(run: Run, steps: list[int], into: DeltaGenerator) -> int:
         spec = fork_spec.with_spec(
             run,
             step,
-            _changed(run.spec, spec_form.spec_of(form), step + steps_after),
+            _apply_changes(run.spec, spec_form.spec_of(form), step + steps_after),
             leave_out=leave_out,
             without=without,
             relabel=relabel,
@@ -72,13 +72,13 @@ def show(run: Run, steps: list[int], into: DeltaGenerator) -> int:
         _refuse(words.faults(error), into)
         return step
     with into:
-        _told(run, spec)
+        _show_changes(run, spec)
         _start(spec)
     _command(run, spec)
     return step
 
 
-def _changed(before: RunSpec, shown: RunSpec, steps: int) -> RunSpec:
+def _apply_changes(before: RunSpec, shown: RunSpec, steps: int) -> RunSpec:
     """Return the spec of the run with the loss, miner, learning rate and steps from the form."""
     rate = {"learning_rate": shown.optimiser.learning_rate}
     taken = {
@@ -138,8 +138,8 @@ def _training_split(run: Run, data: Dataset) -> tuple[list[int], tuple[int, ...]
     )
     without = _without(run, train)
     with st.expander("Relabel training samples", icon=":material/label:"):
-        asked = st.selectbox("Class", list(words), format_func=words.__getitem__, key=f"fork-look-{run.id}")
-        chosen = train[data.labels[train] == asked]
+        selected = st.selectbox("Class", list(words), format_func=words.__getitem__, key=f"fork-look-{run.id}")
+        chosen = train[data.labels[train] == selected]
         st.html(_strip(run, chosen[:MOST_SHOWN], lambda sample: ""))
         st.caption(
             f"The first {min(MOST_SHOWN, len(chosen))} of {len(chosen):,} samples, in the order of the data set."
@@ -155,9 +155,9 @@ def _training_split(run: Run, data: Dataset) -> tuple[list[int], tuple[int, ...]
             },
         )
         pairs = {int(row["sample"]): number[row["class"]] for _, row in edited.dropna().iterrows()}
-        there = [sample for sample in pairs if sample < len(data.labels)]
-        if there:
-            st.html(_strip(run, np.array(there), lambda s: f"{data.class_names[data.labels[s]]} → {words[pairs[s]]}"))
+        present = [sample for sample in pairs if sample < len(data.labels)]
+        if present:
+            st.html(_strip(run, np.array(present), lambda s: f"{data.class_names[data.labels[s]]} → {words[pairs[s]]}"))
     return leave_out, without, pairs
 
 
@@ -174,9 +174,9 @@ def _without(run: Run, train: np.ndarray) -> tuple[int, ...]:
         help="Numbers in the data set. Failures lists the samples that made a query fail",
     )
     without = fork_spec.parse_samples(text)
-    there = [sample for sample in without[:MOST_SHOWN] if sample in train]
-    if there:
-        st.html(_strip(run, np.array(there), lambda sample: ""))
+    present = [sample for sample in without[:MOST_SHOWN] if sample in train]
+    if present:
+        st.html(_strip(run, np.array(present), lambda sample: ""))
         if len(without) > MOST_SHOWN:
             st.caption(f"The first {MOST_SHOWN} of {len(without):,}.")
     return without
@@ -192,7 +192,7 @@ def _strip(run: Run, samples: np.ndarray, more: Callable[[int], str]) -> str:
     return f'{STRIP}<div class="samples">{cells}</div>'
 
 
-def _told(run: Run, spec: RunSpec) -> None:
+def _show_changes(run: Run, spec: RunSpec) -> None:
     """Show the changes from the parent run."""
     lines = words.changes(run.spec, spec)
     with st.container(border=True):

@@ -44,15 +44,15 @@ def page() -> None:
         def busy() -> bool:
             return run_reader.busy(_family(run))
 
-        waiting.live(lambda: futures(run, step), busy, waiting.LOOK if busy() else IDLE)
+        waiting.live(lambda: show_family(run, step), busy, waiting.LOOK if busy() else IDLE)
 
 
-def futures(run: Run, step: int) -> None:
+def show_family(run: Run, step: int) -> None:
     """Show the scores of the run and its forks over the same steps, with a line at the step of the next fork."""
     family = _family(run)
     for other in family:
         if other.spec.fork.run:
-            _fork(other)
+            _show_fork(other)
     if len(family) < 2:
         st.caption("No forks yet. The dashed line is the step at which the new one would start.")
     else:
@@ -68,22 +68,22 @@ def _family(run: Run) -> Sequence[Run]:
     return [*([parent] if parent else []), run, *fork_spec.children(run)[:MOST_FORKS]]
 
 
-def _fork(run: Run) -> None:
+def _show_fork(run: Run) -> None:
     """Show one fork: its start, its changes, and the parameters that were initialised again."""
     status, fork = run.status(), run.spec.fork
     with st.container(border=True, key=f"fork-{run.id}"):
         with st.container(horizontal=True, vertical_alignment="center"):
             run_status.literal(titles.label(run), "b")
             run_status.badge(status)
-        begun, state = _begun(str(run.path), status), run.state()
+        row, state = _read_fork_row(str(run.path), status), run.state()
         if status == "running":
             done = state.step - fork.step, max(1, state.steps - fork.step)
             st.progress(min(1.0, max(0.0, done[0] / done[1])), f"step {state.step:,} of {state.steps:,}")
-        if status in ("failed", "queued", "cancelled", "lost") or not begun:
+        if status in ("failed", "queued", "cancelled", "lost") or not row:
             st.text(words.plain(state.message or "waiting in the queue"))
-        if begun:
-            changed = words.labels(key for key in begun["changed"] if key not in words.UNSAID)
-            carried, renewed = ", ".join(begun["carried"]), ", ".join(begun["anew"]) or "nothing"
+        if row:
+            changed = words.labels(key for key in row["changed"] if key not in words.UNSAID)
+            carried, renewed = ", ".join(row["carried"]), ", ".join(row["anew"]) or "nothing"
             st.text(
                 words.plain(
                     f"From step {fork.step:,} of {fork.run}. Changed: {changed}. Carried over: {carried}. "
@@ -102,7 +102,7 @@ def _fork(run: Run) -> None:
 
 
 @st.cache_data(max_entries=64, show_spinner=False, ttl=60)
-def _begun(path: str, status: str) -> dict[str, Any] | None:
+def _read_fork_row(path: str, status: str) -> dict[str, Any] | None:
     """Return the row of metrics.jsonl that records the start of a fork; `status` is only part of the cache key."""
     return next((row for row in Run(Path(path)).metrics()[0] if row.get("kind") == "fork"), None)
 

@@ -16,7 +16,7 @@ TESTED = ("data.name", "data.root", "data.split")  # settings that must agree fo
 
 
 @dataclass(frozen=True)
-class Beside:
+class BaselineComparison:
     """Comparison of a run with the baseline: test MAP@R in points, the difference over the seeds, changed settings."""
 
     points: float | None = None
@@ -24,7 +24,7 @@ class Beside:
     differs: str = ""
 
 
-def opened(store: RunStore, run_id: str) -> Run | None:
+def find_baseline(store: RunStore, run_id: str) -> Run | None:
     """Return the baseline of a link, None if the store has no such run."""
     try:
         return store.open(run_id) if run_id else None
@@ -57,18 +57,18 @@ def noise(lines: Sequence[Line], baseline: Line) -> dict[str, str]:
     }
 
 
-def beside(lines: Sequence[Line], baseline: Line) -> list[Beside]:
+def compare_with(lines: Sequence[Line], baseline: Line) -> list[BaselineComparison]:
     """Compare each run with the baseline; the score difference is None if the test data differ."""
     noises = noise(lines, baseline)
-    return [_beside(each, baseline, noises) for each in lines]
+    return [_compare(each, baseline, noises) for each in lines]
 
 
-def _beside(each: Line, baseline: Line, noises: Mapping[str, str]) -> Beside:
+def _compare(each: Line, baseline: Line, noises: Mapping[str, str]) -> BaselineComparison:
     if each.run.id == baseline.run.id:
-        return Beside(differs="the baseline")
+        return BaselineComparison(differs="the baseline")
     mine, its = each.score(), baseline.score()
     points = 100 * (mine - its) if mine is not None and its is not None and comparable(each, baseline) else None
-    return Beside(points, noises.get(each.variant), differs(each.run, baseline.run))
+    return BaselineComparison(points, noises.get(each.variant), differs(each.run, baseline.run))
 
 
 def comparable(each: Line, baseline: Line) -> bool:

@@ -78,7 +78,7 @@ def _said(key: str, value: Any) -> str:
 
 def _variants(lines: Sequence[Line]) -> list[str]:
     """Return the variant name of each run: its distinctive settings, plus a digest prefix if names coincide."""
-    keys = [key for key in rows.telling(lines) if key != "seed"][:MOST_SAID]
+    keys = [key for key in rows.informative_keys(lines) if key != "seed"][:MOST_SAID]
     names = [" · ".join(_said(key, each.settings[key]) for key in keys if key in each.settings) for each in lines]
     of_name: dict[str, set[str]] = {}
     for name, each in zip(names, lines, strict=True):

@@ -62,8 +62,8 @@ def show(store: RunStore, total: int, shown: Sequence[Run]) -> tuple[Sequence[Ru
     lines = [rows.line(run) for run in runs]
     with controls:
         asked, columns = _controls(lines)
-    lines = rows.ordered(lines, asked.sort, up=asked.up)
-    run = baselines.opened(store, asked.baseline)
+    lines = rows.sort_lines(lines, asked.sort, up=asked.up)
+    run = baselines.find_baseline(store, asked.baseline)
     pinned = rows.line(run) if run else None
     made = groups(lines, asked.group) if asked.group else []
     if made:
@@ -111,8 +111,8 @@ def _find() -> str:
 
 def _controls(lines: Sequence[Line]) -> tuple[TableView, list[str]]:
     """Draw the controls for groups, order and columns; return the selections that exist for these runs."""
-    asked, offered, varied = view(), rows.offered(lines), rows.varied(lines)
-    columns = rows.at_first(lines) if asked.columns is None else [c for c in asked.columns if c in offered]
+    asked, offered, varied = view(), rows.available_columns(lines), rows.varying_keys(lines)
+    columns = rows.default_columns(lines) if asked.columns is None else [c for c in asked.columns if c in offered]
     by = ["", VARIANT, *varied, *([asked.group] if asked.group in offered and asked.group not in varied else [])]
     order = [*dict.fromkeys([*rows.FIXED, *rows.LAST, *columns, *varied])]
     group = asked.group if asked.group in by else ""
@@ -153,9 +153,9 @@ def _table(lines: Sequence[Line], columns: Sequence[str], pinned: Line | None) -
     """Return the table by column; settings have the labels of the form."""
     table: Table = {name: rows.values(name, lines) for name in rows.FIXED}
     if pinned:
-        beside = baselines.beside(lines, pinned)
-        table |= {POINTS: [each.points for each in beside], NOISE: [each.noise for each in beside]}
-        table[DIFFERS] = [each.differs for each in beside]
+        compared = baselines.compare_with(lines, pinned)
+        table |= {POINTS: [each.points for each in compared], NOISE: [each.noise for each in compared]}
+        table[DIFFERS] = [each.differs for each in compared]
     table |= {rows.title(name): rows.values(name, lines) for name in columns}
     if any(each.note for each in lines):
         table["note"] = rows.values("note", lines)

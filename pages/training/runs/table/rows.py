@@ -74,41 +74,41 @@ def note(run: Run) -> str:
         return ""
 
 
-def varied(lines: Iterable[Line]) -> list[str]:
+def varying_keys(lines: Iterable[Line]) -> list[str]:
     """Return the keys whose values differ between runs: names of data set, loss etc. first, the seed last.
 
     Names of runs and forks are omitted, because they are shown elsewhere.
     """
     known = [each.settings for each in lines if each.settings]
-    keys = [key for key in _ordered(varying(known)) if key not in ("device", *words.UNSAID)] if known else []
+    keys = [key for key in _sort_keys(varying(known)) if key not in ("device", *words.UNSAID)] if known else []
     return sorted(keys, key=lambda key: (key == "seed", not key.endswith(".name")))
 
 
-def telling(lines: Sequence[Line]) -> list[str]:
+def informative_keys(lines: Sequence[Line]) -> list[str]:
     """Return the varying keys that are not determined by the data set or by the name in the same section."""
 
     def follows(key: str) -> bool:
         names = {"data.name", f"{key.partition('.')[0]}.name"} - {key}
-        return key not in ("seed", "data.name") and any(_follows(key, name, lines) for name in names)
+        return key not in ("seed", "data.name") and any(_determines(key, name, lines) for name in names)
 
-    return [key for key in varied(lines) if not follows(key)]
+    return [key for key in varying_keys(lines) if not follows(key)]
 
 
-def _follows(key: str, name: str, lines: Sequence[Line]) -> bool:
+def _determines(key: str, name: str, lines: Sequence[Line]) -> bool:
     """Return True if the value of `name` determines the value of `key`."""
     known = {(each.settings.get(name), repr(each.settings.get(key))) for each in lines if each.settings}
     return len(known) == len({value for value, _ in known})
 
 
-def offered(lines: Sequence[Line]) -> list[str]:
+def available_columns(lines: Sequence[Line]) -> list[str]:
     """Return all available columns: varying settings first, then further scores, then the other settings."""
-    first = varied(lines)
-    there = dict.fromkeys(name for each in lines for name in further(each))
-    rest = _ordered({key for each in lines for key in each.settings} - {*first, *words.UNSAID})
-    return [*first, "validation", *there, *rest]
+    first = varying_keys(lines)
+    present = dict.fromkeys(name for each in lines for name in further_scores(each))
+    rest = _sort_keys({key for each in lines for key in each.settings} - {*first, *words.UNSAID})
+    return [*first, "validation", *present, *rest]
 
 
-def further(known: Line) -> dict[str, float]:
+def further_scores(known: Line) -> dict[str, float]:
     """Return further test scores of the trained network in 0..1 by title, and the training time in seconds."""
     trained = known.scores.get("trained")
     scores = {} if known.seconds is None else {"seconds": known.seconds}
@@ -118,9 +118,9 @@ def further(known: Line) -> dict[str, float]:
     return scores
 
 
-def at_first(lines: Sequence[Line]) -> list[str]:
+def default_columns(lines: Sequence[Line]) -> list[str]:
     """Return the default columns: settings that vary."""
-    return telling(lines)[:AT_FIRST]
+    return informative_keys(lines)[:AT_FIRST]
 
 
 def title(name: str) -> str:
@@ -134,7 +134,7 @@ def values(name: str, lines: Sequence[Line]) -> list[Any]:
         return [get(each) for each in lines]
     if "." not in name and name not in LABELS:
         factor = 1 if name == "seconds" else 100
-        return [None if (score := further(each).get(name)) is None else factor * score for each in lines]
+        return [None if (score := further_scores(each).get(name)) is None else factor * score for each in lines]
     given = [each.settings.get(name) for each in lines]
     if all(value is None or _number(value) for value in given):
         return given
@@ -142,15 +142,15 @@ def values(name: str, lines: Sequence[Line]) -> list[Any]:
     return [words.value(name, value) if name in each.settings else None for each, value in pairs]
 
 
-def ordered(lines: Sequence[Line], name: str, *, up: bool) -> list[Line]:
+def sort_lines(lines: Sequence[Line], name: str, *, up: bool) -> list[Line]:
     """Sort the lines by a column, those without a value last; the sort is stable."""
     column = values(name, lines)
-    there = [(value, each) for value, each in zip(column, lines, strict=True) if value not in (None, "")]
-    there.sort(key=lambda pair: pair[0], reverse=not up)
-    return [*(each for _, each in there), *(e for value, e in zip(column, lines, strict=True) if value in (None, ""))]
+    present = [(value, each) for value, each in zip(column, lines, strict=True) if value not in (None, "")]
+    present.sort(key=lambda pair: pair[0], reverse=not up)
+    return [*(each for _, each in present), *(e for value, e in zip(column, lines, strict=True) if value in (None, ""))]
 
 
-def _ordered(keys: Iterable[str]) -> list[str]:
+def _sort_keys(keys: Iterable[str]) -> list[str]:
     """Return keys in the order of the form, each parameter after its loss, pooling or miner."""
     place = {key: number for number, key in enumerate(LABELS)}
     return sorted(keys, key=lambda key: (place.get(key, place.get(f"{key.split('.')[0]}.parameters", 99)), key))

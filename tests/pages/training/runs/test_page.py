@@ -427,15 +427,15 @@ def test_columns_at_first_say_what_no_other_column_says(tmp_path):
     of = {"ranking": ["loss.parameters.m=0.2"], "contrastive": [], "facenet": []}
     sets = [[f"loss.name={name}", *more, f"seed={seed}"] for name, more in of.items() for seed in range(2)]
     lines = [rows.line(made_runs.make_finished_run(store, [*each, "name=x"], 0.3)) for each in sets]
-    assert len(rows.varied(lines)) > 2
-    assert rows.at_first(lines) == ["loss.name", "seed"], "margins are determined by the loss"
+    assert len(rows.varying_keys(lines)) > 2
+    assert rows.default_columns(lines) == ["loss.name", "seed"], "margins are determined by the loss"
     assert {group.name for group in groups(lines, "variant")} == {"Ranking", "Contrastive", "FaceNet"}
     wider = rows.line(made_runs.make_finished_run(store, ["loss.name=ranking", "loss.parameters.m=0.9"], 0.3))
-    assert rows.at_first([*lines, wider]) == ["loss.name", "loss.parameters.m", "seed"]
+    assert rows.default_columns([*lines, wider]) == ["loss.name", "loss.parameters.m", "seed"]
     assert rows.values("loss.parameters.divisor", lines)[0] is None, "ranking has no such setting"
     blobs = rows.line(made_runs.make_finished_run(store, ["data.name=moons", "optimiser.learning_rate=0.5"], 0.3))
-    assert rows.at_first([*lines, blobs])[:2] == ["data.name", "loss.name"]
-    assert "optimiser.learning_rate" not in rows.at_first([*lines, blobs]), "determined by the data set here"
+    assert rows.default_columns([*lines, blobs])[:2] == ["data.name", "loss.name"]
+    assert "optimiser.learning_rate" not in rows.default_columns([*lines, blobs]), "determined by the data set here"
 
 
 def test_the_best_validation_is_a_column_and_an_order(open_page, sweep):
@@ -557,7 +557,7 @@ def test_the_table_is_taken_away_as_it_stands(sweep):
     from pages.training.runs.table import panel as table
     from pages.training.runs.table import rows
 
-    lines = rows.ordered([rows.line(run) for run in sweep[1]], "trained", up=False)
+    lines = rows.sort_lines([rows.line(run) for run in sweep[1]], "trained", up=False)
     text = table._csv(table._table(lines, ["optimiser.learning_rate"], None), lines)
     (heading, *read) = csv.reader(text.splitlines())
     assert heading[:4] + heading[7:] == ["id", "status", "run", "progress", "Learning rate", "started"]

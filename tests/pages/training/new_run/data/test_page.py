@@ -24,7 +24,7 @@ from dmlcore.storage.task import ProgressState
 from pages.shared.state import spec_link
 from pages.training.new_run.data import links, samples
 from pages.training.new_run.data import service as data_service
-from pages.training.new_run.data.service import Cut, Where
+from pages.training.new_run.data.service import DataKey, SplitSettings
 from tests.data import layouts
 from tests.pages.conftest import load_page
 
@@ -38,7 +38,7 @@ def places(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))
     # ignore packs of this machine
     monkeypatch.setattr("dmlcore.data.files.locate.HOME", tmp_path / "elsewhere" / "main")
-    data_service.forget()
+    data_service.clear_caches()
 
 
 @pytest.fixture
@@ -121,8 +121,8 @@ def test_who_has_chosen_gets_no_first_offer(open_page, query):
 
 
 def test_data_of_few_classes_come_with_batches_that_they_can_fill():
-    at, cut = Where("digits_pictures", None, "", 0), Cut("classes", "samples")
-    made = data_service.divided(at, cut).dataset
+    at, cut = DataKey("digits_pictures", None, "", 0), SplitSettings("classes", "samples")
+    made = data_service.split_report(at, cut).dataset
     spec = spec_link.linked(links.link(at, cut, made))
     assert spec.batch.classes == len(set(made.labels[made.splits["train"]].tolist())) == 5
 
@@ -163,7 +163,7 @@ def test_a_packed_set_says_how_many_shards_it_is_read_from(open_page, tmp_path):
     assert str(tmp_path / "data" / "sop-shards") in texts(app)
     assert [split.value for split in app.metric] == ["16", "16", "32"]
     (tmp_path / "data" / "sop-shards" / "sop-00001.tar").unlink()
-    data_service.forget()
+    data_service.clear_caches()
     assert "sop-00001.tar is missing, with" in texts(open_page(data="sop"))
 
 
@@ -212,8 +212,8 @@ def test_a_damaged_set_says_what_failed_and_the_check_lists_it(open_page, tree):
 
 
 def test_names_made_to_hurt_are_shown_as_they_are(tree):
-    at = Where("folder", str(tree), str(tree), 0)
-    made = data_service.divided(at, Cut("classes", "none")).dataset
+    at = DataKey("folder", str(tree), str(tree), 0)
+    made = data_service.split_report(at, SplitSettings("classes", "none")).dataset
     html = samples.images(at, made, "train", 0, ())
     assert "<img src=x" not in html
     assert html.count(escape(printable(HOSTILE))) >= 2
@@ -226,8 +226,8 @@ def test_only_few_images_are_drawn_for_a_page(monkeypatch):
         "dmlcore.data.synthetic.birds.birds.draw",
         lambda *a: drawn.append(1) or __import__("numpy").zeros((160, 160, 3), "u1"),
     )
-    at = Where("birds", None, ".", 0)
-    made = data_service.divided(at, Cut("classes", "classes")).dataset
+    at = DataKey("birds", None, ".", 0)
+    made = data_service.split_report(at, SplitSettings("classes", "classes")).dataset
     for _ in range(3):
         samples.images(at, made, "train", 0, ())
     assert len(drawn) == samples.CLASSES * samples.EACH
@@ -239,7 +239,9 @@ def test_only_few_images_are_drawn_for_a_page(monkeypatch):
 def test_the_link_to_training_is_a_spec_of_this_set(name):
     from pages.shared.widgets.spec_form import form as spec_form
 
-    query = links.link(Where(name, None, "", 0, 3), Cut("samples", "none") if name == "toy" else Cut())
+    query = links.link(
+        DataKey(name, None, "", 0, 3), SplitSettings("samples", "none") if name == "toy" else SplitSettings()
+    )
     spec = spec_form.linked(query)
     assert spec is not None
     assert (spec.data.name, spec.seed) == (name, 3)
@@ -247,7 +249,7 @@ def test_the_link_to_training_is_a_spec_of_this_set(name):
 
 
 def test_folds_and_folder_reach_the_link_and_the_command():
-    at, cut = Where("cub", "/a b/c", "", 0, 7), Cut("classes", "classes", 4, 2, "random")
+    at, cut = DataKey("cub", "/a b/c", "", 0, 7), SplitSettings("classes", "classes", 4, 2, "random")
     assert 'data.root="/a b/c"' in links.link(at, cut)["set"]
     assert "data.folds=4;data.fold=2;data.fold_order=random;data.fold_seed=7" in links.link(at, cut)["set"]
     words = "--folds 4 --fold 2 --fold-order random --seed 7"
