@@ -26,7 +26,7 @@ from dmlcore.data import Dataset
 from dmlcore.inspection import neighbours
 from dmlcore.inspection.failure.one_step import RetrievalFailure, failures
 from dmlcore.inspection.failure.one_step import neighbours as neighbours_of
-from dmlcore.inspection.influence.failure import Triplet, most_harmful, named, of_failures
+from dmlcore.inspection.influence.failure import Triplet, count_listed, most_harmful, of_failures
 from dmlcore.presets import SPECS
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore
@@ -64,7 +64,7 @@ def _compare(store: RunStore, spec: RunSpec, data: Dataset, arguments: argparse.
     began = time.process_time()
     whole = of_failures(parent, triplets, most=arguments.steps_apart)
     of_influence = time.process_time() - began
-    size, steps = named(len(whole.samples)), spec.schedule.steps
+    size, steps = count_listed(len(whole.samples)), spec.schedule.steps
     print(
         f"{spec.name}, seed {spec.seed}: {len(triplets)} of {count} failures, {whole.steps} of {steps} steps "
         f"analysed, {size} of {len(whole.samples)} training samples left out; training {of_training:.0f} s, influence "

@@ -106,7 +106,7 @@ def pipeline(inputs, batch: int) -> Callable[[], object]:
 
     def deliver() -> object:
         indices = random.integers(len(inputs), size=batch)
-        return batches.augmented(data, indices, spec, int(random.integers(2**62)), "cpu")  # type: ignore[arg-type]
+        return batches.load_augmented(data, indices, spec, int(random.integers(2**62)), "cpu")  # type: ignore[arg-type]
 
     return deliver
 

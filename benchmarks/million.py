@@ -101,7 +101,7 @@ def searched_all(path: Path, kind: str) -> str:
     test = neighbours.read(path)
     forecast = {cost.kind: cost for cost in whole_search.forecast(len(test.labels), *test.embeddings.shape)}
     choice = whole_search.WholeSearch.from_json(f'{{"kind": "{kind}"}}')
-    lists, known = whole_search.searched(test.embeddings, test.labels, test.is_gallery, choice)
+    lists, known = whole_search.search_all(test.embeddings, test.labels, test.is_gallery, choice)
     cost = forecast[choice.kind]
     words = "exact" if known is None else f"{known.words}; MAP@R {known.precision:+.4f} ± {known.precision_off:.4f}"
     scores = f"MAP@R {np.nanmean(lists['average_precision']):.4f}"
@@ -116,10 +116,10 @@ def mapped(path: Path, kind: str) -> str:
     from dmlcore.inspection.maps.settings import Settings
 
     test = neighbours.read(path)
-    sample = placing.balanced(test.labels, placing.SAMPLE)
+    sample = placing.draw_balanced(test.labels, placing.SAMPLE)
     plane = draw(test.embeddings[sample], Settings())
     begin = time.perf_counter()
-    points = placing.spread(test.embeddings, sample, plane, linear=False)
+    points = placing.place_all(test.embeddings, sample, plane, linear=False)
     placed = time.perf_counter() - begin
     known = placing.quality_of_many(test.embeddings, points, sample)
     return f"{len(sample):,} by t-SNE, the others placed in {placed:.0f} s; {known.words if known else ''}"

@@ -53,7 +53,7 @@ def photographs() -> list[tuple[str, str, str]]:
     from dmlcore.replay import toy_runs
     from pages.losses.toy_training.presets import IMAGES
 
-    if "cub" not in toy_runs.offered():
+    if "cub" not in toy_runs.list_sets():
         print("no photographs found: set DML_DATA to a folder with CUB-200-2011 and weights of SqueezeNet 1.0")
         return []
     query = f"data=cub&{IMAGES}&a.loss=multi_similarity&b.loss=multi_similarity"

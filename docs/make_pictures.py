@@ -24,7 +24,7 @@ from dmlcore.figures import strokes
 from dmlcore.figures.fields import draw_field, energy_latex, save_figure, sheet
 from dmlcore.inspection.failure.best_loss import BestLoss, best_loss, merit
 from dmlcore.inspection.failure.one_step import RetrievalFailure, Step, failures, neighbours
-from dmlcore.inspection.images import drawer, fitted
+from dmlcore.inspection.images import drawer, fit_into
 from dmlcore.inspection.neighbours import TestNeighbours, read
 from dmlcore.losses import TripletLoss
 from dmlcore.storage.runs import Run, RunError, RunStore
@@ -137,7 +137,7 @@ def _strip(figure: Figure, data: Dataset, test: TestNeighbours, case: RetrievalF
     draw = drawer(data)
 
     def tile(row: int, box: tuple[float, float, float, float], colour: str, words: str) -> None:
-        axes = _image(figure, np.asarray(fitted(draw(int(test.indices[row])), 512)), box)
+        axes = _image(figure, np.asarray(fit_into(draw(int(test.indices[row])), 512)), box)
         axes.set_axis_on()
         axes.set_xticks([])
         axes.set_yticks([])

@@ -72,7 +72,7 @@ def protocol(
     # Show the requested runs, or execute and summarise them.
     entries = request.entries()
     if dry_run:
-        print(protocols.described(request, entries))
+        print(protocols.describe(request, entries))
         return
     store = open_store(runs)
     state = None
@@ -81,7 +81,7 @@ def protocol(
     place = protocols.place_of(request, store, entries)
     results = protocols.collect(request, entries, store, before=protocols.load(place.path), report=_say)
     if results.runs:
-        print(protocols.as_text(results, *protocols.printed(request, entries)))
+        print(protocols.as_text(results, *protocols.printed_rows(request, entries)))
         print(protocols.write(results, place.path))
     else:
         print("no finished run")

@@ -12,7 +12,7 @@ from dmlcore.cli.options import Backend, Runs, open_store, stop_on_signal
 from dmlcore.inspection.maps.settings import Settings
 from dmlcore.jobs import device_queue, launch
 from dmlcore.monitoring import logs
-from dmlcore.significance.transductive import marked
+from dmlcore.significance.transductive import mark_transductive
 from dmlcore.storage.run_directory import LOG
 from dmlcore.storage.runs import Run, RunState
 from dmlcore.storage.task import Progress
@@ -140,7 +140,7 @@ def evaluate(run: Run) -> str:
 
     value = loop.evaluate(run)
     keep_neighbours(run)
-    words = marked("test MAP@R", run.scores().get("trained", {}).get("transductive"))
+    words = mark_transductive("test MAP@R", run.scores().get("trained", {}).get("transductive"))
     return f"{words} {'none' if value is None else f'{100 * value:.2f} %'}"
 
 

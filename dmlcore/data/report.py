@@ -135,7 +135,7 @@ def divide(
     except DataError as error:
         return Report(listed, None, (), (), (), listed.samples.notes, (*listed.problems, str(error)))
     splits = tuple(SplitCount(name, *_size(made, rows)) for name, rows in made.splits.items())
-    return Report(listed, made, splits, _compared(made), _classes(made), _without_counts(made), listed.problems)
+    return Report(listed, made, splits, _compare_splits(made), _classes(made), _without_counts(made), listed.problems)
 
 
 def report(
@@ -163,7 +163,7 @@ def _size(made: Dataset, rows: Ints) -> SplitSize:
     return SplitSize(len(rows), len(np.unique(made.labels[rows])))
 
 
-def _compared(made: Dataset) -> tuple[SplitCount, ...]:
+def _compare_splits(made: Dataset) -> tuple[SplitCount, ...]:
     published = PUBLISHED.get(made.name)
     if published is None or made.settings.get("split") != "classes":
         return ()
@@ -188,7 +188,7 @@ def _classes(made: Dataset) -> tuple[Class, ...]:
 def _without_counts(made: Dataset) -> tuple[str, ...]:
     """Return the notes without the sizes of the splits and their deviations, which the report holds as numbers."""
     lines = [f"{split}: {len(rows):,} samples" for split, rows in made.splits.items()]
-    lines += ["not the published data set"] if _compared(made) else []
+    lines += ["not the published data set"] if _compare_splits(made) else []
     return tuple(note for note in made.notes if not note.startswith(tuple(lines)))
 
 
@@ -237,11 +237,11 @@ def remember(listed: Located) -> None:
     path = _remembered_at(listed.name, listed.place)
     path.parent.mkdir(parents=True, exist_ok=True)
     summary = DataSummary(len(listed.samples.labels), len(listed.samples.class_names), bool(listed.problems))
-    if remembered(listed.name, listed.place) != summary:
+    if read_summary(listed.name, listed.place) != summary:
         atomic_files.replace_json(path, [*summary])
 
 
-def remembered(name: str, place: Path) -> DataSummary | None:
+def read_summary(name: str, place: Path) -> DataSummary | None:
     """Return the counts of the last time a data set was read from this place in its current state, or None."""
     try:
         samples, classes, damaged = json.loads(_remembered_at(name, place).read_text())

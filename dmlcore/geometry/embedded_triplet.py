@@ -75,12 +75,12 @@ def embed(anchor: ArrayLike, positive: ArrayLike, negative: ArrayLike) -> Embedd
     rows: list[Floats] = []
     rank = 0
     for edge in (p - a, n - a):
-        if (direction := _beside(edge, rows)) is not None:
+        if (direction := _orthogonal_part(edge, rows)) is not None:
             rows.append(direction)
             rank += 1
     # Coincident or collinear points: the plane through the origin, completed by an arbitrary axis.
     for spare in (a, *np.eye(len(a))):
-        if len(rows) < 2 and (direction := _beside(spare, rows)) is not None:
+        if len(rows) < 2 and (direction := _orthogonal_part(spare, rows)) is not None:
             rows.append(direction)
     basis = np.stack([*rows, *np.zeros((2 - len(rows), len(a)))])
     points = np.stack((a, p, n)) @ basis.T
@@ -101,7 +101,7 @@ def _vector(name: str, value: ArrayLike, anchor: ArrayLike) -> Floats:
     return x
 
 
-def _beside(vector: Floats, rows: list[Floats]) -> Floats | None:
+def _orthogonal_part(vector: Floats, rows: list[Floats]) -> Floats | None:
     """Return the unit vector of the component of `vector` orthogonal to the rows, or None if it is rounding.
 
     The rows are orthonormal.
@@ -114,7 +114,7 @@ def _beside(vector: Floats, rows: list[Floats]) -> Floats | None:
     return rest / length if length > FLAT * whole else None
 
 
-def raised(triplet: Triplet, height: float, unit: float = 1.0) -> Triplet:
+def raise_triplet(triplet: Triplet, height: float, unit: float = 1.0) -> Triplet:
     """Return the triplet in space of a triplet in the plane.
 
     Lengths are multiplied by `unit`; squared norms by unit^2, plus height^2.

@@ -162,7 +162,7 @@ def pairs(confusions: Confusions, most: int = 100) -> ClassPairs:
     return ClassPairs(first, second, _entries(shares, first, second), _entries(shares, second, first), mutual)
 
 
-def prominent(confusions: Confusions, most: int) -> Ints:
+def most_confused(confusions: Confusions, most: int) -> Ints:
     """Return the positions of all classes, or of at most `most` in the most confused pairs, ascending."""
     if len(confusions.classes) <= most:
         return np.arange(len(confusions.classes))
@@ -172,7 +172,7 @@ def prominent(confusions: Confusions, most: int) -> Ints:
     return np.sort(sequence[:most])
 
 
-def around(confusions: Confusions, place: int, most: int) -> Ints:
+def select_around(confusions: Confusions, place: int, most: int) -> Ints:
     """Return the positions of one class and of those most confused with it, at most `most` in total, ascending."""
     mutual = np.asarray(
         (confusions.shares[[place]] + confusions.shares.T.tocsr()[[place]]).todense(), np.float64
@@ -182,7 +182,7 @@ def around(confusions: Confusions, place: int, most: int) -> Ints:
     return np.sort(order[mutual[order] > 0])
 
 
-def ordered(shares: Floats) -> Ints:
+def order_classes(shares: Floats) -> Ints:
     """Return a permutation of the classes that places confused classes next to each other.
 
     Average linkage over 1 - sqrt(s / max s), s being the mean of the shares in both directions; the leaves are ordered

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from dmlcore.inspection.comparison import Comparison, compare
-from dmlcore.inspection.duplicates import suspects
+from dmlcore.inspection.duplicates import find_suspects
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.typing import Bools, Floats, Ints
 
@@ -146,13 +146,13 @@ class Doubted:
     asked: int
 
 
-def doubted(
+def find_label_errors(
     views: Sequence[TestNeighbours], *, neighbours: int = 8, share: float = 0.75, at_least: float = 0.5
 ) -> Doubted:
     """Return candidates for label errors: samples whose neighbours agree on the same other class in several embeddings.
 
-    In each view `duplicates.suspects` applies editing by nearest neighbours. A sample is reported if at least a share
-    `at_least` of the views suggests the same class, because a single confused network is weak evidence. Samples
+    In each view `duplicates.find_suspects` applies editing by nearest neighbours. A sample is reported if at least a
+    share `at_least` of the views suggests the same class, because a single confused network is weak evidence. Samples
     suggested by most views come first, then those with most votes.
 
     Args:
@@ -173,7 +173,7 @@ def doubted(
         raise ValueError(f"at_least must be in (0, 1], got {at_least}")
     counts: dict[tuple[int, int], list[float]] = {}
     for learned in views:
-        doubts = suspects(learned, neighbours, share)
+        doubts = find_suspects(learned, neighbours, share)
         for index, label, votes in zip(learned.indices[doubts.rows], doubts.label, doubts.votes, strict=True):
             counts.setdefault((int(index), int(label)), []).append(float(votes) / doubts.asked)
     kept = [(key, votes) for key, votes in counts.items() if len(votes) >= at_least * len(views)]

@@ -76,7 +76,7 @@ def across_classes(learned: TestNeighbours, quantile: float = 0.01) -> SamplePai
     return SamplePairs(low[order], high[order], distance[order], cutoff, complete)
 
 
-def suspects(learned: TestNeighbours, asked: int = 8, share: float = 0.75) -> Suspects:
+def find_suspects(learned: TestNeighbours, asked: int = 8, share: float = 0.75) -> Suspects:
     """Return samples whose nearest neighbours all have other classes and mostly agree on one of them.
 
     Samples with the highest agreement come first, then those with the nearest neighbours. A network that confuses two

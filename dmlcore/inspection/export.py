@@ -313,7 +313,7 @@ def write(
     from dmlcore.inspection import report as reports  # report imports this module
 
     # The CSV file of a map needs a map; a report can be made without one.
-    plane = reports.plane_of(run) if to.suffix in (".html", ".csv") else None
+    plane = reports.newest_map(run) if to.suffix in (".html", ".csv") else None
     if plane is None and to.suffix == ".csv":
         raise ExportError(f"{run.id} has no map yet; open it on the Map page once")
     if plane is None and to.suffix == ".html":

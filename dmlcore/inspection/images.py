@@ -39,7 +39,7 @@ def bars(values: Floats) -> Pixels:
     return glyph
 
 
-def fitted(pixels: Pixels, side: int) -> Image.Image:
+def fit_into(pixels: Pixels, side: int) -> Image.Image:
     """Return an image whose longer side is at most `side` pixels.
 
     Larger images are reduced; smaller ones are enlarged by an integer factor, so that every pixel stays a sharp square.
@@ -73,7 +73,7 @@ def sheet(images: Iterable[Pixels], side: int, columns: int, rows: int) -> Image
     """Combine images row by row, each centred in a square of `side` pixels, on black."""
     canvas = Image.new("RGB", (columns * side, rows * side))
     for number, pixels in enumerate(images):
-        image = fitted(pixels, side)
+        image = fit_into(pixels, side)
         x, y = number % columns * side, number // columns * side
         canvas.paste(image, (x + (side - image.width) // 2, y + (side - image.height) // 2))
     return canvas

@@ -29,19 +29,19 @@ def too_many(is_gallery: Bools) -> bool:
     return len(is_gallery) * (int(is_gallery.sum()) or len(is_gallery)) > MOST_PAIRS
 
 
-def drawn(is_gallery: Bools, seed: int = 0) -> Ints:
+def draw_queries(is_gallery: Bools, seed: int = 0) -> Ints:
     """Draw SAMPLE queries uniformly; return their rows (m,), ascending."""
     queries = np.flatnonzero(~is_gallery)
     return np.sort(np.random.default_rng(seed).choice(queries, min(SAMPLE, len(queries)), replace=False))
 
 
-def exact(embeddings: Singles, is_gallery: Bools) -> Search:
+def exact_search(embeddings: Singles, is_gallery: Bools) -> Search:
     """Return a function that searches exactly, block by block."""
     pool = np.flatnonzero(is_gallery) if is_gallery.any() else None
     return lambda rows, k: nearest_others(embeddings, rows, k, pool)
 
 
-def ask(
+def search_rows(
     embeddings: Singles,
     labels: Ints,
     is_gallery: Bools,

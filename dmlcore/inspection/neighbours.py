@@ -103,8 +103,8 @@ class TestNeighbours:
             asked = asked[self.neighbours[asked, 0] < 0]
             if not len(asked):
                 return
-            search = neighbour_lists.exact(self.embeddings, self.is_gallery)
-            lists = neighbour_lists.ask(self.embeddings, self.labels, self.is_gallery, asked, search)
+            search = neighbour_lists.exact_search(self.embeddings, self.is_gallery)
+            lists = neighbour_lists.search_rows(self.embeddings, self.labels, self.is_gallery, asked, search)
             self.right[asked] = self.labels[lists["neighbours"]] == self.labels[asked, None]
             for name, values in lists.items():
                 (getattr(self.positives, name) if hasattr(self.positives, name) else getattr(self, name))[asked] = (
@@ -146,16 +146,16 @@ def read(path: Path) -> TestNeighbours:
     table = arrays.read(path, EMBEDDINGS, "embeddings", "labels", "indices", "is_gallery", "content", remedy=AGAIN)
     embeddings, labels, indices = table["embeddings"], table["labels"], table["indices"]
     is_gallery = table.get("is_gallery", np.zeros(len(labels), bool))
-    lists = _kept(path, len(labels))
+    lists = _read_cache(path, len(labels))
     if lists is None:
         try:
-            lists = _computed(embeddings, labels, is_gallery)
+            lists = _compute(embeddings, labels, is_gallery)
         except (ValueError, TypeError) as error:
             raise Unreadable(f"{path.name} cannot be shown: {error}. {AGAIN}.") from None
-        _keep(path, lists)
+        _write_cache(path, lists)
     queries, facts = ~is_gallery, lists.pop("facts", None)
     if "rows" in lists:
-        lists = _spread(lists, len(labels))
+        lists = _expand(lists, len(labels))
         queries &= lists["neighbours"][:, 0] >= 0
     neighbours, precision = lists["neighbours"], lists["average_precision"]
     scored = queries & ~np.isnan(precision)
@@ -208,7 +208,7 @@ def fingerprint(path: Path) -> str:
     return hashlib.sha256(repr((VERSION, MOST_NEIGHBOURS, members)).encode()).hexdigest()
 
 
-def _kept(path: Path, count: int) -> dict[str, Array] | None:
+def _read_cache(path: Path, count: int) -> dict[str, Array] | None:
     """Return the cached arrays of `count` embeddings; None if missing, damaged or of other embeddings."""
     if not path_of(path).exists():
         return None
@@ -228,7 +228,7 @@ def _kept(path: Path, count: int) -> dict[str, Array] | None:
     return stored if str(stored.pop("source")) == fingerprint(path) and fits else None
 
 
-def _keep(path: Path, lists: dict[str, Array]) -> None:
+def _write_cache(path: Path, lists: dict[str, Array]) -> None:
     try:
         write(path, lists)
     except OSError as error:  # full disk or read-only folder: computed again next time
@@ -253,12 +253,12 @@ def write(path: Path, lists: dict[str, Array]) -> None:
     atomic_files.replace(path_of(path), lambda file: arrays.save(file, **content))
 
 
-def _computed(embeddings: Singles, labels: Ints, is_gallery: Bools) -> dict[str, Array]:
+def _compute(embeddings: Singles, labels: Ints, is_gallery: Bools) -> dict[str, Array]:
     """Search all rows; if there are too many, search a random sample of queries and list them in `rows` (m,)."""
     if neighbour_lists.too_many(is_gallery):
-        rows = neighbour_lists.drawn(is_gallery)
-        search = neighbour_lists.exact(embeddings, is_gallery)
-        return neighbour_lists.ask(embeddings, labels, is_gallery, rows, search) | {"rows": rows}
+        rows = neighbour_lists.draw_queries(is_gallery)
+        search = neighbour_lists.exact_search(embeddings, is_gallery)
+        return neighbour_lists.search_rows(embeddings, labels, is_gallery, rows, search) | {"rows": rows}
     distances, neighbours = _neighbours(embeddings, is_gallery)
     ranked = positives(embeddings, labels, is_gallery, neighbours)
     precision = _average_precision(embeddings, labels, is_gallery, neighbours)
@@ -266,7 +266,7 @@ def _computed(embeddings: Singles, labels: Ints, is_gallery: Bools) -> dict[str,
     return {"neighbours": neighbours, "distances": distances, "average_precision": precision, **more}
 
 
-def _spread(lists: dict[str, Array], count: int) -> dict[str, Array]:
+def _expand(lists: dict[str, Array], count: int) -> dict[str, Array]:
     """Expand the arrays of some rows to all rows; rows that were not searched hold -1, NaN or rank 0.
 
     Most entries are empty, so rows are stored as int32 and distances as float32.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dmlcore.inspection.tags_and_views import NotKept, why_not
+from dmlcore.inspection.tags_and_views import NotKept, read_only_reason
 from dmlcore.storage import atomic_files
 from dmlcore.storage.listing import FileCache
 from dmlcore.storage.locks import Busy, ProcessLock
@@ -46,7 +46,7 @@ def keep(run: Run, text: str, *, before: str) -> str:
     Raises:
         NotKept: Another note is stored by now, the text is too long, or the file cannot be written.
     """
-    if reason := why_not(run):
+    if reason := read_only_reason(run):
         raise NotKept(reason)
     text = "\n".join(line.rstrip() for line in text.splitlines()).strip()
     if len(text) > LONGEST:

@@ -85,15 +85,15 @@ def as_inputs(sources: Sequence[Source], data: Dataset | InputFormat, *, invert:
     return np.stack([_one(source, wanted, invert) for source in sources])
 
 
-def centre(pixels: Pixels, side: int) -> Pixels:
+def crop_centre(pixels: Pixels, side: int) -> Pixels:
     """Return the middle (side, side, 3) of an image (h, w, 3), cut as in the image store."""
     top, left = (pixels.shape[0] - side) // 2, (pixels.shape[1] - side) // 2
     return pixels[top : top + side, left : left + side]
 
 
-def dark_on_light(source: Source) -> bool:
+def is_dark_on_light(source: Source) -> bool:
     """Return True if the border of an image is lighter than middle grey, as for ink on paper."""
-    thumbnail = centre(_short(source, 32), 32).mean(axis=2)
+    thumbnail = crop_centre(_short(source, 32), 32).mean(axis=2)
     rim = np.concatenate([thumbnail[0], thumbnail[-1], thumbnail[:, 0], thumbnail[:, -1]])
     return bool(np.median(rim) > 128)
 
@@ -101,7 +101,7 @@ def dark_on_light(source: Source) -> bool:
 def _one(source: Source, wanted: InputFormat, invert: bool) -> Array:
     if wanted.data in GREY:
         side, steps = GREY[wanted.data]
-        grey = centre(_short(source, side), side).mean(axis=2) / 255
+        grey = crop_centre(_short(source, side), side).mean(axis=2) / 255
         vector: Array = (np.rint((1 - grey if invert else grey) * steps) / steps).astype(np.float32).ravel()
         return vector
     channels, height, side = wanted.shape
@@ -109,7 +109,7 @@ def _one(source: Source, wanted: InputFormat, invert: bool) -> Array:
         raise DataError(
             f"images of {wanted.data} are not square, so other images cannot be cropped to match; search by embeddings"
         )
-    cut = centre(_short(source, short_side(side) if wanted.centre_cut else side), side)
+    cut = crop_centre(_short(source, short_side(side) if wanted.centre_cut else side), side)
     if channels == 1:
         cut = np.rint(cut.mean(axis=2, keepdims=True)).astype(np.uint8)
     return np.ascontiguousarray((255 - cut if invert else cut).transpose(2, 0, 1))
@@ -125,7 +125,7 @@ def _short(source: Source, short: int) -> Pixels:
             raise DataError(
                 f"an image of {size} pixels exceeds the limit of {images.MAX_UPLOAD_PIXELS:,}; make it smaller"
             )
-        return images.shortened(images.upright(source, at_least=2 * short), short)
+        return images.scale_short_side(images.upright(source, at_least=2 * short), short)
     if isinstance(source, (str, Path)):
         return images.with_short_side(Path(source), short)
     source.seek(0)

@@ -31,7 +31,7 @@ ORDERS: dict[Order, str] = {
 assert tuple(ORDERS) == get_args(Order)
 
 
-def ordered(learned: TestNeighbours, order: Order) -> Ints:
+def sort_rows(learned: TestNeighbours, order: Order) -> Ints:
     """Return all rows in the given order; rows without another sample of their class come last, by sample index.
 
     Raises:
@@ -82,7 +82,7 @@ def select(
     Raises:
         ValueError: The order is unknown.
     """
-    rows = ordered(learned, order)
+    rows = sort_rows(learned, order)
     keep = ~learned.is_gallery[rows] if order == "by index" else learned.queries[rows]
     if failures:
         keep &= learned.failures[rows]

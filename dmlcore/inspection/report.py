@@ -20,7 +20,7 @@ from dmlcore.figures.maps import in_square, palette
 from dmlcore.inspection import images
 from dmlcore.inspection.export import EmbeddingTable
 from dmlcore.inspection.maps import maps
-from dmlcore.significance.transductive import marked
+from dmlcore.significance.transductive import mark_transductive
 from dmlcore.storage.metrics_rows import REPRESENTATIONS, representation
 from dmlcore.storage.runs import Run, scores
 from dmlcore.typing import Array, Ints
@@ -47,7 +47,7 @@ class ReportMap:
     words: str
 
 
-def plane_of(run: Run) -> ReportMap | None:
+def newest_map(run: Run) -> ReportMap | None:
     """Return the newest map of the newest embeddings, or None if there is none.
 
     Raises:
@@ -149,7 +149,7 @@ def _scores(table: EmbeddingTable, remarks: Sequence[str]) -> str:
         recorded = {}
     learned, started = table.learned, bool(table.run.spec.model.start)
     lines = [
-        [marked(representation(each, pretrained=started), row.get("transductive")), *_score_cells(row)]
+        [mark_transductive(representation(each, pretrained=started), row.get("transductive")), *_score_cells(row)]
         for each in REPRESENTATIONS
         if (row := recorded.get(each))
     ]
@@ -188,14 +188,14 @@ def _map(table: EmbeddingTable, plane: ReportMap) -> str:
     right = np.where(np.isnan(learned.average_precision), 2, learned.right[:, 0])
     illustrated, sheets, pixelated = _sheets(table)
     content = {
-        "points": _packed(square),
-        "classes": _packed(place.astype("<u2")),
-        "indices": _packed(learned.indices.astype("<i4")),
-        "right": _packed(right.astype("u1")),
-        "shown": _packed(shown.astype("u1")),
+        "points": _encode(square),
+        "classes": _encode(place.astype("<u2")),
+        "indices": _encode(learned.indices.astype("<i4")),
+        "right": _encode(right.astype("u1")),
+        "shown": _encode(shown.astype("u1")),
         "names": [table.class_name(int(label)) for label in present],
         "colours": palette(len(present)),
-        "illustrated": _packed(illustrated.astype("<i4")),
+        "illustrated": _encode(illustrated.astype("<i4")),
         "sheets": sheets,
         "side": THUMBNAIL,
         "columns": SHEET,
@@ -236,7 +236,7 @@ def _sheets(table: EmbeddingTable) -> tuple[Ints, list[str], bool]:
     return rows, sheets, tiny
 
 
-def _packed(values: Array) -> str:
+def _encode(values: Array) -> str:
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
 
 
@@ -251,7 +251,7 @@ def _json(content: dict[str, Any]) -> str:
 
 def _gallery(table: EmbeddingTable) -> str:
     tile = _tiles(table)
-    worst, best = _spread(table, worst=True)[:WORST], _spread(table, worst=False)[:BEST]
+    worst, best = _rank_queries(table, worst=True)[:WORST], _rank_queries(table, worst=False)[:BEST]
     k = min(NEIGHBOURS, table.learned.neighbours.shape[1])
     parts = []
     for title, words, rows in (
@@ -269,7 +269,7 @@ def _gallery(table: EmbeddingTable) -> str:
     return note + "".join(parts)
 
 
-def _spread(table: EmbeddingTable, *, worst: bool) -> Ints:
+def _rank_queries(table: EmbeddingTable, *, worst: bool) -> Ints:
     """Return rows of failures, worst first, or of all other queries, best first; classes alternate among equals."""
     learned = table.learned
     scored = ~np.isnan(learned.average_precision[table.rows])
@@ -297,7 +297,7 @@ def _tiles(table: EmbeddingTable) -> Tile:
     def tile(row: int) -> str:
         image = draw(int(table.learned.indices[row]))
         sharp = ' class="sharp"' if max(image.shape[:2]) < TILE else ""
-        return f'<img src="{images.data_uri(images.fitted(image, TILE))}" alt=""{sharp}>'
+        return f'<img src="{images.data_uri(images.fit_into(image, TILE))}" alt=""{sharp}>'
 
     return tile
 

@@ -100,7 +100,7 @@ def tag(run: Run, name: str, indices: ArrayLike, *, on: bool = True) -> TagsAndV
             raise NotKept(f"The tags of a run can mark at most {MOST_TAGGED:,} samples in total. Tag fewer samples.")
         return replace(before, tags=tags)
 
-    return _changed(run, change)
+    return _change(run, change)
 
 
 def keep_view(run: Run, name: str, query: str) -> TagsAndViews:
@@ -117,7 +117,7 @@ def keep_view(run: Run, name: str, query: str) -> TagsAndViews:
             raise NotKept(f"A run can have at most {MOST_VIEWS} views. Remove one first.")
         return replace(before, views=views)
 
-    return _changed(run, change)
+    return _change(run, change)
 
 
 def drop_view(run: Run, name: str) -> TagsAndViews:
@@ -126,19 +126,19 @@ def drop_view(run: Run, name: str) -> TagsAndViews:
     Raises:
         NotKept: The file is damaged or cannot be written.
     """
-    return _changed(run, lambda before: replace(before, views={k: v for k, v in before.views.items() if k != name}))
+    return _change(run, lambda before: replace(before, views={k: v for k, v in before.views.items() if k != name}))
 
 
-def why_not(run: Run) -> str:
+def read_only_reason(run: Run) -> str:
     """Return the reason why no notes, tags and views can be stored with a run, as a sentence, or "" if they can."""
     if run.is_example:
         return "Shipped examples are read-only. Add notes, tags and views to runs of your own."
     return ""
 
 
-def _changed(run: Run, change: Callable[[TagsAndViews], TagsAndViews]) -> TagsAndViews:
+def _change(run: Run, change: Callable[[TagsAndViews], TagsAndViews]) -> TagsAndViews:
     """Apply a change to the stored file while holding its lock, so that no concurrent change is lost."""
-    if reason := why_not(run):
+    if reason := read_only_reason(run):
         raise NotKept(reason)
     try:
         with ProcessLock(run.path / LOCK):

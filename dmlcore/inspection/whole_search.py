@@ -1,8 +1,8 @@
 """Search of the neighbours of all queries in a background job, exactly or with an approximate index.
 
-The accuracy of an index is measured: the queries that gave the first scores (`neighbour_lists.drawn`) are searched both
-exactly and with the index. Distances in an approximate list are exact, but its members and their ranks may differ from
-those of the exact list.
+The accuracy of an index is measured: the queries that gave the first scores (`neighbour_lists.draw_queries`) are
+searched both exactly and with the index. Distances in an approximate list are exact, but its members and their ranks
+may differ from those of the exact list.
 """
 
 from __future__ import annotations
@@ -131,13 +131,13 @@ def make(
     table = arrays.read(source, EMBEDDINGS, *names, remedy=neighbours.AGAIN)
     embeddings, labels = table["embeddings"], table["labels"]
     is_gallery = table.get("is_gallery", np.zeros(len(labels), bool))
-    lists, approximation = searched(embeddings, labels, is_gallery, choice, tell)
+    lists, approximation = search_all(embeddings, labels, is_gallery, choice, tell)
     more = {} if approximation is None else {"facts": np.array(approximation.to_json())}
     neighbours.write(source, lists | more)
     return approximation
 
 
-def searched(
+def search_all(
     embeddings: Singles,
     labels: Ints,
     is_gallery: Bools,
@@ -154,10 +154,10 @@ def searched(
         tell: Callback for progress.
 
     Returns:
-        Arrays of all rows as `neighbour_lists.ask` returns them, and their accuracy (None for an exact search).
+        Arrays of all rows as `neighbour_lists.search_rows` returns them, and their accuracy (None for an exact search).
     """
     rows = np.arange(len(labels))
-    exact = neighbour_lists.exact(embeddings, is_gallery)
+    exact = neighbour_lists.exact_search(embeddings, is_gallery)
 
     def say(done: int) -> None:
         tell(f"searching: {done:,} of {len(rows):,} queries", begin + (1 - begin) * done / len(rows), 1.0)
@@ -165,7 +165,7 @@ def searched(
     if choice.kind == "exact":
         begin = 0.0
         say(0)
-        return neighbour_lists.ask(embeddings, labels, is_gallery, rows, exact, tell=say), None
+        return neighbour_lists.search_rows(embeddings, labels, is_gallery, rows, exact, tell=say), None
     begin = BUILDING
     pool = np.flatnonzero(is_gallery) if is_gallery.any() else None
     points = embeddings if pool is None else embeddings[pool]
@@ -176,16 +176,18 @@ def searched(
         seed=choice.seed,
         tell=lambda done: tell(f"building the index: {done:,} of {len(points):,}", begin * done / len(points), 1.0),
     )
-    lists = neighbour_lists.ask(
-        embeddings, labels, is_gallery, rows, by_index(embeddings, index, pool), deep=False, tell=say
+    lists = neighbour_lists.search_rows(
+        embeddings, labels, is_gallery, rows, index_search(embeddings, index, pool), deep=False, tell=say
     )
     tell("comparing a sample with the exact search", 1.0, 1.0)
-    sample = neighbour_lists.drawn(is_gallery)
-    truth = neighbour_lists.ask(embeddings, labels, is_gallery, sample, exact, deep=False)
-    return lists, _compared(choice.kind, index.breadth, {name: each[sample] for name, each in lists.items()}, truth)
+    sample = neighbour_lists.draw_queries(is_gallery)
+    truth = neighbour_lists.search_rows(embeddings, labels, is_gallery, sample, exact, deep=False)
+    return lists, _measure_accuracy(
+        choice.kind, index.breadth, {name: each[sample] for name, each in lists.items()}, truth
+    )
 
 
-def by_index(embeddings: Singles, index: ApproximateSearch, pool: Ints | None) -> Search:
+def index_search(embeddings: Singles, index: ApproximateSearch, pool: Ints | None) -> Search:
     """Return a function that searches an index and orders its results by exact distance.
 
     Args:
@@ -208,7 +210,7 @@ def by_index(embeddings: Singles, index: ApproximateSearch, pool: Ints | None) -
     return search
 
 
-def _compared(kind: IndexKind, breadth: int, lists: dict[str, Array], truth: dict[str, Array]) -> Approximation:
+def _measure_accuracy(kind: IndexKind, breadth: int, lists: dict[str, Array], truth: dict[str, Array]) -> Approximation:
     hits = lists["distances"] <= truth["distances"][:, -1:] * (1 + TOLERANCE)
     nearest = lists["distances"][:, :1] <= truth["distances"][:, :1] * (1 + TOLERANCE)
     gain = truth["average_precision"] - lists["average_precision"]

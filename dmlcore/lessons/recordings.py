@@ -76,7 +76,7 @@ class NeighboursFrame:
         moved: Distance of the query from its place with its own neighbours.
     """
 
-    exchanged: int
+    exchange_frames: int
     neighbours: int
     points: Floats
     labels: Ints
@@ -93,7 +93,7 @@ class NeighboursFrame:
 
 
 @lru_cache(maxsize=1)
-def exchanged() -> tuple[NeighboursFrame, ...]:
+def exchange_frames() -> tuple[NeighboursFrame, ...]:
     """Return frames of ten digits in which a query's neighbours are exchanged one by one, the furthest first."""
     head, *rows = _rows("neighbours")
     points, labels = np.array(head["points"]).reshape(-1, 2) / UNIT, np.array(head["labels"])
@@ -181,12 +181,12 @@ class NeighboursShown:
     @property
     def now(self) -> NeighboursFrame:
         """The data of this frame."""
-        return exchanged()[self.frame]
+        return exchange_frames()[self.frame]
 
 
 def read_neighbours(given: Mapping[str, str]) -> NeighboursShown:
     """Read `step`, the number of exchanged neighbours."""
-    return NeighboursShown(_frame(given, len(exchanged())))
+    return NeighboursShown(_frame(given, len(exchange_frames())))
 
 
 def read_projections(given: Mapping[str, str]) -> ProjectionsShown:

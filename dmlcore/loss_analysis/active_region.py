@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 
 from dmlcore.geometry.derivations import number
 from dmlcore.geometry.triplet import FLOOR, power_potential
-from dmlcore.loss_analysis.contours import contoured
+from dmlcore.loss_analysis.contours import contour_set
 from dmlcore.loss_analysis.level_sets import (
     EVERYTHING,
     NOTHING,
@@ -83,7 +83,7 @@ def active_region(loss: TripletLoss, anchor: ArrayLike, positive: ArrayLike, *, 
     pair = PlanePair(_point("anchor", anchor), _point("positive", positive))
     if points < 8:
         raise ValueError(f"points must be at least 8, got {points}")
-    set_above, latex = CLOSED_FORMS.get(loss.formula.name, (contoured, ""))
+    set_above, latex = CLOSED_FORMS.get(loss.formula.name, (contour_set, ""))
     outer = set_above(loss, pair, 0.0)
     inner = set_above(loss, pair, loss.m2) if loss.m2 < math.inf else NOTHING
     return ActiveRegion(

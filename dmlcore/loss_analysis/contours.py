@@ -18,7 +18,7 @@ ANGLES = 72
 NODES = 141  # nodes in the even part of each grid axis
 
 
-def contoured(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
+def contour_set(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     """Return the set {raw > level} of negatives in the plane, contoured on a grid with points refined onto the level.
 
     The box grows until it contains the set as seen on 71 rings around M, up to 10^4 times the scene (the largest of 1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from dmlcore.geometry import Triplet
-from dmlcore.geometry.embedded_triplet import raised
+from dmlcore.geometry.embedded_triplet import raise_triplet
 from dmlcore.losses.engine.formula import TripletFormula
 from dmlcore.losses.engine.triplet_loss import TripletLoss
 
@@ -22,4 +22,4 @@ class OffsetPlaneLoss(TripletLoss):
         self.height, self.unit = height, unit
 
     def _energy(self, t: Triplet) -> Tensor:
-        return super()._energy(raised(t, self.height, self.unit))
+        return super()._energy(raise_triplet(t, self.height, self.unit))

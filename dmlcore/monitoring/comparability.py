@@ -83,7 +83,7 @@ def _crop(spec: RunSpec) -> str:
     return ", ".join([words[d.crop]] * d.augment + ["fresh collages"] * d.fresh) or "none"
 
 
-def _seen(spec: RunSpec) -> str:
+def _samples_seen(spec: RunSpec) -> str:
     per_step = spec.batch.classes * spec.batch.samples
     return f"{spec.schedule.steps:,} steps of {per_step}"
 
@@ -103,7 +103,7 @@ def _protocol(spec: RunSpec) -> str:
     return spec.protocol or "none"
 
 
-def _beginning(spec: RunSpec) -> str:
+def _start(spec: RunSpec) -> str:
     return f"step {spec.fork.step:,} of {spec.fork.run}" if spec.fork.run else "step 0"
 
 
@@ -166,7 +166,7 @@ RULES = (
     ),
     Rule("caution", "model.freeze", "frozen part", "frozen parts cannot learn", _frozen),
     Rule("caution", "model.freeze_batch_norm", "frozen batch norm", "it regularises", _key("model.freeze_batch_norm")),
-    Rule("caution", "schedule.steps", "budget", "a run that saw more samples had more time to learn", _seen),
+    Rule("caution", "schedule.steps", "budget", "a run that saw more samples had more time to learn", _samples_seen),
     Rule(
         "caution",
         "batch.classes",
@@ -185,7 +185,7 @@ RULES = (
     Rule(
         "caution", "loss.start_weight", "pull to the start", "it regularises as a loss may", _key("loss.start_weight")
     ),
-    Rule("note", "fork.run", "beginning", "a fork has the training run of its parent behind it", _beginning),
+    Rule("note", "fork.run", "beginning", "a fork has the training run of its parent behind it", _start),
     Rule("caution", "fork.leave_out", "training split", "samples were left out or relabelled", _edits),
     Rule("note", "schedule.patience", "patience", "the actual budgets may differ", _key("schedule.patience")),
     Rule(

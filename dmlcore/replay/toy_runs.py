@@ -98,7 +98,7 @@ def dataset(name: str, seed: int) -> Dataset:
     return build.load_data(toy_run(name).model_copy(update={"seed": seed}))
 
 
-def offered() -> tuple[str, ...]:
+def list_sets() -> tuple[str, ...]:
     """Return those of SETS that can be trained here; photographs need their files and weights."""
     return _offered(int(time.monotonic() / LOOK_EVERY))
 
@@ -109,7 +109,7 @@ def _offered(_: int) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4)
-def prepared(name: str, seed: int) -> Dataset:
+def prepare_data(name: str, seed: int) -> Dataset:
     """Return one of SETS; images have the feature maps of their frozen backbone, computed in seconds if not stored."""
     made = dataset(name, seed)
     if name not in IMAGES:
@@ -253,10 +253,10 @@ def train_scores(training: LiveTraining, step: int, split: str = "train") -> Ret
 def input_scores(dataset: Dataset, split: str = "train") -> RetrievalScores:
     """Return retrieval scores of the inputs themselves, a baseline for the network."""
     indices = dataset.splits[split]
-    return retrieval(compared(dataset, indices), dataset.labels[indices], ks=(1, 8))
+    return retrieval(comparison_vectors(dataset, indices), dataset.labels[indices], ks=(1, 8))
 
 
-def compared(dataset: Dataset, indices: Ints) -> Singles:
+def comparison_vectors(dataset: Dataset, indices: Ints) -> Singles:
     """Return the inputs of samples as vectors (n, F) to be scored; for images, normalised averages of feature maps."""
     vectors = _vectors(dataset, indices).astype(np.float32)
     if dataset.features is not None:  # compared by angle, as the embeddings of the network are
@@ -281,7 +281,7 @@ def recent_mean(values: Floats, window: int = RECENT) -> Floats:
     return mean
 
 
-def published() -> list[ThesisRow]:
+def published_scores() -> list[ThesisRow]:
     """Return Table 4.1 of Karaman 2021: training scores on its toy data."""
     return [_published(row) for row in karaman.rows() if row.table == TABLE]
 

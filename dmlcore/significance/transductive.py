@@ -8,7 +8,7 @@ from __future__ import annotations
 TRANSDUCTIVE = "transductive"
 
 
-def marked(words: str, transductive: object) -> str:
+def mark_transductive(words: str, transductive: object) -> str:
     """Append "(transductive)" to a label if its scores are transductive; a label that already says so is unchanged.
 
     Example:

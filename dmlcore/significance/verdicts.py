@@ -28,7 +28,7 @@ __all__ = [
     "contrasts",
     "describe_pair",
     "gap",
-    "listed",
+    "join_names",
     "mean_and_deviation",
     "separation",
     "spread",
@@ -107,7 +107,7 @@ def verdict(
     bar = _bar(variants, against)
     sentences, learned = [], len(order)
     if bar:
-        sentence, learned = _beside(variants, bar, against, things, measure)
+        sentence, learned = _compare_with_bar(variants, bar, against, things, measure)
         sentences.append(sentence)
     if seeds < 2:
         sentences.append(_unknown_noise(variants))
@@ -147,7 +147,7 @@ def describe_pair(names: tuple[str, str], values: tuple[Values, Values], baselin
     return f"{baseline}: {_mean(one)} ({first}) against {_mean(two)} % ({second}), {gap(one, two).words}"
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Join names in a sentence, the first few of many; names that contain a comma are separated by semicolons."""
     if len(names) == 1:
         return names[0]
@@ -170,7 +170,7 @@ def _bar(variants: Mapping[str, Values], against: Mapping[str, Mapping[str, Valu
     return max(means, key=lambda name: means[name], default="")
 
 
-def _beside(
+def _compare_with_bar(
     variants: Mapping[str, Values], bar: str, baselines: Mapping[str, Mapping[str, Values]], things: str, measure: str
 ) -> tuple[str, int]:
     """Count how many variants end above and below the baseline to beat, and how many significantly above."""
@@ -212,10 +212,10 @@ def _ranked(variants: Mapping[str, Values], things: str, further: bool) -> list[
         shown = ", ".join(f"{name} {_mean(variants[name])}" for name in names[:MOST_NAMED])
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         head = f"No significant difference between the {things}: {shown} %{more} ({_seeds(variants)})."
-        return [head, *(_asked(variants, names[0], names[-1]) if further else []), *noise]
+        return [head, *(_describe_seeds_needed(variants, names[0], names[-1]) if further else []), *noise]
     if tied:
-        head = f"No significant difference among the best: {listed([names[0], *tied])} ({_seeds(variants)})."
-        noise = [*(_asked(variants, names[0], tied[0]) if further else []), *noise]
+        head = f"No significant difference among the best: {join_names([names[0], *tied])} ({_seeds(variants)})."
+        noise = [*(_describe_seeds_needed(variants, names[0], tied[0]) if further else []), *noise]
     else:
         lead = gap(variants[names[0]], variants[names[1]])
         head = f"{names[0]} {'leads' if further else 'is above'} {names[1]}, the next, by {lead.words.lstrip('+')}."
@@ -225,7 +225,7 @@ def _ranked(variants: Mapping[str, Values], things: str, further: bool) -> list[
     return [head, *noise, near] if len(pairs) > 1 and same else [head, *noise]
 
 
-def _asked(variants: Mapping[str, Values], first: str, second: str) -> list[str]:
+def _describe_seeds_needed(variants: Mapping[str, Values], first: str, second: str) -> list[str]:
     """Describe how many seeds would separate two variants, if known."""
     between = gap(variants[first], variants[second])
     if between.deviation is None:

@@ -108,7 +108,7 @@ class Batches:
         """Load samples onto the device and augment them as for training; a function of (indices, seed)."""
         if self.dataset.features is not None:
             return upload(self.dataset.features.batch(indices, seed), self.device)
-        return augmented(self.dataset, indices, self.spec.data, seed, self.device)
+        return load_augmented(self.dataset, indices, self.spec.data, seed, self.device)
 
     def sampler_of(self, step: int) -> samplers.Sampler:
         """Return the sampler of a step; balanced batches come first if the spec says so."""
@@ -200,7 +200,7 @@ class Gathered:
         return Gathered(_tensor(self.inputs).pin_memory(), self.sizes)
 
 
-def augmented(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, device: torch.device | str) -> Tensor:
+def load_augmented(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, device: torch.device | str) -> Tensor:
     """Return training inputs on the device: images (n, 3, S, S) uint8, augmented as `data` says.
 
     Vectors and tokens are unchanged. The result is a function of (indices, data, seed), the same on every device up to
@@ -256,12 +256,12 @@ def augment(
     if data.crop == "shift":
         return shift_images(inputs, seed, share)
     if data.crop == "affine":
-        return moved(inputs, seed, share)
+        return move_images(inputs, seed, share)
     sizes = gathered.sizes
     if sizes is None:
         sizes = np.broadcast_to(np.array(inputs.shape[2:]), (len(inputs), 2))
     boxes, flip = draw_boxes(sizes, data.crop_area, data.crop_ratio, seed, share)
-    return resized(inputs, _send(boxes, inputs.device), _send(flip, inputs.device), side)
+    return crop_and_resize(inputs, _send(boxes, inputs.device), _send(flip, inputs.device), side)
 
 
 def upload(inputs: Array | Tensor, device: torch.device | str) -> Tensor:
@@ -286,7 +286,7 @@ def shift_images(images: Tensor, seed: int, share: Share | None = None) -> Tenso
     return padded[each[:, None, None], rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
 
 
-def moved(images: Tensor, seed: int, share: Share | None = None) -> Tensor:
+def move_images(images: Tensor, seed: int, share: Share | None = None) -> Tensor:
     """Rotate, shear, scale and shift each image (B, C, H, W) uint8 slightly, filling with black, without mirroring.
 
     Uniformly distributed: angle and shear within TURN radians, both scales within SCALE of 1, shifts within SHIFT of
@@ -348,7 +348,7 @@ def draw_boxes(
     return torch.stack([top, left, h, w], 1), flip
 
 
-def resized(images: Tensor, boxes: Tensor, flip: Tensor, side: int) -> Tensor:
+def crop_and_resize(images: Tensor, boxes: Tensor, flip: Tensor, side: int) -> Tensor:
     """Crop the boxes (n, 4) out of images (n, 3, H, W) uint8 and resize them: (n, 3, side, side) uint8, channels last.
 
     Interpolation is bilinear with antialiasing, equal to `F.interpolate(cut, side, mode="bilinear", antialias=True)` of

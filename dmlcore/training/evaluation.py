@@ -145,7 +145,7 @@ def _tested(run: Run, state: TrainingState, network: nn.Module, embeddings: Sing
         rows.append(row(name, step, *others) | ({"transductive": True} if name == "transductive" else {}))
     if not state.progress.conditioned:  # these analyses are defined for the network alone
         rows += final_analyses.rows(state.model, state.data, "test", state.device, step)
-    rows += fixed_neighbours.scored(state, embeddings, *rows_of(state.data, "test"), step)
+    rows += fixed_neighbours.score_rows(state, embeddings, *rows_of(state.data, "test"), step)
     if state.spec.schedule.covering_every:
         rows.append(coverings.row(state, "tested_covering", step))
     return scores.map_at_r, rows

@@ -37,7 +37,7 @@ def find(state: TrainingState, rows: Ints, searched: Bools) -> None:
     state.fixed = nearest(embeddings[~searched], gallery, k=min(state.spec.batch.neighbours, available))[1]
 
 
-def scored(state: TrainingState, embeddings: Singles, rows: Ints, searched: Bools, step: int) -> list[Row]:
+def score_rows(state: TrainingState, embeddings: Singles, rows: Ints, searched: Bools, step: int) -> list[Row]:
     """Return a row of scores within the fixed neighbourhoods, or [] if no neighbours were listed.
 
     The row has R@K for each K of the spec that is not larger than a neighbourhood. The prefix before_ marks the order

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from dmlcore import pooling, processes
 from dmlcore.data import DataError, Dataset
 from dmlcore.models.networks import ModelError
-from dmlcore.significance.transductive import marked
+from dmlcore.significance.transductive import mark_transductive
 from dmlcore.spec.sections import ScheduleSpec
 from dmlcore.storage import atomic_files, checkpoint, run_directory
 from dmlcore.storage.checkpoint import CheckpointError
@@ -251,7 +251,7 @@ def _train(
         report(progress.step, "testing")
         tested = _test(run, state, metrics)
         untrained = scores(run.metrics()[0]).get("untrained", {}).get("map_at_r")
-        words = marked("test MAP@R", state.progress.conditioned and spec.conditioning.transductive)
+        words = mark_transductive("test MAP@R", state.progress.conditioned and spec.conditioning.transductive)
         message = f"{words} {_percent(untrained)} → {_percent(tested)}"
         message += f"; it {start.moved}" if start.moved else ""
         before_done(run)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from dmlcore.data import Dataset
 from dmlcore.data.dataset import DataError
-from dmlcore.data.files.cache_folder import cache_error, create_once, damaged, make_room
+from dmlcore.data.files.cache_folder import cache_error, create_once, damaged_error, make_room
 from dmlcore.data.files.locate import cache_folder
 from dmlcore.data.identities import identities
 from dmlcore.models.networks import ImageNetwork
@@ -97,7 +97,7 @@ class StoredFeatures:
         except ValueError:
             shape, maps = None, np.empty(0, np.float16)
         if not _is_shape(shape, max(1, views) * len(rows)) or maps.size != np.prod(shape):
-            raise damaged(place, WHAT)
+            raise damaged_error(place, WHAT)
         return maps.reshape(shape)
 
     def _names(self, views: int, rows: Ints) -> tuple[str, str]:
@@ -141,7 +141,7 @@ class StoredFeatures:
             inputs = batches.upload(self._dataset.inputs[indices], self._device)
         else:  # seeded by image indices, not by the run, so that runs of all seeds share the views
             seed = seed_of(int(indices[0]), "view", view)
-            inputs = batches.augmented(self._dataset, indices, self._spec.data, seed, self._device)
+            inputs = batches.load_augmented(self._dataset, indices, self._spec.data, seed, self._device)
         with torch.autocast(self._device.type, enabled=False):  # the caller may be computing in bfloat16
             maps = self._network.features(inputs).permute(0, 2, 3, 1)
         half = maps.half()

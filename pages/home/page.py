@@ -117,7 +117,7 @@ def _learned(run: Run, train: DeltaGenerator, look: DeltaGenerator) -> None:
     if source is None:
         return
     test = learned(source)
-    made = maps.made(run)
+    made = maps.list_settings(run)
     path = trajectory.find(run, made[0]) if made else None
     if path:
         frames = trajectory.read(path)

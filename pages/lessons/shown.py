@@ -11,7 +11,7 @@ from dmlcore.lessons.recordings import (
     NeighboursShown,
     ProjectionsShown,
     ensemble,
-    exchanged,
+    exchange_frames,
     projections,
 )
 from dmlcore.lessons.stages import ChargesShown, Shown, StudyShown, TransportShown, TripletShown, studies_offered
@@ -40,7 +40,7 @@ Recorded = ProjectionsShown | EnsembleShown | NeighboursShown
 RECORDED: Mapping[str, tuple[type[Recorded], Callable[[], Sequence[object]]]] = {
     "projections": (ProjectionsShown, projections),
     "ensemble": (EnsembleShown, ensemble),
-    "neighbours": (NeighboursShown, exchanged),
+    "neighbours": (NeighboursShown, exchange_frames),
 }
 
 

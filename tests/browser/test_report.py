@@ -21,7 +21,7 @@ def opened(visitor, tmp_path):
     """
     run, _, table = hostile.make(tmp_path)
     path = tmp_path / "report.html"
-    path.write_text(report.html(table, report.plane_of(run)), encoding="utf-8")
+    path.write_text(report.html(table, report.newest_map(run)), encoding="utf-8")
     page = visitor(offline=True, color_scheme="dark")
     asked, said = [], []
     page.on("request", lambda request: asked.append(request.url))

@@ -159,5 +159,5 @@ def test_images_are_prepared_trained_on_and_shown(page, server, glyphs):
     page.get_by_role("button", name="one batch on").click()
     at_step(work, 2)
     toy = toys_state.Toy.from_query(linked(page))
-    frame = LiveTraining(toy.live(0), toy_runs.prepared("glyphs", glyphs)).frame(2)
+    frame = LiveTraining(toy.live(0), toy_runs.prepare_data("glyphs", glyphs)).frame(2)
     shows(page, 0, "loss", frame.loss)

@@ -165,11 +165,11 @@ def test_folds_are_part_of_a_saved_split() -> None:
 
 def test_counts_are_remembered_until_the_place_changes(tree: Path) -> None:
     found = report.find("folder", tree)
-    assert report.remembered("folder", tree) is None
+    assert report.read_summary("folder", tree) is None
     report.remember(found)
-    assert report.remembered("folder", tree) == (24, 6, False)
+    assert report.read_summary("folder", tree) == (24, 6, False)
     os.utime(tree, (5, 5))
-    assert report.remembered("folder", tree) is None
+    assert report.read_summary("folder", tree) is None
 
 
 def test_a_large_archive_waits_until_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,7 +154,7 @@ def _embeddings(run: Run, other: Run) -> None:
 
 
 def _maps(run: Run, other: Run) -> None:
-    for settings in maps.made(run):
+    for settings in maps.list_settings(run):
         if data := map_service.of_map(run, settings):
             map_service.names(run, data.sheet)
             assert data.sheet.central.max() < len(data.sheet.indices)

@@ -94,14 +94,14 @@ def test_no_confusion_has_no_pairs_and_keeps_the_order():
     found = confusions.of_neighbours(labels, rows, np.ones(6, bool), 2)
     assert len(confusions.pairs(found).first) == 0
     assert found.wrong == 0
-    assert confusions.ordered(found.matrix()).tolist() == [0, 1]
+    assert confusions.order_classes(found.matrix()).tolist() == [0, 1]
 
 
 def test_the_order_puts_hidden_blocks_together():
     random = np.random.default_rng(0)
     block = random.permutation(np.repeat(np.arange(8), 5))
     shares = 0.2 * (block[:, None] == block) + 0.01 * random.random((40, 40))
-    found = confusions.ordered(shares)
+    found = confusions.order_classes(shares)
     assert sorted(found) == list(range(40))
     assert np.count_nonzero(np.diff(block[found])) == 7, "every block is contiguous"
 
@@ -115,9 +115,9 @@ def test_thousands_of_classes_stay_sparse_and_give_the_worst():
         rows[row] = twins[labels[twins] != labels[row]][0]
     found = confusions.of_neighbours(labels, rows, np.ones(len(labels), bool), 4)
     assert found.counts.nnz <= rows.size
-    assert {17, 3000} <= set(confusions.prominent(found, 10).tolist())
-    assert len(confusions.prominent(found, 10)) == 10
-    close = confusions.around(found, 17, 10)
+    assert {17, 3000} <= set(confusions.most_confused(found, 10).tolist())
+    assert len(confusions.most_confused(found, 10)) == 10
+    close = confusions.select_around(found, 17, 10)
     assert {17, 3000} <= set(close.tolist())
     assert len(close) <= 10
     assert found.place(4000) is None

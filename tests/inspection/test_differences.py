@@ -6,7 +6,7 @@ import pytest
 
 from dmlcore.inspection import neighbours
 from dmlcore.inspection.comparison import Incomparable
-from dmlcore.inspection.differences import difference, doubted, turnover
+from dmlcore.inspection.differences import difference, find_label_errors, turnover
 from dmlcore.inspection.neighbours import TestNeighbours
 
 
@@ -86,12 +86,12 @@ def test_planted_label_errors_are_found_and_nothing_else(tmp_path: Path) -> None
     for index, label in planted.items():
         wrong[index - 100] = label
     views = [made(tmp_path / f"{seed}.npz", clusters(seed)[0], wrong) for seed in range(3)]
-    found = doubted(views)
+    found = find_label_errors(views)
     assert dict(zip(found.indices.tolist(), found.label.tolist(), strict=True)) == {
         index: int(true[index - 100]) for index in planted
     }
     assert (found.views == 3).all()
-    assert not len(doubted([made(tmp_path / "true.npz", *clusters(7))]).indices)
+    assert not len(find_label_errors([made(tmp_path / "true.npz", *clusters(7))]).indices)
 
 
 def test_one_confused_view_among_many_is_not_enough(tmp_path: Path) -> None:
@@ -99,10 +99,10 @@ def test_one_confused_view_among_many_is_not_enough(tmp_path: Path) -> None:
     moved = points.copy()
     moved[3] = points[50]
     views = [made(tmp_path / f"{n}.npz", moved if n == 0 else points, labels) for n in range(3)]
-    assert doubted(views).indices.tolist() == []
-    assert doubted(views, at_least=0.3).indices.tolist() == [103]
+    assert find_label_errors(views).indices.tolist() == []
+    assert find_label_errors(views, at_least=0.3).indices.tolist() == [103]
     for wrong, named in (({"at_least": 0.0}, "at_least"), ({"share": 0.0}, "share"), ({"neighbours": 0}, "asked")):
         with pytest.raises(ValueError, match=named):
-            doubted(views, **wrong)
+            find_label_errors(views, **wrong)
     with pytest.raises(ValueError, match="views"):
-        doubted([])
+        find_label_errors([])

@@ -39,14 +39,14 @@ def test_a_wrong_label_in_the_midst_of_another_class_is_suspected(tmp_path):
     x = (np.eye(4)[labels] * 9 + random.normal(size=(120, 4))).astype(np.float32)
     labels[5], labels[70] = 2, 1  # wrong label
     np.savez(tmp_path / "a.npz", embeddings=x, labels=labels, indices=np.arange(120))
-    found = duplicates.suspects(neighbours.read(tmp_path / "a.npz"))
+    found = duplicates.find_suspects(neighbours.read(tmp_path / "a.npz"))
     assert sorted(zip(found.rows, found.label, strict=True)) == [(5, 0), (70, 2)]
     assert (found.votes == 8).all()
 
 
 def test_votes_are_those_of_the_definition(tmp_path):
     found = neighbours.read(write_embeddings(tmp_path / "a.npz", classes=6, n=120))
-    some = duplicates.suspects(found, asked=5, share=0.6)
+    some = duplicates.find_suspects(found, asked=5, share=0.6)
     assert len(some.rows) > 3
     assert (np.diff(some.votes) <= 0).all()
     for row in range(120):
@@ -64,6 +64,6 @@ def test_senseless_requests_are_named(tmp_path):
     with pytest.raises(ValueError, match="quantile"):
         duplicates.across_classes(found, 1.5)
     with pytest.raises(ValueError, match="asked"):
-        duplicates.suspects(found, 0)
+        duplicates.find_suspects(found, 0)
     with pytest.raises(ValueError, match="share"):
-        duplicates.suspects(found, 8, 0.0)
+        duplicates.find_suspects(found, 8, 0.0)

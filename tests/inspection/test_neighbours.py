@@ -66,8 +66,8 @@ def test_what_is_kept_is_read_and_only_for_the_same_embeddings(tmp_path, monkeyp
     path = write_embeddings(tmp_path / "a.npz")
     first = neighbours.read(path)
     assert neighbours.path_of(path).is_file()
-    computed = neighbours._computed
-    monkeypatch.setattr(neighbours, "_computed", lambda *_: pytest.fail("computed again"))
+    computed = neighbours._compute
+    monkeypatch.setattr(neighbours, "_compute", lambda *_: pytest.fail("computed again"))
     again = neighbours.read(path)
     assert np.array_equal(again.neighbours, first.neighbours)
     assert np.array_equal(again.positives.rank, first.positives.rank)
@@ -78,7 +78,7 @@ def test_what_is_kept_is_read_and_only_for_the_same_embeddings(tmp_path, monkeyp
         (moved / name).write_bytes((tmp_path / name).read_bytes())
     assert np.array_equal(neighbours.read(moved / "a.npz").neighbours, first.neighbours), "a copied run keeps its cache"
 
-    monkeypatch.setattr(neighbours, "_computed", computed)
+    monkeypatch.setattr(neighbours, "_compute", computed)
     write_embeddings(path, seed=1)
     other = neighbours.read(path)
     assert not np.array_equal(other.neighbours, first.neighbours)
@@ -133,14 +133,14 @@ def test_of_many_a_sample_is_asked_and_the_others_when_they_are_shown(tmp_path, 
     scored = found.queries & ~np.isnan(whole.average_precision)
     assert found.map_at_r == pytest.approx(whole.average_precision[scored].mean())
     assert found.recall_at_1 == pytest.approx(whole.right[scored, 0].mean())
-    assert found.off(found.average_precision) == pytest.approx(
+    assert found.interval(found.average_precision) == pytest.approx(
         1.96 * whole.average_precision[scored].std() / scored.sum() ** 0.5
     )
     others = np.flatnonzero(~found.queries)
     assert (found.neighbours[others] == -1).all()
     assert not found.right[others].any()
     failures = found.failures.copy()
-    found.ask(others[::-1])
+    found.search_rows(others[::-1])
     assert (found.failures == failures).all(), "previews must not affect the scores"
     again = neighbours.read(path)
     assert again.queries.sum() == 40, "the sample must be stored"
@@ -174,7 +174,7 @@ def test_twenty_thousand_are_open_without_all_pairs(tmp_path, monkeypatch):
         base = base.base
     assert isinstance(base.obj, mmap.mmap)
     row = int(np.flatnonzero(~found.queries)[0])
-    found.ask([row])
+    found.search_rows([row])
     distance = np.linalg.norm(embeddings.astype(float) - embeddings[row], axis=1)
     order = np.lexsort((np.arange(20_000), distance))
     assert found.neighbours[row].tolist() == [other for other in order.tolist() if other != row][:24]

@@ -47,7 +47,7 @@ def made(tmp_path):
 @pytest.fixture
 def text(made):
     run, _, table = made
-    return report.html(table, report.plane_of(run), ["The run leaves <b>its</b> protocol."])
+    return report.html(table, report.newest_map(run), ["The run leaves <b>its</b> protocol."])
 
 
 def test_names_are_text_and_nothing_is_fetched(text):
@@ -132,7 +132,7 @@ def test_scores_of_other_weights_are_not_shown(made):
 def test_the_images_of_many_samples_are_bounded(made, monkeypatch):
     run, _, table = made
     monkeypatch.setattr(report, "MOST_THUMBNAILS", 10)
-    text = report.html(table, report.plane_of(run))
+    text = report.html(table, report.newest_map(run))
     assert "9 of 36 samples have an image" in text
     stated = float(re.search(r"<footer>([\d.]+) MB", text)[1])
     assert stated == pytest.approx(len(text.encode()) / 1e6, abs=0.06)

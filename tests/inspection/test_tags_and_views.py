@@ -91,7 +91,7 @@ def test_the_example_is_not_written_to(run):
     with pytest.raises(NotKept, match="example"):
         tags_and_views.tag(example, "odd", [1])
     assert not (example.path / tags_and_views.FILE).exists()
-    assert tags_and_views.why_not(example)
+    assert tags_and_views.read_only_reason(example)
 
 
 def test_a_run_that_is_gone_is_said(run):

@@ -21,7 +21,7 @@ def part(path, gallery):
 def test_the_exact_way_is_what_a_page_would_have_computed(tmp_path, gallery):
     path = write_embeddings(tmp_path / "a.npz", gallery=gallery, classes=25, n=200)
     whole = neighbours.read(path)
-    lists, approximation = whole_search.searched(*part(path, gallery), WholeSearch("exact"))
+    lists, approximation = whole_search.search_all(*part(path, gallery), WholeSearch("exact"))
     assert approximation is None
     np.testing.assert_array_equal(lists["neighbours"], whole.neighbours)
     np.testing.assert_array_equal(lists["rank"], whole.positives.rank)
@@ -35,8 +35,10 @@ def test_an_index_says_what_it_missed(kind):
     x = random.normal(size=(80, 16))[labels] + 1.5 * random.normal(size=(4000, 16))
     x, alone = x.astype(np.float32), np.zeros(4000, bool)
     told = []
-    lists, known = whole_search.searched(x, labels, alone, WholeSearch(kind), lambda *said: told.append(said))
-    truth = neighbour_lists.ask(x, labels, alone, np.arange(0, 4000, 10), neighbour_lists.exact(x, alone), deep=False)
+    lists, known = whole_search.search_all(x, labels, alone, WholeSearch(kind), lambda *said: told.append(said))
+    truth = neighbour_lists.search_rows(
+        x, labels, alone, np.arange(0, 4000, 10), neighbour_lists.exact_search(x, alone), deep=False
+    )
     some = {name: values[::10] for name, values in lists.items()}
     shares = [len(np.intersect1d(a, b)) / 24 for a, b in zip(some["neighbours"], truth["neighbours"], strict=True)]
     assert known.listed.share == pytest.approx(np.mean(shares), abs=0.04)
@@ -52,7 +54,7 @@ def test_an_index_says_what_it_missed(kind):
 
 def test_lists_of_an_index_are_marked_and_void_for_other_embeddings(tmp_path):
     path = write_embeddings(tmp_path / "a.npz", classes=25, n=200)
-    lists, known = whole_search.searched(*part(path, False), WholeSearch("hnsw"))
+    lists, known = whole_search.search_all(*part(path, False), WholeSearch("hnsw"))
     neighbours.write(path, lists | {"facts": np.array(known.to_json())})
     marked = neighbours.read(path)
     assert marked.approximation == known

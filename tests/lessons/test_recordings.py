@@ -15,7 +15,7 @@ from dmlcore.lessons.recordings import (
     ProjectionFrame,
     ProjectionsShown,
     ensemble,
-    exchanged,
+    exchange_frames,
     projections,
 )
 from dmlcore.lessons.stages import STAGES
@@ -91,7 +91,7 @@ def test_an_ensemble_is_recorded_from_the_rows_of_its_run(tmp_path: Path, monkey
 
 
 def test_neighbours_are_exchanged_one_by_one_and_only_the_query_moves() -> None:
-    frames = exchanged()
+    frames = exchange_frames()
     assert [frame.exchanged for frame in frames] == list(range(frames[0].neighbours + 1))
     assert all(frame.points is frames[0].points for frame in frames)
     assert frames[0].moved == 0

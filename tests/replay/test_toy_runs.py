@@ -70,7 +70,7 @@ def test_scores_of_a_step_are_those_of_a_training_that_ended_there(monkeypatch):
 
 
 def test_the_rows_of_table_4_1_are_known_again_by_their_settings():
-    rows = toy_runs.published()
+    rows = toy_runs.published_scores()
     assert len(rows) == 12
     assert rows[0].label == "input space"
     assert rows[0].scores["MAP@R"] == 31.77

@@ -65,7 +65,7 @@ def test_shifted_images_are_shifted_and_flipped_originals():
 def test_a_resized_crop_equals_interpolating_each_cut():
     ragged, spec = Ragged(), DataSpec(crop="resized")
     rows = np.array([4, 0, 3, 1, 2, 2, 0, 1])
-    batch = batches.augmented(a_dataset(ragged), rows, spec, 11, CPU)
+    batch = batches.load_augmented(a_dataset(ragged), rows, spec, 11, CPU)
     boxes, flip = batches.draw_boxes(ragged.sizes[rows], AREA, RATIO, 11)
     assert batch.shape == (8, 3, 32, 32)
     assert batch.dtype == torch.uint8
@@ -82,7 +82,7 @@ def test_a_resized_crop_equals_interpolating_each_cut():
 def test_a_large_reduction_is_antialiased_and_an_enlargement_is_bilinear(side):
     image = torch.randint(0, 256, (1, 3, 36, 44), dtype=torch.uint8)
     box, flip = torch.tensor([[2, 3, 30, 41]]), torch.tensor([False])
-    found = batches.resized(image, box, flip, side)
+    found = batches.crop_and_resize(image, box, flip, side)
     expected = F.interpolate(image[:, :, 2:32, 3:44].float(), (side, side), mode="bilinear", antialias=True)
     assert (found - expected).abs().max() <= 0.501
 
@@ -91,14 +91,14 @@ def test_the_padding_is_never_seen():
     ragged = Ragged()
     for image in ragged.images:
         image[:] = 200
-    batch = batches.augmented(a_dataset(ragged), np.arange(5).repeat(20), DataSpec(crop="resized"), 2, CPU)
+    batch = batches.load_augmented(a_dataset(ragged), np.arange(5).repeat(20), DataSpec(crop="resized"), 2, CPU)
     assert (batch == 200).all()
 
 
 def test_the_whole_image_uncut_is_itself():
     images = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
     boxes = torch.tensor([[0, 0, 32, 32]] * 2)
-    found = batches.resized(images, boxes, torch.tensor([False, True]), 32)
+    found = batches.crop_and_resize(images, boxes, torch.tensor([False, True]), 32)
     assert torch.equal(found, torch.stack([images[0], images[1].flip(2)]))
 
 
@@ -131,7 +131,7 @@ def test_where_no_try_fits_the_centre_is_taken():
 def test_images_in_memory_are_their_own_whole():
     images = np.random.default_rng(0).integers(0, 256, (6, 3, 32, 32), dtype=np.uint8)
     spec = DataSpec(crop="resized", crop_area=(1.0, 1.0), crop_ratio=(1.0, 1.0))
-    batch = batches.augmented(a_dataset(images), np.arange(6), spec, 1, CPU)
+    batch = batches.load_augmented(a_dataset(images), np.arange(6), spec, 1, CPU)
     for image, found in zip(torch.from_numpy(images), batch, strict=True):
         assert torch.equal(found, image) or torch.equal(found, image.flip(2))
 
@@ -140,10 +140,10 @@ def test_images_in_memory_are_their_own_whole():
 def test_a_batch_is_a_function_of_the_seed(crop):
     images = a_dataset(np.random.default_rng(0).integers(0, 256, (8, 3, 40, 40), dtype=np.uint8))
     spec, rows = DataSpec(crop=crop), np.arange(8)
-    first = batches.augmented(images, rows, spec, 5, CPU)
+    first = batches.load_augmented(images, rows, spec, 5, CPU)
     torch.rand(3)  # the global generator does not matter
-    assert torch.equal(first, batches.augmented(images, rows, spec, 5, CPU))
-    assert not torch.equal(first, batches.augmented(images, rows, spec, 6, CPU))
+    assert torch.equal(first, batches.load_augmented(images, rows, spec, 5, CPU))
+    assert not torch.equal(first, batches.load_augmented(images, rows, spec, 6, CPU))
 
 
 def test_without_augmentation_or_images_inputs_are_untouched():
@@ -151,10 +151,10 @@ def test_without_augmentation_or_images_inputs_are_untouched():
     rows = np.array([2, 0])
     for crop in ("shift", "resized"):
         spec = DataSpec(augment=False, crop=crop)
-        assert np.array_equal(batches.augmented(a_dataset(images), rows, spec, 0, CPU), images[rows])
+        assert np.array_equal(batches.load_augmented(a_dataset(images), rows, spec, 0, CPU), images[rows])
     vectors = np.ones((4, 5), np.float32)
     vectors.flags.writeable = False
-    assert np.array_equal(batches.augmented(a_dataset(vectors), rows, DataSpec(), 0, CPU), vectors[rows])
+    assert np.array_equal(batches.load_augmented(a_dataset(vectors), rows, DataSpec(), 0, CPU), vectors[rows])
 
 
 def test_affine_moves_are_small_and_mirror_nothing():
@@ -162,11 +162,11 @@ def test_affine_moves_are_small_and_mirror_nothing():
     images[:, :, 6:22, 6:9] = 255  # an L
     images[:, :, 19:22, 6:16] = 255
     spec = DataSpec(crop="affine")
-    changed = batches.augmented(a_dataset(images.numpy()), np.arange(64), spec, 5, CPU)
+    changed = batches.load_augmented(a_dataset(images.numpy()), np.arange(64), spec, 5, CPU)
     assert changed.shape == images.shape
     assert changed.dtype == torch.uint8
-    assert torch.equal(changed, batches.moved(images, 5))
-    assert not torch.equal(changed, batches.moved(images, 6))
+    assert torch.equal(changed, batches.move_images(images, 5))
+    assert not torch.equal(changed, batches.move_images(images, 6))
     ink = changed.float() / 255
     places = torch.arange(28.0)
     across, down = ((ink.sum(dim).squeeze(1) @ places) / ink.sum((1, 2, 3)) for dim in (2, 3))
@@ -180,5 +180,5 @@ def test_affine_moves_are_small_and_mirror_nothing():
 def test_one_channel_passes_through_every_cut():
     images = torch.randint(0, 256, (4, 1, 32, 32), dtype=torch.uint8)
     for crop in ("shift", "resized", "affine"):
-        found = batches.augmented(a_dataset(images.numpy()), np.arange(4), DataSpec(crop=crop), 1, CPU)
+        found = batches.load_augmented(a_dataset(images.numpy()), np.arange(4), DataSpec(crop=crop), 1, CPU)
         assert found.shape == (4, 1, 32, 32)

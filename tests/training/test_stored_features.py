@@ -18,7 +18,7 @@ from dmlcore.storage.runs import RunStore, scores
 from dmlcore.training import batches, build, loop, stored_features
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.forks import fork_spec
-from dmlcore.training.forks.transfer import refused
+from dmlcore.training.forks.transfer import refused_keys
 from dmlcore.training.loop import evaluate, train
 
 CPU = torch.device("cpu")
@@ -97,7 +97,9 @@ def test_views_are_those_of_the_augmentation_and_tests_see_none(digits, cache):
     with torch.inference_mode():
         views = [
             state.model.features(
-                batches.augmented(digits, chunk, spec.data, stored_features.seed_of(int(chunk[0]), "view", view), CPU)
+                batches.load_augmented(
+                    digits, chunk, spec.data, stored_features.seed_of(int(chunk[0]), "view", view), CPU
+                )
             ).half()
             for view in (0, 1)
         ]
@@ -206,7 +208,7 @@ def test_a_frozen_run_resumes_forks_and_is_inspected_like_any_other(digits, tmp_
     # images of the user pass through the backbone
     assert np.abs(index.embed(queries) - index.embeddings[:5]).max() < 5e-3
     fork = fork_spec.create(whole, 3, ["loss.name=contrastive"])
-    assert "model.freeze" in refused(FROZEN, fork.with_overrides(["model.freeze=none"]))
+    assert "model.freeze" in refused_keys(FROZEN, fork.with_overrides(["model.freeze=none"]))
     child = store.create(fork)
     with child.lock():
         assert train(child, dataset=digits).state == "done"

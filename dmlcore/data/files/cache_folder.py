@@ -53,7 +53,7 @@ def cache_error(folder: Path, what: str, error: OSError) -> DataError:
     return DataError(f"{why} in {folder} ({error}); make room there, or set DML_CACHE to another folder")
 
 
-def damaged(place: Path, what: str) -> DataError:
+def damaged_error(place: Path, what: str) -> DataError:
     """Return the error to raise if the files of a folder are inconsistent."""
     return DataError(f"{what} in {place} are damaged; remove that folder, it is made again")
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from dmlcore.data.dataset import DataError, ImageFile, rows_of
 from dmlcore.data.files import images
-from dmlcore.data.files.cache_folder import cache_error, create_once, damaged, staging_of
+from dmlcore.data.files.cache_folder import cache_error, create_once, damaged_error, staging_of
 from dmlcore.data.files.locate import cache_folder
 from dmlcore.data.shards.index import ShardImages
 from dmlcore.typing import Array, Ints, Pixels
@@ -96,7 +96,7 @@ def _open(paths: Sequence[ImageFile], short: int) -> Callable[[Ints], Iterator[P
     except OSError as error:
         raise cache_error(folder, what, error) from error
     if len(sizes) != len(paths) or len(pixels) != offsets[-1]:
-        raise damaged(place, what)
+        raise damaged_error(place, what)
 
     def copied(rows: Ints) -> Iterator[Pixels]:
         for row in rows.tolist():

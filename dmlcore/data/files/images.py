@@ -62,7 +62,7 @@ def with_short_side(path: ImageFile | BinaryIO, short: int, most: int = MAX_PIXE
         most: Largest number of pixels in the file.
     """
     with _decoded(path, at_least=2 * short, most=most) as image:
-        return shortened(image, short)
+        return scale_short_side(image, short)
 
 
 def decode(path: ImageFile | BinaryIO) -> Image.Image:
@@ -98,7 +98,7 @@ def upright(image: Image.Image, at_least: int = 0, longest: int = 0) -> Image.Im
     return rgb.transpose(turn) if turn is not None else rgb
 
 
-def shortened(image: Image.Image, short: int) -> Pixels:
+def scale_short_side(image: Image.Image, short: int) -> Pixels:
     """Apply `with_short_side` to an upright image."""
     longest = 4 * min(image.size)
     cut_x, cut_y = (max(0, side - longest) / 2 for side in image.size)

@@ -70,7 +70,7 @@ def require_distinct(values: Iterable[tuple[str, str]]) -> None:
     first: dict[str, str] = {}
     for value, place in values:
         if value in first:
-            raise DataError(f"{place}: {value} was given in {_shortened(first[value], place)} already")
+            raise DataError(f"{place}: {value} was given in {_shorten_place(first[value], place)} already")
         first[value] = place
 
 
@@ -86,7 +86,7 @@ def require_disjoint(train: Iterable[tuple[str, str]], test: Iterable[tuple[str,
         raise DataError(f"in both train and test: class {'; class '.join(pairs[:5])}{more}; correct the lists")
 
 
-def _shortened(place: str, other_place: str) -> str:
+def _shorten_place(place: str, other_place: str) -> str:
     """Return "line 3" if both places are in one file, else the whole place."""
     (file, _, line), (other, _, _) = place.rpartition(":"), other_place.rpartition(":")
     return f"line {line}" if file == other and line.isdigit() else place

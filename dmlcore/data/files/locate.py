@@ -20,11 +20,13 @@ def search_folders() -> list[Path]:
     directory.
     """
     chosen = os.environ.get("DML_DATA")
-    return list(dict.fromkeys([*([Path(chosen).expanduser().resolve()] if chosen else []), *_beside(HOME)]))
+    return list(
+        dict.fromkeys([*([Path(chosen).expanduser().resolve()] if chosen else []), *_neighbouring_folders(HOME)])
+    )
 
 
 @cache
-def _beside(home: Path) -> tuple[Path, ...]:
+def _neighbouring_folders(home: Path) -> tuple[Path, ...]:
     return tuple((home / folder).resolve() for folder in ("data", "../data", "../shared/data"))
 
 

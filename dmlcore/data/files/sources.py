@@ -30,7 +30,7 @@ class DataSource:
     @property
     def files(self) -> tuple[archives.Archive, ...]:
         """Files at the addresses: name, bytes, digest."""
-        return tuple(pinned(url) for url in self.urls)
+        return tuple(official_file(url) for url in self.urls)
 
     @property
     def size(self) -> int | None:
@@ -156,7 +156,7 @@ def source_of(name: str) -> DataSource | None:
     return SOURCES.get(_SAME.get(name, name))
 
 
-def pinned(url: str) -> archives.Archive:
+def official_file(url: str) -> archives.Archive:
     """Return the official file at an address of the table, with its size and digest."""
     file = url.rpartition("/")[2]
     return next(known for known in archives.KNOWN if known.name == file)

@@ -15,7 +15,7 @@ from PIL import Image
 from dmlcore.data import published_counts
 from dmlcore.data.dataset import DataError, Description, Samples, reader, rows_of
 from dmlcore.data.files import image_store, ink
-from dmlcore.data.files.cache_folder import cache_error, create_once, damaged
+from dmlcore.data.files.cache_folder import cache_error, create_once, damaged_error
 from dmlcore.data.files.image_table import folders_in, images_in
 from dmlcore.data.files.images import WORKERS, decode
 from dmlcore.data.files.locate import cache_folder
@@ -133,7 +133,7 @@ def _kept(paths: Sequence[Path], size: int) -> Pixels:
     except (ValueError, EOFError):
         pixels = np.empty(0, np.uint8)
     if pixels.shape != (len(paths), 1, size, size) or pixels.dtype != np.uint8:
-        raise damaged(place, what)
+        raise damaged_error(place, what)
     return pixels
 
 

@@ -56,16 +56,18 @@ FIRST, LAST_TWO = glyphs.ALPHABETS[0], glyphs.ALPHABETS[glyphs.TRAIN_ALPHABETS -
 @reader(OMNIGLOT)
 def read_omniglot(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Arrange collages of Omniglot for `seed`, with Latin backgrounds; Greek validates. Inputs (N, 1, S, S) uint8."""
-    return of(omniglot.read(folder, _tile(image_size), 0), behind=LATIN, validation=GREEK, seed=seed)
+    return make_collages(omniglot.read(folder, _tile(image_size), 0), behind=LATIN, validation=GREEK, seed=seed)
 
 
 @reader(GLYPHS)
 def read_glyphs(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Arrange collages of glyphs for `seed`: inputs (N, 1, S, S) uint8; Aruvel backgrounds, two alphabets validate."""
-    return of(glyphs.read(folder, _tile(image_size), seed), behind=FIRST, validation=LAST_TWO, seed=seed)
+    return make_collages(glyphs.read(folder, _tile(image_size), seed), behind=FIRST, validation=LAST_TWO, seed=seed)
 
 
-def of(samples: Samples, *, behind: str, validation: Collection[str], seed: int, recipe: Recipe = RECIPE) -> Samples:
+def make_collages(
+    samples: Samples, *, behind: str, validation: Collection[str], seed: int, recipe: Recipe = RECIPE
+) -> Samples:
     """Arrange one collage per image of `samples`, whose classes are named ALPHABET NUMBER.
 
     Classes are renumbered, training classes first. Facts: tiles (N, T), rows of `samples`; shows (N, T), the tiles that
@@ -106,7 +108,7 @@ def of(samples: Samples, *, behind: str, validation: Collection[str], seed: int,
         train_classes=int(kinds["train"].sum()),
         splits=layout.splits,
         image=partial(ink.image, inputs),
-        notes=(_who(alphabet, kinds, behind),),
+        notes=(_describe_split(alphabet, kinds, behind),),
         facts=facts | {name: values[layout.front] for name, values in samples.facts.items()},
     )
 
@@ -122,7 +124,7 @@ def _divide_by_writer(samples: Samples, classes: Ints) -> dict[str, Ints]:
     return {split: np.concatenate(some) for split, some in hands.items()}
 
 
-def _who(alphabet: NDArray[np.str_], kinds: dict[str, Bools], behind: str) -> str:
+def _describe_split(alphabet: NDArray[np.str_], kinds: dict[str, Bools], behind: str) -> str:
     words = {"train": "train", "validation": "validate", "test": "test"}
     names = {
         split: [name.replace("_", " ") for name in dict.fromkeys(alphabet[classes])] for split, classes in kinds.items()

@@ -125,10 +125,10 @@ def collages(
     pixels: Inputs, layout: CollageLayout, training: TileImages, labels: Ints, recipe: Recipe = Recipe()
 ) -> Collages:
     """Return the collages of a layout of pixels (M, C, h, w); `fresh` draws from the images of the training split."""
-    return Collages(pixels, layout.tiles, partial(_anew, layout.front, training, labels, recipe))
+    return Collages(pixels, layout.tiles, partial(_rearrange, layout.front, training, labels, recipe))
 
 
-def _anew(front: Ints, training: TileImages, labels: Ints, recipe: Recipe, indices: Ints, seed: int) -> Ints:
+def _rearrange(front: Ints, training: TileImages, labels: Ints, recipe: Recipe, indices: Ints, seed: int) -> Ints:
     return _arrange(front[indices], training, labels, recipe, np.random.default_rng(seed))[0]
 
 

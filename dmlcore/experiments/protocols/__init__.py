@@ -1,7 +1,7 @@
 """Protocols: TOML files that describe how published results are trained, selected, repeated and summarised."""
 
 from dmlcore.experiments.protocols.expansion import data_name, deviations, expand, images
-from dmlcore.experiments.protocols.requests import ProtocolRequest, ProtocolState, conduct, described, place_of
+from dmlcore.experiments.protocols.requests import ProtocolRequest, ProtocolState, conduct, describe, place_of
 from dmlcore.experiments.protocols.results import (
     Collection,
     Member,
@@ -12,7 +12,7 @@ from dmlcore.experiments.protocols.results import (
     write,
 )
 from dmlcore.experiments.protocols.spec import Protocol, Setting, names, read
-from dmlcore.experiments.protocols.tables import Printed, as_text, printed
+from dmlcore.experiments.protocols.tables import Printed, as_text, printed_rows
 
 __all__ = [
     "Collection",
@@ -28,14 +28,14 @@ __all__ = [
     "collect",
     "conduct",
     "data_name",
-    "described",
+    "describe",
     "deviations",
     "expand",
     "images",
     "load",
     "names",
     "place_of",
-    "printed",
+    "printed_rows",
     "read",
     "write",
 ]

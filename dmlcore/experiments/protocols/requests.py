@@ -96,7 +96,7 @@ def place_of(
     return _place(request.name, entries or request.entries(), store)
 
 
-def described(request: ProtocolRequest, entries: Sequence[StudyRun]) -> str:
+def describe(request: ProtocolRequest, entries: Sequence[StudyRun]) -> str:
     """Return a description for a terminal: the runs, the source's procedure, and the differences from it."""
     protocol = request.read()
     steps = sum(entry.spec.schedule.steps for entry in entries)

@@ -17,7 +17,7 @@ from dmlcore.experiments.protocols.requests import ProtocolRequest
 from dmlcore.experiments.protocols.spec import Protocol
 from dmlcore.experiments.studies import PRETRAINING, StudyRun, find
 from dmlcore.significance import verdicts
-from dmlcore.significance.transductive import marked
+from dmlcore.significance.transductive import mark_transductive
 from dmlcore.significance.verdicts import Verdict
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage import arrays, atomic_files
@@ -101,10 +101,10 @@ def measure(entry: StudyRun, run: Run) -> Member | None:
         digest=entry.digest(),
         weights=str(tested.get("weights", "")),
         validation=chose[-1].get(spec.schedule.monitor) if chose else None,
-        scores=flattened(tested),
-        train=flattened(train[-1]) if train else {},
+        scores=flatten_scores(tested),
+        train=flatten_scores(train[-1]) if train else {},
         baselines={
-            "pretrained" if subject == "untrained" and spec.model.start else subject: flattened(row)
+            "pretrained" if subject == "untrained" and spec.model.start else subject: flatten_scores(row)
             for subject, row in scores(rows).items()
             if subject in ("inputs", "untrained")
         },
@@ -114,7 +114,7 @@ def measure(entry: StudyRun, run: Run) -> Member | None:
     )
 
 
-def flattened(row: Row) -> dict[str, float]:
+def flatten_scores(row: Row) -> dict[str, float]:
     """Return the scores of a row by name, such as map_at_r and recall_at_1, without missing ones."""
     flat: dict[str, Any] = {}
     for key, value in row.items():
@@ -194,7 +194,7 @@ def _scored(embeddings: Singles, arrays: Mapping[str, Any], ks: Sequence[int]) -
     if searched is not None:
         gallery = {"gallery": embeddings[searched], "gallery_labels": labels[searched]}
         embeddings, labels = embeddings[~searched], labels[~searched]
-    return flattened(row("together", 0, retrieval(embeddings, labels, **gallery, ks=ks)))
+    return flatten_scores(row("together", 0, retrieval(embeddings, labels, **gallery, ks=ks)))
 
 
 def summarise(
@@ -224,7 +224,7 @@ def summarise(
             summaries.append(_summary(f"separated, {size}-D, mean of {folds_} models", [c.separated for c in together]))
             summaries.append(_summary(f"concatenated, {size * folds_}-D", [c.concatenated for c in together]))
     mark = spec.conditioning.transductive
-    return [summary.model_copy(update={"of": marked(summary.of, mark)}) for summary in summaries]
+    return [summary.model_copy(update={"of": mark_transductive(summary.of, mark)}) for summary in summaries]
 
 
 def collect(

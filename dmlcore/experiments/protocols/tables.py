@@ -113,7 +113,7 @@ def as_text(results: ProtocolResults, printed: Sequence[Printed] = (), remark: s
     return "\n".join(text)
 
 
-def printed(request: ProtocolRequest, entries: Sequence[StudyRun]) -> tuple[list[Printed], str]:
+def printed_rows(request: ProtocolRequest, entries: Sequence[StudyRun]) -> tuple[list[Printed], str]:
     """Return the printed rows for this data set, loss and network, and the reason if they are not comparable."""
     protocol, spec = request.read(), entries[-1].spec
     word = protocol.label(request.loss) if request.loss else protocol.label(spec.loss.name)

@@ -134,7 +134,7 @@ def _claim(name: str) -> tuple[Claim, list[str]]:
     return claim, [other for other in names() if any(fnmatchcase(other, pattern) for pattern in claim.studies)]
 
 
-def here(name: str, store: RunStore) -> int:
+def count_runs(name: str, store: RunStore) -> int:
     """Return the number of training runs in this store on the data of a study, for any purpose."""
     data = {entry.spec.data.name for entry in StudyRequest(study=name).entries()}
     return len(store.find(lambda run_id, brief: brief.data in data))

@@ -87,8 +87,8 @@ def summary(compared: Sequence[Gain]) -> str:
     ahead, behind = ([each.variant for each in compared if each.answer == answer] for answer in (AHEAD, BEHIND))
     still = len(compared) - len(ahead) - len(behind)
     return (
-        f"Significantly ahead of their own baseline: {verdicts.listed(ahead) if ahead else 'none'}. Significantly "
-        f"behind it: {verdicts.listed(behind) if behind else 'none'}. No significant difference: {still} "
+        f"Significantly ahead of their own baseline: {verdicts.join_names(ahead) if ahead else 'none'}. Significantly "
+        f"behind it: {verdicts.join_names(behind) if behind else 'none'}. No significant difference: {still} "
         f"of {len(compared)}."
     )
 

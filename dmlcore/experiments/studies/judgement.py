@@ -85,7 +85,7 @@ def _answers(study: Study, results: Sequence[Measured], measure: str) -> list[tu
     answers = verdicts.contrasts([pairs[asked.title] for asked, pairs in known], [asked.lower for asked, _ in known])
     answered = []
     for (asked, pairs), answer in zip(known, answers, strict=True):
-        sides = asked.sides or (verdicts.listed(asked.of), verdicts.listed(asked.against))
+        sides = asked.sides or (verdicts.join_names(asked.of), verdicts.join_names(asked.against))
         why = "; ".join(verdicts.describe_pair(sides, pair, title) for title, pair in pairs.items())
         answered.append((f"{asked.where}: {answer}.", f"{asked.where}: {why}."))
     return answered
@@ -155,7 +155,7 @@ def baseline_rows(results: Sequence[Measured]) -> list[dict[str, Any]]:
             }
             groups.setdefault(repr(row), ([], row))[0].append(variant)
         for of_these, row in groups.values():
-            whose = "" if len(of_these) == len(variants) else f" ({verdicts.listed(of_these)})"
+            whose = "" if len(of_these) == len(variants) else f" ({verdicts.join_names(of_these)})"
             seeds = len(next(seeds[of_these[0]] for seeds in by_score.values() if of_these[0] in seeds))
             rows.append({"variant": f"{verdicts.NAMES[name].removeprefix('the ')}{whose}", "seeds": seeds, **row})
     return rows

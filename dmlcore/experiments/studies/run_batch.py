@@ -61,25 +61,25 @@ def find(entries: Sequence[StudyRun], store: RunStore) -> list[Run | None]:
     Of several done runs the oldest is returned, so that later ones change nothing; without a done run the one with the
     most steps.
     """
-    made = _made({number: entry.of_spec for number, entry in enumerate(entries) if entry.starts is None}, store)
+    made = _find_runs({number: entry.of_spec for number, entry in enumerate(entries) if entry.starts is None}, store)
     pretrained = {
         entries[number].of_spec: run.id for number, run in made.items() if entries[number].variant == PRETRAINING
     }
     started: dict[int, str] = {}
     for number, entry in enumerate(entries):
-        if entry.starts is not None and (run_id := pretrained.get(_what(entry.starts))):
-            started[number] = _what(entry.after(run_id))
-    made |= _made(started, store) if started else {}
+        if entry.starts is not None and (run_id := pretrained.get(_describe(entry.starts))):
+            started[number] = _describe(entry.after(run_id))
+    made |= _find_runs(started, store) if started else {}
     return [made.get(number) for number in range(len(entries))]
 
 
-def _made(wanted: Mapping[int, str], store: RunStore) -> dict[int, Run]:
+def _find_runs(wanted: Mapping[int, str], store: RunStore) -> dict[int, Run]:
     """Return the best run for each of the specs with these digests, where there is one."""
     digests = set(wanted.values())
     by_digest: dict[str, list[Run]] = {}
     for made in reversed(store.find(lambda run_id, brief: brief.digest in digests)):  # oldest first
         with contextlib.suppress(RunError):  # deleted at this moment
-            by_digest.setdefault(_what(made.spec), []).append(made)
+            by_digest.setdefault(_describe(made.spec), []).append(made)
     best = {digest: _best(runs) for digest, runs in by_digest.items()}
     return {number: run for number, digest in wanted.items() if (run := best.get(digest))}
 
@@ -204,8 +204,8 @@ class _Batch:
     def _wait_for_prerequisites(self, number: int) -> Iterator[Work]:
         """Wait for running runs that this one starts from, or that have the same spec."""
         entry = self.entries[number]
-        wanted = {_what(spec) for spec in (entry.spec, entry.starts) if spec is not None}
-        before = [n for n in self._at_work if n < number and _what(self.entries[n].spec) in wanted]
+        wanted = {_describe(spec) for spec in (entry.spec, entry.starts) if spec is not None}
+        before = [n for n in self._at_work if n < number and _describe(self.entries[n].spec) in wanted]
         if before:
             yield Pause(lambda: not any(n in self._at_work for n in before))
 
@@ -239,5 +239,5 @@ def _best(runs: Sequence[Run]) -> Run | None:
     return done[0] if done else max(states, key=lambda pair: pair[1].step, default=(None, None))[0]
 
 
-def _what(spec: RunSpec) -> str:
+def _describe(spec: RunSpec) -> str:
     return without_name(spec).digest()

@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from dmlcore.presets import STUDIES
-from dmlcore.significance.transductive import marked
+from dmlcore.significance.transductive import mark_transductive
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.spec.plan import NAME, Overrides, Plan, Text
 from dmlcore.spec.sections import Section
@@ -148,10 +148,10 @@ class Study(Plan):
             spec = self.base.with_overrides(variant.overrides)
         except SpecError:  # reported once for all variants
             return
-        if marked(variant.name, spec.conditioning.transductive) != variant.name:
+        if mark_transductive(variant.name, spec.conditioning.transductive) != variant.name:
             raise ValueError(
                 f"variants.{variant.name}: its scores are transductive; say so in the name, for example "
-                f"{marked(variant.name, True)!r}, or set conditioning.among=train"
+                f"{mark_transductive(variant.name, True)!r}, or set conditioning.among=train"
             )
 
     @classmethod

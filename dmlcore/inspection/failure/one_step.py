@@ -101,7 +101,7 @@ class RetrievalFailure:
                     f"{name} must be of {'the class' if wanted else 'another class than that'} of the query"
                 )
         self.query, self.right, self.wrong = query, right, wrong
-        self._all = held(learned.embeddings)
+        self._all = to_double(learned.embeddings)
         self._left_out = torch.from_numpy(~searched)
         self._relevant = same & searched
         self.points = self._all[[query, right, wrong]].astype(np.float64)
@@ -223,7 +223,7 @@ def neighbours(learned: Embedded, query: int, *, right: bool) -> Ints:
     return rows[np.argsort(distances, kind="stable")]
 
 
-def held(embeddings: NDArray[np.floating]) -> NDArray[np.floating]:
+def to_double(embeddings: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return embeddings (n, D) in double precision, or unchanged if they have more than HELD values."""
     return embeddings.astype(np.float64, copy=False) if embeddings.size <= HELD else embeddings
 

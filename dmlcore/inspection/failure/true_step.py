@@ -122,7 +122,7 @@ def make(run: Run, question: Question, tell: ProgressCallback = lambda words, do
         )
         score = evaluation.score(embeddings, state.data, "test", (1,))
         d_ap, d_an = (float(np.linalg.norm(case.points[0] - case.points[i])) for i in (1, 2))
-        return _told(case.before) | {"map_at_r": score.map_at_r, "d_ap": d_ap, "d_an": d_an}
+        return _as_dict(case.before) | {"map_at_r": score.map_at_r, "d_ap": d_ap, "d_an": d_an}
 
     # Losses of earlier questions on this triplet stay in the file.
     o = state.spec.optimiser
@@ -191,5 +191,5 @@ def _plain(hyper: Hyper) -> dict[str, float | str | None]:
     return {name: None if value == math.inf else value for name, value in hyper.items()}
 
 
-def _told(standing: NeighbourRanks) -> dict[str, Any]:
+def _as_dict(standing: NeighbourRanks) -> dict[str, Any]:
     return {"right": standing.right, "wrong": standing.wrong, "ap": standing.average_precision}

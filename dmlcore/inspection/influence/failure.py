@@ -77,7 +77,7 @@ def make(run: Run, question: FailureQuestion, tell: ProgressCallback = lambda wo
         train: Number of training samples.
         seen: Number of training samples with an influence.
         harm, help: Sums of the negative and of the positive influences.
-        harmful, helpful: Lists of [sample index, influence], strongest first, with `named` entries, at least 12.
+        harmful, helpful: Lists of [sample index, influence], strongest first, with `count_listed` entries, at least 12.
 
     Args:
         run: Evaluated run.
@@ -126,7 +126,7 @@ def of_failures(
     return influence(run, cases, most=most, tell=tell)
 
 
-def named(train: int) -> int:
+def count_listed(train: int) -> int:
     """Return how many samples of a training split of `train` samples are listed: one percent, rounded up."""
     return math.ceil(NAMED * train)
 
@@ -139,7 +139,7 @@ def most_harmful(values: np.ndarray, count: int) -> np.ndarray:
 
 def _summary(whole: Influence) -> dict[str, Any]:
     values = whole.influence[0]
-    count = max(named(len(values)), 12)
+    count = max(count_listed(len(values)), 12)
 
     def listed(signed: np.ndarray, sign: int) -> list[list[float]]:
         return [[int(whole.samples[place]), sign * float(signed[place])] for place in most_harmful(signed, count)]

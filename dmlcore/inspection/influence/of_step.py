@@ -65,7 +65,7 @@ def step(state: TrainingState, number: int, cases: Tensor) -> StepInfluence:
     """
     loop.begin(state, number)
     batch = state.batches.make(number, lambda indices: embed(state.model, state.data, indices, state.device))
-    model, loss = _copied(state.model), _copied(state.loss)
+    model, loss = _copy_trained(state.model), _copy_trained(state.loss)
     margins, gradients = _margins(state, cases)
     loop.step(state, number)
 
@@ -73,7 +73,7 @@ def step(state: TrainingState, number: int, cases: Tensor) -> StepInfluence:
     tangents = [{name: factors[name] * gradient for name, gradient in each.items()} for each in gradients]
     embeddings, moves = _moves(state, number, batch, model, tangents)
     samples = np.unique(batch.indices)
-    batch = replace(batch, tuples=batch.tuples or _drawn(state, number, embeddings, batch.labels))
+    batch = replace(batch, tuples=batch.tuples or _draw_tuples(state, number, embeddings, batch.labels))
     whole = _gradient(state, batch, loss, embeddings, None)
     rests = [_gradient(state, batch, loss, embeddings, int(sample)) for sample in samples]
     moved = torch.stack(moves).double()
@@ -103,7 +103,7 @@ def refuse(state: TrainingState) -> None:
         raise TrainingError("The loss includes a zero-shot prediction, which is fitted to the whole batch")
 
 
-def _copied(module: nn.Module) -> Tensors:
+def _copy_trained(module: nn.Module) -> Tensors:
     """Return copies of everything that a step may change in a module: trained parameters and buffers."""
     trained = {name: tensor for name, tensor in module.named_parameters() if tensor.requires_grad}
     return {name: tensor.detach().clone() for name, tensor in {**trained, **dict(module.named_buffers())}.items()}
@@ -211,7 +211,7 @@ def _clones(tensors: Tensors) -> Tensors:
     return {name: tensor.clone() for name, tensor in tensors.items()}
 
 
-def _drawn(state: TrainingState, number: int, embeddings: Tensor, labels: Tensor) -> Tuples | None:
+def _draw_tuples(state: TrainingState, number: int, embeddings: Tensor, labels: Tensor) -> Tuples | None:
     """Return the tuples that a random miner draws in the step; None if the miner is not random, or if there is none."""
     if state.loss.miner is None or not state.loss.miner.miner.random:
         return None
@@ -225,13 +225,13 @@ def _gradient(state: TrainingState, batch: Batch, weights: Tensors, embeddings: 
     rows = torch.from_numpy(np.flatnonzero(batch.indices != out)).to(embeddings.device)
     own = _clones(weights)  # the running means of the step must not change
     start = embeddings.detach().clone().requires_grad_()
-    tuples = batch.tuples if out is None or batch.tuples is None else _left(batch.tuples, rows, len(embeddings))
+    tuples = batch.tuples if out is None or batch.tuples is None else _drop_tuples(batch.tuples, rows, len(embeddings))
     loss = functional_call(state.loss, own, (start[rows], batch.labels[rows], None, tuples))
     gradient = torch.autograd.grad(loss, start, allow_unused=True)[0] if loss.requires_grad else None
     return torch.zeros_like(start) if gradient is None else gradient
 
 
-def _left(tuples: Tuples, rows: Tensor, count: int) -> Tuples:
+def _drop_tuples(tuples: Tuples, rows: Tensor, count: int) -> Tuples:
     """Return the tuples whose members are all in `rows`, renumbered as positions in `rows`."""
     place = torch.full((count,), -1, device=rows.device)
     place[rows] = torch.arange(len(rows), device=rows.device)

@@ -99,7 +99,7 @@ def stretches(run: Run, end: int, most: int = MOST) -> list[Stretch]:
             f"{run.id} is a fork without a kept checkpoint before the tested weights; train it again with "
             "schedule.keep_every"
         )
-    if _led_through(run.spec) or not kept:
+    if _is_cheap(run.spec) or not kept:
         start = min(kept, default=0)
         every = -(-(end - start) // most)
         return [Stretch(start, kept.get(start), end, every, every)]
@@ -160,13 +160,13 @@ def influence(
                 of_one = of_step.step(state, number, inputs)
                 sums[:, np.searchsorted(train, of_one.samples)] += each.weight * of_one.influence
             state.progress.step = number
-            _judge(state)
+            _validate(state)
             done += 1
             tell(f"step {number:,}", done, total)
     return Influence(train, sums, sum(each.apart for each in planned), planned[0].start, end)
 
 
-def _led_through(spec: RunSpec) -> bool:
+def _is_cheap(spec: RunSpec) -> bool:
     """Return True if all steps are cheap: for a small network, or a head on frozen features."""
     return spec.model.name in networks.TAKES or spec.model.freeze == "backbone"
 
@@ -177,7 +177,7 @@ def _begin(state: TrainingState, stretch: Stretch) -> None:
     from dmlcore.training.state import TrainingProgress, restore
 
     if stretch.checkpoint is None:
-        _judge(state)
+        _validate(state)
         projections.begin(state)
         return
     saved = checkpoint.read(stretch.checkpoint)
@@ -185,7 +185,7 @@ def _begin(state: TrainingState, stretch: Stretch) -> None:
     state.progress = TrainingProgress.from_facts(saved.facts)
 
 
-def _judge(state: TrainingState) -> None:
+def _validate(state: TrainingState) -> None:
     """Validate at the steps of the run if its learning rate or its projections depend on validation."""
     from dmlcore.training import evaluation, projections
 

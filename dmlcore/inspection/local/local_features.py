@@ -69,13 +69,13 @@ def digit_patches(side: int = 3) -> LocalFeatures:
     if not 2 <= side <= 6:
         raise ValueError(f"side must be 2..6 pixels, got {side}")
     dataset = data.load("digits")
-    chosen = _chosen(dataset, np.arange(len(dataset.labels)), MOST_PER_CLASS)
+    chosen = _choose_samples(dataset, np.arange(len(dataset.labels)), MOST_PER_CLASS)
     grey = np.asarray(dataset.inputs[chosen], dtype=np.float64).reshape(-1, 8, 8)
     windows = np.lib.stride_tricks.sliding_window_view(grey, (side, side), axis=(1, 2))
     patches = windows.reshape(len(chosen), -1, side * side)
     note = f"The {side} × {side} = {side * side} grey values of every patch, untrained."
     grid = (9 - side, 9 - side)
-    return _made(dataset, chosen, patches, grid, weights=None, window=side, stride=1.0, note=note)
+    return _assemble(dataset, chosen, patches, grid, weights=None, window=side, stride=1.0, note=note)
 
 
 def pretrained_weights() -> Path | None:
@@ -130,7 +130,7 @@ def has_images(spec: RunSpec) -> bool:
 def _of_network(model: nn.Module, dataset: Dataset, note: str, headed: bool = True) -> LocalFeatures:
     pixels = int(np.prod(dataset.inputs.shape[2:]))
     per_class = int(np.clip(MOST_PIXELS // (MOST_CLASSES * pixels), 8, MOST_PER_CLASS))
-    chosen = _chosen(dataset, dataset.splits["test"], per_class)
+    chosen = _choose_samples(dataset, dataset.splits["test"], per_class)
     network: Any = model.eval()
     features, weighed, grid = [], [], (0, 0)
     with torch.inference_mode():
@@ -143,7 +143,7 @@ def _of_network(model: nn.Module, dataset: Dataset, note: str, headed: bool = Tr
                 network.head(maps)
                 weighed.append(network.pool.weights.double().numpy())
     side = min(SHOWN_SIDE, dataset.inputs.shape[2])
-    return _made(
+    return _assemble(
         dataset,
         chosen,
         np.concatenate(features),
@@ -155,14 +155,14 @@ def _of_network(model: nn.Module, dataset: Dataset, note: str, headed: bool = Tr
     )
 
 
-def _chosen(dataset: Dataset, rows: Ints, per_class: int) -> Ints:
+def _choose_samples(dataset: Dataset, rows: Ints, per_class: int) -> Ints:
     """Return the first `per_class` samples of each of the first classes among `rows`, class by class."""
     labels = dataset.labels[rows]
     classes = np.unique(labels)[:MOST_CLASSES]
     return np.concatenate([rows[labels == c][:per_class] for c in classes])
 
 
-def _made(
+def _assemble(
     dataset: Dataset,
     chosen: Ints,
     features: Floats,
@@ -185,7 +185,7 @@ def _made(
         ranks=np.arange(len(labels)) - np.searchsorted(labels, labels),
         indices=chosen,
         class_names=dataset.class_names,
-        images=np.stack([_shown(dataset, int(i)) for i in chosen]),
+        images=np.stack([_thumbnail(dataset, int(i)) for i in chosen]),
         window=window,
         stride=stride,
         note=note,
@@ -204,7 +204,7 @@ def _plane(features: Floats) -> tuple[Floats, float | None]:
     return plane.reshape(*features.shape[:2], 2), float(plane.var(axis=0).sum()) / total if total else 1.0
 
 
-def _shown(dataset: Dataset, index: int) -> Pixels:
+def _thumbnail(dataset: Dataset, index: int) -> Pixels:
     """Return an image as a square with a side of at most SHOWN_SIDE pixels."""
     from PIL import Image
 

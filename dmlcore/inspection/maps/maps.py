@@ -28,7 +28,7 @@ from dmlcore.typing import Array, Singles
 
 __all__ = [
     "METHODS", "TITLES", "Map", "Method", "Quality", "Settings",
-    "draw", "find", "made", "make", "place", "read",
+    "draw", "find", "list_settings", "make", "place", "read",
 ]  # fmt: skip
 
 SUFFIX = ".map.npz"
@@ -89,7 +89,7 @@ def find(run: Run, settings: Settings, source: Path | None = None) -> Path | Non
     return path if path and path.is_file() else None
 
 
-def made(run: Run) -> list[Settings]:
+def list_settings(run: Run) -> list[Settings]:
     """Return the settings of all readable maps of the newest embeddings, newest map first."""
     source = run.embeddings()
     paths = list(source.parent.glob(f"{source.stem}.*{SUFFIX}")) if source else []
@@ -142,13 +142,13 @@ def make(run: Run, settings: Settings | None = None, tell: Report = lambda done,
     if source is None:
         raise RunError(f"{run.id} has no embeddings yet; evaluate it first")
     path = path_of(source, settings)
-    if path.is_file() and _whole(path):
+    if path.is_file() and _is_readable(path):
         os.utime(path)  # makes it the newest map
         return path
     table = arrays.read(source, EMBEDDINGS, "embeddings", "labels", remedy="Evaluate the run again")
     embeddings, sample = table["embeddings"], None
     if len(embeddings) > placing.MOST_MAPPED:
-        sample = placing.balanced(table["labels"], placing.SAMPLE, settings.seed)
+        sample = placing.draw_balanced(table["labels"], placing.SAMPLE, settings.seed)
     drawn = embeddings if sample is None else embeddings[sample]
     share = 0.95 if sample is None else 0.5
     try:
@@ -163,7 +163,7 @@ def make(run: Run, settings: Settings | None = None, tell: Report = lambda done,
     else:
         words = f"placing {len(embeddings) - len(sample):,} points among {len(sample):,}"
         linear = settings.method == "pca"
-        points = placing.spread(
+        points = placing.place_all(
             embeddings, sample, points, linear=linear, tell=lambda done: tell(share + 0.45 * done, words)
         )
         tell(0.95, "measuring the quality")
@@ -245,8 +245,10 @@ def place(layout: Map, embeddings: ArrayLike) -> Singles:
     if len(known) != len(points):
         raise Unreadable(f"the map has {len(points)} points, its embeddings {len(known)}. {AGAIN}.")
     if layout.drawn is not None:  # in the way the other points were placed
-        sample = placing.balanced(table["labels"], layout.drawn, settings.seed)
-        return placing.among(known[sample], points[sample], np.asarray(embeddings), linear=settings.method == "pca")
+        sample = placing.draw_balanced(table["labels"], layout.drawn, settings.seed)
+        return placing.place_among(
+            known[sample], points[sample], np.asarray(embeddings), linear=settings.method == "pca"
+        )
     if settings.method == "pca":
         return projection.place_pca(known, embeddings)
     if settings.method == "tsne":
@@ -274,7 +276,7 @@ def _facts(path: Path) -> tuple[dict[str, Any], Settings]:
         raise Unreadable(f"{path.name} cannot be read ({error}). {AGAIN}.") from None
 
 
-def _whole(path: Path) -> bool:
+def _is_readable(path: Path) -> bool:
     try:
         read(path)
     except Unreadable:

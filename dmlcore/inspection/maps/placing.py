@@ -21,7 +21,7 @@ PART = 2**15  # number of points placed together
 AMONG = 20_000  # number of points on which the quality is measured
 
 
-def balanced(labels: Ints, count: int, seed: int = 0) -> Ints:
+def draw_balanced(labels: Ints, count: int, seed: int = 0) -> Ints:
     """Draw rows balanced over the classes: equally many of each class, or all of a smaller class.
 
     Args:
@@ -41,7 +41,7 @@ def balanced(labels: Ints, count: int, seed: int = 0) -> Ints:
     return np.sort(by_class[np.lexsort((last, turn))[:count]])
 
 
-def spread(
+def place_all(
     embeddings: Singles,
     sample: Ints,
     plane: Singles,
@@ -65,13 +65,13 @@ def spread(
     known = embeddings[sample]
     points = np.empty((len(embeddings), 2), np.float32)
     for start in range(0, len(embeddings), PART):
-        points[start : start + PART] = among(known, plane, embeddings[start : start + PART], linear=linear)
+        points[start : start + PART] = place_among(known, plane, embeddings[start : start + PART], linear=linear)
         tell(min(1.0, (start + PART) / len(embeddings)))
     points[sample] = plane
     return points
 
 
-def among(known: Singles, plane: Singles, new: Singles, *, linear: bool) -> Singles:
+def place_among(known: Singles, plane: Singles, new: Singles, *, linear: bool) -> Singles:
     """Place new embeddings (k, D) among known embeddings (m, D) with their map (m, 2); return positions (k, 2)."""
     if linear:
         return projection.place_pca(known, new)

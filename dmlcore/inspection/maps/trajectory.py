@@ -168,9 +168,9 @@ def frames(
         raise ValueError(f"the snapshots must have one shape, got {', '.join(map(str, sorted(shapes)))}")
     collapsed = [bool((points == points[0]).all()) for points in embeddings]
     if settings.method == "pca":
-        points, how = _joint(embeddings), JOINT
+        points, how = _project_jointly(embeddings), JOINT
     else:
-        points, how = _chained(embeddings, collapsed, settings, report)
+        points, how = _align_frames(embeddings, collapsed, settings, report)
     measured = []
     for frame, plane, gone in zip(embeddings, points, collapsed, strict=True):
         if report:
@@ -179,7 +179,7 @@ def frames(
     return points, measured, how
 
 
-def _joint(embeddings: list[Singles]) -> Singles:
+def _project_jointly(embeddings: list[Singles]) -> Singles:
     dimensions = embeddings[0].shape[1]
     mean = np.zeros((dimensions, dimensions))
     for frame_points in embeddings:
@@ -194,7 +194,7 @@ def _joint(embeddings: list[Singles]) -> Singles:
     return points
 
 
-def _chained(
+def _align_frames(
     embeddings: list[Singles], collapsed: list[bool], settings: Settings, report: maps.Report | None
 ) -> tuple[Singles, str]:
     """Compute frames from last to first, each started from the frame after it and then aligned with that frame."""
@@ -212,7 +212,7 @@ def _chained(
                 report(0.97 * (number + done) / count, f"frame {number + 1} of {count}, {words}")
 
         plane = maps.draw(embeddings[frame], settings if after is None else following, start=after, report=tell)
-        after = plane - plane.mean(axis=0) if after is None else turned(plane, after)
+        after = plane - plane.mean(axis=0) if after is None else align(plane, after)
         spread = spread or float(after.std())
         # Earlier frames have been optimised for longer, which enlarges a map without any meaning.
         points[frame] = after * (spread / after.std())
@@ -228,7 +228,7 @@ def _chained(
     return points, how + (f" Collapsed to one point: {gone} of {count} steps." if gone else "")
 
 
-def turned(plane: Singles, onto: Singles) -> Singles:
+def align(plane: Singles, onto: Singles) -> Singles:
     """Rotate, mirror and shift a plane (n, 2) so that its points are nearest to those of `onto`; do not scale it."""
     from scipy.linalg import orthogonal_procrustes
 

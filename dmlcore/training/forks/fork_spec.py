@@ -91,7 +91,7 @@ def with_spec(
         leave_out_samples=_samples({*before.fork.leave_out_samples, *without}),
         relabel=tuple(sorted(pairs.items())),
     )
-    if keys := transfer.refused(before, spec):
+    if keys := transfer.refused_keys(before, spec):
         raise SpecError(f"{', '.join(keys)}: a fork goes on with the weights of {parent.id}, so this cannot be changed")
     if spec.schedule.steps <= step:
         raise SpecError(

@@ -69,7 +69,7 @@ class Transfer:
     has_proxies: bool = False
 
 
-def refused(parent: RunSpec, fork: RunSpec) -> list[str]:
+def refused_keys(parent: RunSpec, fork: RunSpec) -> list[str]:
     """Return the keys that the fork has changed although a fork cannot change them."""
     return [key for key in _changes(parent, fork) if key.startswith(FIXED) and key not in FREE]
 
@@ -94,7 +94,7 @@ def origin(run: Run) -> Origin | None:
         raise TrainingError(f"fork.run: {run.id} has lost the checkpoint of {run.spec.fork.run}; fork it again")
     saved = checkpoint.read(run.path / ORIGIN)
     parent = RunSpec.from_json(saved.facts["spec"])
-    if keys := refused(parent, run.spec):
+    if keys := refused_keys(parent, run.spec):
         raise TrainingError(f"fork: {', '.join(keys)} cannot be changed, as the weights of {run.spec.fork.run} go on")
     try:
         return Origin(saved, parent, fork_parent.read_rows(run.path))

@@ -130,12 +130,12 @@ def _matrix(
 ) -> None:
     place = None if around is None else pair_counts.place(around)
     if place is not None:
-        places = confusions.around(pair_counts, place, MOST_NAMED)
+        places = confusions.select_around(pair_counts, place, MOST_NAMED)
     else:
         classes = len(pair_counts.classes)
-        places = confusions.prominent(pair_counts, classes if around == ALL else min(classes, MOST_NAMED))
+        places = confusions.most_confused(pair_counts, classes if around == ALL else min(classes, MOST_NAMED))
     shares = pair_counts.matrix(places)
-    order = confusions.ordered(shares)
+    order = confusions.order_classes(shares)
     labels = pair_counts.classes[places[order]]
     names = [view.name(int(x)) for x in labels]
     ink = INK["dark" if st.context.theme.type == "dark" else "light"]

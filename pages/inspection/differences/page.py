@@ -214,7 +214,7 @@ def _doubted(shown: ShownDifference) -> Doubted:
 
 @st.cache_resource(max_entries=6, show_spinner="Asking the neighbours of every sample …")
 def _doubts(paths: tuple[Path, ...]) -> Doubted:
-    return differences.doubted([_read(path) for path in paths])
+    return differences.find_label_errors([_read(path) for path in paths])
 
 
 def _read(path: Path) -> TestNeighbours:

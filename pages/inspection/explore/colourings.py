@@ -90,7 +90,7 @@ def _hubness(neighbours: TestNeighbours) -> Column:
 
 def _doubted(neighbours: TestNeighbours) -> Column:
     doubted = np.zeros(len(neighbours.labels))
-    doubted[duplicates.suspects(neighbours, NEAREST).rows] = 1
+    doubted[duplicates.find_suspects(neighbours, NEAREST).rows] = 1
     doubted[~neighbours.queries] = NOWHERE
     return Column(doubted.astype(np.uint8), {"names": ["label not doubted", "label doubted"]})
 

@@ -25,7 +25,7 @@ def kept(run: Run) -> dict[str, Any]:
     opened.
     """
     try:
-        known, why = tags_and_views.read(run), tags_and_views.why_not(run)
+        known, why = tags_and_views.read(run), tags_and_views.read_only_reason(run)
     except NotKept as error:
         known, why = TagsAndViews(), str(error)
     views = [{"name": name, "query": query} for name, query in known.views.items()]

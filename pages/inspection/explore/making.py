@@ -28,7 +28,7 @@ _HELP = {
 
 def choose(run: Run, into: DeltaGenerator) -> Settings | None:
     """Return the settings of the map to show: that of ?map=, else the newest; None before any map exists."""
-    made = maps.made(run)
+    made = maps.list_settings(run)
     if not made:
         return None
     names = {settings.name: settings for settings in made}

@@ -134,7 +134,7 @@ ROUTES: list[BaseRoute] = [Route("/api/map/{run}/{name}/{tag}/{file}", respond)]
 def _named(run: Run, name: str) -> MapData | None:
     """Return the map named in an address by the name of its settings."""
     wanted, _, kind = name.partition("-")
-    settings = next((s for s in maps.made(run) if s.name == wanted), None)
+    settings = next((s for s in maps.list_settings(run) if s.name == wanted), None)
     if settings is None or kind not in ("", TRAINING):
         return None
     return over_training(run, settings) if kind else of_map(run, settings)

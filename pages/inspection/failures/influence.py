@@ -134,7 +134,7 @@ def images(
 
 def _fork(run: Run, result: Mapping[str, Any]) -> None:
     """Show the link to a fork without the most harmful samples, starting from the earliest checkpoint."""
-    samples = [int(sample) for sample, _ in result["harmful"]][: failure.named(result["train"])]
+    samples = [int(sample) for sample, _ in result["harmful"]][: failure.count_listed(result["train"])]
     start = min((step for step in fork_parent.steps(run.path) if step < result["end"]), default=None)
     if start is None:
         st.caption("This run has kept no checkpoint to fork from; train with checkpoints kept on the way.")

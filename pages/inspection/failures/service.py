@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute
 from dmlcore import losses
 from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, embed, needs_origin, remarks
 from dmlcore.inspection.failure.best_loss import best_loss
-from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure, Step, held
+from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure, Step, to_double
 from dmlcore.spec import RunSpec
 from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
@@ -131,7 +131,7 @@ def _table(source: Path) -> Table:
     wanted = ("embeddings", "labels", "indices", "is_gallery")
     stored = arrays.read(source, EMBEDDINGS, *wanted, remedy="Evaluate the run again")
     return Table(
-        held(stored["embeddings"]),
+        to_double(stored["embeddings"]),
         stored["labels"],
         stored.get("is_gallery", np.zeros(len(stored["labels"]), bool)),
         {int(index): row for row, index in enumerate(stored["indices"])},

@@ -91,7 +91,7 @@ def suspects(shown: ShownRun, selected: Selection | None, label: int | None) -> 
         width=300,
         help="So many of the nearest at least are of one class, and none is of the sample's own",
     )
-    doubts = duplicates.suspects(shown.test, ASKED, least / ASKED)
+    doubts = duplicates.find_suspects(shown.test, ASKED, least / ASKED)
     keep = ~shown.test.is_gallery[doubts.rows]
     if selected is not None:
         keep &= np.isin(shown.test.indices[doubts.rows], selected.indices)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dmlcore.data import DataError, Dataset
 from dmlcore.data.files.images import SUFFIXES
 from dmlcore.inspection import own_images
-from dmlcore.inspection.images import fitted
+from dmlcore.inspection.images import fit_into
 from dmlcore.inspection.index import Index
 from dmlcore.inspection.maps import maps
 from dmlcore.storage.arrays import Unreadable
@@ -83,7 +83,7 @@ def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: 
         if own_images.is_ink(data):
             invert = st.toggle(
                 "Dark ink on paper",
-                own_images.dark_on_light(file),
+                own_images.is_dark_on_light(file),
                 key=f"invert {hash(content)}",
                 help="What is written in this data set is light on black to the network",
             )
@@ -126,7 +126,7 @@ def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: 
 
 def _offer_map(run: Run, embedding: Singles) -> None:
     """Show the position of the image on the newest map of the run."""
-    made = maps.made(run)
+    made = maps.list_settings(run)
     if not made or not st.button("Its place on the map", icon=":material/bubble_chart:"):
         return
     path = maps.find(run, made[0])
@@ -146,7 +146,7 @@ def _address(inputs: NDArray[np.generic], data: Dataset) -> str:
         side = own_images.GREY[data.name][0]
         pixels = np.rint(one.reshape(side, side, 1).repeat(3, axis=2) * 255).astype(np.uint8)
     file = io.BytesIO()
-    fitted(pixels, thumbnails.SIDE).save(file, "PNG")
+    fit_into(pixels, thumbnails.SIDE).save(file, "PNG")
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 

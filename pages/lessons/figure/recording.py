@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlcore.lessons.recordings import UNIT, ProjectionFrame, ensemble, exchanged, projections
+from dmlcore.lessons.recordings import UNIT, ProjectionFrame, ensemble, exchange_frames, projections
 
 
 def data_of(kind: str) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def _neighbours() -> dict[str, Any]:
     """Return the recording of exchanged neighbours, drawn as samples with one diamond for the query; its class comes
     first.
     """
-    frames = exchanged()
+    frames = exchange_frames()
     points = frames[0].points
     return {
         "kind": "projections",

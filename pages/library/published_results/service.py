@@ -13,7 +13,7 @@ from dmlcore.experiments.protocols.expansion import PUBLISHED
 from dmlcore.experiments.studies import Study, StudyRequest, StudyResults
 from dmlcore.metrics import SCORES
 from dmlcore.published.collection import SAME, PublishedRow, PublishedTable
-from dmlcore.significance.transductive import marked
+from dmlcore.significance.transductive import mark_transductive
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run, RunError, RunStore, scores
@@ -162,7 +162,7 @@ def _group(members: Sequence[tuple[Run, Scores]]) -> Ours:
     for column in members[0][1]:
         values = [reached[column][0] for _, reached in members if column in reached]
         scores[column] = statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
-    what = marked(f"mean of {count} runs" if count > 1 else "one run", spec.conditioning.transductive)
+    what = mark_transductive(f"mean of {count} runs" if count > 1 else "one run", spec.conditioning.transductive)
     return Ours(what, spec, count, scores, deviations(spec), tuple(run.id for run, _ in members))
 
 
@@ -230,7 +230,7 @@ def _variants(table: PublishedTable, name: str, _study: Study, results: StudyRes
     for row in studies.table(results.runs):
         if row["variant"] in specs:
             spec = specs[row["variant"]]
-            what = marked(f"study {name}, {row['seeds']} seeds", spec.conditioning.transductive)
+            what = mark_transductive(f"study {name}, {row['seeds']} seeds", spec.conditioning.transductive)
             summaries.append(Ours(what, spec, row["seeds"], _own(table, row)))
     return summaries
 

@@ -36,7 +36,7 @@ def options() -> dict[str, Any]:
     return {
         "data": {
             name: {"title": TITLES.get(name, data.describe(name).title), "help": data.describe(name).sentence}
-            for name in toy_runs.offered()
+            for name in toy_runs.list_sets()
         },
         "split": {k: {"title": t, "help": helps[k]} for k, t in splits.items()},
         "moves": {k: {"title": k, "help": text} for k, text in moves.items()},
@@ -44,7 +44,7 @@ def options() -> dict[str, Any]:
         "optimiser": {"rmsprop": {"title": "RMSprop", "help": ""}, "adam": {"title": "Adam", "help": ""}},
         "batch_losses": {name: loss(losses.describe(name)) for name in losses.batch_names()},
         "limits": Toy.limits() | {"steps": toys_state.MOST_STEPS, "changes": toys_state.MOST_CHANGES},
-        "presets": [p.to_json(Toy) for p in PRESETS if "cub" in toy_runs.offered() or "data=cub" not in p.query],
+        "presets": [p.to_json(Toy) for p in PRESETS if "cub" in toy_runs.list_sets() or "data=cub" not in p.query],
         "images": {name: NETWORKS[name] for name in toy_runs.IMAGES},
         "poolings": {name: {"title": pooling.describe(name).title, "help": ""} for name in POOLINGS},
         "gated": [name for name in POOLINGS if LossSide(pooling=name).gated],

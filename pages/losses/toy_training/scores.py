@@ -35,7 +35,7 @@ def _scored(key: str, step: int) -> list[dict[str, float | None]]:
 
 @lru_cache(maxsize=32)
 def _input_scored(name: str, seed: int, split: str) -> dict[str, float | None]:
-    return toy_runs.in_columns(toy_runs.input_scores(toy_runs.prepared(name, seed), split))
+    return toy_runs.in_columns(toy_runs.input_scores(toy_runs.prepare_data(name, seed), split))
 
 
 def table(toy: Toy, step: int) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def table(toy: Toy, step: int) -> dict[str, Any]:
     ours = [{"label": inputs, "scores": _input_scored(toy.data, toy.seed, toy.split)}]
     labels = ["untrained network", *(letter.upper() for letter in toys_state.LETTERS)]
     ours += [{"label": label, "scores": values} for label, values in zip(labels, scores, strict=False)]
-    published = toy_runs.published() if toy.data == "toy" and toy.split == "train" else []
+    published = toy_runs.published_scores() if toy.data == "toy" and toy.split == "train" else []
     rows = [
         {"label": r.label, "loss": r.loss, "hyper": r.hyper, "scores": r.scores}
         | {"ours": [i for i, run in enumerate(runs) if toy_runs.matches(r, run)]}

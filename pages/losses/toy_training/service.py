@@ -64,7 +64,7 @@ class _Preparing:
 
     def _make(self, name: str, seed: int) -> None:
         try:
-            toy_runs.prepared(name, seed)
+            toy_runs.prepare_data(name, seed)
         except Exception as error:
             log.exception("images cannot be prepared")
             self._failed[name, seed] = f"These images cannot be used: {error}"
@@ -115,7 +115,7 @@ def _data(toy: Toy, training: LiveTraining) -> tuple[dict[str, Any], dict[str, A
     space = toy_runs.input_space(dataset, watched)
     labels = dataset.labels[watched]
     classes = np.unique(labels)
-    scores = training.scored(toy_runs.compared(dataset, watched))
+    scores = training.scored(toy_runs.comparison_vectors(dataset, watched))
     header = {
         "baseline": {"map_at_r": scores.map_at_r, "recall": scores.recall_at[1]},
         "classes": [dataset.class_names[k] for k in classes],
@@ -170,7 +170,7 @@ TIMELINE: Timeline[Toy, LiveTraining] = Timeline(
     "/api/toys",
     state_of=Toy.of,
     specs=lambda toy: {toys_state.LETTERS[i].upper(): toy.live(i) for i in range(len(toy.sides))},
-    kept=HistoryCache(lambda spec: LiveTraining(spec, toy_runs.prepared(spec.run.data.name, spec.run.seed))),
+    kept=HistoryCache(lambda spec: LiveTraining(spec, toy_runs.prepare_data(spec.run.data.name, spec.run.seed))),
     contents=contents,
     rested=rested,
     most_steps=MOST_STEPS,

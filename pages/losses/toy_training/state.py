@@ -120,7 +120,7 @@ ON_THE_WAY = {"sides": SidesKind(), "rate": RATE}
 class Toy(PageState):
     """One or two training runs on the same data with the same seed and clock."""
 
-    data: Annotated[str, ChoiceKind(toy_runs.offered, always=True)] = "toy"
+    data: Annotated[str, ChoiceKind(toy_runs.list_sets, always=True)] = "toy"
     split: Annotated[str, ChoiceKind(("train", "test"), key="part")] = "train"
     seed: Annotated[int, Whole(0, 2**31 - 1)] = 0
     dim: Annotated[int, Whole(2, 64)] = 2

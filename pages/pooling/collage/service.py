@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from dmlcore import data
-from dmlcore.inspection.images import fitted
+from dmlcore.inspection.images import fit_into
 from pages.shared.server import thumbnails
 from pages.shared.state.cache import cached
 
@@ -24,7 +24,7 @@ def examples(name: str) -> str:
         tile = int(dataset.facts["foreground"][index])
         name = escape(dataset.class_names[dataset.labels[index]].replace("_", " "))
         file = io.BytesIO()
-        fitted(dataset.image(index), thumbnails.SIDE).save(file, "PNG")
+        fit_into(dataset.image(index), thumbnails.SIDE).save(file, "PNG")
         address = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
         cells.append(
             f'<figure style="margin:0;width:104px"><div style="position:relative;width:104px;height:104px"><img '

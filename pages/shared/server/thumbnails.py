@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from dmlcore.data import DataError, Dataset
-from dmlcore.inspection.images import drawer, fitted
+from dmlcore.inspection.images import drawer, fit_into
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.training.build import load_data
@@ -98,7 +98,7 @@ def _encoded(key: str, index: int) -> tuple[bytes, str]:
 def _drawn(key: str, index: int, side: int) -> tuple[bytes, str]:
     dataset(RunSpec.from_json(key))  # loads the data set in one thread only
     pixels = _drawer(key)(index)
-    photograph, image = max(pixels.shape[:2]) > SIDE, fitted(pixels, side)
+    photograph, image = max(pixels.shape[:2]) > SIDE, fit_into(pixels, side)
     file = io.BytesIO()
     image.save(file, "JPEG", quality=88) if photograph else image.save(file, "PNG")
     return file.getvalue(), "image/jpeg" if photograph else "image/png"

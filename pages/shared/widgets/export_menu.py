@@ -135,13 +135,13 @@ def _table(run: Run, source: Path, chosen: Selection | None) -> EmbeddingTable:
 
 def _plane(run: Run) -> report.ReportMap | None:
     try:
-        return report.plane_of(run)
+        return report.newest_map(run)
     except Unreadable:  # the page of the map reports the error
         return None
 
 
 def _map(table: EmbeddingTable) -> str:
-    layout = report.plane_of(table.run)
+    layout = report.newest_map(table.run)
     if layout is None:
         raise ExportError("the map of this run no longer exists; compute it again")
     return export.map_csv(table, layout.points)

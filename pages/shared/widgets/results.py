@@ -12,7 +12,7 @@ import streamlit as st
 from dmlcore.figures.curves import CurvePanel, RunCurve, averaged, linked
 from dmlcore.metrics import SCORES
 from dmlcore.significance import verdicts
-from dmlcore.significance.transductive import marked
+from dmlcore.significance.transductive import mark_transductive
 from dmlcore.spec import RunSpec
 from dmlcore.storage.metrics_rows import REPRESENTATIONS, Row, representation
 from dmlcore.storage.runs import Run
@@ -226,7 +226,10 @@ def _scores(specs: Sequence[RunSpec], read: AsRead, table: bool) -> None:
         for subject in REPRESENTATIONS:
             if score := history.scores.get(subject):
                 words = representation(subject, pretrained=bool(spec.model.start))
-                rows.append({"run": name, "embedding": marked(words, score.get("transductive"))} | score_columns(score))
+                rows.append(
+                    {"run": name, "embedding": mark_transductive(words, score.get("transductive"))}
+                    | score_columns(score)
+                )
     if not rows:
         return
     st.subheader("Scores on the test split", anchor=False)
@@ -252,7 +255,7 @@ def _verdict(specs: Sequence[RunSpec], histories: Sequence[RunHistory]) -> None:
             continue
         name = f"{titles.data_title(spec.data.name)} · {titles.loss_title(spec.loss.name)}"
         key = spec.model_copy(update={"name": "", "seed": 0}).digest()
-        name = marked(name, spec.conditioning.transductive)
+        name = mark_transductive(name, spec.conditioning.transductive)
         label = name if len(specs) == 1 else f"{name} ({key[:4]})"
         values.setdefault(label, {})[spec.seed] = score
         rows = [*history.scores.values(), *history.baselines.values()]

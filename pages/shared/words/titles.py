@@ -7,7 +7,7 @@ from functools import cache
 
 from dmlcore import losses
 from dmlcore.data import DataError, describe, names
-from dmlcore.significance.transductive import marked
+from dmlcore.significance.transductive import mark_transductive
 from dmlcore.storage.listing import Brief
 from dmlcore.storage.runs import Run
 
@@ -20,7 +20,7 @@ def label(run: Run) -> str:
     if run.is_example:
         return f"Example · {name}"
     words = " · ".join([name, *([] if name.endswith(loss) else [loss]), run.id[-4:]])
-    return marked(words, run.spec.conditioning.transductive)
+    return mark_transductive(words, run.spec.conditioning.transductive)
 
 
 def searched(words: str, more: Callable[[str], str] = lambda run_id: "") -> Callable[[str, Brief], bool]:

@@ -23,7 +23,7 @@ def show(run: Run) -> None:
 def button(run: Run) -> None:
     """Show the button that opens the editor of the note."""
     try:
-        before, why = notes.read(run), tags_and_views.why_not(run)
+        before, why = notes.read(run), tags_and_views.read_only_reason(run)
     except NotKept as error:
         before, why = "", str(error)
     key = f"note-{run.id}"

@@ -135,7 +135,7 @@ def _published(name: str) -> dict[str, toy_runs.ThesisRow]:
     if name not in ("toy-table", "toy-table-raw"):
         return {}
     variants = {entry.variant: entry.spec for entry in studies.StudyRequest(study=name, seeds=(0,)).entries()}
-    rows = toy_runs.published()
+    rows = toy_runs.published_scores()
     return {variant: row for variant, spec in variants.items() for row in rows if toy_runs.matches(row, spec)}
 
 

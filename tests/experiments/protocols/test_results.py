@@ -13,7 +13,7 @@ from dmlcore.data.identities import identities
 from dmlcore.experiments import protocols
 from dmlcore.experiments.protocols import Member, ProtocolRequest
 from dmlcore.experiments.protocols.results import collections, spread, summarise
-from dmlcore.experiments.protocols.tables import as_text, printed
+from dmlcore.experiments.protocols.tables import as_text, printed_rows
 from dmlcore.metrics import retrieval
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
@@ -170,7 +170,7 @@ PRINTED = [
 def test_what_the_source_printed(protocol, data, loss, overrides, of, score, mean, deviation, monkeypatch):
     monkeypatch.setattr("dmlcore.data.files.locate.find", lambda *_: None)
     request = ProtocolRequest(protocol=protocol, data=data, loss=loss, overrides=overrides)
-    rows, remark = printed(request, request.entries())
+    rows, remark = printed_rows(request, request.entries())
     (row,) = [row for row in rows if row.of.startswith(of)]
     assert row.scores[score] == (pytest.approx(mean), deviation and pytest.approx(deviation))
     assert remark == ""
@@ -179,7 +179,7 @@ def test_what_the_source_printed(protocol, data, loss, overrides, of, score, mea
 def test_part_of_a_data_set_is_not_compared_with_what_was_printed(monkeypatch):
     monkeypatch.setattr("dmlcore.experiments.protocols.tables.images", lambda _: 450)
     request = ProtocolRequest(protocol="gurbuz-2022-fair", data="cub", loss="C2")
-    rows, remark = printed(request, request.entries())
+    rows, remark = printed_rows(request, request.entries())
     assert rows == []
     assert says(remark, "5,864 training samples", "450", "not comparable")
 

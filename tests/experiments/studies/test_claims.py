@@ -82,11 +82,11 @@ def test_a_mistake_in_the_file_is_named(monkeypatch, tmp_path):
 
 def test_runs_of_this_machine_on_the_same_data_are_counted(tmp_path):
     store = RunStore(tmp_path)
-    assert claims.here("tokens", store) == 0
+    assert claims.count_runs("tokens", store) == 0
     spec = studies.expand(studies.read("tokens"))[0].spec
     store.create(spec.with_overrides(["loss.m_neg=0.7"]))
     store.create(spec.with_overrides(["data.name=digits", "model.name=mlp"]))
-    assert claims.here("tokens", store) == 1
+    assert claims.count_runs("tokens", store) == 1
 
 
 def test_the_best_fold_by_validation_stands_for_its_seed_and_a_start_may_be_left_out():

@@ -130,7 +130,7 @@ def test_what_is_kept_names_those_that_harmed_most(run: Run) -> None:
     assert all(values[sample] == value for sample, value in told["harmful"] + told["helpful"])
     assert told["harm"] == pytest.approx(sum(value for value in values.values() if value < 0))
     assert told["seen"] == sum(value != 0 for value in values.values()) < told["train"] == len(values)
-    assert failure.named(724) == 8
+    assert failure.count_listed(724) == 8
     assert failure.most_harmful(np.array([0.1, -1.0, 0.0, -2.0]), 3).tolist() == [3, 1]
     assert failure.read(None) is None
     with pytest.raises(ValueError, match="not in the test split"):

@@ -139,12 +139,12 @@ def test_the_tuples_of_a_miner_that_draws_stay_those_of_the_step() -> None:
     state = make_state("loss.name=contrastive", "miner.name=distance_weighted")
     batch = state.batches.make(1, lambda rows: _embed(state, rows))
     embeddings = state.model(batch.inputs)
-    drawn = of_step._drawn(state, 1, embeddings, batch.labels)
+    drawn = of_step._draw_tuples(state, 1, embeddings, batch.labels)
     kept = torch.tensor([row for row in range(len(batch.labels)) if row != 2])
-    left = of_step._left(drawn, kept, len(batch.labels))
+    left = of_step._drop_tuples(drawn, kept, len(batch.labels))
     whole = {triplet for triplet in zip(*(t.tolist() for t in drawn), strict=True) if 2 not in triplet}
     assert {tuple(kept[list(triplet)].tolist()) for triplet in zip(*(t.tolist() for t in left), strict=True)} == whole
-    assert of_step._drawn(make_state("miner.name=semi_hard"), 1, embeddings, batch.labels) is None
+    assert of_step._draw_tuples(make_state("miner.name=semi_hard"), 1, embeddings, batch.labels) is None
 
 
 def test_a_layer_without_forward_derivative_is_asked_by_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def run(tmp_path: Path) -> Run:
 
 def test_a_map_is_made_once_and_found_by_its_settings(run):
     assert maps.find(run, QUICK) is None
-    assert maps.made(run) == []
+    assert maps.list_settings(run) == []
     path = maps.make(run, QUICK)
     before = path.read_bytes()
     assert maps.make(run, replace(QUICK, neighbours=99)) == path, "t-SNE has no setting for neighbours"
@@ -58,7 +58,7 @@ def test_a_map_is_made_once_and_found_by_its_settings(run):
 
     pca = maps.make(run, Settings("pca"))
     os.utime(path, (1, 1))
-    assert maps.made(run) == [Settings("pca"), QUICK]
+    assert maps.list_settings(run) == [Settings("pca"), QUICK]
     assert maps.read(pca).perplexity is None
     assert maps.read(pca).words == "PCA"
 
@@ -72,7 +72,7 @@ def test_a_new_evaluation_needs_a_new_map(run):
     newer = evaluated(run, "b" * 64)
     os.utime(newer, (2e9, 2e9))
     assert maps.find(run, Settings("pca")) is None
-    assert maps.made(run) == []
+    assert maps.list_settings(run) == []
     assert maps.make(run, Settings("pca")).name.startswith("b" * 64)
 
 
@@ -140,7 +140,7 @@ def test_the_command_makes_the_map(run):
     assert done.exit_code == 0, done.output
     assert "PCA: trustworthiness" in done.output
     assert launch.Job(run).status() == "never", "no files must remain"
-    assert maps.made(run) == [Settings("pca")]
+    assert maps.list_settings(run) == [Settings("pca")]
     assert "--method: one of tsne, umap, pca" in str(CliRunner().invoke(app, [*command, "--method", "som"]).exception)
 
 
@@ -153,11 +153,11 @@ def test_a_job_can_be_stopped_and_leaves_nothing(run):
     deadline = time.monotonic() + 180
     while not ((state := job.state()) and 0 < state.done < state.total == 1):
         assert time.monotonic() < deadline, run.log_tail()
-        assert not maps.made(run), "the map was finished before it could be cancelled"
+        assert not maps.list_settings(run), "the map was finished before it could be cancelled"
         time.sleep(0.01)
     job.cancel()
     while run.is_alive():
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    assert maps.made(run) == []
+    assert maps.list_settings(run) == []
     assert job.status() == "cancelled"

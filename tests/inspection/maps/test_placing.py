@@ -12,14 +12,14 @@ from dmlcore.storage.runs import RunStore
 
 def test_a_sample_takes_as_many_of_each_class_as_there_are():
     labels = np.random.default_rng(0).permutation(np.repeat([3, 5, 9, 11], [1000, 7, 300, 30]))
-    rows = placing.balanced(labels, 100)
+    rows = placing.draw_balanced(labels, 100)
     assert len(np.unique(rows)) == 100
     assert (np.diff(rows) > 0).all()
     counts = dict(zip(*np.unique(labels[rows], return_counts=True), strict=True))
     assert counts[5] == 7, "the whole smallest class"
     assert {counts[3], counts[9], counts[11]} == {31} or sorted((counts[3], counts[9], counts[11])) == [30, 31, 32]
-    assert not np.array_equal(rows, placing.balanced(labels, 100, seed=1))
-    assert len(placing.balanced(labels, 5000)) == len(labels)
+    assert not np.array_equal(rows, placing.draw_balanced(labels, 100, seed=1))
+    assert len(placing.draw_balanced(labels, 5000)) == len(labels)
 
 
 @pytest.mark.parametrize("method", ["tsne", "pca"])
@@ -46,6 +46,6 @@ def test_the_map_of_very_many_says_what_it_is_of(tmp_path, monkeypatch, method):
     centres = np.stack([made.points[labels == label].mean(axis=0) for label in range(8)])
     nearest = np.linalg.norm(made.points[:, None] - centres, axis=2).argmin(axis=1)
     assert (nearest == labels).mean() > (0.95 if method == "tsne" else 0.5), "placed points are among their class"
-    sample = placing.balanced(labels, 240, 0)
+    sample = placing.draw_balanced(labels, 240, 0)
     own = maps.place(made, x[sample[:5]])
     np.testing.assert_allclose(own, made.points[sample[:5]], atol=1e-4)

@@ -81,15 +81,15 @@ def test_points_are_tied_from_frame_to_frame():
     for mine, theirs in zip(quality, own, strict=True):
         assert mine.trustworthiness > theirs.trustworthiness - 0.03, "alignment costs little"
     for first, second in pairwise(tied):
-        np.testing.assert_allclose(trajectory.turned(first, second), first, atol=1e-3 * np.ptp(first))
+        np.testing.assert_allclose(trajectory.align(first, second), first, atol=1e-3 * np.ptp(first))
 
 
 def test_turning_keeps_all_distances_on_the_plane():
     plane = FRAMES[0][:, :2]
     angle = np.array([[np.cos(2), -np.sin(2)], [np.sin(2), np.cos(2)]], np.float32)
     mirrored = (plane * [1, -1]).astype(np.float32) @ angle + 5
-    np.testing.assert_allclose(trajectory.turned(mirrored, plane), plane, atol=1e-5)
-    larger = trajectory.turned(mirrored * 3, plane)
+    np.testing.assert_allclose(trajectory.align(mirrored, plane), plane, atol=1e-5)
+    larger = trajectory.align(mirrored * 3, plane)
     np.testing.assert_allclose(larger.std(axis=0), 3 * plane.std(axis=0), rtol=1e-4)
 
 

@@ -58,7 +58,7 @@ def show_ledger(name: str) -> None:
         return
     st.subheader("Ledger of trials", anchor=False)
     st.markdown(f"**{ledger.claim.title}.**" if ledger.claim.outside else f"**{ledger.claim.title}**")
-    here = claims.here(name, RunStore())
+    here = claims.count_runs(name, RunStore())
     own = f" This machine has {here:,} runs on the same data, including those for other purposes." if here else ""
     st.markdown(f"{ledger.words}{own}")
     if rows:

@@ -74,7 +74,7 @@ def _table(where: str | None, counts: str, counted_at: int) -> pa.Table:
             place = data.available(name)
         except (DataError, OSError):
             place = None
-        counted = report.remembered(name, place) if place else None
+        counted = report.read_summary(name, place) if place else None
         here.append("absent" if place is None else _state(name, counted))
         held = (counted.samples, counted.classes) if counted else COMES_ALONG.get(name, (None, None))
         samples.append(held[0])

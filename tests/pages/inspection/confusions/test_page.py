@@ -90,7 +90,7 @@ def test_the_first_screen_shows_the_most_confused_pair_and_its_queries(run, foun
     expected = int(((found.labels == query) & (near > 0)).sum())
     assert f"{expected} of {(found.labels == query).sum()} queries" in texts(app)
     spec = charts(app)[0]
-    assert spec["encoding"]["x"]["scale"]["domain"] == confusions.ordered(table.matrix()).tolist()
+    assert spec["encoding"]["x"]["scale"]["domain"] == confusions.order_classes(table.matrix()).tolist()
 
 
 def test_all_neighbours_that_could_be_right_are_counted_on_request(run, found):

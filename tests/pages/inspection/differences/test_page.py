@@ -185,7 +185,9 @@ def test_labels_that_many_snapshots_doubt_are_listed(run: Run) -> None:
     app = open_page(run=run.id, before="0", after="3")
     app.segmented_control(key="difference-kind").set_value("labels").run()
     assert not app.exception
-    expected = differences.doubted([neighbours.read(s.embeddings) for s in snapshots.snapshots(run) if s.step])
+    expected = differences.find_label_errors(
+        [neighbours.read(s.embeddings) for s in snapshots.snapshots(run) if s.step]
+    )
     assert views[0].indices[wrong] in expected.indices
     assert f"<span>sample {views[0].indices[wrong]:,}, labelled</span>" in blocks(app) or len(expected.indices) > 4
     assert f"{len(expected.indices):,} samples" in " ".join(element.value for element in app.caption)

@@ -25,7 +25,7 @@ def canvas(app: AppTest) -> dict:
 
 
 def shown(run: Run) -> map_service.MapData:
-    found = map_service.of_map(run, maps.made(run)[0])
+    found = map_service.of_map(run, maps.list_settings(run)[0])
     assert found is not None
     return found
 
@@ -205,12 +205,12 @@ def test_a_large_map_is_made_on_request_with_the_chosen_settings(run):
     app.button_group(key="map method").set_value("pca").run()
     app.button(key="project").click().run()
     assert canvas(finished(run, app))["points"] == shown(run).address
-    assert maps.made(run) == [maps.Settings("pca")]
+    assert maps.list_settings(run) == [maps.Settings("pca")]
 
 
 def test_of_several_maps_the_link_names_one(run):
     maps.make(run, maps.Settings("pca"))
-    first, second = maps.made(run)
+    first, second = maps.list_settings(run)
     assert first.method == "pca"
     assert canvas(open_page("explore"))["title"] == "PCA"
     app = open_page("explore", run=run.id, map=second.name)

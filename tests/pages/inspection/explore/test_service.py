@@ -27,7 +27,7 @@ def client():
 
 @pytest.fixture
 def found(run) -> MapData:
-    return map_service.of_map(run, maps.made(run)[0])
+    return map_service.of_map(run, maps.list_settings(run)[0])
 
 
 def test_the_points_are_those_of_the_map(client, run, found):
@@ -83,7 +83,7 @@ def test_columns_filter_by_what_the_neighbours_say(client, run, found):
     assert ((hubness["arrays"]["values"] == 0) == (times == 0)).all()
     assert ((hubness["arrays"]["values"] >= 2) == (times > times.mean() + 2 * times.std())).all()
     doubted = np.flatnonzero(values["doubted"]["arrays"]["values"] == 1)
-    assert doubted.tolist() == np.sort(duplicates.suspects(known).rows).tolist()
+    assert doubted.tolist() == np.sort(duplicates.find_suspects(known).rows).tolist()
     split = unpack(client.get(f"{found.address}split.bin").content)
     assert not split["arrays"]["values"].any(), "all samples are queries"
 

@@ -308,7 +308,7 @@ def test_who_made_a_failure_is_shown_where_it_was_asked_and_leads_to_a_fork(run,
     shown = [int(each) for each in re.findall(r'alt="training sample (\d+), class \S+, harmed', html)]
     assert shown == harmful[:12]
     link = next(x.proto for x in app.get("page_link") if "Fork without" in x.proto.label)
-    size = influence.named(result["train"])
+    size = influence.count_listed(result["train"])
     assert link.label == f"Fork without the {size} most harmful"
     query = dict(parse_qsl(link.query_string))
     assert (query["run"], query["step"]) == (run.id, str(min(fork_spec.fork_steps(run))))

@@ -221,7 +221,7 @@ def glyphs(monkeypatch, tmp_path):
     few = dataclasses.replace(whole, splits={"train": train, "validation": train[:0], "test": test})
     monkeypatch.setattr(toy_runs, "dataset", lambda name, seed: few)
     monkeypatch.setattr(toys_service, "PREPARING", toys_service._Preparing())
-    caches = (toy_runs.prepared, toys_service._sheet, toys_scores._scored, toys_scores._input_scored)
+    caches = (toy_runs.prepare_data, toys_service._sheet, toys_scores._scored, toys_scores._input_scored)
     for each in caches:
         each.cache_clear()
     yield few
@@ -246,7 +246,7 @@ def test_images_are_trained_on_kept_features_and_queries_find_their_neighbours(g
     assert first["dim"] == 2
     asked = first["queries"]
     for i in range(2):
-        training = LiveTraining(toy.live(i), toy_runs.prepared("glyphs", 0))
+        training = LiveTraining(toy.live(i), toy_runs.prepare_data("glyphs", 0))
         training.frame(12)
         assert not any(p.requires_grad for p in training.weights().backbone.parameters())
         shown = np.concatenate([a[f"neighbours_{i}"] for a in answers if f"neighbours_{i}" in a])
@@ -276,7 +276,7 @@ def test_a_set_of_images_that_cannot_be_prepared_says_why(glyphs, monkeypatch):
     def broken(name, seed):
         raise OSError("no such device")
 
-    monkeypatch.setattr(toy_runs, "prepared", broken)
+    monkeypatch.setattr(toy_runs, "prepare_data", broken)
     toy = Toy.from_query({"data": "glyphs"})
     found = [ask(toy, have=-1, want=1)["preparing"] for _ in range(2)]
     assert found == ["These images cannot be used: no such device"] * 2
@@ -284,6 +284,6 @@ def test_a_set_of_images_that_cannot_be_prepared_says_why(glyphs, monkeypatch):
 
 def test_the_panel_offers_what_can_be_trained():
     offered = options()
-    assert set(offered["data"]) == set(toy_runs.offered())
+    assert set(offered["data"]) == set(toy_runs.list_sets())
     assert offered["presets"][0]["state"] == PRESETS[0].state(Toy).to_json()
     json.dumps(offered, allow_nan=False)

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from dmlcore import data
 from dmlcore.data import DataError
-from dmlcore.inspection.images import fitted
+from dmlcore.inspection.images import fit_into
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from pages.shared.server import thumbnails
@@ -79,7 +79,7 @@ def test_vectors_without_images_are_bars_of_their_values():
 @pytest.mark.parametrize("size", [(8, 8), (32, 32), (60, 100), (128, 128)])
 def test_enlarging_keeps_every_pixel_and_its_shape(size):
     image = np.random.default_rng(0).integers(0, 256, (*size, 3), np.uint8)
-    large = np.asarray(fitted(image, 128))
+    large = np.asarray(fit_into(image, 128))
     factor = large.shape[0] // size[0]
     assert 64 < max(large.shape) <= 128
     assert (large[::factor, ::factor] == image).all()

@@ -11,7 +11,7 @@ from dmlcore.experiments import studies
 from dmlcore.experiments.protocols import results as protocol_results
 from dmlcore.inspection.failure import true_step
 from dmlcore.monitoring import comparability
-from dmlcore.significance.transductive import marked
+from dmlcore.significance.transductive import mark_transductive
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.training.loop import train
@@ -127,4 +127,4 @@ def test_a_study_names_its_transductive_variants():
         studies.Study.from_toml(text.replace("NAME", "LSTM"))
     assert studies.Study.from_toml(text.replace("NAME", "LSTM, transductive"))
     assert studies.Study.from_toml(text.replace("NAME", "LSTM") + 'overrides = ["conditioning.among=train"]')
-    assert marked("LSTM, Transductive", True) == "LSTM, Transductive"
+    assert mark_transductive("LSTM, Transductive", True) == "LSTM, Transductive"
