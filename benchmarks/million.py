@@ -63,7 +63,7 @@ def opened(path: Path, kind: str) -> str:
 
     test = neighbours.read(path)
     assert test.is_sample or len(test.labels) < 200_000
-    recall, precision = test.off(test.right[:, 0]), test.off(test.average_precision)
+    recall, precision = test.interval(test.right[:, 0]), test.interval(test.average_precision)
     return f"R@1 {test.recall_at_1:.3f} ± {recall or 0:.3f}, MAP@R {test.map_at_r:.3f} ± {precision or 0:.3f}"
 
 
@@ -79,7 +79,7 @@ def ten_shown(path: Path, kind: str) -> str:
     test = neighbours.read(path)
     rows = np.flatnonzero(~test.queries)[:10]
     begin = time.perf_counter()
-    test.ask(rows)
+    test.search_rows(rows)
     return f"{time.perf_counter() - begin:.1f} s of it the search"
 
 

@@ -71,7 +71,7 @@ class Difference:
         fall = change[rows] if kind in ("lost", "worse") else -change[rows]
         return rows[np.lexsort((rows, fall))]
 
-    def kept(self, k: int) -> Floats:
+    def neighbour_overlap(self, k: int) -> Floats:
         """Return the share (n,) of the k nearest neighbours before that are among the k nearest after.
 
         If fewer than k neighbours are stored, all stored ones are compared.

@@ -165,7 +165,7 @@ def measure(
         distances,
         hardest=part.triplets(np.column_stack([anchors, farthest[anchors], other])),
         nearest=part.triplets(np.column_stack([anchors, nearest[anchors], other])),
-        random=part.triplets(part.drawn(triplets, random)),
+        random=part.triplets(part.draw_triplets(triplets, random)),
     )
 
 
@@ -277,7 +277,7 @@ class _Part:
                 least[part] = np.minimum(distance, least[part])
         return histogram, nearest
 
-    def drawn(self, count: int, random: np.random.Generator) -> Ints:
+    def draw_triplets(self, count: int, random: np.random.Generator) -> Ints:
         """Draw rows (count, 3) of triplets uniformly from all valid triplets."""
         weight = np.cumsum((self.positives * self.negatives)[self.queries].astype(np.float64))
         place = np.searchsorted(weight, random.random(count) * weight[-1], side="right")

@@ -53,8 +53,8 @@ class TestNeighbours:
     """Neighbours and scores of the embeddings of a test split, one row per sample.
 
     Neighbours are row numbers, nearest first. If the data set has its own gallery, all neighbours are gallery rows, and
-    gallery rows are not queries. Rows that were not searched hold -1, NaN and 0 until `ask` fills them in. Scores cover
-    only the rows flagged in `queries`.
+    gallery rows are not queries. Rows that were not searched hold -1, NaN and 0 until `search_rows` fills them in.
+    Scores cover only the rows flagged in `queries`.
     """
 
     embeddings: Singles  # (n, D)
@@ -96,7 +96,7 @@ class TestNeighbours:
         deepest = min(max(self.neighbours.shape[1], others), int(searched.sum()) - 1)
         return f"place ≈ {rank:,}" if rank <= deepest else f"after place ≈ {deepest:,}"
 
-    def ask(self, rows: Ints | list[int]) -> None:
+    def search_rows(self, rows: Ints | list[int]) -> None:
         """Search the neighbours of the given rows exactly if they are not known yet; scores do not change."""
         asked = np.unique(np.asarray(rows, np.int64))
         with self._lock:
@@ -111,7 +111,7 @@ class TestNeighbours:
                     values
                 )
 
-    def off(self, values: Floats | Bools) -> float | None:
+    def interval(self, values: Floats | Bools) -> float | None:
         """Return half the width of the 95 % confidence interval of a mean over all queries.
 
         Args:

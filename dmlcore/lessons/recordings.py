@@ -76,7 +76,7 @@ class NeighboursFrame:
         moved: Distance of the query from its place with its own neighbours.
     """
 
-    exchange_frames: int
+    exchanged: int
     neighbours: int
     points: Floats
     labels: Ints

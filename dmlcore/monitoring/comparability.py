@@ -103,7 +103,7 @@ def _protocol(spec: RunSpec) -> str:
     return spec.protocol or "none"
 
 
-def _start(spec: RunSpec) -> str:
+def _start_point(spec: RunSpec) -> str:
     return f"step {spec.fork.step:,} of {spec.fork.run}" if spec.fork.run else "step 0"
 
 
@@ -185,7 +185,7 @@ RULES = (
     Rule(
         "caution", "loss.start_weight", "pull to the start", "it regularises as a loss may", _key("loss.start_weight")
     ),
-    Rule("note", "fork.run", "beginning", "a fork has the training run of its parent behind it", _start),
+    Rule("note", "fork.run", "beginning", "a fork has the training run of its parent behind it", _start_point),
     Rule("caution", "fork.leave_out", "training split", "samples were left out or relabelled", _edits),
     Rule("note", "schedule.patience", "patience", "the actual budgets may differ", _key("schedule.patience")),
     Rule(

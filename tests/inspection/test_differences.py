@@ -38,8 +38,8 @@ def test_flips_and_changes_by_hand(tmp_path: Path) -> None:
     assert difference(after, before).queries("gained").tolist() == [1, 2]
     assert found.change.mean() == pytest.approx(after.map_at_r - before.map_at_r)
     # The two nearest of 101 change from 100 and 102 to 102 and 103; those of 102 only change their order.
-    assert found.kept(2).tolist() == [1.0, 0.5, 1.0, 1.0]
-    assert found.kept(1).tolist() == [1.0, 0.0, 0.0, 1.0]
+    assert found.neighbour_overlap(2).tolist() == [1.0, 0.5, 1.0, 1.0]
+    assert found.neighbour_overlap(1).tolist() == [1.0, 0.0, 0.0, 1.0]
 
 
 def test_rows_in_another_order_are_the_same_queries(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_rows_in_another_order_are_the_same_queries(tmp_path: Path) -> None:
     assert np.array_equal(straight.indices, mixed.indices)
     assert np.allclose(straight.change, mixed.change)
     assert np.array_equal(straight.lost, mixed.lost)
-    assert np.allclose(straight.kept(5), mixed.kept(5))
+    assert np.allclose(straight.neighbour_overlap(5), mixed.neighbour_overlap(5))
     assert straight.lost.any()
     for kind in ("worse", "lost"):
         assert (np.diff(straight.change[straight.queries(kind)]) >= 0).all()

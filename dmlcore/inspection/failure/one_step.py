@@ -116,7 +116,7 @@ class RetrievalFailure:
     @cached_property
     def before(self) -> NeighbourRanks:
         """Ranks before any step."""
-        return self.standings(self.points[None])[0]
+        return self.ranks_at(self.points[None])[0]
 
     def moved_to(self, at: Floats) -> EmbeddedTriplet:
         """Return the triplet with its points moved to coordinates `at` (3, 2) of its plane."""
@@ -152,7 +152,7 @@ class RetrievalFailure:
         forces = [forces_in_plane(loss, start) for loss in losses]
         ends = np.stack([self._end(start, points, force, rate, length) for force in forces])
         moved = np.linalg.norm(ends - points, axis=-1)
-        return [Step(*row) for row in zip(forces, ends, moved, self.standings(ends), strict=True)]
+        return [Step(*row) for row in zip(forces, ends, moved, self.ranks_at(ends), strict=True)]
 
     def at(self, triplet: EmbeddedTriplet) -> Floats:
         """Return the embeddings (3, D) of a triplet in this plane."""
@@ -174,7 +174,7 @@ class RetrievalFailure:
         moves = np.any(move, axis=1, keepdims=True) & (lengths > 0)[:, None]
         return np.asarray(np.where(moves, end * (lengths / np.where(new > 0, new, 1.0))[:, None], points))
 
-    def standings(self, points: Floats) -> list[NeighbourRanks]:
+    def ranks_at(self, points: Floats) -> list[NeighbourRanks]:
         """Return the ranks for K alternative positions of the three points, while all other embeddings stay.
 
         Distances are Euclidean in float64; ties go to the lower row, as in `metrics.nearest`.
@@ -188,9 +188,9 @@ class RetrievalFailure:
         distances[:, self._left_out] = torch.inf
         for row, moved in zip((self.right, self.wrong), neighbours, strict=True):
             distances[:, row] = torch.linalg.vector_norm(query - moved, dim=-1)
-        return [self._standing(row) for row in distances.numpy()]
+        return [self._ranks(row) for row in distances.numpy()]
 
-    def _standing(self, distances: Floats) -> NeighbourRanks:
+    def _ranks(self, distances: Floats) -> NeighbourRanks:
         def rank(row: int) -> int:
             at = distances[row]
             return 1 + int((distances < at).sum()) + int((np.flatnonzero(distances == at) < row).sum())

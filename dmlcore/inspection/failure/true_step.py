@@ -115,7 +115,7 @@ def make(run: Run, question: Question, tell: ProgressCallback = lambda words, do
     network = embedder(state)
     start = {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
 
-    def standing() -> dict[str, Any]:
+    def measure() -> dict[str, Any]:
         embeddings = evaluation.embed(network, state.data, "test", state.device)
         case = RetrievalFailure(
             Embeddings(embeddings, labels, searched), *triplet, on_sphere=state.spec.model.normalize
@@ -128,14 +128,14 @@ def make(run: Run, question: Question, tell: ProgressCallback = lambda words, do
     o = state.spec.optimiser
     result: dict[str, Any] = {
         "rule": f"{o.name} at rate {o.learning_rate:g}",
-        "before": standing(),
+        "before": measure(),
         "after": (read(path) or {"after": {}})["after"],
     }
     for number, (name, hyper) in enumerate(question.losses.items()):
         tell(f"loss {number + 1} of {len(question.losses)}", number, len(question.losses))
         loss = losses.create(name, **hyper)
         active = _step(state, loss, inputs)
-        result["after"][name] = (standing() if active else dict(result["before"])) | {
+        result["after"][name] = (measure() if active else dict(result["before"])) | {
             "active": active,
             "hyper": _plain(hyper),
         }

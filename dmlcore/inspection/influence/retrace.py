@@ -50,7 +50,7 @@ class Stretch:
     weight: float
 
     @property
-    def apart(self) -> int:
+    def decomposed(self) -> int:
         """Number of steps that are decomposed by sample."""
         return -(-(self.stop - self.start) // self.every)
 
@@ -163,7 +163,7 @@ def influence(
             _validate(state)
             done += 1
             tell(f"step {number:,}", done, total)
-    return Influence(train, sums, sum(each.apart for each in planned), planned[0].start, end)
+    return Influence(train, sums, sum(each.decomposed for each in planned), planned[0].start, end)
 
 
 def _is_cheap(spec: RunSpec) -> bool:

@@ -93,7 +93,7 @@ def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) 
     """Show queries (positions in the difference), each with its nearest neighbours in A and in B."""
     run, k = shown.sides[1].run, min(k, shown.runs[0].test.neighbours.shape[1])
     stay, change, precision = (
-        shown.difference.kept(k),
+        shown.difference.neighbour_overlap(k),
         shown.difference.change,
         shown.difference.comparison.average_precision,
     )

@@ -20,7 +20,7 @@ def near(source: Path, row: int) -> dict[str, Any]:
     Unreadable.
     """
     known = learned(source)
-    known.ask([row])
+    known.search_rows([row])
     nearest = zip(known.neighbours[row].tolist(), known.right[row].tolist(), known.distances[row].tolist(), strict=True)
     return {
         "neighbours": [{"row": other, "right": right, "distance": distance} for other, right, distance in nearest],

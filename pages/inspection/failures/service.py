@@ -82,7 +82,7 @@ def about(case: RetrievalFailure, scene: RealScene, request: Request, *, whole: 
         compared = [loss for loss in compared if loss.formula.name == scene.loss]
     steps = case.steps(compared, rate, length=rate if way == "length" else None, start=start)
     by_loss = {loss.formula.name: step for loss, step in zip(compared, steps, strict=True)}
-    (now,) = case.standings(case.at(start)[None])
+    (now,) = case.ranks_at(case.at(start)[None])
     return {
         "now": _standing(now),
         "data": _standing(case.before),

@@ -25,7 +25,7 @@ PAGE = "gallery page"  # keys of the session state: chosen filters, page number,
 def one(shown: Sequence[ShownRun], row: int, back: str = "All queries") -> None:
     """Show a single query with all stored neighbours. `back` is the label of the button that leaves this view."""
     first, searched = shown[0], shown[0].test
-    searched.ask([row])
+    searched.search_rows([row])
     index = int(searched.indices[row])
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(back, key="all_queries", icon=":material/arrow_back:", on_click=forget_query)

@@ -38,7 +38,7 @@ def query(shown: ShownRun, row: int, *lines: str) -> neighbour_grid.Tile:
 def one_run(shown: ShownRun, rows: Sequence[int] | Ints, k: int, words: Callable[[int], str]) -> None:
     """Show queries and their neighbours. `words(row)` is the text below a query, in addition to its AP@R."""
     tiles: list[neighbour_grid.Row] = []
-    shown.test.ask(list(rows))
+    shown.test.search_rows(list(rows))
     for row in rows:
         lines = [f"AP@R {sampled.about(shown.test)}{percent(shown.test.average_precision[row])}", words(row)]
         tiles.append((query(shown, row, *filter(None, lines)), shown.near(row, k)))
@@ -49,7 +49,7 @@ def several_runs(shown: Sequence[ShownRun], rows: Ints, k: int) -> None:
     """Show the same queries in several runs; `rows` has shape (runs, n)."""
     tiles = []
     for each, asked in zip(shown, rows, strict=True):
-        each.test.ask(asked)
+        each.test.search_rows(asked)
     for column in rows.T:
         lines = [
             neighbour_grid.RunNeighbours(

@@ -65,7 +65,7 @@ def baselines(table: PublishedTable) -> list[Ours]:
     tested = [run for run in of_protocol(table.protocol) if _fits(table, run.spec)] if table.protocol else []
     for subject, title in {"inputs": "raw inputs", "untrained": "network before its first step"}.items():
         members = [
-            (run, _columns(table, protocols.results.flattened(scored)))
+            (run, _columns(table, protocols.results.flatten_scores(scored)))
             for run in tested
             if not prefix and (scored := scores(run.metrics()[0]).get(subject))
         ]
@@ -171,9 +171,9 @@ def _reached(run: Run, table: PublishedTable) -> Scores:
     rows = run.metrics()[0]
     if table.split == "train":
         train = [row for row in rows if row.get("kind") == "train"]
-        return _columns(table, protocols.results.flattened(train[-1])) if train else {}
+        return _columns(table, protocols.results.flatten_scores(train[-1])) if train else {}
     tested: Row | None = scores(rows).get("trained")
-    return _columns(table, protocols.results.flattened(tested)) if tested else {}
+    return _columns(table, protocols.results.flatten_scores(tested)) if tested else {}
 
 
 def _columns(table: PublishedTable, scores: Mapping[str, Any]) -> Scores:

@@ -24,7 +24,7 @@ def about(test: TestNeighbours) -> str:
 
 def note(run: Run, test: TestNeighbours) -> None:
     """Show which queries the scores cover, their error, and the job that searches all queries; nothing if exact."""
-    recall, precision = test.off(test.right[:, 0]), test.off(test.average_precision)
+    recall, precision = test.interval(test.right[:, 0]), test.interval(test.average_precision)
     if recall is not None and precision is not None:
         st.caption(
             f"A search of all queries would take long, so {int(test.queries.sum()):,} random queries were searched "

@@ -72,7 +72,7 @@ class ShownRun:
         forces.
         """
         test = self.test
-        test.ask([row])
+        test.search_rows([row])
         nearest = zip(test.neighbours[row, :k], test.distances[row, :k], test.right[row, :k], strict=True)
         return [
             self.neighbour(other, bool(right), f"{distance:.3f}", forces=self.forces(row, other) if forces else "")

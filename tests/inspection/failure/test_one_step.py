@@ -97,7 +97,7 @@ def test_points_may_be_moved_in_their_plane_first(tmp_path):
     assert case.moved_to(case.triplet.points) is case.triplet
     points = at @ case.triplet.basis + case.triplet.height * case.triplet.normal
     assert case.at(start) == pytest.approx(points)
-    (here,) = case.standings(case.at(start)[None])
+    (here,) = case.ranks_at(case.at(start)[None])
     assert (here.right, here.wrong) == by_the_metrics(found, case, points)[:2]
     (step,) = case.steps([loss], 0.2, start=start)
     lengths = np.linalg.norm(points, axis=1)

@@ -242,7 +242,7 @@ def test_a_dragged_point_is_an_embedding_of_the_plane_with_ranks_of_its_own(run)
     given["scene"]["negative"] = [3.0, 2.0]
     told = ask(given)["failure"]
     lifted = case.triplet.lift_points([given["scene"][k] for k in POINTS])
-    (expected,) = case.standings(lifted[None])
+    (expected,) = case.ranks_at(lifted[None])
     assert told["moved"]
     assert (told["now"]["right"], told["now"]["wrong"]) == (expected.right, expected.wrong)
     assert told["now"]["wrong"] > told["data"]["wrong"] == 1
