@@ -12,8 +12,10 @@ def mark_transductive(words: str, transductive: object) -> str:
     """Append "(transductive)" to a label if its scores are transductive; a label that already says so is unchanged.
 
     Example:
-        >>> from dmlcore.significance.transductive import marked
-        >>> marked("one run", True), marked("LSTM, transductive", True), marked("one run", None)
-        ('one run (transductive)', 'LSTM, transductive', 'one run')
+        >>> from dmlcore.significance.transductive import mark_transductive
+        >>> mark_transductive("one run", True), mark_transductive("one run", None)
+        ('one run (transductive)', 'one run')
+        >>> mark_transductive("LSTM, transductive", True)
+        'LSTM, transductive'
     """
     return f"{words} ({TRANSDUCTIVE})" if transductive and TRANSDUCTIVE not in words.lower() else words
