@@ -86,15 +86,15 @@ class TestNeighbours:
     def place(self, row: int) -> str:
         """Return the rank of the nearest positive of a row as text.
 
-        Examples are "place 3" and, for an approximate index, "place ≈ 3" or "after place ≈ 24".
+        Examples are "rank 3" and, for an approximate index, "rank ≈ 3" or "beyond rank ≈ 24".
         """
         rank = int(self.positives.rank[row])
         if self.approximation is None:
-            return f"place {rank:,}"
+            return f"rank {rank:,}"
         searched = self.is_gallery if self.is_gallery.any() else np.ones(len(self.labels), bool)
         others = int((searched & (self.labels == self.labels[row])).sum()) - int(searched[row])
         deepest = min(max(self.neighbours.shape[1], others), int(searched.sum()) - 1)
-        return f"place ≈ {rank:,}" if rank <= deepest else f"after place ≈ {deepest:,}"
+        return f"rank ≈ {rank:,}" if rank <= deepest else f"beyond rank ≈ {deepest:,}"
 
     def search_rows(self, rows: Ints | list[int]) -> None:
         """Search the neighbours of the given rows exactly if they are not known yet; scores do not change."""

@@ -116,14 +116,14 @@ def test_a_point_shows_its_image_and_its_neighbours_and_leads_to_neighbours(page
     row = int(np.flatnonzero(known.indices == int(hovered))[0])
     marks = ["✓" if right else "✗" for right in known.right[row, :5]]
     becomes(lambda: [text.strip() for text in page.locator(".card .near button").all_text_contents()], marks)
-    forces = page.locator(".card a", has_text="Forces of its failure")
+    forces = page.locator(".card a", has_text="Forces")
     expect(forces).to_have_attribute("href", re.compile(f"failures.run={shown.id}&query={hovered}"))
     expect(forces).to_be_visible(visible=not known.right[row, 0])  # for failures only
     assert page.locator(".card").evaluate(OVER_ZOOM), "the zoom buttons cover a link of the pop-up"
     expect(page.locator(".marks")).to_contain_text("green line: same class")
     expect(page.locator(".wall .frames")).to_have_text("nearest neighbour rightwrong")
     page.evaluate("window.same_page = true")
-    page.get_by_role("link", name="All its neighbours").click()
+    page.get_by_role("link", name="All neighbours").click()
     page.wait_for_url(re.compile(f"neighbours.*query={hovered}"))
     assert page.evaluate("window.same_page"), "the app was not reloaded"
 

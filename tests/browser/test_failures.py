@@ -70,8 +70,7 @@ def row(now: NeighbourRanks, after: NeighbourRanks) -> list[str]:
         before, then = getattr(now, name), getattr(after, name)
         if before == then:
             return text(before)
-        change = text(before) if text(before) == text(then) else f"{text(before)} → {text(then)}"
-        return f"{change} {'✓' if better * (then - before) > 0 else '✗'}"
+        return f"{text(then)} {'✓' if better * (then - before) > 0 else '✗'}"
 
     return [cell("right", -1, "{:,}".format), cell("wrong", 1, "{:,}".format), cell("average_precision", 1, percent)]
 
@@ -136,7 +135,7 @@ def test_a_dragged_point_asks_what_if_and_the_button_goes_back(page, server, fai
     opened(page, server, failing, "&loss=hoffer")
     case = case_of(page, failing)
     home = quiet(lambda: [page.get_by_label(f"{name} {axis}").input_value() for name in POINTS for axis in "xy"])
-    expect(page.get_by_role("button", name="Back to the data")).to_be_hidden()
+    expect(page.get_by_role("button", name="Back to the embeddings")).to_be_hidden()
     drag(page, page.get_by_role("button", name="negative at"), 90, -50)
     page.wait_for_url(re.compile("[?&]n="))
     here = [[float(page.get_by_label(f"{name} {axis}").input_value()) for axis in "xy"] for name in POINTS]
@@ -147,13 +146,13 @@ def test_a_dragged_point_asks_what_if_and_the_button_goes_back(page, server, fai
         assert f"wrong N at rank {now.wrong:,} (in the data 1)" in page.locator(".now").inner_text()
 
     eventually(exact)
-    page.get_by_role("button", name="Back to the data").click()
+    page.get_by_role("button", name="Back to the embeddings").click()
     becomes(lambda: [page.get_by_label(f"{name} {axis}").input_value() for name in POINTS for axis in "xy"], home)
     becomes(lambda: "n" in link(page), False)
     page.set_viewport_size({"width": 390, "height": 844})
     choice, steps = page.get_by_label("loss", exact=True), page.locator(".steps")
     expect(choice).to_be_hidden()  # the table of steps is right below the plane
-    page.get_by_role("button", name="Loss settings, points and view").click()
+    page.get_by_role("button", name="Loss, points and view").click()
     expect(choice).to_be_visible()
     assert steps.bounding_box()["y"] < choice.bounding_box()["y"]
 
@@ -211,7 +210,7 @@ def test_the_best_loss_is_named_and_headers_sort_and_the_true_step_follows_the_l
     after = {name: steps[name] for name in losses.names()}
     judged = best_loss(case.before, after)
     expect(page.locator(".verdict:not(.last-word) strong")).to_have_text(words.verdict(judged, case.before, after))
-    expect(page.locator(".last-word strong")).to_contain_text("The true step decides.")
+    expect(page.locator(".last-word strong")).to_contain_text("True step:")
     for key, leaders in judged.leaders.items():
         stars = page.locator(f'.steps td[data-cell="{key}"].best')
         expect(stars).to_have_count(len(leaders))

@@ -120,7 +120,7 @@ def test_runs_side_by_side_show_where_one_beats_the_other(page, server, shown, o
         lines = page.locator(".neighbours .row").nth(row).locator(".line")
         assert lines.nth(0).locator("figure").first.get_attribute("class") == "right"
         assert lines.nth(1).locator("figure").first.get_attribute("class") == "wrong"
-    expect(page.get_by_text(re.compile(f"right in A alone: {len(wins)} queries"))).to_be_visible()
+    expect(page.get_by_text(re.compile(f"right in A only: {len(wins)} queries"))).to_be_visible()
 
 
 def test_an_image_of_ones_own_finds_what_the_index_finds(page, server, shown):
@@ -148,7 +148,7 @@ def test_an_image_of_ones_own_finds_what_the_index_finds(page, server, shown):
     assert page.locator("b", has_text="x").count() == 0
 
     upload.set_input_files({"name": "a.png", "mimeType": "image/png", "buffer": file.getvalue()})
-    page.get_by_role("button", name="Its place on the map").click()
+    page.get_by_role("button", name="Show on the map").click()
     page.wait_for_url(re.compile("explore.*own="))
     drawn = page.locator("[data-own]")
     inputs = own_images.as_inputs([on_paper], digits, invert=True)

@@ -64,7 +64,7 @@ def test_lists_of_an_index_are_marked_and_void_for_other_embeddings(tmp_path):
     rank = marked.positives.rank
     late, early = int(np.argmax(rank)), int(np.flatnonzero(rank == 2)[0])
     assert rank[late] == 25, "only entries of the list are read"
-    assert (marked.place(early), marked.place(late)) == ("place ≈ 2", "after place ≈ 24")
+    assert (marked.place(early), marked.place(late)) == ("rank ≈ 2", "beyond rank ≈ 24")
     assert neighbours.read(write_embeddings(path, classes=25, n=200, seed=1)).approximation is None
 
 

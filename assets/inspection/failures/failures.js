@@ -34,13 +34,10 @@ const svg = (tag, attributes = {}) => {
 };
 /** @type {Record<Way, [text: string, rule: string]>} */
 const WAYS = {
-  length: [
-    "step length δ",
-    "Each loss moves its farthest point by δ; gradient size does not count",
-  ],
+  length: ["step length δ", "Each loss moves its farthest point by δ, regardless of its gradient"],
   rate: [
     "rate η",
-    "Each loss moves each point by η times its gradient. A larger gradient goes farther, so this mostly compares gradient sizes",
+    "Each loss moves each point by η times its gradient, so this mostly compares gradient sizes",
   ],
 };
 
@@ -114,7 +111,7 @@ class Failure extends Fields {
     this.back = el(
       "button",
       { class: "back", onclick: () => this.put(this.atHome()) },
-      "Back to the data",
+      "Back to the embeddings",
     );
     /** @type {HTMLDivElement} */
     this.whatIf = el("div", { class: "what-if" }, el("span", { role: "status" }), this.back);
@@ -124,7 +121,7 @@ class Failure extends Fields {
       for (const t of Object.values(this.thumbs)) t.hidden = !box.checked;
     });
     /** @type {HTMLSpanElement} */
-    this.circleKey = keyMark("dotted", "unit sphere, as this plane cuts it");
+    this.circleKey = keyMark("dotted", "unit sphere in this plane");
     this.keys.outer.parentElement?.append(
       keyMark("ghost", "after one step"),
       this.circleKey,
@@ -170,7 +167,7 @@ class Failure extends Fields {
       el(
         "section",
         {},
-        el("h3", {}, "One step of each loss"),
+        el("h3", {}, "After one step of each loss"),
         this.now,
         this.stepBox,
         this.rule,
@@ -180,20 +177,33 @@ class Failure extends Fields {
         el(
           "p",
           { class: "caption" },
-          "★ best of its column, ties included. Click a header to sort, a loss to draw it. Only A, P and N move; ranks are among ",
-          this.searched,
-          " samples.",
+          "★ best in its column. Click a header to sort, a loss to draw it.",
         ),
       ),
-      el("section", { class: "detail" }, el("h4", {}, "Each force in its parts"), this.parts),
-      el("section", { class: "detail" }, el("h4", {}, "Why this figure is exact"), this.exact),
+      el(
+        "details",
+        { class: "section method" },
+        el("summary", {}, "Method"),
+        el(
+          "p",
+          {},
+          "The step moves only A, P and N, and ranks them among ",
+          this.searched,
+          " samples. ",
+          this.steps.judged,
+        ),
+        el("h4", {}, "Components of each force"),
+        this.parts,
+        el("h4", {}, "Why this figure is exact"),
+        this.exact,
+      ),
     );
     this.explain.side.classList.add("below-all");
     this.explain.side.before(this.ranks);
     this.explain.side.prepend(el("div", {}, this.explain.head, this.explain.values));
     stage.classList.add("with-ranks");
-    this.panel.side.before(this.fold(stage, "show-panel", "Loss settings, points and view"));
-    this.ranks.before(this.fold(stage, "show-detail", "Forces and formula in detail"));
+    this.panel.side.before(this.fold(stage, "show-panel", "Loss, points and view"));
+    this.ranks.before(this.fold(stage, "show-detail", "Formula and forces"));
     this.stepSlider();
     this.loadStyles();
     return whole;
@@ -277,7 +287,7 @@ class Failure extends Fields {
       slider,
       el(
         "div",
-        { class: "pills", role: "group", "aria-label": "held equal for all losses" },
+        { class: "pills", role: "group", "aria-label": "equal for all losses" },
         el("span", { "aria-hidden": "true" }, "Equal"),
         ...Object.keys(WAYS).map((way) => pill(/** @type {Way} */ (way))),
       ),
@@ -350,12 +360,12 @@ class Failure extends Fields {
     const { last_word } = this.data;
     this.lastWord.classList.toggle("known", Boolean(last_word));
     this.steps.verdict.classList.toggle("outranked", Boolean(last_word));
-    setText(this.last, last_word ? `The true step decides. ${last_word}` : "");
+    setText(this.last, last_word ? `True step: ${last_word}` : "");
     setText(
       this.lastText,
       last_word
-        ? "The table moves three embeddings alone; a network moves all:"
-        : "An estimate, because a network moves all embeddings. What decides:",
+        ? "The table moves only three embeddings. Compare it with"
+        : "This is an estimate. Check it with",
     );
   }
 
@@ -393,14 +403,14 @@ class Failure extends Fields {
         {},
         ...[
           ["", ""],
-          ["size", "length of the force"],
-          ["in plane", "length of what is drawn"],
-          ["off plane", "part across the plane: only of losses that see norms"],
+          ["length", "length of the force"],
+          ["in plane", "length of the component in the plane, which is drawn"],
+          ["off plane", "component normal to the plane; only for losses that depend on norms"],
           [
             "radial",
-            "part along the point's own embedding, outward positive: what the unit sphere takes up",
+            "component along the embedding of the point (outward positive), which normalisation removes",
           ],
-          ["tangential", "length of the rest, which moves a point along the sphere"],
+          ["tangential", "length of the component that moves the point along the sphere"],
         ].map(([t, title]) => el("th", { scope: "col", title }, t)),
       ),
       ...POINTS.map((name, i) =>
@@ -420,8 +430,8 @@ class Failure extends Fields {
     setText(
       this.whatIf.firstChild,
       away
-        ? "What if: points were dragged away from the embeddings."
-        : "The three embeddings as they are. Drag one to ask what if.",
+        ? "Points differ from the embeddings."
+        : "The three embeddings. Drag a point to see what changes.",
     );
     this.back.hidden = !away;
   }

@@ -11,7 +11,7 @@ export const count = (x) => x.toLocaleString("en");
 export const percent = (x) => (100 * x).toFixed(1);
 /** @type {[key: SortKey, text: string, help: string, first: Sorting["way"]][]} */
 const COLUMNS = [
-  ["loss", "loss", "by name", 1],
+  ["loss", "loss", "name", 1],
   ["force", "force", "length of the largest force", -1],
   ["right", "right P", "rank of the right neighbour: lower is better", 1],
   ["wrong", "wrong N", "rank of the wrong neighbour: higher is better", -1],
@@ -57,12 +57,13 @@ export class StepTable {
     this.losses = losses;
     this.best = el("strong");
     this.verdict = el("p", { class: "verdict", role: "status" }, this.best);
+    this.judged = el("span");
     this.rows = Object.fromEntries(
       losses.map(([name, title]) => {
         const cells = Object.fromEntries(
             COLUMNS.slice(1).map(([key]) => [key, el("td", { "data-cell": key })]),
           ),
-          choose = el("button", { title: `draw ${title}`, onclick: () => draw(name) }, title),
+          choose = el("button", { title: `Draw ${title}`, onclick: () => draw(name) }, title),
           head = el("th", { scope: "row" }, choose);
         return [
           name,
@@ -71,7 +72,7 @@ export class StepTable {
       }),
     );
     this.heads = COLUMNS.map(([key, text, help]) => {
-      const sort = el("button", { title: `${help}; sort`, onclick: () => this.sort(key) }, text);
+      const sort = el("button", { title: `Sort by ${help}`, onclick: () => this.sort(key) }, text);
       return el("th", { scope: "col", "data-sort": key }, sort);
     });
     this.body = el("tbody", {}, ...Object.values(this.rows).map((r) => r.row));
@@ -120,7 +121,7 @@ export class StepTable {
     this.verdict.classList.toggle("stale", !f.best);
     if (f.best) {
       setText(this.best, f.best.verdict);
-      this.verdict.title = f.best.judged;
+      setText(this.judged, f.best.judged);
     }
     for (const [name, { row, cells }] of Object.entries(this.rows)) {
       const step = f.steps[name];
@@ -152,14 +153,9 @@ export class StepTable {
       same = step[key] === now[key],
       good = better * (step[key] - now[key]) > 0,
       leads = best?.leaders[key].includes(name) ?? false,
-      [from, to] = [text(now[key]), text(step[key])];
+      to = text(step[key]);
     cell.className = [same ? "" : good ? "good" : "bad", leads ? "best" : ""].join(" ").trim();
-    cell.title = leads ? "best of its column" : "";
-    setText(
-      cell,
-      same
-        ? from
-        : `${from === to ? from : `${from} → ${to}`} ${good ? "✓" : "✗"}${leads ? BEST : ""}`,
-    );
+    cell.title = leads ? "Best in its column" : "";
+    setText(cell, same ? to : `${to} ${good ? "✓" : "✗"}${leads ? BEST : ""}`);
   }
 }

@@ -20,7 +20,7 @@ def show(view: ShownRun) -> None:
     learned = view.test
     scores = confusions.by_class(learned.labels, learned.average_precision, learned.right[:, 0])
     if not len(scores.labels):
-        st.info("No class has two samples in this part, so none has a score.", icon=":material/info:")
+        st.info("No class has two samples in the test split, so no class can be scored.", icon=":material/info:")
         return
     order = np.lexsort((scores.labels, scores.recall_at_1, scores.map_at_r))
     labels, value = scores.labels[order], scores.map_at_r[order]
@@ -35,7 +35,7 @@ def show(view: ShownRun) -> None:
                 "queries": scores.queries[order],
                 "MAP@R": value.round(3),
                 "R@1": scores.recall_at_1[order].round(3),
-                "most taken for": [view.name(other) if other is not None else None for other, _ in taken],
+                "most confused with": [view.name(other) if other is not None else None for other, _ in taken],
                 "share": [None if share is None else round(share, 3) for _, share in taken],
             },
             key=f"by-class-{view.run.id}",
@@ -49,11 +49,11 @@ def show(view: ShownRun) -> None:
                 "MAP@R": st.column_config.ProgressColumn(format="percent", min_value=0.0, max_value=1.0),
                 "R@1": st.column_config.ProgressColumn(format="percent", min_value=0.0, max_value=1.0),
                 "share": st.column_config.NumberColumn(
-                    format="percent", help=f"Of the {k} nearest neighbours of its queries, those of that class"
+                    format="percent", help=f"Share of that class among the {k} nearest neighbours of the queries"
                 ),
             },
         )
-        st.caption("Worst first; a click on a column sorts by it, on a row shows the queries of that class.")
+        st.caption("Worst first. Click a column to sort by it, a row to see the queries of that class.")
     with right:
         chart(
             "ranking",
@@ -62,7 +62,7 @@ def show(view: ShownRun) -> None:
         )
         low, middle, high = np.percentile(value, [10, 50, 90])
         st.caption(
-            f"MAP@R of the classes: median {percent(middle)}, a tenth below {percent(low)}, a tenth above "
+            f"MAP@R per class: median {percent(middle)}, 10th percentile {percent(low)}, 90th percentile "
             f"{percent(high)}. Mean over classes {percent(float(value.mean()))}, over queries "
             f"{percent(learned.map_at_r)}."
         )

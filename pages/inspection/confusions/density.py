@@ -27,8 +27,11 @@ OTHERWISE = "ranking"  # loss whose active region is drawn if the loss of the ru
 MULTIPLES = 6  # small portraits, one per checkpoint
 WORDS: dict[Kind, tuple[str, str]] = {
     "hardest": ("hardest", "each anchor with its farthest positive and its nearest negative"),
-    "nearest": ("nearest", "each anchor with its nearest positive and its nearest negative: wrong is 1 − R@1"),
-    "random": ("random", "triplets drawn evenly from all"),
+    "nearest": (
+        "nearest",
+        "each anchor with its nearest positive and its nearest negative; the share of wrong triplets is 1 − R@1",
+    ),
+    "random": ("random", "triplets drawn uniformly at random"),
 }
 
 
@@ -62,7 +65,7 @@ def show(view: ShownRun) -> None:
     with left:
         _draw(density, kind, loss, reach, key="portrait", height=520)
         st.caption(_caption(density, kind, loss, reach))
-    st.subheader("Over the training", anchor=False)
+    st.subheader("During training", anchor=False)
     _offer(view)
     if kept:
         _curves(kept, kind, loss)
@@ -74,11 +77,11 @@ def _step(view: ShownRun, steps: list[int]) -> int | None:
     if not steps:
         return None
     chosen = st.select_slider(
-        "Weights of step",
+        "Weights at step",
         [*map(str, steps), TESTED],
         value=TESTED,
         key=f"portrait-step-{view.run.id}",
-        help="Kept checkpoints with the weights of their step; tested are the weights with the best validation score",
+        help="Kept checkpoints, or the tested weights, which have the best validation score",
     )
     return None if chosen == TESTED else int(chosen)
 
@@ -89,15 +92,17 @@ def _region_of(view: ShownRun) -> TripletLoss:
     own = loss_of(view.run.spec)
     name = form.choice(
         "loss",
-        "Loss whose region is drawn",
+        "Loss whose active region is drawn",
         list(dict.fromkeys([own.formula.name if own else OTHERWISE, *losses.names()])),
         words=lambda name: f"{loss_title(name)}{' (of this run)' if own and name == own.formula.name else ''}",
-        help="Where a triplet has a gradient. Move its sliders to see what another margin or clamp would take up",
+        help="A triplet in the active region has a gradient. Move the sliders to see the effect of another margin "
+        "or clamp",
     )
     if own is None:
         st.caption(
-            f"This run was trained with {loss_title(view.run.spec.loss.name)}, which is no loss of single triplets: no "
-            "region is its own. Drawn is that of the loss above."
+            f"This run was trained with {loss_title(view.run.spec.loss.name)}, which is not defined on single "
+            "triplets. The "
+            "figure shows the region of the loss above instead."
         )
     formula = losses.describe(name)
     given = own.hyper if own and name == own.formula.name else formula.defaults
@@ -107,7 +112,7 @@ def _region_of(view: ShownRun) -> TripletLoss:
     }
     reduction = own.reduction if own and name == own.formula.name else "mean_valid"
     if reduction == "mean_raw":
-        st.caption("It is trained without clamps: every triplet has a gradient.")
+        st.caption("This run trains without clamps, so every triplet has a gradient.")
     return losses.create(name, reduction=reduction, **hyper)
 
 
@@ -120,7 +125,7 @@ def _draw(
     drawn = portrait(triplets.d_ap, triplets.d_an, reach, lines, bins=bins, height=height, title=title or None)
     active = float(triplets.active(loss).mean())
     alt = (
-        f"Density of {len(triplets):,} {WORDS[kind][0]} triplets over the distances to the positive and to the "
+        f"Density of {len(triplets):,} {WORDS[kind][0]} triplets by distance to the positive and to the "
         f"negative: {percent(triplets.violated)} with the negative nearer, {percent(active)} active"
     )
     chart(key, drawn, f"{title} {alt}".strip())
@@ -149,7 +154,7 @@ def _shares(pairs: DistanceDensity, loss: TripletLoss) -> None:
             "counted": st.column_config.NumberColumn(format="localized"),
             "wrong": st.column_config.NumberColumn(format="percent", help="The negative is nearer than the positive"),
             "active": st.column_config.NumberColumn(
-                format="percent", help="The loss above has a gradient there: 0 < raw < m2, by all three distances"
+                format="percent", help="The loss above has a gradient (0 < raw < m2, computed from all three distances)"
             ),
         },
     )
@@ -159,22 +164,21 @@ def _caption(pairs: DistanceDensity, kind: Kind, loss: TripletLoss, reach: float
     sampled = (
         ""
         if kind == "random" or pairs.anchors == pairs.queries
-        else f" Sampled: {pairs.anchors:,} anchors of {pairs.queries:,}."
+        else f" Sample of {pairs.anchors:,} of {pairs.queries:,} anchors."
     )
     words, asked = WORDS[kind][1], depends_on(loss)
     assumed = [
         *(["d(p, n) = d(a, n)"] if "pn" in asked else []),
         *(["unit vectors"] if asked & {"a", "p", "n"} else []),
     ]
-    drawn = f", drawn for {' and '.join(assumed)}" if assumed else ""
-    clamp = "; dashed: where it is clamped, raw = m2" if math.isfinite(loss.m2) else ""
-    begins = f"Orange: where the loss begins, raw = 0{clamp}{drawn}."
+    drawn = f", assuming {' and '.join(assumed)}" if assumed else ""
+    clamp = "; dashed: upper clamp, raw = m2" if math.isfinite(loss.m2) else ""
+    begins = f"Orange: boundary of the loss, raw = 0{clamp}{drawn}."
     if loss.reduction == "mean_raw" or not any(map(len, clamp_lines(loss, reach))):
-        begins = "No boundary of the loss passes through this view."
+        begins = "No boundary of the loss lies in this range."
     return (
-        f"{words[0].upper()}{words[1:]}: {len(pairs.triplets(kind)):,} of the test split. Below the dotted diagonal "
-        f"the "
-        f"negative is nearer than the positive. {begins} The shares are counted triplet by triplet.{sampled}"
+        f"{len(pairs.triplets(kind)):,} triplets of the test split: {words}. Below the dotted diagonal the negative is "
+        f"nearer than the positive. {begins}{sampled}"
     )
 
 
@@ -183,8 +187,9 @@ def _offer(view: ShownRun) -> None:
     kept = snapshots(view.run)
     if not kept:
         st.info(
-            "This run kept no intermediate checkpoints. Train a run with “Keep a checkpoint every” to "
-            "follow its portrait from the first step to the last.",
+            "This run kept no intermediate checkpoints. To follow the portrait during training, start a run with "
+            "“Keep a "
+            "checkpoint every”.",
             icon=":material/timeline:",
         )
         menu.link("settings", "Train one like it", {"like": view.run.id})
@@ -200,7 +205,7 @@ def _multiples(kept: dict[int, DistanceDensity], kind: Kind, loss: TripletLoss, 
         with column:
             _draw(kept[step], kind, loss, reach, key=f"portrait-{step}", height=230, title=f"step {step:,}")
     anchors = min(p.anchors for p in kept.values())
-    st.caption(f"Kept checkpoints on one scale, {anchors:,} anchors each, drawn as above.")
+    st.caption(f"Kept checkpoints on the same scale, {anchors:,} anchors each.")
 
 
 def _measured(ready: list[Snapshot]) -> dict[int, DistanceDensity]:
@@ -227,9 +232,9 @@ def _curves(kept: dict[int, DistanceDensity], kind: Kind, loss: TripletLoss) -> 
     chart(
         "portrait-curves",
         linked(panels, steps=int(steps[-1])),
-        f"Over the steps: {', '.join(values)}, of the {WORDS[kind][0]} triplets; {loss_title(loss.formula.name)}",
+        f"By step: {', '.join(values)} of the {WORDS[kind][0]} triplets; {loss_title(loss.formula.name)}",
     )
     st.caption(
-        f"Active: share of the {WORDS[kind][0]} triplets with a gradient under the loss above. Wrong: their negative "
-        "is nearer. Overlap: of the histograms of positives and negatives."
+        f"Active: share of the {WORDS[kind][0]} triplets with a gradient under the loss above. Wrong: share whose "
+        "negative is nearer than the positive. Overlap: area shared by the histograms of positives and negatives."
     )

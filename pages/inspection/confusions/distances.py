@@ -54,10 +54,10 @@ def _other(view: ShownRun) -> tuple[str, DistanceDensity] | None:
     chosen = st.selectbox(
         "Compare with",
         ["", *runs],
-        format_func=lambda name: titles.label(runs[name]) if name else "no other run",
+        format_func=lambda name: titles.label(runs[name]) if name else "no second run",
         key="compare-distances",
         width=420,
-        help="A run on the same data set, drawn as dashed lines",
+        help="A run on the same data set, shown as dashed lines",
     )
     source = runs[chosen].embeddings() if chosen in runs else None
     if source is None:
@@ -78,9 +78,14 @@ def _numbers(named: list[tuple[str, DistanceDensity]]) -> None:
         change = None if len(values) < 2 else f"{_shown(values[1], form)} in the other run"
         st.metric(title, _shown(values[0], form), change, delta_color="off", delta_arrow="off", help=help)
 
-    metric("Overlap", "overlap", "share", "Area under both histograms at once: 0 is apart, 100 % is the same")
-    metric("Mean distance, same class", "positive_mean", "number", "Over all counted positive pairs")
-    metric("Mean distance, other classes", "negative_mean", "number", "Over all counted negative pairs")
+    metric(
+        "Overlap",
+        "overlap",
+        "share",
+        "Area shared by both histograms: 0 % if they are separate, 100 % if they are equal",
+    )
+    metric("Mean distance, same class", "positive_mean", "number", "Mean over the positive pairs")
+    metric("Mean distance, other classes", "negative_mean", "number", "Mean over the negative pairs")
     violated = [p.random.violated for p in (own, other) if p is not None]
     st.metric(
         "Negative nearer than positive",
@@ -88,7 +93,7 @@ def _numbers(named: list[tuple[str, DistanceDensity]]) -> None:
         None if len(violated) < 2 else f"{percent(violated[1])} in the other run",
         delta_color="off",
         delta_arrow="off",
-        help=f"Of {len(own.random):,} triplets drawn at random, each with one anchor for both distances",
+        help=f"Share of {len(own.random):,} random triplets in which the negative is nearer to the anchor",
     )
 
 
@@ -99,33 +104,36 @@ def _shown(value: float, form: str) -> str:
 def _caption(view: ShownRun, named: list[tuple[str, DistanceDensity]], loss: TripletLoss | None, open_: bool) -> None:
     density = named[0][1]
     d = density.distances
-    counted = f"{int(d.positives.sum()):,} ordered pairs of one class and {int(d.negatives.sum()):,} of two"
+    counted = (
+        f"{int(d.positives.sum()):,} ordered pairs of the same class and {int(d.negatives.sum()):,} of "
+        "different classes"
+    )
     if d.all_positives and d.all_negatives:
         words = f"All {counted}."
     else:
         every = "all positives, " if d.all_positives else ""
         words = (
-            f"Sampled: {counted}; {every}{'negatives' if d.all_positives else 'pairs'} of {density.anchors:,} anchors "
-            f"drawn at random from {density.queries:,}."
+            f"Sample: {counted}; {every}{'negatives' if d.all_positives else 'pairs'} of {density.anchors:,} of "
+            f"{density.queries:,} anchors, drawn at random."
         )
     if loss is None:
         title = titles.loss_title(view.run.spec.loss.name)
-        words += f" {title} is no loss of single triplets, so it has no window to draw; the phase portrait lends one."
+        words += f" {title} is not defined on single triplets, so no active window is drawn."
     elif open_:
         assumed = depends_on(loss) - {"ap", "an"}
         words += (
-            f" Dotted line: mean distance of the positives, {d.positive_mean:.3g}. Blue band: how far a negative may "
-            "be for such a positive to have a gradient under the loss of the run"
-            f"{', taken for d(p, n) = d(a, n) and unit vectors' if assumed else ''}."
+            f" Dotted line: mean distance of positives, {d.positive_mean:.3g}. Blue band: distances of a negative at "
+            "which a triplet with that positive has a gradient under the loss of this run"
+            f"{', assuming d(p, n) = d(a, n) and unit vectors' if assumed else ''}."
         )
     else:
-        words += f" At the mean distance of the positives, {d.positive_mean:.3g}, no negative has a gradient any more."
-    st.caption(words + (" Dashed lines: the other run." if len(named) > 1 else ""))
+        words += f" At the mean distance of positives, {d.positive_mean:.3g}, no negative has a gradient."
+    st.caption(words + (" Dashed: the second run." if len(named) > 1 else ""))
 
 
 def _words(density: DistanceDensity) -> str:
     d = density.distances
     return (
-        f"Histograms of distances: same class {d.positive_mean:.3g} in the mean, other classes {d.negative_mean:.3g}, "
+        f"Histograms of distances: mean {d.positive_mean:.3g} within a class, {d.negative_mean:.3g} between classes, "
         f"overlap {percent(d.overlap)}"
     )

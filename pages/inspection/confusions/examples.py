@@ -14,14 +14,14 @@ from pages.shared.widgets import menu, neighbour_grid, selection
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
-ROWS = 4  # queries on a page
+ROWS = 3  # queries on a page
 SHOWN = 8  # neighbours of each query
 
 
 def queries(view: ShownRun, rows: Ints, key: str, wrong: Callable[[int], int | None]) -> None:
     """Show some of the queries `rows` with their neighbours. `wrong(row)` returns the neighbour used for the forces."""
     if not len(rows):
-        st.info("No query is like that.", icon=":material/check:")
+        st.info("No query matches.", icon=":material/check:")
         return
     images = st.empty()
     number = 1

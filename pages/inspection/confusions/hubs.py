@@ -16,7 +16,7 @@ from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
 ROWS, EACH = 4, 10  # hubs on a page, samples shown next to each
-KINDS = {"hubs": "Hubs", "bad": "Bad hubs", "orphans": "Nobody's neighbour"}
+KINDS = {"hubs": "Hubs", "bad": "Bad hubs", "orphans": "Never retrieved"}
 
 
 def show(view: ShownRun) -> None:
@@ -30,11 +30,14 @@ def show(view: ShownRun) -> None:
             key="hub-neighbours",
             bind="query-params",
             width=320,
-            help="A sample counts once for each query that has it among its k nearest neighbours",
+            help="N_k of a sample is the number of queries that have it among their k nearest neighbours",
         )
     )
     if view.test.is_sample:
-        st.info("Some queries make no hubs: these are counted once all queries were searched.", icon=":material/info:")
+        st.info(
+            "Hubs can be counted only after all queries have been searched; so far only a sample of them was.",
+            icon=":material/info:",
+        )
         return
     hubness = hubs(view.source, k)
     _numbers(hubness)
@@ -43,18 +46,21 @@ def show(view: ShownRun) -> None:
         _distribution(hubness)
     with right:
         st.markdown(
-            f"**How to read it.** Each query gives {k} occurrence{'s' if k > 1 else ''}, so the mean of N_k is "
-            f"{hubness.mean:.3g}. In high dimensions some points near the centre of the data become neighbours of very "
-            "many others, whatever their class: then a few samples spoil many lists. The dashed line is what drawing "
-            "neighbours by lot would give, the vertical line stands at the mean plus "
-            f"{FAR:g} standard deviations, beyond which a sample is called a hub. A *bad* occurrence is one for a "
-            "query of another class; their share is 1 − P@k."
+            "In high dimensions, points near the centre of the data become neighbours of very many others, whatever "
+            "their class. A few such hubs can spoil many result lists."
         )
-        st.caption(
-            "Skewness, wrong-class neighbours (“bad occurrences”): Radovanović, Nanopoulos & Ivanović 2010, Hubs in "
-            "space, JMLR 11. Robin Hood index: the share of occurrences to be moved until all samples have the same; "
-            "Feldbauer et al. 2018."
-        )
+        with st.expander("Method", icon=":material/function:"):
+            st.markdown(
+                f"Each query contributes {k} occurrence{'s' if k > 1 else ''}, so the mean of N_k is "
+                f"{hubness.mean:.3g}. The dashed curve shows N_k for neighbours drawn at random. The vertical line "
+                f"marks the mean plus {FAR:g} standard deviations; a sample beyond it is a hub. An occurrence is bad "
+                "if the query is of another class; the share of bad occurrences is 1 − P@k."
+            )
+            st.caption(
+                "Skewness and bad occurrences: Radovanović, Nanopoulos & Ivanović 2010, Hubs in space, JMLR 11. Robin "
+                "Hood index, the share of occurrences to move until all samples have equally many: Feldbauer et al. "
+                "2018."
+            )
     _samples(view, hubness, k)
 
 
@@ -62,7 +68,12 @@ def _numbers(hubness: Hubness) -> None:
     skewness = "–" if hubness.skewness is None else f"{hubness.skewness:.2f}"
     of_hubs = f"{len(hubness.bad_hubs):,} of {len(hubness.hubs):,}"
     with st.container(horizontal=True, key="hub-numbers"):
-        st.metric("Skewness of N_k", skewness, border=True, help="0: symmetric; above 1: few samples are found by many")
+        st.metric(
+            "Skewness of N_k",
+            skewness,
+            border=True,
+            help="0: symmetric; above 1: a few samples are retrieved by many queries",
+        )
         st.metric("Robin Hood index", percent(hubness.robin_hood), border=True)
         st.metric(
             "Wrong-class neighbours",
@@ -70,14 +81,14 @@ def _numbers(hubness: Hubness) -> None:
             border=True,
             help="Neighbours of a wrong class: 1 − P@k",
         )
-        st.metric("Bad hubs", of_hubs, border=True, help="Hubs that are a wrong neighbour more often than a right one")
+        st.metric("Bad hubs", of_hubs, border=True, help="Hubs that are more often a wrong neighbour than a right one")
         st.metric(
             "Wrong-class neighbours from hubs",
             percent(hubness.bad_by_hubs),
             border=True,
-            help=f"Hubs are {percent(len(hubness.hubs) / len(hubness.rows))} of all samples that can be found",
+            help=f"Hubs are {percent(len(hubness.hubs) / len(hubness.rows))} of all samples that can be retrieved",
         )
-        st.metric("Nobody's neighbour", percent(len(hubness.orphans) / len(hubness.rows)), border=True, help="N_k = 0")
+        st.metric("Never retrieved", percent(len(hubness.orphans) / len(hubness.rows)), border=True, help="N_k = 0")
 
 
 def _distribution(hubness: Hubness) -> None:
@@ -86,11 +97,13 @@ def _distribution(hubness: Hubness) -> None:
     chart(
         "occurrences",
         occurrences(counts, chance, hubness.threshold),
-        f"How many samples are a neighbour how often: from 0 to {len(counts) - 1} times, mean {hubness.mean:.3g}",
+        f"Histogram of N_k, the number of queries that retrieve a sample: 0 to {len(counts) - 1}, mean "
+        f"{hubness.mean:.3g}",
     )
     st.caption(
-        f"Samples by N_k, the number of queries that have them among their {hubness.k} nearest; logarithmic scale. The "
-        f"most frequent is found {hubness.occurrences.max():,} times."
+        f"Number of samples by N_k, the number of queries that have a sample among their {hubness.k} nearest "
+        "neighbours "
+        f"(logarithmic scale). Largest N_k: {hubness.occurrences.max():,}."
     )
 
 
@@ -101,7 +114,7 @@ def _samples(view: ShownRun, hubness: Hubness, k: int) -> None:
     places = {"hubs": hubness.hubs, "bad": hubness.bad_hubs, "orphans": hubness.orphans}[kind or "hubs"]
     rows = hubness.rows[places]
     if not len(rows):
-        st.info("There is none here.", icon=":material/check:")
+        st.info("No such sample.", icon=":material/check:")
         return
     examples.hand_over(view, rows, f"{KINDS[kind or 'hubs'].lower()}, k = {k}", f"hubs-{kind}-{k}")
     number = 1
@@ -111,12 +124,11 @@ def _samples(view: ShownRun, hubness: Hubness, k: int) -> None:
             st.caption(f"{len(rows):,} samples, {ROWS} at a time.")
     page = range((number - 1) * ROWS, min(number * ROWS, len(rows)))
     if kind == "orphans":
-        st.caption("Left: a sample that is a neighbour of nobody. Beside it: its own nearest neighbours.")
+        st.caption("Left: a sample that no query retrieves. Right: its own nearest neighbours.")
         shown = [(int(rows[i]), "", view.test.neighbours[rows[i], :EACH].tolist()) for i in page]
     else:
         st.caption(
-            "Left: the hub. Beside it: queries that have it as a neighbour, by its rank there; ✗ means that it is a "
-            "wrong neighbour for them."
+            "Left: the hub. Right: queries that retrieve it, highest rank first; ✗ marks queries of another class."
         )
         shown = []
         for i in page:

@@ -44,7 +44,7 @@ def page() -> None:
     shown = headed(
         "confusions",
         "Confusions",
-        "Which classes are confused, which fail, and which samples are hubs: neighbours of many queries.",
+        "See which classes the network confuses, which classes fail, and which samples are neighbours of many queries.",
     )
     if shown is not None:
         browse(shown)
@@ -74,12 +74,12 @@ def browse(view: ShownRun) -> None:
 
 def _summary(run: Run, table: TestNeighbours) -> None:
     queries, about = int((~table.is_gallery).sum()), sampled.about(table)
-    searched = f", which search a gallery of {int(table.is_gallery.sum()):,}" if table.is_gallery.any() else ""
+    searched = f", searched in a gallery of {int(table.is_gallery.sum()):,}" if table.is_gallery.any() else ""
     st.markdown(
         f"**R@1 {about}{percent(table.recall_at_1)}** · **MAP@R {about}{percent(table.map_at_r)}** · {queries:,} test "
         f"samples of "
-        f"{len(np.unique(table.labels)):,} classes{searched}.{beside(run)}",
-        help=SCORES,
+        f"{len(np.unique(table.labels)):,} classes{searched}.",
+        help=f"{SCORES}\n\n{beside(run).strip()}",
     )
     sampled.note(run, table)
 

@@ -75,13 +75,13 @@ def show(view: ShownRun) -> None:
 def _neighbours(view: ShownRun) -> str:
     counts = neighbour_counts(view)
     k: str = st.select_slider(
-        "Neighbours counted of each query",
+        "Neighbours per query",
         [*map(str, counts), R],
         value=str(counts[: COUNTS_DEFAULT + 1][-1]),
         key="neighbours",
         bind="query-params",
         width=300,
-        help="The k nearest; R: as many as the class of the query has other samples, so that all could be right",
+        help="The k nearest neighbours are counted. R: as many as the class of the query has other samples",
     )
     return k
 
@@ -94,14 +94,14 @@ def _around(view: ShownRun, confusions: Confusions) -> int | None:
     if classes <= MOST_NAMED:
         return None
     whole = [ALL] if classes <= MOST_SHOWN else []
-    words = {None: f"the {MOST_NAMED} most confused", ALL: f"all {classes}, names under the pointer"}
+    words = {None: f"the {MOST_NAMED} most confused", ALL: f"all {classes}, names on hover"}
     label: int | None = st.selectbox(
         "Classes in the matrix",
         [None, *whole, *confusions.classes.tolist()],
         format_func=lambda label: words.get(label) or f"around {view.name(label)}",
         key="around",
         width=300,
-        help=f"Up to {MOST_NAMED} classes are named: the most confused ones, or one and those most confused with it",
+        help=f"The {MOST_NAMED} most confused classes, or one class with those most confused with it",
     )
     return label
 
@@ -141,20 +141,22 @@ def _matrix(
     ink = INK["dark" if st.context.theme.type == "dark" else "light"]
     drawn = matrix(shares[np.ix_(order, order)], labels, names, chosen, ink=ink)
     with st.container(key="matrix-scroll"):
-        words = f"Matrix of {len(labels)} classes: of which class the neighbours of the queries of each class are"
+        words = (
+            f"Confusion matrix of {len(labels)} classes: share of each class among the neighbours of the "
+            "queries of a class"
+        )
         chart(_key("matrix"), drawn, words, width="content", on_select=_follow_cell, selection_mode=CELL)
     whom = (
         "the R nearest neighbours" if k == R else "the nearest neighbour" if k == "1" else f"the {k} nearest neighbours"
     )
-    left_out = (
-        "" if len(labels) == len(pair_counts.classes) else f" {len(labels)} of {len(pair_counts.classes):,} classes."
-    )
-    st.caption(
-        "Row: class of the query; column: class of its neighbours. The stronger a cell, the larger its share of "
-        f"{whom} (by the root, so that small shares are seen). Green: neighbours of the right class, at full strength "
-        f"from the largest confusion on.{left_out} Classes that are mixed up stand beside each other, in blocks. Click "
-        "a cell to see its queries."
-    )
+    st.caption("Green: neighbours of the right class. Orange: confusions. Click a cell to see its queries.")
+    with st.expander("Method", icon=":material/function:"):
+        st.markdown(
+            f"A cell is the share of the column's class among {whom} of the queries of the row's class. Colour grows "
+            "with the square root of the share, so that small shares stay visible. Green reaches full strength at the "
+            "largest confusion. Rows and columns are ordered so that confused classes form blocks. The matrix shows "
+            f"{len(labels):,} of {len(pair_counts.classes):,} classes."
+        )
 
 
 def _key(chart: Literal["matrix", "worst-pairs"]) -> str:
@@ -189,15 +191,13 @@ def _row_of(chosen: tuple[int, int] | None, confusions: Confusions, best: ClassP
 
 
 def _list(view: ShownRun, confusions: Confusions, best: ClassPairs, chosen: tuple[int, int] | None, k: str) -> None:
-    of_all = f"**{percent(confusions.wrong)}** of the neighbours counted are of a wrong class."
+    of_all = f"**{percent(confusions.wrong)}** of the neighbours are of a wrong class."
     if not len(best.first):
         st.markdown(of_all)
-        st.info("No neighbour is of a wrong class: nothing is confused here.", icon=":material/check:")
+        st.info("All neighbours are of the right class: no classes are confused.", icon=":material/check:")
         return
     every = len(best.first) < LISTED
-    which = (
-        f"{'All' if every else 'The'} {len(best.first)} {'confused' if every else 'most confused'} pairs; choose one:"
-    )
+    which = f"{'All' if every else 'The'} {len(best.first)} {'confused' if every else 'most confused'} pairs:"
     st.markdown(f"{of_all} {which}")
     ticked = _row_of(chosen, confusions, best)
     first, second = ([view.name(int(x)) for x in confusions.classes[places]] for places in (best.first, best.second))
@@ -217,13 +217,17 @@ def _list(view: ShownRun, confusions: Confusions, best: ClassPairs, chosen: tupl
         selection_default={"selection": {"rows": [] if ticked is None else [ticked]}},
         column_config={
             "confused": st.column_config.ProgressColumn(
-                format="percent", width=72, min_value=0.0, max_value=float(best.mutual[0]), help="Mean of both ways"
+                format="percent",
+                width=72,
+                min_value=0.0,
+                max_value=float(best.mutual[0]),
+                help="Mean of both directions",
             ),
             "→": st.column_config.NumberColumn(
-                "1 → 2", format="percent", width=67, help="Of the neighbours of class 1, those of class 2"
+                "1 → 2", format="percent", width=67, help="Share of class 2 among the neighbours of class 1"
             ),
             "←": st.column_config.NumberColumn(
-                "2 → 1", format="percent", width=67, help="Of the neighbours of class 2, those of class 1"
+                "2 → 1", format="percent", width=67, help="Share of class 1 among the neighbours of class 2"
             ),
             "class": st.column_config.TextColumn("class 1", width=196),
             "and": st.column_config.TextColumn("class 2", width=196),
@@ -250,7 +254,7 @@ def _examples(view: ShownRun, confusions: Confusions, chosen: tuple[int, int], k
         _title(view.name(query), view.name(other))
         if first != second:
             st.button(
-                "The other way",
+                "Swap classes",
                 key="swap",
                 icon=":material/swap_horiz:",
                 on_click=lambda: _choose(other, query, by="button"),
@@ -261,16 +265,13 @@ def _examples(view: ShownRun, confusions: Confusions, chosen: tuple[int, int], k
     if first == second:
         rows = np.flatnonzero(number >= 0)
         rows = rows[np.argsort(number[rows], kind="stable")]
-        words = "those with the fewest right neighbours first"
+        words = "fewest right neighbours first"
     else:
         rows = np.flatnonzero(number > 0)
         rows = rows[np.argsort(-number[rows], kind="stable")]
-        words = "those with the most first"
+        words = "most first"
     asked = int(confusions.queries[first])
-    st.caption(
-        f"{percent(share)} of the neighbours counted. {len(rows):,} of {asked:,} queries"
-        f"{'' if first == second else f' have one among their {counted} nearest'}, {words}."
-    )
+    st.caption(f"{percent(share)} of the neighbours, in {len(rows):,} of {asked:,} queries ({words}).")
     examples.queries(view, rows, f"pair-{query}-{other}", lambda row: _wrong(view, row, other, hits))
     met = np.unique(view.test.neighbours[rows, :counted][hits[rows]]) if first != second else rows[:0]
     examples.hand_over(

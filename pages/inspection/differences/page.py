@@ -53,8 +53,8 @@ QUICK = 60.0  # seconds up to which missing embeddings are computed without aski
 def page() -> None:
     run = run_picker.head(
         "Differences",
-        "Compare two checkpoints of a run, or two runs, on the same queries: which queries have a correct nearest "
-        "neighbour in only one of **A** and **B**?",
+        "Compare two checkpoints or two runs: see which queries have a correct nearest neighbour in only one of **A** "
+        "and **B**.",
     )
     if run is None:
         return
@@ -117,7 +117,7 @@ def _queries(shown: ShownDifference, point: list[int] | None, selected: Ints | N
     difference = shown.difference
     counts = {kind: len(difference.queries(kind)) for kind in KINDS}
     if point is not None:
-        st.markdown("**The query of the chosen point**")
+        st.markdown("**Query of the selected point**")
         queries_view.blocks(shown, point)
     kind: Kind | Literal["labels"] = st.segmented_control(
         "Queries",
@@ -131,7 +131,7 @@ def _queries(shown: ShownDifference, point: list[int] | None, selected: Ints | N
         queries_view.labels(shown, _doubted(shown))
         return
     only = None
-    if selected is not None and st.toggle("Only those of the selection", key="difference-only", value=True):
+    if selected is not None and st.toggle("Only selected samples", key="difference-only", value=True):
         only = selected
     queries_view.queries(shown, kind, only)
 
@@ -145,17 +145,18 @@ def _summary(change: Difference, first: RunSide, second: RunSide) -> None:
     with st.container(horizontal=True, key="difference-summary"):
         for name, x, y in (("R@1, A → B", a, b), ("MAP@R, A → B", before, after)):
             st.metric(name, f"{percent(x)} → {percent(y)}", f"{100 * (y - x):+.1f}", border=True, help=SCORES)
-        st.metric("right in A alone", f"{lost:,}", "lost", delta_color="off", delta_arrow="off", border=True)
-        st.metric("right in B alone", f"{gained:,}", "gained", delta_color="off", delta_arrow="off", border=True)
+        st.metric("right in A only", f"{lost:,}", "lost", delta_color="off", delta_arrow="off", border=True)
+        st.metric("right in B only", f"{gained:,}", "gained", delta_color="off", delta_arrow="off", border=True)
     p = comparison.p_value(0, 1)
     chance = f"= {p:.2g}" if p >= 0.001 else "< 0.001"
     of_classes = comparison.by_class(0, 1)
-    paired = f" B minus A: {over_classes(of_classes)}" if len(of_classes) > 1 else ""
-    other = "" if first.run.id == second.run.id else " Another seed may change more than that."
+    paired = f"\n\nB minus A: {over_classes(of_classes)}" if len(of_classes) > 1 else ""
+    other = "" if first.run.id == second.run.id else " Another seed may change the result by more."
     st.caption(
-        f"{both_right:,} of {len(change.indices):,} queries are right in both, {neither:,} in none. McNemar "
-        f"p {chance}: how often two equally good embeddings would differ this much on these queries.{paired}{other}"
-        f"{beside(second.run)}"
+        f"{both_right:,} of {len(change.indices):,} queries are right in both, {neither:,} in neither. McNemar "
+        f"p {chance}.",
+        help=f"McNemar p is the probability that two equally good embeddings differ at least this much on these "
+        f"queries.{other}{paired}\n\n{beside(second.run).strip()}",
     )
 
 
@@ -176,21 +177,23 @@ def _charts(shown: ShownDifference) -> list[int] | None:
         on_select="rerun" if points else "ignore",
     )
     st.caption(
-        "Each point is a query: above the diagonal B finds its class better."
-        + (" Click one to see its neighbours." if points else " So many queries are counted in cells.")
+        "Each point is a query; above the diagonal, B is better."
+        + (" Click a point to see its neighbours." if points else " Cells show the number of queries.")
     )
     if over:
         flips = _turnover(tuple(snapshot.embeddings for snapshot in snaps if snapshot.embeddings))
         chart(
             f"turnover-{run.id}",
             figures.turnover([snapshot.step for snapshot in snaps], flips.right, flips.gained, flips.lost),
-            f"R@1 and flips between {len(snaps)} snapshots: {flips.gained.sum():,} gained, {flips.lost.sum():,} lost",
+            f"R@1 and changed queries between {len(snaps)} checkpoints: {flips.gained.sum():,} gained, "
+            f"{flips.lost.sum():,} lost",
         )
         often = int((flips.forgotten > 1).sum())
         st.caption(
-            f"Between snapshots {int(flips.gained.sum()):,} times a query was gained and {int(flips.lost.sum()):,} "
-            f"times lost; {often:,} {'was' if often == 1 else 'were'} lost more than once (forgetting events, "
-            "Toneva et al. 2019, here of test queries)."
+            f"Between checkpoints: {int(flips.gained.sum()):,} queries gained, {int(flips.lost.sum()):,} lost.",
+            help=f"{often:,} {'query was' if often == 1 else 'queries were'} lost more than once (forgetting "
+            "events, Toneva et "
+            "al. 2019, here of test queries).",
         )
     picked = getattr(event, "selection", {}).get(figures.PICKED, []) if points else []
     if not picked:
@@ -198,7 +201,7 @@ def _charts(shown: ShownDifference) -> list[int] | None:
     return np.flatnonzero(difference.indices == int(picked[0]["sample"])).tolist()[:1] or None
 
 
-@st.cache_resource(max_entries=6, show_spinner="Reading the snapshots …")
+@st.cache_resource(max_entries=6, show_spinner="Reading checkpoints …")
 def _turnover(paths: tuple[Path, ...]) -> Turnover:
     return differences.turnover([_read(path) for path in paths])
 
@@ -212,7 +215,7 @@ def _doubted(shown: ShownDifference) -> Doubted:
     return _doubts(tuple(dict.fromkeys(paths)))
 
 
-@st.cache_resource(max_entries=6, show_spinner="Asking the neighbours of every sample …")
+@st.cache_resource(max_entries=6, show_spinner="Comparing labels with neighbours …")
 def _doubts(paths: tuple[Path, ...]) -> Doubted:
     return differences.find_label_errors([_read(path) for path in paths])
 
@@ -230,9 +233,7 @@ def _embed(run: Run) -> None:
     if run.embeddings() is None:
         job_button.offer(run, "evaluate", at_once=(run.path / LAST).exists() and _is_quick(run, 1))
     elif missing:
-        st.caption(
-            f"Kept checkpoints of this run that are not embedded yet: {len(missing)}. Each can be compared once it is."
-        )
+        st.caption(f"{len(missing)} kept checkpoints of this run are not embedded yet. Embed them to compare them.")
         job_button.offer(run, "snapshots", at_once=_is_quick(run, len(missing)))
 
 
@@ -248,8 +249,9 @@ def _is_quick(run: Run, times: int) -> bool:
 def _nothing_to_compare(run: Run) -> None:
     with st.container(border=True):
         st.markdown(
-            "**A and B are the same.** Choose another run for B, other weights, or train a run that keeps checkpoints "
-            "during training (*Schedule details: Keep a checkpoint every*); the examples of the New run page do."
+            "**A and B are the same.** Choose other weights or another run for B. To compare checkpoints, train a "
+            "run that "
+            "keeps them (*Schedule details: Keep a checkpoint every*)."
         )
         menu.link("settings", "Train one like it", {"like": run.id})
 

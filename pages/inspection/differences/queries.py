@@ -20,7 +20,7 @@ from pages.shared.widgets import neighbour_grid, selection
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
-ROWS = 4  # queries on a page: each has two rows of neighbours
+ROWS = 3  # queries on a page: each has two rows of neighbours
 HERE = "differences"
 KINDS: dict[Kind, str] = {
     "lost": "right in A, wrong in B",
@@ -78,13 +78,13 @@ def queries(shown: ShownDifference, kind: Kind, only: Ints | None) -> None:
             positions = positions[labels == label]
         _hand_over(shown, positions, KINDS[kind])
     if not len(positions):
-        st.info("No query is like this here.", icon=":material/check:")
+        st.info("No query matches.", icon=":material/check:")
         return
     pages = -(-len(positions) // ROWS)
     images = st.container()
     with st.container(horizontal=True, vertical_alignment="center"):
         number = st.pagination(pages, key=f"difference-page-{kind}-{label}")
-        st.caption(f"{len(positions):,} queries, the largest change of AP@R first. Under a neighbour: its distance.")
+        st.caption(f"{len(positions):,} queries, largest change of AP@R first. Number under a neighbour: distance.")
     with images:
         blocks(shown, positions[(number - 1) * ROWS : number * ROWS], k)
 
@@ -110,7 +110,7 @@ def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) 
         head = [
             f"<span>sample {index:,}</span><bdi>{escape(shown.name(int(_labels(shown, [position])[0])))}</bdi>",
             f'<span class="change">{words} ({100 * change[position]:+.1f})</span>',
-            f"<span>{round(stay[position] * k)} of {k} neighbours stay</span>",
+            f"<span>{round(stay[position] * k)} of {k} neighbours in common</span>",
         ]
         rows_of_tiles.append(_block(head, run, index, partial(neighbour_grid.compared, [(tile, lines)])))
     st.html(STYLE + "".join(rows_of_tiles))
@@ -119,24 +119,29 @@ def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) 
 def labels(shown: ShownDifference, doubts: Doubted) -> None:
     """Show samples whose neighbours agree on another class, with their neighbours in B."""
     st.markdown(
-        f"Test samples of whose 8 nearest neighbours none has their class and at least 6 share one other class, in at "
-        f"least half of {doubts.asked} embeddings. **Candidates for label errors, no verdicts**: a class that the "
-        "network does not know looks the same, so look before you relabel."
+        "None of the 8 nearest neighbours of these test samples has their class, and at least 6 share another one, "
+        "in at "
+        f"least half of {doubts.asked} embeddings. **They may be label errors**, or of a class that the network "
+        "does not "
+        "know. Look at the images before you relabel."
     )
     st.caption(
-        "Editing by nearest neighbours: Wilson 1972; of learned embeddings: Bahri, Jiang and Gupta 2020 (Deep k-NN for "
-        "noisy labels)."
+        "Nearest-neighbour editing: Wilson 1972; with learned embeddings: Bahri, Jiang and Gupta 2020 (Deep k-NN "
+        "for noisy "
+        "labels)."
     )
     if not len(doubts.indices):
-        st.info("No sample is doubted like this.", icon=":material/check:")
+        st.info("No sample matches.", icon=":material/check:")
         return
     side = shown.runs[1]
     pages = -(-len(doubts.indices) // ROWS)
     with st.container(horizontal=True, vertical_alignment="center"):
         number = st.pagination(pages, key="doubted-page")
-        st.caption(f"{len(doubts.indices):,} samples, those doubted most often first.")
+        st.caption(f"{len(doubts.indices):,} samples, most often doubted first.")
         origin = "labels that neighbours doubt"
-        selection.button(side.run, doubts.indices, "Select them all", origin, key="select-doubted")
+        selection.button(
+            side.run, doubts.indices, f"Select these {len(doubts.indices):,}", origin, key="select-doubted"
+        )
     row_of = {int(index): row for row, index in enumerate(side.test.indices)}
     cells = []
     for at in range((number - 1) * ROWS, min(number * ROWS, len(doubts.indices))):
@@ -147,8 +152,7 @@ def labels(shown: ShownDifference, doubts: Doubted) -> None:
         head = [
             f"<span>sample {index:,}, labelled</span><bdi>{escape(own)}</bdi>",
             f'<span class="change">neighbours say <bdi>{escape(other)}</bdi></span>',
-            f"<span>in {doubts.views[at]} of {doubts.asked} embeddings, {percent(doubts.votes[at])} of the "
-            f"votes</span>",
+            f"<span>in {doubts.views[at]} of {doubts.asked} embeddings, {percent(doubts.votes[at])} of votes</span>",
         ]
         cells.append(_block(head, side.run, index, partial(neighbour_grid.html, [tiles])))
     st.html(STYLE + "".join(cells))

@@ -63,8 +63,7 @@ def same_samples(first: RunSide, second: RunSide, a: TestNeighbours, b: TestNeig
         if one.data.name != two.data.name:
             raise Incomparable(f"the data sets differ: {one.data.name} and {two.data.name}") from None
         raise Incomparable(
-            "these evaluations do not say which samples they are of, and the data set cannot be read; evaluate both "
-            "runs again"
+            "these evaluations do not record their samples, and the data set cannot be read; evaluate both runs again"
         ) from None
 
 
@@ -97,10 +96,10 @@ def _other(store: RunStore, run: Run, into: st.delta_generator.DeltaGenerator) -
         st.query_params.pop(SECOND, None)
 
     into.selectbox(
-        "Compared with",
+        "Run of B",
         list(runs),
         key=key,
-        format_func=lambda name: "the same run, another step" if name == run.id else titles.label(runs[name]),
+        format_func=lambda name: "same run, another step" if name == run.id else titles.label(runs[name]),
         on_change=write,
         width=480,
     )

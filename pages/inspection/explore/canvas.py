@@ -24,16 +24,16 @@ KEY = "map"
 ORIGIN = "lasso on the map"
 MOST_CORNERS = 64
 MOST_AWAY = 100  # widths of the map, as shares
-PAGES = {"neighbours": "All its neighbours", "failures": "Forces of its failure"}
+PAGES = {"neighbours": "All neighbours", "failures": "Forces"}
 LECTURE = Presentation(
     "Map of an embedding",
-    "Test samples of classes the network never trained on, on a plane: neighbours lie together.",
+    "Test samples from classes that the network never trained on. Similar samples are close together.",
     ("time", "legend"),
     (
-        "Each point is a test sample; colour and shape say its class, a name stands at its most central point.",
-        "The wheel zooms: close up, points become their images. Click one for its neighbours.",
-        "How far apart groups lie and how dense they are means little: single neighbours are judged under Neighbours.",
-        "Controls, images: what stands out on the map, as pictures beside it. L draws a lasso.",
+        "Each point is a test sample. Colour and shape show its class; the name is next to the most central sample.",
+        "Zoom with the wheel: points turn into images. Click a point to see its neighbours.",
+        "The distance and density of groups mean little. Use the Neighbours page to judge single neighbours.",
+        "Controls, images: shows the highlighted samples as images next to the map. L draws a lasso.",
     ),
     "fill",
 )
@@ -103,9 +103,9 @@ def polygon(text: Any) -> np.ndarray:
     try:
         places = np.frombuffer(base64.b64decode(text[: 8 * MOST_CORNERS], validate=True), "<u2")
     except (TypeError, ValueError) as error:  # ValueError: an incomplete number, or not base64
-        raise ValueError(f"no lasso: {error}") from None
+        raise ValueError(f"This selection could not be read: {error}.") from None
     if len(places) % 2 or not 6 <= len(places) <= 2 * MOST_CORNERS:
-        raise ValueError(f"a lasso has 3 to {MOST_CORNERS} corners, got {len(places)} coordinates")
+        raise ValueError(f"A lasso needs 3 to {MOST_CORNERS} corners, got {len(places)} coordinates.")
     return places.reshape(-1, 2)
 
 
@@ -118,11 +118,11 @@ def rows(data: MapData, asked: dict[str, Any], before: Selection | None) -> np.n
     if "toggle" in asked:
         one = asked["toggle"]
         if not isinstance(one, int) or one not in indices:
-            raise ValueError("no point of this map")
+            raise ValueError("This sample is not on the map.")
         return np.setxor1d(kept, [one])
     frame = asked.get("frame", 0)
     if not isinstance(frame, int) or not 0 <= frame < len(data.sheet.frames):
-        raise ValueError("no frame of this map")
+        raise ValueError("The map has no such frame.")
     inside = indices[data.sheet.enclosed(polygon(asked.get("polygon")), frame)]
     return np.union1d(kept, inside) if asked.get("add") else inside
 

@@ -41,7 +41,7 @@ def columns(neighbours: TestNeighbours) -> dict[str, Column]:
         "rank": _rank(neighbours, no_query),
         "hubness": _hubness(neighbours),
         "doubted": _doubted(neighbours),
-        "split": Column(neighbours.is_gallery.astype(np.uint8), {"names": ["queries", "only searched"]}),
+        "split": Column(neighbours.is_gallery.astype(np.uint8), {"names": ["queries", "gallery"]}),
         "purity": _purity(neighbours),
         "density": _density(neighbours),
     }
@@ -74,16 +74,16 @@ def _hubness(neighbours: TestNeighbours) -> Column:
     hubs = hubness(neighbours.labels, neighbours.neighbours, neighbours.is_gallery, k)
     kind, times = np.full(len(neighbours.labels), NOWHERE), np.zeros(len(neighbours.labels))
     if neighbours.is_sample:  # too few queries for hubs
-        return Column(kind.astype(np.uint8), {"names": ["known once all queries were asked"]})
+        return Column(kind.astype(np.uint8), {"names": ["known after all queries are searched"]})
     kind[hubs.rows] = 1
     for number, places in ((0, hubs.orphans), (2, hubs.hubs), (3, hubs.bad_hubs)):
         kind[hubs.rows[places]] = number
     times[hubs.rows] = hubs.occurrences
     names = [
-        "nobody's neighbour",
-        "a usual number of times",
-        "hub: a neighbour of many",
-        "hub, mostly for a wrong class",
+        "never retrieved",
+        "usual",
+        "hub",
+        "bad hub (mostly wrong class)",
     ]
     return Column(kind.astype(np.uint8), {"names": names}, np.minimum(times, 65535).astype(np.uint16))
 
@@ -108,7 +108,7 @@ def _purity(neighbours: TestNeighbours) -> Column:
     return Column(
         np.where(alone, NOWHERE, np.rint(254 * share)).astype(np.uint8),
         {
-            "title": f"of its nearest {k}, or fewer in a smaller class, of the same class",
+            "title": f"same class among the {k} nearest (fewer in small classes)",
             "low": "0 %",
             "high": "100 %",
             "neither": int(alone.sum()),
@@ -121,7 +121,7 @@ def _density(neighbours: TestNeighbours) -> Column:
     reach = neighbours.distances[:, k - 1]
     low, high = np.nanquantile(reach, [0.01, 0.99])
     dense = np.where(np.isnan(reach), 0, np.clip((high - reach) / ((high - low) or 1.0), 0, 1))
-    facts = {"title": f"distance to the neighbour {k}", "low": f"{high:.3g} sparse", "high": f"{low:.3g} dense"}
+    facts = {"title": f"distance to neighbour {k}", "low": f"{high:.3g} sparse", "high": f"{low:.3g} dense"}
     return Column(np.rint(254 * dense).astype(np.uint8), facts)
 
 

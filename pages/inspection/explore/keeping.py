@@ -66,9 +66,9 @@ def tagged(asked: dict[str, Any], indices: Ints) -> Ints:
     try:
         bits = np.frombuffer(base64.b64decode(asked["bits"][: 4 * size], validate=True), np.uint8)
     except (KeyError, TypeError, ValueError):
-        raise NotKept("No samples to tag.") from None
+        raise NotKept("There are no samples to tag.") from None
     if len(bits) != size:
-        raise NotKept("No samples of this map to tag.")
+        raise NotKept("The samples to tag are not on this map.")
     chosen: Ints = indices[np.unpackbits(bits, count=len(indices), bitorder="little").astype(bool)]
     return chosen
 

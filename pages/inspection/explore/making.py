@@ -20,9 +20,9 @@ PARAMETER, TRAINING = "map", "training"
 AT_ONCE = 4 << 20  # bytes of embeddings (about 7,000 of 128 dimensions) up to which the map is computed without asking
 NEIGHBOURHOODS = (5, 100)
 _HELP = {
-    "tsne": "Keeps neighbours together; distances between groups, their size and density mean nothing",
-    "umap": "Keeps neighbours together, groups packed closer; distances between groups mean little",
-    "pca": "The two directions of largest spread: distances mean something, but most of the neighbours are lost",
+    "tsne": "Keeps neighbours together; the size, density and distance of groups mean nothing",
+    "umap": "Keeps neighbours together in denser groups; distances between groups mean little",
+    "pca": "Shows the two directions of largest variance; distances are meaningful, but most neighbours are lost",
 }
 
 
@@ -56,12 +56,14 @@ def over_training(run: Run, settings: Settings, into: DeltaGenerator) -> bool:
     key = f"over training {run.id}"
     st.session_state[key] = ready and st.query_params.get(TRAINING) == "1"
     into.toggle(
-        "over training",
+        "During training",
         key=key,
         disabled=not ready,
         on_change=_write_training,
         args=(key,),
-        help="The same points at every kept checkpoint" if ready else "Not computed yet: see below the map",
+        help="Shows the same points at every kept checkpoint"
+        if ready
+        else "Not computed yet; compute it below the map",
     )
     return bool(st.session_state[key])
 
@@ -71,7 +73,7 @@ def missing(run: Run, source: Path) -> None:
     if source.stat().st_size < AT_ONCE:
         job_button.once(run, "project", Settings(seed=run.spec.seed).to_json())
     st.markdown(
-        "These embeddings have no map yet: t-SNE takes seconds for hundreds of samples, minutes for tens of thousands."
+        "These embeddings have no map yet. t-SNE takes seconds for hundreds of samples, minutes for tens of thousands."
     )
     if not progress(run):
         form(run)
@@ -106,7 +108,7 @@ def form(run: Run) -> None:
                     *NEIGHBOURHOODS,
                     int(defaults.perplexity),
                     width=220,
-                    help="About how many neighbours each point keeps near",
+                    help="Approximate number of neighbours that each point keeps close",
                 )
             if method == "umap":
                 values["neighbours"] = st.slider(
@@ -114,10 +116,15 @@ def form(run: Run) -> None:
                     *NEIGHBOURHOODS,
                     defaults.neighbours,
                     width=220,
-                    help="How many neighbours each point is tied to",
+                    help="Number of neighbours that each point is linked to",
                 )
                 values["min_dist"] = st.slider(
-                    "Least distance", 0.0, 1.0, defaults.min_dist, width=180, help="How close points may lie on the map"
+                    "Minimum distance",
+                    0.0,
+                    1.0,
+                    defaults.min_dist,
+                    width=180,
+                    help="Minimum distance between points on the map",
                 )
             if method != "pca":
                 values["iterations"] = st.slider("Iterations", 100, 2000, defaults.iterations, step=50, width=220)
@@ -137,15 +144,16 @@ def offer_training(run: Run, settings: Settings) -> None:
     known = snapshots.snapshots(run)
     if len(known) < 2:
         st.caption(
-            "This run kept no intermediate checkpoints. Start a run with “Keep a checkpoint every” on the New run page "
-            "to play the map from the first step to the last."
+            "This run kept no intermediate checkpoints. To see the map change during training, start a run with "
+            "“Keep a "
+            "checkpoint every”."
         )
         return
     if trajectory.find(run, settings) is not None:
-        st.caption(f"Kept at {len(known)} steps: switch on “over training” above.")
+        st.caption(f"Computed for {len(known)} checkpoints. Switch on “During training” above.")
         return
-    st.markdown(f"{len(known)} checkpoints are kept. With these settings: {settings.words}.")
-    if st.button("Compute the map over training", icon=":material/animation:", key="project-over-training"):
+    st.markdown(f"This run has {len(known)} checkpoints. Settings: {settings.words}.")
+    if st.button("Compute the map during training", icon=":material/animation:", key="project-over-training"):
         _begin(run, settings, training=True)
         st.rerun()
 

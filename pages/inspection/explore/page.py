@@ -22,17 +22,22 @@ from pages.shared.words import sentences as words
 from pages.shared.words.numbers import percent
 
 TRUST = (
-    "1 where all neighbours on the map are neighbours in the embedding too; each that is not costs by how far down "
-    "the true list it is. Low: do not believe groups that you see."
+    "1 if all neighbours on the map are neighbours in the embedding, too. A false neighbour costs more the lower its "
+    "true rank. If the value is low, do not trust groups on the map."
 )
 KEPT = (
-    "Of the 15 nearest neighbours in the embedding, the share that is still among the 15 nearest on the map. The rest "
-    "was torn apart to fit a plane: judge single neighbours under Neighbours, never here."
+    "Share of the 15 nearest neighbours in the embedding that are among the 15 nearest on the map. Use the Neighbours "
+    "page to judge single neighbours."
+)
+KEYS = (
+    "**Keys**: + and − zoom, arrow keys go from point to point, Enter opens a point, Space selects it, L draws a "
+    "lasso, "
+    "M moves the map, T shows it in full screen for a lecture."
 )
 MEANING = {
-    "tsne": "t-SNE keeps neighbours together; how large, how dense and how far apart groups are means nothing.",
-    "umap": "UMAP keeps neighbours together; how far apart groups lie and how dense they are means little.",
-    "pca": "PCA shows the two directions of largest spread; whatever differs in the others lies on top of each other.",
+    "tsne": "t-SNE keeps neighbours together; the size, density and distance of groups mean nothing.",
+    "umap": "UMAP keeps neighbours together; the density and distance of groups mean little.",
+    "pca": "PCA shows the two directions of largest variance; samples that differ only in other directions overlap.",
 }
 
 # Views of Neighbours by name; the first is its default view.
@@ -40,7 +45,7 @@ VIEWS = (
     ("", "Neighbours of every query", "grid_view"),
     ("Near-duplicates", "Near-duplicates", "filter_2"),
     ("Suspicious labels", "Suspicious labels", "rule"),
-    ("Own picture", "Your own picture", "upload"),
+    ("Own image", "Your own image", "upload"),
 )
 MOST_ROWS = 1000  # key of the table of selected classes
 
@@ -48,8 +53,9 @@ MOST_ROWS = 1000  # key of the table of selected classes
 def page() -> None:
     run = run_picker.head(
         "Explore",
-        "Samples that the network finds similar lie together. Draw around some, or filter: the images beside the map "
-        "follow. Click one for its neighbours and its history during training.",
+        "Similar samples are close together. Select or filter samples to see their images next to the map. Click a "
+        "sample "
+        "to see its neighbours and its history during training.",
     )
     if run is None:
         return
@@ -57,11 +63,11 @@ def page() -> None:
     menu.row("explore", boxes, selection.address(run))
     source = run.embeddings()
     if source is None:
-        st.markdown("This run has not been evaluated yet: its map needs the embeddings of the test split.")
+        st.markdown("This run has not been evaluated yet. Its map needs the embeddings of the test split.")
         job_button.offer(run, "evaluate")
         return
     if outdated(run, source):
-        st.caption("The run was trained on since its last evaluation.")
+        st.caption("This run was trained further after its last evaluation.")
         job_button.offer(run, "evaluate")
     settings = making_view.choose(run, boxes)
     if settings is None:
@@ -80,7 +86,7 @@ def page() -> None:
     if not busy:
         with st.expander("Another map of these embeddings", icon=":material/tune:"):
             making_view.form(run)
-        with st.expander("The map over training", icon=":material/animation:"):
+        with st.expander("Map during training", icon=":material/animation:"):
             making_view.offer_training(run, settings)
 
 
@@ -100,11 +106,11 @@ def canvas(data: MapData, method: str) -> None:
         if row is not None:
             marks.append(int(data.sheet.indices[row]))
         elif wanted:
-            st.warning("The point of the link is not in the test split of this run.", icon=":material/link_off:")
+            st.warning("The point in the link is not in the test split of this run.", icon=":material/link_off:")
     canvas_view.show(data, marks=marks, chosen=chosen, own=canvas_view.own(data))
     selected_classes(data, chosen)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(caption(run, data, method), width="stretch", help=trust(data))
+        st.caption(caption(run, data, method), width="stretch", help=explanation(run, data))
         export_menu.offer(run, chosen)
     further(run, chosen)
 
@@ -121,8 +127,9 @@ def selected_classes(data: MapData, chosen: Selection | None) -> None:
     """Show the bar of the selection with its class counts, or how to make a selection."""
     if chosen is None:
         st.caption(
-            "Select samples: choose Lasso above the map and draw around them (or hold Shift and drag). The other pages "
-            "of Inspection then show them, too."
+            "To select samples, choose Lasso and draw around them, or hold Shift and drag. The other Inspection "
+            "pages show "
+            "your selection, too."
         )
         return
     selection.bar(data.run, chosen, here="explore")
@@ -150,7 +157,7 @@ def selected_classes(data: MapData, chosen: Selection | None) -> None:
         key="selected classes",
     )
     if len(number) > MOST_ROWS:
-        st.caption(f"The {MOST_ROWS:,} classes with most selected samples, of {len(number):,}.")
+        st.caption(f"Showing the {MOST_ROWS:,} of {len(number):,} classes with the most selected samples.")
 
 
 def caption(run: Run, data: MapData, method: str) -> str:
@@ -158,13 +165,9 @@ def caption(run: Run, data: MapData, method: str) -> str:
     row = scores(run.metrics()[0]).get("trained", {})
     score = row.get("map_at_r") if row.get("weights") == data.source.stem else None
     points = f"{len(data.sheet.indices):,} test embeddings of {len(data.sheet.labels):,} classes"
-    tested = (
-        f" Test MAP@R {percent(score)}, measured on the embeddings themselves, not on this plane.{beside(run)}"
-        if score
-        else ""
-    )
+    tested = f" Test MAP@R {percent(score)}, computed from the embeddings, not from the map." if score else ""
     frames = (
-        f"{data.words} Colours by neighbours are those of the evaluated weights at every step."
+        f"{data.words} Colours based on neighbours use the evaluated weights at every step."
         if data.steps
         else f"{data.words} of {points}.{tested}"
     )
@@ -177,24 +180,26 @@ def caption(run: Run, data: MapData, method: str) -> str:
     if measured and measured.doubt:
         believed += f" {measured.doubt}"
     if measured and measured.among is not None:
-        believed += " Where more points are in sight than can be told apart, each place shows its share of them."
-    return (
-        f"{frames} {MEANING[method]}{believed} A name stands at the most central sample of its class. Zoom with the "
-        "wheel or + and −; drag to move; arrow keys go from point to point, Enter opens one, Space selects it, L draws "
-        "a lasso, M moves, T fills the window with the map for a lecture."
-    )
+        believed += " With too many points in view, the map shows a sample that keeps their density."
+    return f"{frames} {MEANING[method]}{believed}"
+
+
+def explanation(run: Run, data: MapData) -> str:
+    """Return the tooltip of the caption: quality measures, keys, and the scores without training."""
+    return "\n\n".join(filter(None, (trust(data), KEYS, beside(run).strip())))
 
 
 def trust(data: MapData) -> str | None:
-    """Show how trustworthy the map is."""
+    """Return an explanation of the quality measures of the map, or None if they were not measured."""
     measured = data.quality
     if measured is None:
         return None
     sampled = f" Measured on {measured.sampled:,} of the points." if measured.sampled < measured.points else ""
     if measured.among is not None:
         sampled = (
-            f" Measured on {measured.sampled:,} points among {measured.among:,} of those that were placed on the map "
-            "of others."
+            f" Measured on {measured.sampled:,} points and their neighbours among {measured.among:,} points that "
+            "were added to "
+            "an existing map."
         )
     return f"**Trustworthiness**: {TRUST}\n\n**Kept neighbours**: {KEPT}{sampled}"
 

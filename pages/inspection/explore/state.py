@@ -23,9 +23,9 @@ COLOURS = {
 }
 ORDERS = {
     "class": "by class",
-    "rank": "worst first: own class found latest",
-    "hubness": "most often found first",
-    "sample": "as in the data set",
+    "rank": "worst first (latest first hit)",
+    "hubness": "most often retrieved first",
+    "sample": "data set order",
 }
 MOST_CLASSES, MOST_CODES, MOST_TAGS = 50, 8, 24
 MOST_SAMPLE = 10**9 - 1

@@ -47,11 +47,11 @@ def show(run: Run, triplet: Mapping[str, Any]) -> None:
     Args:
         triplet: The run and the three samples.
     """
-    st.subheader("Which training samples made this?", anchor=False)
+    st.subheader("Which training samples caused this failure?", anchor=False)
     st.markdown(
-        "Steps of the training are taken again, bit for bit, and each is taken apart: how would the margin "
-        "d(A,N) − d(A,P) have moved without this sample in the batch? Summed over the training this is the sample's "
-        "influence on this failure. The run is left as it is."
+        "Find the training samples that reduced the margin d(A,N) − d(A,P) most.",
+        help="Training steps are repeated bit for bit, with and without each sample of the batch. The influence of a "
+        "sample is the difference in the margin, summed over training. The run is not changed.",
     )
     if run.spec.conditioning.neighbours:
         st.info(READ_TOGETHER, icon=":material/info:")
@@ -60,7 +60,7 @@ def show(run: Run, triplet: Mapping[str, Any]) -> None:
     path = failure.path_of(run, *(triplet[name] for name in OF))
     result = failure.read(path)
     st.button(
-        "Find them again" if result else "Find them",
+        "Find samples again" if result else "Find samples",
         key="influence",
         icon=":material/person_search:",
         disabled=busy,
@@ -81,27 +81,29 @@ def _result(run: Run, result: dict[str, Any], data: Dataset) -> None:
 
     harmful, helpful = (result[kind][:SHOWN] for kind in ("harmful", "helpful"))
     if not harmful:
-        st.info("No training sample harmed this query in the steps looked at.", icon=":material/info:")
+        st.info("No training sample harmed this query in the steps that were analysed.", icon=":material/info:")
         return
     share = sum(value for _, value in harmful) / result["harm"]
     st.info(
-        f"**The {len(harmful)} most harmful of {result['train']:,} training samples did {share:.0%} of all harm.**",
+        f"**The {len(harmful)} most harmful of {result['train']:,} training samples caused {share:.0%} of the harm.**",
         icon=":material/person_search:",
     )
     st.text(classes([class_of(int(sample)) for sample, _ in harmful]))
     address = thumbnails.address(run)
     for kind, title, samples, whole in (
-        ("harmed", "Harmed most: with them N came nearer, or P went away", harmful, result["harm"]),
-        ("helped", "Helped most: without them it would be worse", helpful, result["help"]),
+        ("harmed", "Most harmful: they moved N closer or P away", harmful, result["harm"]),
+        ("helped", "Most helpful: they moved P closer or N away", helpful, result["help"]),
     ):
         st.markdown(f"**{title}**")
         st.html(f"{STYLE}{images(kind, samples, whole, class_of, address)}")
     _fork(run, result)
     seen, train = result["seen"], result["train"]
     st.caption(
-        f"{result['steps']:,} of the {result['end'] - result['begin']:,} steps up to the tested weights were taken "
-        f"apart; they saw {seen:,} of {train:,} training samples. To first order in the learning rate, as TracIn "
-        "has it (Pruthi et al. 2020): what a step changed for later steps is not followed, so try it by a fork."
+        f"Computed from {result['steps']:,} of the {result['end'] - result['begin']:,} steps up to the tested "
+        "weights, which "
+        f"used {seen:,} of {train:,} training samples. First-order estimate as in TracIn (Pruthi et al. 2020); "
+        "effects on "
+        "later steps are ignored, so verify it with a fork."
     )
 
 
@@ -111,7 +113,7 @@ def classes(names: Sequence[str]) -> str:
     named = ", ".join(f"{name} ({count})" for name, count in counted[:CLASSES])
     more = len(counted) - CLASSES
     others = f" and {more} more" if more > 0 else ""
-    return f"They are of {'the classes' if len(counted) > 1 else 'class'} {named}{others}."
+    return f"{'Classes' if len(counted) > 1 else 'Class'}: {named}{others}."
 
 
 def images(
@@ -137,11 +139,11 @@ def _fork(run: Run, result: Mapping[str, Any]) -> None:
     samples = [int(sample) for sample, _ in result["harmful"]][: failure.count_listed(result["train"])]
     start = min((step for step in fork_parent.steps(run.path) if step < result["end"]), default=None)
     if start is None:
-        st.caption("This run has kept no checkpoint to fork from; train with checkpoints kept on the way.")
+        st.caption("This run kept no checkpoint to fork from. Train with “Keep a checkpoint every”.")
         return
     menu.link(
         "fork",
-        f"Fork without the {len(samples)} most harmful",
+        f"Fork without the {len(samples)} most harmful samples",
         {"run": run.id, "step": str(start), "without": ",".join(map(str, samples))},
         icon="fork_right",
     )

@@ -32,14 +32,15 @@ HIDDEN = ("situations", "figures", "take", "margins")  # parts of the fields pag
 CLICK, PLANE, BOX = "failure_click", "failure", "failure_class"  # keys of the components and of the class box
 LECTURE = Presentation(
     "Failures",
-    "A failed query A, its nearest positive P and a negative N: the effect of one step of {loss} on them.",
+    "A failed query A, a positive P and a negative N: the effect of one step of {loss}.",
     ("steps",),
     (
-        "A is a test sample of a class the network never trained on. N, of another class, lies nearer to it than P.",
-        "The plane through the three embeddings is exact: distances in it are those of the embedding space.",
-        "The table takes one step of equal length with every loss, on these three alone, and ranks all samples.",
-        "✓ better, ✗ worse, small differences are ties. Choose a loss to see its forces; drag a point to ask what if.",
-        "A training step moves weights, and so every embedding: the true step on the page has the last word.",
+        "A is a test sample from a class that the network never trained on. N, of another class, is nearer to A "
+        "than P.",
+        "The figure shows the plane through the three embeddings, so distances equal those in the embedding space.",
+        "The table shows the ranks after one step of equal length with each loss, moving only these three embeddings.",
+        "✓ better, ✗ worse; small differences are ties. Choose a loss to see its forces, or drag a point.",
+        "A training step changes weights and thus every embedding, so the true step on the page decides.",
     ),
 )
 
@@ -48,8 +49,8 @@ def page() -> None:
     shown = headed(
         "failures",
         "Failures",
-        "A query **A**, a right neighbour **P** and a wrong one **N** in the plane through their embeddings, with true "
-        "distances and forces. The table compares the losses by one step of equal length; the true step decides.",
+        "See why a query **A** is nearer to a wrong neighbour **N** than to a right one **P**, and which loss would "
+        "help.",
     )
     if shown is not None:
         browse(shown, st.container(horizontal=True, vertical_alignment="center"))
@@ -64,7 +65,10 @@ def browse(shown: ShownRun, bar: DeltaGenerator) -> None:
     run, searched = shown.run, shown.test
     order = failures(searched)
     if not len(order):
-        st.info("No query of this run has a match, so there is nothing to fail at.", icon=":material/info:")
+        st.info(
+            "No query of this run has another sample of its class, so there are no failures to show.",
+            icon=":material/info:",
+        )
         return
     chosen = selection.chosen(run)
     if chosen is not None:
@@ -73,13 +77,13 @@ def browse(shown: ShownRun, bar: DeltaGenerator) -> None:
         if len(within):
             order = within
         else:
-            st.caption("No failure is among the selected samples; here are all.")
+            st.caption("There are no failures among the selected samples. Showing all failures.")
     order, label = _of_class(shown, order, bar)
     component("inspection/failures/strips")(key=CLICK, data={}, on_chosen_change=_follow_click)
     query = _query(searched, order, label)
     rights, wrongs = (neighbours(searched, query, right=right) for right in (True, False))
     if not len(rights) or not len(wrongs):
-        st.info("This query has no match among the samples, or no sample of another class.", icon=":material/info:")
+        st.info("This query lacks another sample of its class, or a sample of another class.", icon=":material/info:")
         _walk(run, searched, order, query, bar)
         return
     right = _chosen(searched, "right", rights, int(rights[0]))
@@ -107,14 +111,14 @@ def _of_class(shown: ShownRun, order: Ints, bar: DeltaGenerator) -> tuple[Ints, 
     wanted = st.query_params.get(CLASS, "")
     label = next((each for each in count if str(each) == wanted), None)
     if wanted and label is None:
-        st.warning("No failure is of the class of the link; here are all.", icon=":material/link_off:")
+        st.warning("The class in the link has no failures. Showing all failures.", icon=":material/link_off:")
     st.session_state[BOX] = label  # the link is authoritative, the box follows
     names = {each: f"{shown.name(each)} ({number:,})" for each, number in count.items()}
     bar.selectbox(
         "Class of the query",
         sorted(names, key=lambda each: names[each].casefold()),
         index=None,
-        placeholder="All classes: find one",
+        placeholder="All classes",
         key=BOX,
         format_func=names.__getitem__,
         on_change=_choose_class,
@@ -132,7 +136,7 @@ def _query(neighbours: TestNeighbours, order: Ints, label: int | None) -> int:
     row = neighbours.row(wanted)
     if row is None or neighbours.is_gallery[row]:
         st.warning(
-            "The query of the link is no query of this run; here is its worst failure.", icon=":material/link_off:"
+            "The query in the link is not a query of this run. Showing the worst failure.", icon=":material/link_off:"
         )
         return int(order[0])
     return row if label is None or neighbours.labels[row] == label else int(order[0])
@@ -146,7 +150,7 @@ def _chosen(neighbours: TestNeighbours, role: str, rows: Ints, default: int) -> 
         return row
     if wanted is not None:
         st.warning(
-            f"The {role} neighbour of the link does not fit this query; another one is shown.",
+            f"The {role} neighbour in the link does not belong to this query. Showing another one.",
             icon=":material/link_off:",
         )
     return default
@@ -163,10 +167,14 @@ def _walk(run: Run, neighbours: TestNeighbours, order: Ints, query: int, bar: De
         there = int(neighbours.indices[order[to]]) if 0 <= to < len(order) else None
         bar.button(label, icon=icon, disabled=there is None, on_click=_go, args=(there,), key=label)
     index = str(int(neighbours.indices[query]))
-    for page, label, key in (("neighbours", "Its neighbours", "query"), ("explore", "On the map", "point")):
+    for page, label, key in (("neighbours", "Neighbours", "query"), ("explore", "On the map", "point")):
         menu.link(page, label, selection.address(run) | {key: index}, into=bar)
-    what = "failure" if neighbours.failures.any() else "query (none fails: every nearest neighbour is right)"
-    position = f"{what} {place + 1:,} of {len(order):,}, worst first" if len(at) else "no failure: its nearest is right"
+    what = "failure" if neighbours.failures.any() else "query (no failures: every nearest neighbour is right)"
+    position = (
+        (f"{what} {place + 1:,} of {len(order):,}, worst first")
+        if len(at)
+        else "no failure: the nearest neighbour is right"
+    )
     bar.markdown(f"Sample {index} · AP@R {percent(neighbours.average_precision[query])} · {position}", help=SCORES)
 
 
@@ -185,7 +193,7 @@ def _images(shown: ShownRun, case: RetrievalFailure, rights: Ints, wrongs: Ints)
     others = [
         images.Others(
             "right",
-            "Other right neighbours, nearest first … farthest",
+            "Other right neighbours, nearest to farthest",
             tiles(rights[:STRIP], "right"),
             tiles(hardest, "right, far"),
         ),

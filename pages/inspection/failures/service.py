@@ -115,7 +115,7 @@ def link(triplet: Any, scene: RealScene, rate: float, way: str) -> dict[str, str
 
 def _of(triplet: Any) -> tuple[RunSpec, RetrievalFailure]:
     if not isinstance(triplet, dict) or not isinstance(triplet.get("run"), str):
-        raise LookupError("the page did not say which run it shows; load it again")
+        raise LookupError("the message does not name a run; reload the page")
     samples = [triplet.get(name) for name in OF]
     if not all(isinstance(i, int) and 0 <= i < INDEX for i in samples):
         raise LookupError("query, right and wrong must be samples of the data set")
@@ -201,30 +201,32 @@ def _distances(points: Floats) -> dict[str, float]:
 def _words(case: RetrievalFailure, start: EmbeddedTriplet, scene: RealScene) -> list[str]:
     """Return why the figure is exact for this triplet, run and loss, and in which respect the triplet is degenerate."""
     dimension, height, unit = case.points.shape[1], start.height, scene.home.unit
-    sentences = [
-        f"The three embeddings ({dimension} numbers each) span this plane; distances in it are those among them."
-    ]
+    sentences = [f"The three embeddings (dimension {dimension}) span this plane, so their distances are exact."]
     if unit != 1:
-        sentences.append(f"It is drawn in units of {unit:g}: coordinates, distances and forces count those.")
+        sentences.append(f"Coordinates, distances and forces are in units of {unit:g}.")
     title = losses.formula(scene.loss).title
     if not needs_origin(scene.module()):
-        sentences.append(f"{title} sees distances alone, so the forces lie in the plane.")
+        sentences.append(f"{title} depends only on distances, so the forces are in the plane.")
     elif height == 0:
-        sentences.append(f"{title} sees norms too; the plane holds the origin, so the forces lie in it.")
+        sentences.append(
+            f"{title} depends on norms, too. The plane contains the origin, so the forces are in the plane."
+        )
     else:
         sentences.append(
-            f"{title} sees norms too, and the plane passes the origin at {height:.3g}: the part of a force across the "
-            "plane cannot be drawn and stands in the table."
+            f"{title} depends on norms, too, and the plane is {height:.3g} away from the origin. The table lists "
+            "the component "
+            "of each force normal to the plane, which the figure cannot show."
         )
     if case.on_sphere:
         sentences.append(
-            "Embeddings of this run have length 1: the dotted circle is where the sphere cuts the plane. The part of a "
-            "force along its own embedding (radial) is taken up by the sphere; the rest moves the point."
+            "Embeddings of this run have length 1. The dotted circle is the intersection of the unit sphere and the "
+            "plane. "
+            "Only the tangential component of a force moves a point; normalisation removes the radial component."
         )
         off = np.abs(start.lengths - 1).max()
         if not scene.is_home and off > 1e-3:
             sentences.append(
-                f"A point was dragged off the sphere by {off:.2g}: no network of this kind could put it there."
+                f"A point was dragged off the sphere by {off:.2g}; this network cannot produce such an embedding."
             )
     triplet = start if scene.is_home else embed(*case.at(start))
     return sentences + list(remarks(triplet, on_sphere=case.on_sphere))

@@ -14,8 +14,8 @@ from pages.shared.words.labels import WORDS
 
 LEFT_OUT = 3  # maximum number of losses outside a tie that are named instead of those in it
 JUDGED = (
-    "Compared by AP@R, then by the rank of P. Results tie within 10 % of the largest improvement, one point of AP@R or "
-    "one rank."
+    "Losses are compared by AP@R, then by the rank of P. Results tie if they differ by less than 10 % of the largest "
+    "improvement, one point of AP@R or one rank."
 )
 
 
@@ -75,7 +75,7 @@ def held_equal(optimiser: OptimiserSpec) -> str:
     equal = f"Equal for all losses: weights, triplet, learning rate {optimiser.learning_rate:g}."
     if OPTIMISERS[optimiser.name].scale_free:
         return f"{equal} The first step of this optimiser does not depend on the size of the gradient."
-    return f"{equal} With this optimiser a larger gradient takes a longer step, as in training."
+    return f"{equal} With this optimiser, a larger gradient takes a longer step."
 
 
 def price(before: float | None, after: float | None) -> str:
@@ -87,8 +87,8 @@ def price(before: float | None, after: float | None) -> str:
         return f"MAP@R of all queries stays at {then} %."
     change = f"MAP@R of all queries {first} → {then} %"
     if after > before:
-        return f"{change}: the others gain too."
-    return f"{change}: the others pay for it, as one triplet alone pulls the weights its own way."
+        return f"{change}: other queries gain, too."
+    return f"{change}: other queries lose, because the step serves a single triplet."
 
 
 def why(name: str, before: Mapping[str, Any], after: Mapping[str, Any], free: NeighbourRanks, by: OptimiserSpec) -> str:
@@ -107,16 +107,16 @@ def why(name: str, before: Mapping[str, Any], after: Mapping[str, Any], free: Ne
     agree = (first > freely) == (first > truly) and (first < freely) == (first < truly)
     rule = WORDS.get(by.name, by.name)
     even = (
-        f" The first step of {rule} moves each weight about equally far, however weakly it is pulled."
+        f" The first step of {rule} moves each weight by about the same amount, regardless of its gradient."
         if OPTIMISERS[by.name].scale_free
         else ""
     )
     differ = (
-        "The free step moves A, P and N along their forces and nothing else. The true step is one of "
+        "The free step moves only A, P and N, along their forces. The true step is one step of "
         f"{rule} at learning rate {by.learning_rate:g} on weights that all samples share, so every embedding moves."
         f"{even}"
     )
-    verdict = "They agree in direction; how far each goes need not." if agree else "They disagree."
+    verdict = "They agree in direction, but not necessarily in distance." if agree else "They disagree."
     return " ".join(filter(None, (steps, verdict, differ, _distance(before, after, first, truly))))
 
 

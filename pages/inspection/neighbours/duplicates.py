@@ -27,14 +27,14 @@ ASKED = 8  # neighbours that vote on a label
 def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | None) -> int:
     """Show pairs of different classes, nearest first; return the index of the first, or -1."""
     quantile = st.select_slider(
-        "Closer than this share of all nearest neighbours",
+        "Quantile of nearest-neighbour distances",
         SHARES,
         0.01,
         key="closer",
         bind="query-params",
         format_func=lambda q: f"{100 * q:g} %",
         width=420,
-        help="The cut-off is this quantile of the distances from all samples to their nearest neighbours",
+        help="Pairs are listed up to this quantile of the distances from all samples to their nearest neighbours",
     )
     pairs = _pairs(shown.run.id, shown.tag, quantile, shown.test)
     within = len(pairs.first)
@@ -48,17 +48,21 @@ def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | No
         keep &= (shown.test.labels[pairs.first] == label) | (shown.test.labels[pairs.second] == label)
     first, second, distances = pairs.first[keep], pairs.second[keep], pairs.distances[keep]
     if not len(first):
-        st.info("No two samples of different classes lie close together.", icon=":material/check:")
+        st.info("No two samples of different classes are close to each other.", icon=":material/check:")
         return -1
     cutoff = _pairs(shown.run.id, shown.tag, quantile, shown.test).cutoff
     st.caption(
         (
-            f"{len(first):,} pairs of different classes within distance {cutoff:.4f}, nearest first: "
+            f"{len(first):,} pairs of different classes are within distance {cutoff:.4f}, nearest first. "
             if within
-            else f"No pair of different classes lies within distance {cutoff:.4f}; the nearest ones there are: "
+            else f"No pair of different classes is within distance {cutoff:.4f}. These are the nearest pairs. "
         )
-        + "the same thing twice, a wrong label, or classes that this network cannot tell apart."
-        + ("" if pairs.complete else f" Of {shown.test.neighbours.shape[1]} neighbours each: there may be more.")
+        + "They may show the same object, a wrong label, or classes that this network does not separate."
+        + (
+            ""
+            if pairs.complete
+            else f" Only {shown.test.neighbours.shape[1]} neighbours per sample are stored, so there may be more pairs."
+        )
     )
     number = queries_view.page_of(
         f"pairs {shown.run.id} {quantile} {label} {selected and selected.id}", len(first), EACH, "pairs"
@@ -82,14 +86,14 @@ def suspects(shown: ShownRun, selected: Selection | None, label: int | None) -> 
     -1.
     """
     least = st.slider(
-        f"Neighbours that agree, of {ASKED}",
+        f"Neighbours of one other class, of {ASKED}",
         ASKED // 2,
         ASKED,
         6,
         key="agree",
         bind="query-params",
         width=300,
-        help="So many of the nearest at least are of one class, and none is of the sample's own",
+        help="Minimum number of neighbours of one other class; none may be of the sample's own class",
     )
     doubts = duplicates.find_suspects(shown.test, ASKED, least / ASKED)
     keep = ~shown.test.is_gallery[doubts.rows]
@@ -100,16 +104,17 @@ def suspects(shown: ShownRun, selected: Selection | None, label: int | None) -> 
     rows, agreed, votes = doubts.rows[keep], doubts.label[keep], doubts.votes[keep]
     if not len(rows):
         st.info(
-            f"No sample has {least} or more of one other class, and none of its own, among its {doubts.asked} nearest "
-            "neighbours. Let fewer agree.",
+            f"No sample has {least} or more neighbours of one other class, and none of its own, among its "
+            f"{doubts.asked} "
+            "nearest. Choose a smaller number.",
             icon=":material/check:",
         )
         return -1
     have = "samples have" if len(rows) > 1 else "sample has"
     st.caption(
-        f"{len(rows):,} {have} {least} or more of one other class, and none of the own, among the {doubts.asked} "
-        "nearest neighbours. A wrong label looks like this, but so do two classes that this network confuses: look at "
-        "the images before you relabel."
+        f"{len(rows):,} {have} {least} or more neighbours of one other class, and none of the own, among the "
+        f"{doubts.asked} "
+        "nearest. The label may be wrong, or the network confuses two classes. Look at the images before you relabel."
     )
     each = queries_view.ROWS
     number = queries_view.page_of(

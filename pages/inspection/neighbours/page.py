@@ -29,8 +29,9 @@ QUERIES, PAIRS, SUSPECTS, OWN = (
     "Queries",
     "Near-duplicates",
     "Suspicious labels",
-    "Own picture",
+    "Own image",
 )
+OWN_BEFORE = "Own picture"  # name of OWN in links of earlier versions
 ALL_CLASSES = -1  # no class has this label
 
 
@@ -38,11 +39,15 @@ def page() -> None:
     shown = headed(
         "neighbours",
         "Neighbours",
-        "Each row is a test sample, the query, followed by its nearest test samples in the embedding: "
-        ":green[**✓**] of the same class, :orange[**✗**] of another. Click an image to make it the query.",
+        "Each row shows a test sample (the query) and its nearest neighbours in the embedding: :green[**✓**] same "
+        "class, "
+        ":orange[**✗**] another class. Click an image to make it the query.",
     )
     if shown is None:
         return
+    if st.query_params.get("view") == OWN_BEFORE:
+        st.query_params["view"] = OWN
+        st.rerun()  # the selector reads the link at the start of a run
     boxes = st.container(horizontal=True, vertical_alignment="bottom")
     menu.row("neighbours", boxes, selection.address(shown.run))
     with boxes:
@@ -65,7 +70,7 @@ def chosen_class(shown: ShownRun) -> int | None:
         [ALL_CLASSES, *classes],
         format_func=lambda c: "all classes" if c == ALL_CLASSES else shown.name(c),
         key="class",
-        help="Only queries of this class; neighbours come from all classes",
+        help="Show only queries of this class; neighbours come from all classes",
         width=220,
         on_change=_write_class,
     )
@@ -97,9 +102,8 @@ def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
         f"**R@1 {about}{percent(learned.recall_at_1)}** · **MAP@R {about}{percent(learned.map_at_r)}** · "
         f"{len(learned.labels):,} "
         f"test "
-        f"samples of {len(np.unique(learned.labels)):,} classes · {failures:,} failures (nearest neighbour wrong)."
-        f"{beside(run)}",
-        help=SCORES,
+        f"samples of {len(np.unique(learned.labels)):,} classes · {failures:,} failures (nearest neighbour wrong)",
+        help=f"{SCORES}\n\n{beside(run).strip()}",
     )
     sampled.note(run, learned)
     selected = selection.chosen(run)
@@ -161,7 +165,8 @@ def _asked(neighbours: TestNeighbours) -> int | None:
     row = None if query is None else neighbours.row(query)
     if query is not None and row is None:
         st.warning(
-            "The query of the link is not in the test split of this run; here are all.", icon=":material/link_off:"
+            "The query in the link is not in the test split of this run. Showing all queries.",
+            icon=":material/link_off:",
         )
     return row
 

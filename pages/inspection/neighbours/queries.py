@@ -64,13 +64,20 @@ def many(
             help="\n\n".join(f"**{name}**: {words}" for name, words in ORDERS.items()),
         )
         k = st.slider(
-            "Neighbours k", 3, 12, 8, key="k", bind="query-params", width=200, help="Nearest neighbours shown per query"
+            "Neighbours k",
+            3,
+            12,
+            8,
+            key="k",
+            bind="query-params",
+            width=200,
+            help="Number of neighbours shown per query",
         )
         failures = st.toggle(
             "Only failures",
             key="failures",
             bind="query-params",
-            help="Only queries whose nearest neighbour is of another class",
+            help="Show only queries whose nearest neighbour is of another class",
         )
     indices = None if selected is None else selected.indices
     rows = select(searched, order, label=label, failures=failures, indices=indices)
@@ -88,8 +95,8 @@ def many(
         columns = _columns(together, contests[contest], rows)
         rows = together.rows[0, columns]
     if not len(rows):
-        addition = " that is selected" if selected is not None else ": no failures here" if failures else ""
-        st.info(f"No query passes these filters{addition}.", icon=":material/check:")
+        addition = "selected query" if selected is not None else "failed query" if failures else "query"
+        st.info(f"No {addition} passes these filters.", icon=":material/check:")
         return -1, []
     asked = f"{run.id} {label} {order} {failures} {contest} {selected.id if selected else ''}"
     each = ROWS if together is None else ROWS // 2
@@ -128,7 +135,7 @@ def page_of(asked: str, count: int, each: int, what: str = "queries") -> int:
         # state.
         key, default = f"page {asked} {at['turned']}", min(at["number"], pages)
         number: int = st.pagination(pages, default=default, key=key)
-        under = "" if what == "pairs" else " Under each neighbour: Euclidean distance."
+        under = "" if what == "pairs" else " Number under a neighbour: Euclidean distance."
         st.caption(f"{count:,} {what}, page {number:,} of {pages:,}.{under}")
     st.session_state[PAGE] = at | {"number": number, "last": pages}
     return number
@@ -148,7 +155,7 @@ def _words(searched: TestNeighbours, order: Order) -> Callable[[int], str]:
     """Return the value that a query is sorted by, if that is not AP@R."""
     p = searched.positives
     if order == "late matches first":
-        return lambda row: f"first right: {searched.place(row)}" if p.rank[row] else "alone in its class"
+        return lambda row: f"first right: {searched.place(row)}" if p.rank[row] else "only sample of its class"
     if order == "far matches first":
         return lambda row: f"nearest right: {p.nearest_distance[row]:.3f}"
     if order == "far positives first":
@@ -160,7 +167,7 @@ def _words(searched: TestNeighbours, order: Order) -> Callable[[int], str]:
 
 def _first_right(searched: TestNeighbours, row: int) -> str:
     if not searched.positives.rank[row]:
-        return "no other sample of its class"
+        return "only sample of its class"
     return f"first right neighbour at {searched.place(row)}, distance {searched.positives.nearest_distance[row]:.3f}"
 
 

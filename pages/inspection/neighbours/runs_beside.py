@@ -45,20 +45,20 @@ def choose(run: Run) -> list[str]:
     wanted = [name for name in named if name in others][: len(MARKS) - 1]
     if any(name and name not in others for name in named):
         st.warning(
-            "A run of the link cannot stand beside this one: it is not in this store, not evaluated, or was trained "
-            "on another data set.",
+            "A run in the link cannot be compared with this one. It does not exist here, is not evaluated, or uses "
+            "another data set.",
             icon=":material/link_off:",
         )
     st.session_state[KEY] = wanted  # the link is authoritative, the box follows
     st.multiselect(
-        "Beside it",
+        "Compare with",
         list(others),
         key=KEY,
         max_selections=len(MARKS) - 1,
         format_func=lambda name: _label(others[name]),
         placeholder="other runs on the same queries",
         on_change=_write,
-        help="One or two runs tested on the same samples; each query is then shown with the neighbours of every run",
+        help="One or two runs tested on the same samples; each query then shows the neighbours in every run",
     )
     return wanted
 
@@ -76,7 +76,7 @@ def together(shown: ShownRun, others: Sequence[str]) -> tuple[list[ShownRun], Co
             refuse_other_samples(shown.test, searched, partial(_datasets, shown.run, other))
             compare([shown.test, searched])
         except (Incomparable, Unreadable, DataError, RunError) as error:
-            st.warning("A run cannot stand beside this one, and is left out:", icon=":material/rule:")
+            st.warning("A run cannot be compared with this one and is left out:", icon=":material/rule:")
             st.text(words.plain(f"{name}: {error}"))
             continue
         over = weights_view.addresses(other) if weights_view.shown() else shown.over
@@ -102,9 +102,11 @@ def summary(runs: Sequence[ShownRun], pair: Comparison) -> None:
     for second in range(1, len(runs)):
         _, a, b, none = pair.counts(0, second)
         st.caption(
-            f"Nearest neighbour right in A alone: {a:,} queries, in {MARKS[second]} alone: {b:,}, in neither: "
-            f"{none:,}. So uneven a split or more by chance: p = {pair.p_value(0, second):.2g} (exact McNemar test, of "
-            "these queries and weights; another seed may differ by more)."
+            f"Nearest neighbour right in A only: {a:,} queries, in {MARKS[second]} only: {b:,}, in neither: {none:,}. "
+            f"McNemar p = {pair.p_value(0, second):.2g}.",
+            help="Exact McNemar test: probability of a split at least this uneven if both embeddings are equally "
+            "good on "
+            "these queries. Another seed may change the result by more.",
         )
 
 

@@ -35,20 +35,20 @@ def show(shown: ShownRun) -> int:
     try:
         data = thumbnails.dataset(shown.run.spec)
     except DataError:  # reported above
-        st.info("Without the data set no network can be built, so no image can be a query.", icon=":material/info:")
+        st.info("Searching by image needs the data set of this run, which cannot be read.", icon=":material/info:")
         return -1
     if not own_images.takes_images(data):
         st.info(
-            "The samples of this data set are no images, so none can be a query. Any run on images takes one.",
+            "This data set has no images. Open a run trained on images to search by image.",
             icon=":material/info:",
         )
         return -1
     given = st.file_uploader(
-        "An image of your own",
+        "Your own image",
         type=[suffix.removeprefix(".") for suffix in SUFFIXES],
         key="own_image",
         max_upload_size=MEGABYTES,
-        help="Embedded on the server and forgotten; a phone's rotation is undone, the middle is cut out",
+        help="The server embeds the image and does not store it. It applies the EXIF rotation and crops the centre",
     )
     try:
         with st.spinner("Loading the network …", show_time=True):
@@ -59,7 +59,7 @@ def show(shown: ShownRun) -> int:
             return -1
         return _search(shown, index, data, given.getvalue(), given.name)
     except DataError as error:
-        st.error("This file cannot be a query:", icon=":material/broken_image:")
+        st.error("This file cannot be used as a query:", icon=":material/broken_image:")
         st.text(words.plain(error))
     except (RunError, CheckpointError, Unreadable) as error:
         st.error("The network of this run cannot be used:", icon=":material/broken_image:")
@@ -69,10 +69,7 @@ def show(shown: ShownRun) -> int:
 
 def _example(data: Dataset) -> None:
     side = data.inputs.shape[-1] if len(data.inputs.shape) == 4 else own_images.GREY[data.name][0]
-    st.caption(
-        f"Whatever it shows, the network answers with the test samples that it finds most similar. It sees {side} × "
-        f"{side} pixels."
-    )
+    st.caption(f"The network returns the most similar test samples. It sees {side} × {side} pixels.")
 
 
 def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: str) -> int:
@@ -85,16 +82,16 @@ def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: 
                 "Dark ink on paper",
                 own_images.is_dark_on_light(file),
                 key=f"invert {hash(content)}",
-                help="What is written in this data set is light on black to the network",
+                help="Inverts the image, because this data set has light strokes on black",
             )
         classes = np.unique(shown.test.labels[index.searched]).tolist()
         label = st.selectbox(
-            "Its class, if you know",
+            "Class, if known",
             [None, *classes],
             format_func=lambda c: "unknown" if c is None else shown.name(c),
             key="own_class",
             width=240,
-            help="Then right and wrong neighbours are marked",
+            help="Marks right and wrong neighbours",
         )
     inputs = own_images.as_inputs([file], data, invert=invert)
     embedding = index.embed(inputs)
@@ -116,9 +113,8 @@ def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: 
     st.html(neighbour_grid.html([(query, neighbours)], thumbnails.address(shown.run), rows_view.link(shown.run)))
     st.text(
         f"{int((labels == common).sum())} of these {len(labels)} are of class {shown.name(int(common))}. "
-        f"The nearest lies at distance {distances[0, 0]:.3f}; from a test sample to its nearest neighbour it is "
-        f"{typical:.3f} in the median. This network was trained for nothing else than its data set, so something far "
-        "from it still has a nearest neighbour."
+        f"The nearest is at distance {distances[0, 0]:.3f}; the median distance from a test sample to its nearest "
+        f"neighbour is {typical:.3f}. Any image has a nearest neighbour, even if nothing in the data set resembles it."
     )
     _offer_map(shown.run, embedding)
     return int(searched.indices[rows[0, 0]])
@@ -127,12 +123,12 @@ def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: 
 def _offer_map(run: Run, embedding: Singles) -> None:
     """Show the position of the image on the newest map of the run."""
     made = maps.list_settings(run)
-    if not made or not st.button("Its place on the map", icon=":material/bubble_chart:"):
+    if not made or not st.button("Show on the map", icon=":material/bubble_chart:"):
         return
     path = maps.find(run, made[0])
     if path is None:  # the run was deleted meanwhile
         return
-    with st.spinner("Finding its place …"):
+    with st.spinner("Placing the image on the map …"):
         x, y = maps.place(maps.read(path), embedding)[0].tolist()
     menu.go("explore", {"run": run.id, "map": made[0].name, "own": f"{x:.6g},{y:.6g}"})
 

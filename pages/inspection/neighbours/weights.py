@@ -20,7 +20,7 @@ def toggle(run: Run) -> None:
             "Where the pooling looks",
             key="weights",
             bind="query-params",
-            help="Lays the weight of each local feature over the images: light where it counts, dark where it does not",
+            help="Overlays the weight of each local feature: bright where it is high, dark where it is low",
         )
 
 
@@ -51,12 +51,16 @@ def addresses(run: Run) -> Callable[[int], str]:
         job_button.offer(run, "weigh")
         return _nothing
     if not maps.weights.size:
-        st.caption(f"{describe(run.spec.pooling.name).title}: its vector is no weighted sum over the positions.")
+        st.caption(
+            f"{describe(run.spec.pooling.name).title} does not compute a weighted sum over positions, so it has no "
+            "weight maps."
+        )
         return _nothing
     h, w = maps.weights.shape[1:]
     st.caption(
-        f"Each square is one of {h} × {w} local features, lit in full from {maps.full * h * w:.1f} times the average "
-        "weight on; a feature sees beyond its square. Black edges: cut off before the network."
+        f"Each square is one of {h} × {w} local features; full brightness is {maps.full * h * w:.1f} times the average "
+        "weight.",
+        help="The receptive field of a feature is larger than its square. Black edges are cropped before the network.",
     )
     return gallery_service.addresses(run, maps)
 

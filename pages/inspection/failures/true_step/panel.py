@@ -33,9 +33,10 @@ def show(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Home) 
     with st.container(key="true_step_head"):
         st.subheader("The true step", anchor=False)
     st.markdown(
-        "A network cannot move three embeddings alone: its weights move, and with them every embedding. This takes one "
-        "real step of the run's optimiser on this triplet, with the loss and the sliders chosen above, and ranks the "
-        "whole test split again. Points that were dragged count as they are in the data; the run is left as it is."
+        "Take one real optimiser step on this triplet and rank the whole test split again.",
+        help="A real step changes the weights and thus every embedding. It uses the loss and the parameters chosen "
+        "above, "
+        "and the original embeddings even if you dragged points. The run is not changed.",
     )
     if run.spec.conditioning.neighbours:
         st.info(answers.READ_TOGETHER, icon=":material/info:")
@@ -43,8 +44,8 @@ def show(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Home) 
     busy = job_button.at_work(run, "true-step")
     with st.container(horizontal=True):
         for key, label, whole in (
-            ("true_step", "Take the true step with this loss", False),
-            ("true_steps", "With every loss", True),
+            ("true_step", "Take the step with this loss", False),
+            ("true_steps", "Take it with every loss", True),
         ):
             st.button(
                 label,
@@ -81,9 +82,10 @@ def _result(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Hom
     )
     same = f"equal rate η = {rate:g}" if way == "rate" else f"equal length δ = {rate:g}"
     st.caption(
-        f"Free: A, P and N alone, as in the table above ({same}). True: one step of {step['rule']}, without the memory "
-        "of earlier steps; batch norm and dropout as in evaluation. A single triplet is no batch: a training run steps "
-        f"by the mean over many at once. {failure_words.held_equal(run.spec.optimiser)}"
+        f"Free: only A, P and N move, as in the table above ({same}). True: one step of {step['rule']} without "
+        "optimiser "
+        "state, with batch norm and dropout in evaluation mode. Training steps average over many triplets. "
+        f"{failure_words.held_equal(run.spec.optimiser)}"
     )
 
 
@@ -94,7 +96,7 @@ def _verdict(before: dict[str, Any], after: dict[str, dict[str, Any]]) -> None:
     others = failure_words.price(before["map_at_r"], after[kindest]["map_at_r"]) if best.gain > 0 else ""
     if others and len(best.names) > 1:
         others = f"With {losses.describe(kindest).title}, {others}"
-    only = "" if len(after) == len(losses.names()) else f"{len(after)} of {len(losses.names())} losses taken so far."
+    only = "" if len(after) == len(losses.names()) else f"{len(after)} of {len(losses.names())} losses done so far."
     show = st.success if best.gain > 0 else st.info
     show(" ".join(filter(None, (f"**{lead}**", others, failure_words.JUDGED, only))), icon=":material/star:")
 
@@ -113,7 +115,7 @@ def last_word(run: Run, triplet: dict[str, Any]) -> str:
         return ""
     taken, known = len(after), len(losses.names())
     lead, _ = _judged(step["before"], after)
-    return lead if taken == known else f"{lead} ({taken} of {known} losses taken so far.)"
+    return lead if taken == known else f"{lead} ({taken} of {known} losses done so far.)"
 
 
 def ranks_of(standing: dict[str, Any]) -> NeighbourRanks:

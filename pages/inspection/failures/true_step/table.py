@@ -27,11 +27,13 @@ class StepColumn:
 
 
 COLUMNS = {
-    "free": StepColumn("Right P, free step", "rank after the step of the three embeddings alone", "{:,.0f}", -1),
-    "right": StepColumn("Right P, true step", "its rank; lower is better", "{:,.0f}", -1),
-    "wrong": StepColumn("Wrong N, true step", "its rank; higher is better", "{:,.0f}", 1),
+    "free": StepColumn("Right P, free step", "rank if only the three embeddings move; lower is better", "{:,.0f}", -1),
+    "right": StepColumn("Right P, true step", "rank; lower is better", "{:,.0f}", -1),
+    "wrong": StepColumn("Wrong N, true step", "rank; higher is better", "{:,.0f}", 1),
     "ap": StepColumn("AP@R of the query, %", "higher is better", "{:.2f}", 1, 100),
-    "map_at_r": StepColumn("MAP@R of all queries, %", "what the step does to everything else", "{:.2f}", 1, 100),
+    "map_at_r": StepColumn(
+        "MAP@R of all queries, %", "effect on all other queries; higher is better", "{:.2f}", 1, 100
+    ),
 }
 
 

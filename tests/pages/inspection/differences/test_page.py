@@ -18,7 +18,7 @@ from dmlcore.monitoring.estimate import estimate
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore
 from pages.inspection.differences import queries as queries_view
-from pages.inspection.differences.queries import ShownDifference
+from pages.inspection.differences.queries import ROWS, ShownDifference
 from pages.inspection.differences.sides import RunSide
 from tests.pages.conftest import load_page, make_run
 
@@ -69,11 +69,11 @@ def test_the_flips_shown_are_those_of_the_library(run: Run) -> None:
         neighbours.read(first), neighbours.read(run.embeddings())
     )  # the first kept checkpoint, and the best
     shown = {metric.label: metric.value for metric in app.metric}
-    assert shown["right in A alone"] == f"{found.lost.sum():,}"
-    assert shown["right in B alone"] == f"{found.gained.sum():,}"
+    assert shown["right in A only"] == f"{found.lost.sum():,}"
+    assert shown["right in B only"] == f"{found.gained.sum():,}"
     assert f"{100 * found.comparison.right[0].mean():.1f} %" in shown["R@1, A → B"]
     kind = "lost" if found.lost.any() else "gained"
-    expected = found.indices[found.queries(kind)][:4]
+    expected = found.indices[found.queries(kind)][:ROWS]
     assert len(expected)
     assert [int(n.replace(",", "")) for n in re.findall(r"<span>sample ([\d,]+)</span>", blocks(app))] == list(expected)
     words = unescape(re.search(r'class="change">(.*?)<', blocks(app)).group(1))
@@ -151,7 +151,7 @@ def test_a_link_to_the_step_of_the_best_weights_is_one_to_them(run: Run, step: i
 def test_the_link_chooses_both_sides_and_a_broken_one_does_no_harm(run: Run) -> None:
     app = open_page(run=run.id, before="0", after="6")
     assert {metric.label: metric.value for metric in app.metric}[
-        "right in B alone"
+        "right in B only"
     ] == f"{of(run, 0, 6).gained.sum():,}"
     app = open_page(run=run.id, before="../../etc", after="7", other="<b>")
     assert not app.exception

@@ -118,7 +118,7 @@ def test_a_class_without_failures_is_said_and_another_query_of_the_link_gives_wa
     order = failures(found)
     app = open_page(**{"class": "999"})
     assert component_data(app)["of"]["query"] == int(found.indices[order[0]])
-    assert any("No failure is of the class" in x.value for x in app.warning)
+    assert any("The class in the link has no failures" in x.value for x in app.warning)
     label = int(found.labels[order[0]])
     other = found.indices[order[found.labels[order] != label][0]]
     assert component_data(open_page(**{"class": str(label)}, query=str(other)))["of"]["query"] == int(
@@ -279,7 +279,7 @@ def test_the_true_step_is_shown_where_it_was_taken(run):
     ranks = {name: ranks_of(each) for name, each in found["after"].items()}
     lead = failure_words.verdict(best_loss(ranks_of(before), ranks), ranks_of(before), ranks)
     assert lead in verdict.value
-    assert f"2 of {len(losses.names())} losses taken so far" in verdict.value
+    assert f"2 of {len(losses.names())} losses done so far" in verdict.value
     assert lead in component_data(app)["last_word"]  # the plane refers to this verdict
     by_rate = open_page(by="rate", rate="0.4")
     assert any("equal rate η = 0.4" in x.value for x in by_rate.caption)
@@ -303,18 +303,20 @@ def test_who_made_a_failure_is_shown_where_it_was_asked_and_leads_to_a_fork(run,
     assert not app.exception
     harmful = [sample for sample, _ in result["harmful"]]
     share = sum(value for _, value in result["harmful"][:12]) / result["harm"]
-    assert any(f"12 most harmful of {result['train']:,} training samples did {share:.0%}" in x.value for x in app.info)
+    assert any(
+        f"12 most harmful of {result['train']:,} training samples caused {share:.0%}" in x.value for x in app.info
+    )
     html = " ".join(x.proto.body for x in app.get("html"))
     shown = [int(each) for each in re.findall(r'alt="training sample (\d+), class \S+, harmed', html)]
     assert shown == harmful[:12]
     link = next(x.proto for x in app.get("page_link") if "Fork without" in x.proto.label)
     size = influence.count_listed(result["train"])
-    assert link.label == f"Fork without the {size} most harmful"
+    assert link.label == f"Fork without the {size} most harmful samples"
     query = dict(parse_qsl(link.query_string))
     assert (query["run"], query["step"]) == (run.id, str(min(fork_spec.fork_steps(run))))
     assert query["without"] == ",".join(map(str, harmful[:size]))
-    assert classes(["a", "b", "b", "c", "d", "e"]) == "They are of the classes b (2), a (1), c (1) and 2 more."
-    assert classes(["a"]) == "They are of class a (1)."
+    assert classes(["a", "b", "b", "c", "d", "e"]) == "Classes: b (2), a (1), c (1) and 2 more."
+    assert classes(["a"]) == "Class: a (1)."
     assert "&lt;b&gt;" in influence_images("harmed", [(3, -1.0)], -2.0, lambda sample: "<b>", "x")
 
 
@@ -358,7 +360,7 @@ def test_the_verdict_names_a_tie_as_a_tie(after, lead):
 
 @pytest.mark.parametrize(
     ("before", "after", "said"),
-    [(0.0513, 0.0349, "5.13 → 3.49 %: the others pay"), (0.05, 0.06, "gain too"), (0.05, 0.05, "stays"), (None, 1, "")],
+    [(0.0513, 0.0349, "3.49 %: other queries lose"), (0.05, 0.06, "gain, too"), (0.05, 0.05, "stays"), (None, 1, "")],
 )
 def test_what_the_others_pay_is_said(before, after, said):
     told = failure_words.price(before, after)
@@ -397,8 +399,8 @@ def test_why_the_free_and_the_true_step_differ(after, free, said):
     told = failure_words.why("ranking", BEFORE, after | {"active": True}, NeighbourRanks(free, 2, 0.5), OptimiserSpec())
     assert all(part in told for part in said), told
     assert "weights that all samples share" in told
-    assert "equally far" in told
-    assert "equally far" not in failure_words.why(
+    assert "same amount" in told
+    assert "same amount" not in failure_words.why(
         "ranking", BEFORE, after | {"active": True}, NeighbourRanks(free, 2, 0.5), OptimiserSpec(name="sgd")
     )
     still = failure_words.why(
