@@ -167,7 +167,7 @@ class Lessons {
 
   /** @param {string} given */
   check(given) {
-    this.live.textContent = "Looking at the figure …";
+    this.live.textContent = "Checking the figure …";
     const asked = (this.asked = Date.now() % 1e9);
     setTimeout(() => {
       if (asked !== this.asked) return;

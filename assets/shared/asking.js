@@ -130,9 +130,7 @@ export class Asking {
   }
 
   get slower() {
-    return this.link.fallback
-      ? "No direct connection: answers come through the page itself, a little slower."
-      : "";
+    return this.link.fallback ? "No direct connection. Answers take a little longer." : "";
   }
 
   // ---- drawing and gestures

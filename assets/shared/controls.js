@@ -246,7 +246,7 @@ export function lossPanel(
       {},
       ...(losses[state.loss].controls.length
         ? sliders
-        : [el("p", { class: "caption" }, "This loss has no parameter.")]),
+        : [el("p", { class: "caption" }, "This loss has no parameters.")]),
     ),
   ];
 }

@@ -33,7 +33,7 @@ export class Player {
       min: 0,
       max: 1,
       step: 0.01,
-      "aria-label": "step of the training",
+      "aria-label": "training step",
     });
     this.bar.addEventListener("input", () => {
       this.pause();

@@ -20,7 +20,7 @@ export const pointHandles = (also = "", more = {}) =>
         el("button", {
           class: "handle",
           "data-point": name,
-          title: `drag the ${name}, or move it with the arrow keys${also}`,
+          title: `Drag the ${name}, or move it with the arrow keys${also}`,
           ...more,
         }),
       ]),
@@ -63,7 +63,7 @@ export function pointRows(
       name: "probe",
       value: name,
       "aria-label": `scan with ${name}`,
-      title: `this point scans the ${space}: colour and arrows tell what it would feel there`,
+      title: `Scan with this point: colour and arrows show its loss and force at each position`,
     });
     probe.addEventListener("change", () => onProbe(name));
     const boxes = axes.map((label, axis) => {

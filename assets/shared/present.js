@@ -96,14 +96,14 @@ export const presentButton = (app) =>
           "button",
           {
             class: "present",
-            title: `the picture fills the window (${KEY.toUpperCase()}), for a lecture`,
+            title: `Show the figure in the whole window (${KEY.toUpperCase()})`,
             onclick: () => enter(),
           },
           "Present",
         ),
         el(
           "button",
-          { class: "film", title: "a loop, or what moves, for slides", onclick: () => film(app) },
+          { class: "film", title: "Record a film for slides", onclick: () => film(app) },
           "Film",
         ),
       ]

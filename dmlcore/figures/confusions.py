@@ -17,7 +17,7 @@ from dmlcore.typing import Floats, Ints
 
 RIGHT, WRONG, MARKED = "#009E73", "#D55E00", "#0072B2"
 # pixels: side of the matrix including names; least and largest side of a square cell
-SIDE, LEAST_CELL, MOST_CELL = 620, 3, 44
+SIDE, LEAST_CELL, MOST_CELL = 600, 3, 44
 MOST_NAMED = 40  # classes whose names are shown next to the matrix; a cell is then at least 12 pixels wide
 UPRIGHT = 18  # pixels of a cell; in narrower cells the column names are vertical, because slanted names would overflow
 NUMBERED = 28  # pixels of a cell from which its number is shown

@@ -11,7 +11,7 @@ from dmlcore.figures.vega_lite import FIT, ROWS, Columns, Spec, specification, v
 from dmlcore.typing import Bools, Floats, Ints
 
 RIGHT, WRONG, QUIET = "#009E73", "#D55E00", "#7F7F7F"
-KINDS = ("stayed right", "right in B alone", "right in A alone", "stayed wrong")
+KINDS = ("stayed right", "right in B only", "right in A only", "stayed wrong")
 MOST_POINTS = 3000  # with more queries, counts on a grid are drawn instead of points
 CELLS = 25
 PICKED = "picked"  # name of the scatter's selection, with the field `sample`

@@ -98,7 +98,7 @@ def _continue(store: RunStore) -> None:
         run_status.badge(run.status())
         menu.link("runs", "Open the run", {"run": run.id})
         if run.embeddings():
-            menu.link("explore", "What it learned", {"run": run.id})
+            menu.link("explore", "See what it learned", {"run": run.id})
 
 
 def _own_evaluated(store: RunStore) -> Run | None:
@@ -146,7 +146,7 @@ def _failure(shown: ShownRun) -> None:
     nearest = [replace(tile, src=f"{at}{tile.index}") for tile in nearest]
     st.html(neighbour_grid.html([(query, nearest)], at, str))
     st.caption(f"A failure: ✗ marks other classes; the first neighbour of its own class, ✓, has rank {rank:,}.")
-    menu.link("failures", "The forces on it, loss by loss", {"run": run.id, "query": int(test.indices[row])})
+    menu.link("failures", "See its forces for each loss", {"run": run.id, "query": int(test.indices[row])})
 
 
 page()

@@ -54,8 +54,9 @@ here = place_of(st.query_params.to_dict())
 if here is None:
     st.title("Lessons", anchor=False)
     st.markdown(
-        "Each lesson takes three to five minutes. Each step has one claim, one figure and one control. Answer its "
-        "question **with the figure**."
+        "Each lesson takes three to five minutes. Each step makes one claim about one figure. **Use the figure** to "
+        "answer "
+        "its question."
     )
     if st.query_params.get("lesson"):
         st.caption(f":material/link_off: This lesson does not exist. Choose one of the {len(known())} lessons below.")

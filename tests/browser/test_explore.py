@@ -165,7 +165,7 @@ def test_colours_and_classes_stand_out_and_the_link_says_so(page, server, shown)
     go(page, address(page))
     page.locator('canvas.map[data-colour="right"]').wait_for()
     expect(page.locator(".legend button.faint")).to_have_count(9)
-    page.get_by_role("button", name="all classes again").click()
+    page.get_by_role("button", name="Show all classes").click()
     expect(page.locator(".legend button.faint")).to_have_count(0)
     for _ in range(8):
         page.get_by_role("button", name="zoom in").click()
@@ -267,7 +267,7 @@ def test_the_wheel_zooms_at_once_a_view_is_kept_and_graphics_that_are_lost_come_
     page.mouse.wheel(0, -600)
     near = becomes(lambda: re.search("at=([^&]+)", address(page)), lambda match: match is not None)[1]
     page.get_by_text("Tags and views", exact=True).click()
-    page.get_by_label("name this view").fill("the corner")
+    page.get_by_label("name of this view").fill("the corner")
     page.keyboard.press("Enter")
     link = page.locator(".views a", has_text="the corner")
     link.wait_for()
@@ -280,7 +280,7 @@ def test_the_wheel_zooms_at_once_a_view_is_kept_and_graphics_that_are_lost_come_
 
 def test_the_map_plays_over_training(page, server, shown):
     opened(page, server, shown, "&training=1")
-    bar = page.get_by_label("step of the training")
+    bar = page.get_by_label("training step")
     becomes(lambda: bar.get_attribute("aria-valuetext"), "step 8")
     bar.focus()
     page.keyboard.press("Home")

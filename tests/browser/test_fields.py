@@ -234,7 +234,7 @@ def test_without_a_socket_the_page_itself_carries_the_fields(page, server):
     becomes(lambda: seq(plane), lambda n: n > before + 1)
     page.wait_for_url(re.compile(r"[?&]p="))
     assert "socket=off" in page.url
-    expect(page.locator(".notice")).to_contain_text("a little slower")
+    expect(page.locator(".notice")).to_contain_text("a little longer")
 
 
 def test_boxes_captions_and_colours_tell_the_state_in_use(page, server):
@@ -266,5 +266,5 @@ def test_boxes_captions_and_colours_tell_the_state_in_use(page, server):
         expect(across).to_have_value(shown)
     page.get_by_label("negative y").fill("9")
     page.get_by_label("negative y").press("Enter")
-    page.get_by_role("button", name="bring the negative in").click()
+    page.get_by_role("button", name="move the negative in").click()
     expect(page.locator('[data-readout="triplet"]')).to_have_text("active")

@@ -47,15 +47,15 @@ def film(page, motion: str, seconds: int, folder: Path, kind: str) -> Path:
     """Return the file that the dialog of a page saves."""
     page.get_by_role("button", name="Film", exact=True).click()
     dialog = page.get_by_role("dialog", name="Record a film")
-    dialog.get_by_label("what is filmed").select_option(label=motion)
+    dialog.get_by_label("what to record").select_option(label=motion)
     dialog.get_by_label("seconds").fill(str(seconds))
-    of_kind = dialog.get_by_label("kind of file")
+    of_kind = dialog.get_by_label("file type")
     of_kind.select_option(label=next(text for text in of_kind.locator("option").all_text_contents() if kind in text))
     with page.expect_download() as taken:
         dialog.get_by_role("button", name="Record").click()
     path = folder / taken.value.suggested_filename
     taken.value.save_as(path)
-    expect(dialog.get_by_text("in your downloads")).to_be_visible()
+    expect(dialog.get_by_text("saved to your downloads")).to_be_visible()
     dialog.get_by_role("button", name="Close").click()
     expect(dialog).to_have_count(0)
     return path
@@ -112,7 +112,7 @@ def test_a_loop_of_the_field_ends_where_it_begins(page, server, tmp_path):
     # After cancelling, nothing is saved and the point is restored.
     page.get_by_role("button", name="Film", exact=True).click()
     dialog = page.get_by_role("dialog", name="Record a film")
-    dialog.get_by_label("what is filmed").select_option(label="Loop: N goes around A and P")
+    dialog.get_by_label("what to record").select_option(label="Loop: N goes around A and P")
     dialog.get_by_label("seconds").fill("30")
     dialog.get_by_role("button", name="Record").click()
     expect(dialog.get_by_text(re.compile(r"frame \d+ of 750"))).to_be_visible()
@@ -127,8 +127,8 @@ def test_the_map_over_training_and_its_points_of_webgl_are_on_the_film(page, ser
     go(page, f"{server.url}/explore?run={EXAMPLE}&training=1")
     page.wait_for_selector("canvas.map[data-painted]")
     page.get_by_role("button", name="Film", exact=True).click()
-    page.get_by_label("what is filmed").wait_for()
-    options = page.get_by_label("what is filmed").locator("option").all_text_contents()
+    page.get_by_label("what to record").wait_for()
+    options = page.get_by_label("what to record").locator("option").all_text_contents()
     page.keyboard.press("Escape")
     path = film(page, options[0], 1, tmp_path, "WebM")
     seen = played(page, path)
@@ -142,7 +142,7 @@ def test_what_moves_by_itself_is_filmed_for_as_long_as_asked(page, server, tmp_p
     page.set_viewport_size(SMALL)
     go(page, f"{server.url}/sphere?on=sphere")  # it rotates until the first touch
     page.get_by_role("button", name="Film", exact=True).wait_for()
-    path = film(page, "What moves, as it moves", 2, tmp_path, "MP4")
+    path = film(page, "Current motion", 2, tmp_path, "MP4")
     times = shown_for(path)
     assert sum(times) == 2000
     assert min(times) > 0

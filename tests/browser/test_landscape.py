@@ -30,7 +30,7 @@ def test_a_marble_rolls_from_the_dragged_point_and_the_file_opens_without_a_net(
     drag(page, page.locator('[data-point="negative"]'), 200, -120)
     expect(words).to_contain_text("Flat: ")
     becomes(lambda: int(plot.get_attribute("data-seq")), lambda seq: seq > before)
-    page.get_by_role("button", name="Let the marble go").press("Enter")
+    page.get_by_role("button", name="Release the marble").press("Enter")
     expect(plot).to_have_attribute("data-frame", "99")
 
     with page.expect_download() as taken:

@@ -57,7 +57,7 @@ def test_a_question_is_answered_by_the_figure_and_the_answer_is_remembered(page,
 
 def test_a_recorded_run_is_scrubbed_by_keyboard_and_answers_at_the_frame_shown(page, guest, server):
     go(page, f"{server.url}/lessons?lesson=projections&step=2")
-    bar, verdict = page.get_by_role("slider", name="step of the training"), page.locator(".verdict")
+    bar, verdict = page.get_by_role("slider", name="training step"), page.locator(".verdict")
     expect(page.get_by_text("Projection 1 ends · distance of proxies 0.003")).to_be_visible()
     page.get_by_role("button", name="Check").click()
     expect(verdict).to_contain_text("Not yet. At step 500 the worst sample of a class lies 0.594")

@@ -60,7 +60,7 @@ def test_images_that_are_gone_are_told_in_one_sentence(page, server, shown):
     page.route("**/api/thumb/**", lambda route: route.fulfill(status=404))
     go(page, f"{server.url}/neighbours?run={shown.id}")
     page.locator(".neighbours .row").nth(9).wait_for()
-    told = page.get_by_text("Images of this page are not there any more")
+    told = page.get_by_text("Images are missing because")
     told.first.wait_for()  # a script run is in between, which takes long on a busy machine
     expect(told).to_have_count(1)
 
@@ -143,7 +143,7 @@ def test_an_image_of_ones_own_finds_what_the_index_finds(page, server, shown):
     assert np.isin(index.labels[rows[0, 0]], range(10))
 
     upload.set_input_files({"name": "<b>x</b>.png", "mimeType": "image/png", "buffer": b"\x89PNG\r\n\x1a\n cut"})
-    page.get_by_text("This file cannot be a query").wait_for()
+    page.get_by_text("This file cannot be used as a query").wait_for()
     page.get_by_text("<b>x</b>.png", exact=False).last.wait_for()
     assert page.locator("b", has_text="x").count() == 0
 

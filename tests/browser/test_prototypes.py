@@ -62,7 +62,7 @@ def test_slider_keyboard_and_hulls_show_the_librarys_numbers(page, guest, server
     reading = read(local.features, 17)
     shows(page, reading, local, 1, 4, 640)
 
-    page.get_by_role("group", name="classes with a hull").get_by_role("button", name="8").click()
+    page.get_by_role("group", name="classes with hulls").get_by_role("button", name="8").click()
     expected = overlaps(reading.prototypes, reading.histograms, local.labels, reading.pooled)
     linked(page, "classes", "1,7,8")
     row = page.get_by_role("row", name=re.compile(r"^1 \| 8"))

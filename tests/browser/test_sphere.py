@@ -185,7 +185,7 @@ def test_without_a_socket_the_page_itself_carries_the_answers(page, server):
     page.wait_for_url(lambda url: "n=45,-10" not in url)
     assert "socket=off" in page.url
     assert_numbers_are_the_library_s(page)
-    expect(page.locator(".notice")).to_contain_text("a little slower")
+    expect(page.locator(".notice")).to_contain_text("a little longer")
 
 
 def test_files_are_those_of_the_view_shown(page, server):

@@ -63,7 +63,7 @@ def test_a_recording_plays_on_opening_and_pause_stops_it(page, server):
     stopped = 8
     page.get_by_role("slider", name="step", exact=True).fill(str(stopped))
     becomes(lambda: linked(page).get("step"), str(stopped))
-    page.locator(".notice", has_text="recording of these very training runs").wait_for()
+    page.locator(".notice", has_text="This is a recording").wait_for()
     for i in range(2):
         shows(page, i, "loss", stored["arrays"][f"curve_{i}"][stopped, 0])
     page.locator("table tr.ours", has_text="untrained network").wait_for()

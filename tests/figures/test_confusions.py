@@ -43,15 +43,15 @@ def test_short_names_above_the_matrix_are_level(names, angle):
     ("classes", "letters", "cell", "numbered"),
     [
         (10, 8, 44, True),
-        (18, 8, 32, True),
-        (42, 8, 13, False),
-        (42, 30, 11, False),
-        (60, 8, 9, False),
-        (60, 30, 8, False),
+        (18, 8, 30, True),
+        (40, 8, 13, False),
+        (40, 30, 11, False),
+        (60, 8, 10, False),
+        (60, 30, 10, False),
         (200, 30, 3, False),
     ],
 )
-def test_cells_are_square_fit_one_side_with_their_names_and_up_to_sixty_are_named(classes, letters, cell, numbered):
+def test_cells_are_square_fit_one_side_with_their_names_and_up_to_forty_are_named(classes, letters, cell, numbered):
     names = [f"{i}".zfill(letters) for i in range(classes)]
     spec, columns = valid(confusions.matrix(np.full((classes, classes), 1 / classes), np.arange(classes), names, None))
     assert spec["width"] == spec["height"] == {"step": cell}
@@ -59,9 +59,9 @@ def test_cells_are_square_fit_one_side_with_their_names_and_up_to_sixty_are_name
     assert len(columns["share"]) == classes**2
     for axis in (spec["encoding"][of]["axis"] for of in "xy"):
         assert axis["labelOverlap"] is False
-        assert axis["labels"] == (classes <= 60)
+        assert axis["labels"] == (classes <= 40)
         assert not axis["labels"] or axis["labelFontSize"] < cell, "labels must not overlap"
-    assert classes * cell + (classes <= 60) * 5.5 * min(letters, 23) <= 620
+    assert classes * cell + (classes <= 40) * 5.5 * min(letters, 23) <= 600
 
 
 def test_a_hostile_name_is_data_and_no_part_of_an_expression():

@@ -82,7 +82,7 @@ export class Card {
         {
           class: "shut",
           "aria-label": "close",
-          title: "close (Esc)",
+          title: "Close (Esc)",
           onclick: () => {
             map.close_card();
             map.canvas.focus();

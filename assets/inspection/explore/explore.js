@@ -220,7 +220,7 @@ export class MapView {
     try {
       return new Gl(this.points);
     } catch {
-      this.showMessage("This browser has no WebGL2: the map is drawn without it, which is slower.");
+      this.showMessage("This browser has no WebGL2, so the map is slower.");
       return new Flat(this.points);
     }
   }
@@ -303,7 +303,7 @@ export class MapView {
     throw new Refused(
       answer?.status === 409
         ? await answer.text()
-        : "Part of the map could not be loaded. Is the server running? Load the page again.",
+        : "Part of the map could not be loaded. Check that the server is running, then reload the page.",
     );
   }
 
@@ -418,7 +418,7 @@ export class MapView {
     const row = this.look.sample < 0 ? -1 : this.cloud.row(this.look.sample);
     if (row >= 0) this.sample.open(row);
     else if (this.look.sample >= 0)
-      this.showMessage("The sample of the link is not in the test split of this run.");
+      this.showMessage("The sample in the link is not in the test split of this run.");
   }
 
   /** @param {Keep} message */
@@ -599,8 +599,8 @@ export class MapView {
     const { hubness, doubted, split } = this.facets.columns,
       words = [];
     if (hubness && hubness.values[row] !== NOWHERE)
-      words.push(`found by ${hubness.fine?.[row]} others`);
-    if (doubted?.values[row] === 1) words.push("label doubted: look at its neighbours");
+      words.push(`retrieved by ${hubness.fine?.[row]} others`);
+    if (doubted?.values[row] === 1) words.push("label doubted (see its neighbours)");
     if (split?.names && split.values[row] === 1) words.push(split.names[1]);
     return words;
   }
@@ -901,7 +901,7 @@ export class MapView {
       ? []
       : [
           {
-            title: "the training, there and back",
+            title: "training, forward and back",
             pose: (/** @type {number} */ share) => {
               player.pause();
               return player.go((steps.length - 1) * (1 - Math.abs(1 - 2 * share)));

@@ -7,10 +7,10 @@ export class Keeping {
   /** @param {MapView} map */
   constructor(map) {
     this.map = map;
-    this.tag = this.named("tag the images shown", "Tag", (tag) =>
+    this.tag = this.named("tag for the images shown", "Tag", (tag) =>
       map.keep({ tag, bits: packed(marked(map.cloud.count, map.wall.rows)), on: true }),
     );
-    this.view = this.named("name this view", "Keep", (view) => map.keep({ view }));
+    this.view = this.named("name of this view", "Keep", (view) => map.keep({ view }));
     this.views = el("ul", { class: "views" });
     this.why = el("small", {});
     this.root = el(
@@ -44,7 +44,7 @@ export class Keeping {
         control.toggleAttribute("disabled", Boolean(data.closed));
     setText(
       this.why,
-      data.closed || "Kept with the run: whoever opens it finds them. A view is also a link.",
+      data.closed || "Tags and views are stored with the run. A view is also a link.",
     );
     this.views.replaceChildren(
       ...data.views.map(({ name, query }) => {

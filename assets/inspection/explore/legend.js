@@ -86,8 +86,8 @@ export class Legend {
     this.map = map;
     this.search = el("input", {
       type: "search",
-      placeholder: "search a class",
-      "aria-label": "search a class by its name",
+      placeholder: "Search classes",
+      "aria-label": "search classes by name",
       autocomplete: "off",
     });
     this.search.addEventListener("input", () => this.list());
@@ -97,7 +97,7 @@ export class Legend {
     this.all = el(
       "button",
       { class: "all", onclick: () => map.highlight(null) },
-      "all classes again",
+      "Show all classes",
     );
     this.rows = el("div", { class: "classes", role: "group", "aria-label": "classes" });
     this.expanded = false;
@@ -140,7 +140,7 @@ export class Legend {
       const names = map.facets.columns[name]?.names ?? [],
         codes = names.map((_, k) => k).filter((k) => name === "tags" || this.hasPoints(name, k));
       if (name === "tags" && look.colour === name && !codes.length)
-        return el("small", {}, "No tags yet: “Tags and views” gives some.");
+        return el("small", {}, "No tags yet. Add some under “Tags and views”.");
       const one = name !== "tags" && codes.length < 2 && look.colour !== name;
       if (!codes.length || (one && !look[name].length)) return "";
       const table = look.colour === name && colours(name, [], map.theme, names.length);
@@ -212,16 +212,16 @@ export class Legend {
     setText(
       this.none,
       text && !this.found.length
-        ? "No class has this in its name."
+        ? "No class name contains this text."
         : left && most === MOST_LISTED
-          ? `and ${left.toLocaleString("en")} more: search`
+          ? `and ${left.toLocaleString("en")} more; search to find them`
           : "",
     );
     this.more.hidden = Boolean(text) || classes.length <= LISTED;
     this.more.setAttribute("aria-expanded", String(this.expanded));
     setText(
       this.more,
-      this.expanded ? "show fewer classes" : `show all ${classes.length.toLocaleString("en")}`,
+      this.expanded ? "Show fewer classes" : `Show all ${classes.length.toLocaleString("en")}`,
     );
   }
 

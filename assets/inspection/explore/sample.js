@@ -30,7 +30,7 @@ export class Sample {
         el(
           "span",
           {},
-          button("←", "sample before", () => this.turn(-1)),
+          button("←", "previous sample", () => this.turn(-1)),
           button("→", "next sample", () => this.turn(1)),
           button("×", "close", () => this.dialog.close()),
         ),
@@ -43,7 +43,7 @@ export class Sample {
           {},
           el("h3", {}, "Nearest neighbours"),
           this.near,
-          el("h3", {}, "Over training"),
+          el("h3", {}, "During training"),
           this.history,
         ),
       ),
@@ -130,8 +130,8 @@ export class Sample {
       this.facts,
       [
         `sample ${index}`,
-        precision === null ? "no query of its class" : `AP@R ${(100 * precision).toFixed(1)} %`,
-        rank ? `first hit at place ${rank.toLocaleString("en")}` : "alone in its class",
+        precision === null ? "not a query" : `AP@R ${(100 * precision).toFixed(1)} %`,
+        rank ? `first hit at rank ${rank.toLocaleString("en")}` : "only sample of its class",
         ...map.describe(this.row),
       ].join(" · "),
     );
@@ -168,7 +168,7 @@ export class Sample {
     }
     this.history.replaceChildren(
       ...moments.map(({ step, nearest, right, rank, distance }) => {
-        const text = `step ${step.toLocaleString("en")}: nearest neighbour ${right ? "right" : "wrong"}, distance ${distance.toFixed(3)}, first hit at place ${rank}`;
+        const text = `step ${step.toLocaleString("en")}: nearest neighbour ${right ? "right" : "wrong"}, distance ${distance.toFixed(3)}, first hit at rank ${rank}`;
         return el(
           "figure",
           { class: right ? "right" : "wrong", title: text },
@@ -177,7 +177,7 @@ export class Sample {
             "figcaption",
             {},
             el("b", {}, `${right ? "✓" : "✗"} ${step.toLocaleString("en")}`),
-            el("small", {}, `place ${rank.toLocaleString("en")}`),
+            el("small", {}, `rank ${rank.toLocaleString("en")}`),
           ),
         );
       }),

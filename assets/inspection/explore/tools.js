@@ -24,8 +24,8 @@ export class Tools {
         text,
       );
     this.tools = [
-      tool("move", "Move", "drag the map (M); Shift and drag adds a lasso"),
-      tool("lasso", "Lasso", "draw around points to select them (L); with Shift they are added"),
+      tool("move", "Move", "Drag to move the map (M); Shift and drag draws a lasso"),
+      tool("lasso", "Lasso", "Draw around points to select them (L); hold Shift to add them"),
     ];
     const menu = (
       /** @type {string} */ label,
@@ -86,7 +86,7 @@ export class Tools {
     );
     this.csv = el(
       "a",
-      { class: "button", download: "", title: "places, classes and neighbours of all points" },
+      { class: "button", download: "", title: "Positions, classes and neighbours of all points" },
       "CSV",
     );
     this.root = el(
@@ -94,12 +94,12 @@ export class Tools {
       { class: "bar" },
       el("span", { class: "tools", role: "group", "aria-label": "tool" }, ...this.tools),
       el("label", { class: "box" }, "colour by", this.colour),
-      box("names", "names", "the name of each class at its most central point"),
-      box("images", "images", "zoomed in to 150 points or fewer, points become images"),
+      box("names", "names", "Show the name of each class next to its most central point"),
+      box("images", "images", "Show points as images when at most 150 are in view"),
       box(
         "contours",
         "density",
-        "lines around the smallest regions that hold 25 to 90 % of the points",
+        "Draw lines around the smallest regions that contain 25 to 90 % of the points",
       ),
       el("label", { class: "box" }, "size", this.size),
       this.sort,
@@ -112,7 +112,7 @@ export class Tools {
         ...presentButton(map),
         el(
           "button",
-          { title: "the map as it is shown, twice as fine", onclick: () => map.png() },
+          { title: "The map as shown, at twice the resolution", onclick: () => map.png() },
           "PNG",
         ),
         this.csv,

@@ -46,7 +46,7 @@ export class Wall {
     this.none.hidden = false;
     setText(
       this.none,
-      "Images are missing: the run or the files of its data set were removed. Reload the page.",
+      "Images are missing because the run or its data set was removed. Reload the page.",
     );
   }
 

@@ -117,7 +117,7 @@ class Errata extends Asking {
               {
                 class: "bar",
                 title:
-                  "length of printed minus true, all three points together, as the scanning point moves over the plane",
+                  "Norm of printed minus true gradient over all three points, at each position of the scanning point",
               },
               "map: difference 0",
               this.scaleBar,
@@ -135,11 +135,18 @@ class Errata extends Asking {
             "pills",
             el("button", { onclick: () => this.reset() }, "Reset"),
             this.fields,
-            el("button", { onclick: () => this.png(), title: "figure as PNG" }, "PNG"),
-            el("button", { onclick: () => this.vector(), title: "figure as SVG" }, "SVG"),
+            el("button", { onclick: () => this.png(), title: "Download the figure as PNG" }, "PNG"),
             el(
               "button",
-              { onclick: () => this.json(), title: "triplet and both gradients as JSON" },
+              { onclick: () => this.vector(), title: "Download the figure as SVG" },
+              "SVG",
+            ),
+            el(
+              "button",
+              {
+                onclick: () => this.json(),
+                title: "Download the triplet and both gradients as JSON",
+              },
               "JSON",
             ),
           ),
@@ -227,8 +234,8 @@ class Errata extends Asking {
     const { printed, true: truth, apart, difference, scale, printed_energy, true_energy } = answer;
     this.caption.textContent =
       difference === null
-        ? "Gradients; what is printed is not finite here"
-        : `Gradients; together ${number(difference)} apart`;
+        ? "Gradients; the printed one is not finite here"
+        : `Gradients; difference ${number(difference)}`;
     POINTS.forEach((_, i) => {
       this.lines[i].className = (apart[i] ?? 1) > 1e-9 ? "differs" : "";
       [vector(printed[i]), vector(truth[i]), number(apart[i])].forEach((text, k) =>

@@ -107,7 +107,7 @@ class Charges extends Player {
         el(
           "div",
           {},
-          el("h4", {}, "Phase portrait: how many triplets have which distances"),
+          el("h4", {}, "Phase portrait: density of triplets by their two distances"),
           this.portrait,
           div("below", this.outer, this.inner, keyMark("dotted", "d(a, n) = d(a, p)")),
           this.portraitText,
@@ -135,7 +135,7 @@ class Charges extends Player {
       {
         name: "step size",
         symbol: "\\eta",
-        help: "way of a point per step and unit force; for RMSprop and Adam about the way itself",
+        help: "Distance that a point moves per step and unit force; for RMSprop and Adam, about the distance per step",
         low: 0.001,
         high: 1,
         log: true,
@@ -153,7 +153,7 @@ class Charges extends Player {
     setText(rate.querySelector(".symbol"), "η");
     const sides = el(
       "div",
-      { class: "pills", role: "group", "aria-label": "which forces act" },
+      { class: "pills", role: "group", "aria-label": "Which forces act" },
       ...Object.entries(options.side).map(([v, o]) =>
         el(
           "button",
@@ -230,9 +230,9 @@ class Charges extends Player {
           show(
             "circles",
             "class circles",
-            "about the mean of each class, through its farthest point",
+            "Circle around the mean of each class through its farthest point",
           ),
-          show("arrows", "force arrows", "force on each point; length 34 F / (F + 1) pixels"),
+          show("arrows", "force arrows", "Force F on each point; length 34 F / (F + 1) pixels"),
         ),
       ),
       ...this.section(
@@ -292,7 +292,7 @@ class Charges extends Player {
       this.pause(
         measures.active > 0
           ? "Equilibrium: the forces balance and no point moves any more."
-          : "At rest: no triplet is active, so no point feels a force.",
+          : "At rest: no triplet is active, so all forces are zero.",
       );
   }
 
@@ -373,7 +373,7 @@ class Charges extends Player {
   defaultNotice() {
     const { capped = 0 } = this.history.at(this.at) ?? {};
     return capped
-      ? `${capped} point${capped > 1 ? "s" : ""} would have moved farther than ${this.options.limits.stride} in this step: cut there.`
+      ? `${capped} point${capped > 1 ? "s" : ""} would have moved farther than ${this.options.limits.stride} in this step and were limited to that distance.`
       : "";
   }
 
@@ -536,11 +536,11 @@ class Charges extends Player {
     );
     const share = `${(100 * p.violated).toFixed(1)} % of ${p.valid.toLocaleString("en")} triplets have a negative nearer than the positive.`;
     const note = assumed.length
-      ? `This loss depends on more than the two distances: its lines are drawn for ${assumed.join(" and ")}.`
+      ? `This loss depends on more than these two distances; its lines assume ${assumed.join(" and ")}.`
       : "";
     this.portraitText.textContent = [
       share,
-      "Darker, or lighter on dark: more triplets, on a logarithmic scale.",
+      "Stronger colour: more triplets (logarithmic scale).",
       note,
     ]
       .filter(Boolean)

@@ -115,7 +115,7 @@ export class Eye {
     });
     frame.setAttribute(
       "aria-label",
-      `${view.name}: arrow keys turn it where it is in space, plus and minus zoom; space plays and pauses`,
+      `${view.name}: arrow keys rotate a 3-D view, plus and minus zoom; space plays and pauses`,
     );
   }
 }

@@ -46,11 +46,11 @@ export function scoreTable({ columns, ours, published, step, samples }, names, t
       el(
         "button",
         {
-          title: `train ${"AB"[i]} with this loss from step 0`,
-          "aria-label": `use ${title(p)} for ${"AB"[i]}`,
+          title: `Train ${"AB"[i]} with this loss from step 0`,
+          "aria-label": `Use ${title(p)} for ${"AB"[i]}`,
           onclick: () => onUse(i, p),
         },
-        `as ${"AB"[i]}`,
+        `use as ${"AB"[i]}`,
       ),
     );
     rows.push(
@@ -72,7 +72,7 @@ export function scoreTable({ columns, ours, published, step, samples }, names, t
       el("th", { colspan: columns.length, scope: "colgroup" }, `ours, step ${step}`),
       ...(has
         ? [
-            el("th", { colspan: columns.length, scope: "colgroup" }, "printed, Table 4.1"),
+            el("th", { colspan: columns.length, scope: "colgroup" }, "Karaman 2021, Table 4.1"),
             el("td", {}),
           ]
         : []),

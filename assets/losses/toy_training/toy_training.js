@@ -34,10 +34,10 @@ import { scoreTable } from "./table.js";
 const SPEEDS = [
   ["slow motion, batch by batch", 1, 4],
   ["batch by batch", 1, 30],
-  ["4 batches a frame", 4, 20],
-  ["16 batches a frame", 16, 20],
+  ["4 batches per frame", 4, 20],
+  ["16 batches per frame", 16, 20],
   ["epoch by epoch", 0, 8],
-  ["every batch, as fast as it goes", 1, 1000],
+  ["every batch, full speed", 1, 1000],
 ];
 const LETTERS = ["A", "B"];
 
@@ -47,7 +47,7 @@ class Toys extends Player {
   chips = el("div", {
     class: "chips",
     role: "group",
-    "aria-label": "classes: press to see some alone",
+    "aria-label": "classes: select some to show only these",
   });
   plots = el("div", {});
   scores = el("div", {});
@@ -361,7 +361,7 @@ class Toys extends Player {
       {
         name: "learning rate",
         symbol: "lr",
-        help: "learning rate of both",
+        help: "learning rate of both losses",
         low: 0.0001,
         high: 0.1,
         log: true,
@@ -400,7 +400,7 @@ class Toys extends Player {
         "",
         el(
           "label",
-          { class: "tickbox", title: "both from the same start, with the same batches" },
+          { class: "tickbox", title: "Both start from the same weights and use the same batches" },
           pair,
           "two losses side by side",
         ),
@@ -414,14 +414,14 @@ class Toys extends Player {
           choose("optimiser", "optimiser", options.optimiser),
           el(
             "label",
-            { title: "classes in a batch, and samples of each" },
+            { title: "Classes per batch and samples per class" },
             "batch",
             el(
               "span",
               { class: "batch" },
-              count("classes", "classes in a batch"),
+              count("classes", "classes per batch"),
               " × ",
-              count("samples", "samples of each"),
+              count("samples", "samples per class"),
             ),
           ),
         ),
@@ -514,7 +514,7 @@ class Toys extends Player {
             ? el(
                 "p",
                 { class: "caption" },
-                "With the settings in force at this step from the start: a run knows no changes on the way.",
+                "The run uses the current settings from step 0, because a run cannot change its settings.",
               )
             : "",
           el("pre", { tabindex: 0, "data-run": LETTERS[i] }, told.command[i]),
@@ -659,10 +659,10 @@ class Toys extends Player {
       if (!still()) this.play();
     };
     const about = found.published.length
-      ? `Train scores of Karaman 2021, Table 4.1, beside ours. ${this.options.not_stated}`
+      ? `Training scores of Karaman 2021, Table 4.1, and ours. ${this.options.not_stated}`
       : "";
     this.scores.replaceChildren(
-      el("h4", {}, "Scores over every sample"),
+      el("h4", {}, "Scores over all samples"),
       scoreTable(
         found,
         this.state.sides.map((_, i) => this.name(i)),
@@ -676,7 +676,7 @@ class Toys extends Player {
 
   defaultNotice() {
     return this.recordedTo > 0 && this.at <= this.recordedTo
-      ? `A recording of these very training runs; it goes on live at step ${this.recordedTo}, or as soon as you change something.`
+      ? `This is a recording. The training continues live from step ${this.recordedTo}, or as soon as you change a setting.`
       : "";
   }
 

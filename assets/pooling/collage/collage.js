@@ -68,7 +68,7 @@ class Collage {
     this.opacity = data.opacity;
     this.story = new Story({ data, hidden: new Set(data.hide) }, "collage", {
       back: ["gap_vs_gsp", "can it be learned?"],
-      next: ["settings", "train one yourself"],
+      next: ["settings", "train one"],
     });
     this.whole = el("div", { class: "lab collage" });
     root.append(this.whole);
@@ -160,7 +160,7 @@ class Collage {
         );
       }),
     );
-    const more = followed ? "; click one to see what each run takes for similar" : "";
+    const more = followed ? "; click one to see its nearest neighbours in each run" : "";
     setText(this.here, `Point at an image to read a weight${more}.`);
     this.fade(this.opacity);
     this.whole.dataset.rows = String(rows.length);
@@ -216,7 +216,7 @@ class Collage {
           const times = (map[y * w + x] / 255) * most;
           setText(
             this.here,
-            `${row.name}, ${image.name}: weight ${times.toFixed(2)} × the average, ${((100 * times) / (w * h)).toFixed(2)} % of the whole, at row ${y + 1}, column ${x + 1} of ${h} × ${w}`,
+            `${row.name}, ${image.name}: weight ${times.toFixed(2)} × the average, ${((100 * times) / (w * h)).toFixed(2)} % of the total, at row ${y + 1}, column ${x + 1} of ${h} × ${w}`,
           );
         },
       },

@@ -13,24 +13,24 @@ export const MEASURES = [
   [
     "map_at_r",
     "MAP@R",
-    "of the validation bags shown, each a query against the others; measured every ten steps",
+    "Over the validation bags shown, each as a query against the others; measured every ten steps",
   ],
   [
     "on_shared",
     "weight on shared tokens",
-    "share of the pooling weight that lies on the four shared tokens, mean over classes",
+    "Share of the pooling weight on the four shared tokens, mean over classes",
   ],
   [
     "intersection",
     "histogram intersection",
-    "weight that two classes put on the same tokens, mean over pairs of classes",
+    "Weight that two classes put on the same tokens, mean over pairs of classes",
   ],
   [
     "iou",
     "hull IoU",
-    "area that two class hulls share over the area they cover, mean over pairs of classes; measured every ten steps",
+    "Shared area of two class hulls over their joint area, mean over pairs of classes; measured every ten steps",
   ],
-  ["loss", "loss", "contrastive loss of the batch"],
+  ["loss", "loss", "Contrastive loss of the batch"],
 ];
 /** @type {Partial<Record<Measure, number>>} */
 const TOP = { map_at_r: 1 };

@@ -58,7 +58,7 @@ class GapOrGsp extends Player {
   panels = 0;
   story = new Story(this, "gap_vs_gsp", {
     back: ["transport", "a gate"],
-    next: ["collage", "on pictures"],
+    next: ["collage", "on images"],
   });
   shown = { hulls: true, samples: true, prototypes: true };
   /** @type {Uint8Array} */
@@ -195,7 +195,7 @@ class GapOrGsp extends Player {
         this.notice,
         el(
           "div",
-          { class: "chips", role: "group", "aria-label": "class that stands out" },
+          { class: "chips", role: "group", "aria-label": "highlighted class" },
           el("small", {}, "Class"),
           ...this.chips,
         ),
@@ -263,7 +263,7 @@ class GapOrGsp extends Player {
       {
         name: "active from",
         symbol: "τ",
-        help: "percent of a class's pooling weight from which a token counts as its own and enters its hull",
+        help: "Minimum percentage of a class's pooling weight for a token to enter the hull of the class",
         low: 0.1,
         high: 12,
         step: 0.05,
@@ -296,7 +296,7 @@ class GapOrGsp extends Player {
       ...this.section(
         "pooling",
         "Gate of GSP",
-        running("mu", "μ", "share pooled: of each bag's mass; at 1 GSP is GAP", {
+        running("mu", "μ", "Share of each bag's mass that is pooled; at 1, GSP equals GAP", {
           low: 0.05,
           high: 1,
           step: 0.01,
@@ -304,41 +304,41 @@ class GapOrGsp extends Player {
         running(
           "epsilon",
           "ε",
-          "hardness of the gate: large values select sharply what lies near a prototype",
+          "Hardness of the gate; large values select only tokens near a prototype",
           { low: 0.5, high: 200, log: true },
         ),
         ...number(
           "prototypes",
           "prototypes",
-          "learned places to which the gate compares tokens; another number starts anew",
+          "Learned points to which the gate compares tokens; a new number restarts training",
           "prototypes m",
         ),
         ...number(
           "warmup",
           "warm-up",
-          `steps of plain averaging before the ${options.memory} pooled vectors are collected from which the prototypes are chosen`,
+          `Steps of plain averaging before the prototypes are chosen from ${options.memory} pooled vectors`,
           "warm-up, steps",
         ),
       ),
       ...this.section(
         "training",
-        "Training of both",
+        "Training (both sides)",
         running(
           "rate",
           "η",
-          "learning rate, in 10⁻⁴: of Adam",
+          "Learning rate of Adam, in 10⁻⁴",
           { low: 0.1, high: 100, log: true },
           1e-4,
         ),
         running(
           "margin",
           "m⁻",
-          "margin: the contrastive loss pushes bags of two classes apart up to this distance",
+          "Margin; the contrastive loss pushes bags of different classes apart up to this distance",
           { low: 0.02, high: 0.8, step: 0.005 },
         ),
         ...(hidden.has("seed")
           ? []
-          : [seedField(this, "tokens at the start, bags and their order")]),
+          : [seedField(this, "Seed of the initial tokens, the bags and their order")]),
       ),
       ...this.section(
         "shown",
@@ -356,9 +356,9 @@ class GapOrGsp extends Player {
         el(
           "div",
           { class: "switches" },
-          show("hulls", "class hulls", "convex hull of the tokens that count"),
-          show("samples", "bags", "pooled vector of each validation bag shown"),
-          show("prototypes", "prototypes", "of GSP, once they are placed"),
+          show("hulls", "class hulls", "Convex hull of the tokens that count"),
+          show("samples", "bags", "Pooled vector of each validation bag shown"),
+          show("prototypes", "prototypes", "Prototypes of GSP, once they are placed"),
         ),
       ),
       ...this.section("legend", "Signs", this.keySymbols()),
@@ -373,7 +373,7 @@ class GapOrGsp extends Player {
           el(
             "p",
             { class: "caption" },
-            "The same training runs with the settings in force at this step, for the command line:",
+            "Spec files with the current settings, for the command line:",
           ),
           el(
             "pre",
@@ -456,7 +456,7 @@ class GapOrGsp extends Player {
         ctx.strokeStyle = ink.faint;
         ctx.strokeRect(2.5, 2.5, 13, 13);
         ctx.setLineDash([]);
-      }, `box of ±${this.options.bound} that tokens cannot leave`),
+      }, `limit of the tokens, ±${this.options.bound}`),
     );
   }
 
@@ -471,11 +471,11 @@ class GapOrGsp extends Player {
     super.arrive(step);
     if (!this.unasked || step < this.options.limits.unasked) return;
     this.unasked = false;
-    this.pause(`Paused at step ${step}; Play goes on.`);
+    this.pause(`Paused at step ${step}. Press Play to continue.`);
   }
 
   get full() {
-    return "Open it as a run to go on, or go back and change something.";
+    return "Open it as a run to continue, or go back and change a setting.";
   }
 
   // ---- changes

@@ -22,18 +22,22 @@ import {
 
 /** @type {[name: Measure, title: string, help: string][]} */
 const MEASURES = [
-  ["hull_iou", "hull IoU", "area of both hulls over area of either"],
+  ["hull_iou", "hull IoU", "Intersection over union of the two hulls"],
   [
     "histogram_intersection",
     "histogram intersection",
-    "sum over prototypes of the smaller share; needs no threshold",
+    "Sum over prototypes of the smaller share; needs no threshold",
   ],
-  ["active_jaccard", "active Jaccard", "prototypes active in both over those active in either"],
-  ["hull_separation", "hull separation", "distance of the hulls; 0: they meet"],
+  [
+    "active_jaccard",
+    "active Jaccard",
+    "Prototypes active in both classes over those active in either",
+  ],
+  ["hull_separation", "hull separation", "Distance between the hulls; 0 if they touch"],
   [
     "membership_rate",
     "inside the other",
-    "share of a class's averages that lie in the hull of the other: of the first in the second | of the second in the first",
+    "Share of the averages of one class inside the hull of the other: first in second | second in first",
   ],
 ];
 /** @type {[keyof Shows, string][]} */
@@ -80,7 +84,7 @@ class Prototypes extends Asking {
   side = el("div", { class: "panel" });
   table = el("table", { class: "overlaps" });
   all = el("p", { class: "caption" });
-  shown = el("div", { class: "pills", role: "group", "aria-label": "classes with a hull" });
+  shown = el("div", { class: "pills", role: "group", "aria-label": "classes with hulls" });
   /** @type {HTMLDivElement} */
   pooling;
   /** @type {number} */
@@ -230,8 +234,8 @@ class Prototypes extends Asking {
       "div",
       { class: "pills", role: "group", "aria-label": "weights of the features" },
       .../** @type {[View["weights"], string, string][]} */ ([
-        ["uniform", "uniform (GAP)", "each feature weighs 1/n"],
-        ["pooling", "the run's pooling", "the weights its pooling gives"],
+        ["uniform", "uniform (GAP)", "Each feature has weight 1/n"],
+        ["pooling", "the run's pooling", "Weights of the pooling of the run"],
       ]).map(([k, t, h]) =>
         el(
           "button",
@@ -264,7 +268,7 @@ class Prototypes extends Asking {
             name: "prototypes",
             title: "number of prototypes",
             symbol: "m",
-            help: "chosen by greedy k-centre; more of them, smaller cells",
+            help: "Chosen by greedy k-centre; more prototypes make smaller cells",
             low: limits.prototypes[0],
             high: limits.prototypes[1],
             step: 1,
@@ -276,7 +280,7 @@ class Prototypes extends Asking {
             name: "images per class",
             title: "images per class",
             symbol: "N",
-            help: "of which local features are taken",
+            help: "Number of images per class whose local features are used",
             low: 1,
             high: this.most,
             step: 1,
@@ -288,7 +292,7 @@ class Prototypes extends Asking {
             name: "tau",
             title: "active above τ / m",
             symbol: "τ",
-            help: "a prototype counts for a class if its mean share exceeds τ/m; 0: a single stray feature is enough",
+            help: "A prototype is active for a class if its mean share exceeds τ/m; at 0, a single feature is enough",
             low: 0,
             high: limits.tau[1],
             step: 0.05,
@@ -320,13 +324,13 @@ class Prototypes extends Asking {
     if (!plane) return;
     const kept =
       plane.kept === null
-        ? "Shown as they are."
-        : `Shown: two principal components of ${plane.dimension}, which keep ${percent(plane.kept)} of the variance (PCA).`;
-    this.note.textContent = `${plane.note} ${kept} ${plane.grid[0]} × ${plane.grid[1]} features an image.`;
+        ? "The plane shows the features unchanged."
+        : `The plane shows two of ${plane.dimension} principal components, with ${percent(plane.kept)} of the variance (PCA).`;
+    this.note.textContent = `${plane.note} ${kept} ${plane.grid[0]} × ${plane.grid[1]} features per image.`;
     for (const button of this.pooling.querySelectorAll("button")) {
       button.setAttribute("aria-pressed", String(button.dataset.weights === view.weights));
       button.disabled = button.dataset.weights === "pooling" && !plane.weighed;
-      if (button.disabled) button.title = "only for runs whose pooling weighs its local features";
+      if (button.disabled) button.title = "Only for runs whose pooling weights local features";
     }
     const { activeElement } = /** @type {ParentNode & Partial<ShadowRoot>} */ (this.root),
       focused = activeElement instanceof HTMLElement ? activeElement.dataset.kind : undefined;
@@ -405,7 +409,7 @@ class Prototypes extends Asking {
       ),
     );
     this.all.textContent = `All pairs: mean over the ${(plane.classes.length * (plane.classes.length - 1)) / 2} pairs of ${plane.classes.length} classes. Active: share above τ/m = ${number(plane.tau)}.`;
-    this.under.textContent = `${plane.total} images of ${plane.classes.length} classes. Squares: the patch each prototype is. Lines lead from the image's features to their prototypes. Point at a cell or bar, click an average.`;
+    this.under.textContent = `${plane.total} images of ${plane.classes.length} classes. Squares: prototype patches. Lines lead from the image's features to their prototypes. Point at a cell or bar, or click an average.`;
     this.gallery();
   }
 
@@ -536,11 +540,11 @@ class Prototypes extends Asking {
       );
     const sign = (/** @type {boolean} */ ok) => el("span", { class: "sign" }, ok ? "≤" : ">");
     this.bound.replaceChildren(
-      value("error", "error", "distance of the average and the combination of prototypes"),
+      value("error", "error", "Distance between the average and the combination of prototypes"),
       sign(image.error <= image.mean_distance + 1e-12),
-      value("mean_distance", "mean distance", "mean distance of a feature to its prototype"),
+      value("mean_distance", "mean distance", "Mean distance from a feature to its prototype"),
       sign(image.mean_distance <= image.radius + 1e-12),
-      value("radius", "δ, the largest", "largest distance of a feature to its prototype"),
+      value("radius", "δ, the largest", "Largest distance from a feature to its prototype"),
     );
     this.count.textContent = `The bound holds on ${plane.holds} of ${plane.total} images; on average ${number(plane.mean.error)} ≤ ${number(plane.mean.mean_distance)} ≤ ${number(plane.mean.radius)}.`;
     const numbers = `error ${number(image.error)}, mean distance ${number(image.mean_distance)}, delta ${number(image.radius)}`;

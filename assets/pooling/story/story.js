@@ -73,7 +73,7 @@ export class Story {
       { class: "story", hidden },
       el("link", { rel: "stylesheet", href: sheet }),
       this.verdict,
-      el("nav", { "aria-label": "steps beside this one" }, ...this.doors.map(([node]) => node)),
+      el("nav", { "aria-label": "neighbouring steps" }, ...this.doors.map(([node]) => node)),
     );
   }
 

@@ -35,8 +35,8 @@ export class Charts {
         box: el("figure", { class: "chart" }, el("h4", {}, title), canvas, text),
       };
     };
-    this.gate = chart("gate", "The gate s = σ(a* + l) that each pixel meets");
-    this.bias = chart("bias", "The bias a*: where the mean gate is μ");
+    this.gate = chart("gate", "Gate s = σ(a* + l) of each pixel");
+    this.bias = chart("bias", "Bias a*, at which the mean gate is μ");
     this.convergence = chart("convergence", "Error by step: published sweeps and Newton");
     this.over = chart("over", "Share of the informative pixels by ε");
     this.over.canvas.classList.add("scrub");
@@ -149,7 +149,7 @@ export class Charts {
     );
     text.textContent =
       bias === null
-        ? "μ = 1 has no finite bias: the mean gate reaches 1 only in the limit, and the sweeps walk towards it."
+        ? "μ = 1 has no finite bias: the mean gate reaches 1 only in the limit, which the sweeps approach."
         : "Mean gate over a. Squares: sweeps, from a = 0. Dots: Newton's method, from the middle of its bracket.";
     canvas.setAttribute(
       "aria-label",
@@ -198,7 +198,7 @@ export class Charts {
       el("span", { class: "swept" }, "■ sweeps"),
       " ",
       el("span", { class: "newton" }, "● Newton"),
-      ` Largest deviation of a pixel's mass, in shares of it. Dashed: ${r < 1 ? "predicted, r per sweep, r = 1 − k/μ" : "1/K"}; dotted: 1e-6.`,
+      ` Largest relative deviation of a pixel's mass. Dashed: ${r < 1 ? "predicted, r per sweep, r = 1 − k/μ" : "1/K"}; dotted: 1e-6.`,
     );
     canvas.setAttribute(
       "aria-label",
@@ -237,7 +237,7 @@ export class Charts {
     );
     text.textContent = answer.informative
       ? `At this μ, from average pooling (ε → 0) to the linear programme (ε → ∞). Drag to choose ε.`
-      : "No pixel is informative: none is less than half background.";
+      : "No pixel is informative, because all are at least half background.";
     canvas.setAttribute(
       "aria-label",
       `share of the mass on informative pixels by epsilon: ${answer.table.map(([u, v]) => `${v.toFixed(3)} at ${u}`).join(", ")}; linear programme ${lp.toFixed(3)}, average ${average.toFixed(3)}`,

@@ -50,7 +50,7 @@ export class Transport extends Asking {
     step: 0.0125,
     value: 1,
     "aria-label": "purity of the brush",
-    title: "share of the colour; the rest is shared by the two others, as in the figure",
+    title: "Share of the colour; the two other colours share the rest",
   });
   purityText = el("output");
   /** @type {HTMLButtonElement[]} */
@@ -169,12 +169,12 @@ export class Transport extends Asking {
         this.tellBrush();
       }),
     );
-    this.undoButton = small("Undo", "undo (control z)", () => this.undo());
-    this.redoButton = small("Redo", "redo (control y)", () => this.redo());
+    this.undoButton = small("Undo", "Undo (Ctrl+Z)", () => this.undo());
+    this.redoButton = small("Redo", "Redo (Ctrl+Y)", () => this.redo());
     const maps = el(
       "select",
       { "aria-label": "map" },
-      el("option", { value: "" }, "take a map …"),
+      el("option", { value: "" }, "Choose a map …"),
       ...Object.entries(this.options.maps).map(([name, m]) =>
         el("option", { value: name }, m.title),
       ),
@@ -196,7 +196,7 @@ export class Transport extends Asking {
         box: el(
           "figure",
           {},
-          el("h4", {}, MARKS[i], " ", ["Linear programme", "Smoothed, exact", "Average"][i]),
+          el("h4", {}, MARKS[i], " ", ["Linear programme", "Smoothed (exact)", "Average"][i]),
           canvas,
           el("p", { class: "share" }, share, el("span", {}, " on the informative")),
         ),
@@ -204,8 +204,10 @@ export class Transport extends Asking {
     });
     this.planeBox = el("div", { class: "plane" }, this.plane);
     this.plane.addEventListener("pointerdown", (e) => this.pick(e));
-    this.addButton = small("Add prototype", "a prototype where the brush is", () => this.add());
-    this.removeButton = small("Remove", "remove the prototype last touched (delete key)", () =>
+    this.addButton = small("Add prototype", "Add a prototype at the colour of the brush", () =>
+      this.add(),
+    );
+    this.removeButton = small("Remove", "Remove the last touched prototype (Delete)", () =>
       this.remove(),
     );
     this.presets = new Presets(this.options.presets, (i) => this.preset(i));
@@ -237,10 +239,10 @@ export class Transport extends Asking {
                   ...this.sizes,
                   this.undoButton,
                   this.redoButton,
-                  small("Fill", "paint every pixel with the brush", () =>
+                  small("Fill", "Paint all pixels with the brush", () =>
                     this.change(() => this.state.pixels.fill(this.brush)),
                   ),
-                  small("Clear", "background everywhere", () =>
+                  small("Clear", "Set all pixels to background", () =>
                     this.change(() => this.state.pixels.fill(0)),
                   ),
                 ),
@@ -272,18 +274,18 @@ export class Transport extends Asking {
               el(
                 "p",
                 { class: "caption" },
-                "Violet: where the gate is open. Dashed rings: reach of the linear programme. Lines: nearest prototype. ◇ ○ □: the three pooled vectors. Click to choose the brush.",
+                "Violet: open gate. Dashed rings: reach of the linear programme. Lines: nearest prototype. ◇ ○ □: pooled vectors. Click to set the brush.",
               ),
             ),
             el(
               "figure",
               {},
-              el("h4", {}, "The plan: what each prototype takes of a pixel"),
+              el("h4", {}, "Plan: mass from each pixel to each prototype"),
               this.plans,
               el(
                 "p",
                 { class: "caption" },
-                "Shares of a pixel's mass 1/n, 0 to 1; over all maps they sum to 1. z: share of the transported mass.",
+                "Share of a pixel's mass 1/n, from 0 to 1; all maps sum to 1. z: share of the transported mass.",
               ),
             ),
           ),
@@ -361,24 +363,20 @@ export class Transport extends Asking {
     this.numbers = el(
       "div",
       { class: "numbers" },
-      row("bias", "bias a*", "the one bias that makes the mean gate mu"),
-      row("r", "rate r", "factor by which a sweep shrinks a small error: r = 1 − k/mu"),
-      row("k", "k", "mean of s (1 − s)"),
+      row("bias", "bias a*", "The bias at which the mean gate equals μ"),
+      row("r", "rate r", "Factor by which a sweep reduces a small error: r = 1 − k/μ"),
+      row("k", "k", "Mean of s (1 − s)"),
       row(
         "needed",
         "sweeps to 1e-6",
-        "published sweeps until no pixel's mass is off by more than a millionth of it",
+        "Published sweeps until the relative error of every pixel's mass is at most 1e-6",
       ),
-      row("newton_steps", "Newton steps", "to rounding"),
-      row(
-        "error",
-        "error after K",
-        "largest deviation of a pixel's mass after K sweeps, in shares of it",
-      ),
+      row("newton_steps", "Newton steps", "Newton steps to machine precision"),
+      row("error", "error after K", "Largest relative deviation of a pixel's mass after K sweeps"),
       row(
         "swept_sum",
         "weights after K sum to",
-        "weights from rho after K sweeps; 1 once converged",
+        "Sum of the weights from ρ after K sweeps; 1 once converged",
       ),
     );
     this.notes = el("div", { class: "notes" });
@@ -392,18 +390,18 @@ export class Transport extends Asking {
         "section",
         {},
         el("h4", {}, "Problem"),
-        ...slider("mu", "μ", "transported mass, the share of the map to pool", limits.mu, {
+        ...slider("mu", "μ", "Transported mass: share of the map to pool", limits.mu, {
           title: "share pooled",
           step: 0.01,
         }),
-        ...slider("epsilon", "ε", "inverse temperature: large is hard selection", limits.epsilon, {
+        ...slider("epsilon", "ε", "Inverse temperature; large values select hard", limits.epsilon, {
           title: "hardness of the gate",
           log: true,
         }),
         ...slider(
           "sweeps",
           "K",
-          "sweeps of the published iteration; they change the chart of convergence alone",
+          "Sweeps of the published iteration; they affect only the convergence chart",
           limits.sweeps,
           { title: "published sweeps", log: true, whole: true },
         ),
@@ -755,7 +753,7 @@ export class Transport extends Asking {
     this.notes.hidden = !a.notes.length;
     const paint = (/** @type {number} */ t) => rampColour(t, this.theme);
     paintScale(this.bar, paint);
-    this.most.textContent = `1/(nμ) = ${plain(a.most)}, the most; ${a.informative} informative pixels`;
+    this.most.textContent = `1/(nμ) = ${plain(a.most)}, maximum; ${a.informative} informative pixels`;
     this.notice.textContent = this.slower;
     this.tellCell();
   }

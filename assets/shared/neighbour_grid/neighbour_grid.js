@@ -16,12 +16,12 @@ const shownImages = () =>
 /** @type {[keys: string[], words: string][]} */
 const KEYS = [
   [["←", "→", "↑", "↓"], "from image to image"],
-  [["Enter"], "make it the query"],
+  [["Enter"], "make the image the query"],
 ];
 /** @type {Record<string, [keys: string[], words: string]>} */
 const MORE = {
-  forces: [["f"], "forces of the failure: the query and this image"],
-  map: [["m"], "show it on the map"],
+  forces: [["f"], "show the forces of this failure"],
+  map: [["m"], "show the image on the map"],
   pages: [["n", "p"], "next and previous page"],
   back: [["Esc"], "back to all queries"],
 };
@@ -50,7 +50,7 @@ class Gallery {
     this.gone = el(
       "p",
       { class: "gone", role: "status", hidden: true },
-      "Images of this page are not there any more: the run was removed, or the files of its data set. Reload the page.",
+      "Images are missing because the run or its data set was removed. Reload the page.",
     );
     root.append(el("style", {}, STYLE), this.button, this.gone, this.dialog);
     // Error events of images do not bubble, so they are captured.

@@ -12,7 +12,7 @@ const button = document.createElement("button"),
 box.className = "copy-link";
 button.type = "button";
 button.textContent = "Copy link";
-button.title = "Copies the address, which opens this page as you see it";
+button.title = "Copy a link that opens this page with the current settings";
 answer.setAttribute("role", "status");
 box.append(button, answer);
 /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -38,7 +38,7 @@ async function copy(address) {
     field.readOnly = true;
     field.value = address;
     field.setAttribute("aria-label", "The link");
-    answer.replaceChildren("The browser keeps its clipboard shut; copy it here: ", field);
+    answer.replaceChildren("The browser blocked copying. Copy the link here: ", field);
     field.select();
     return;
   }
@@ -49,11 +49,11 @@ async function copy(address) {
 /** @param {URL} address */
 function holds({ search, hostname }) {
   const where = LOOPBACK.test(hostname)
-    ? " Only this machine can open it."
+    ? " It works only on this machine."
     : OF_A_RUN.test(search)
-      ? " Its run lies on this server."
+      ? " It works only on this server, which stores the run."
       : "";
-  return `It opens this page ${search ? "with what is chosen on it" : "as it is at first"}.${where}`;
+  return `It opens this page with ${search ? "the current" : "default"} settings.${where}`;
 }
 
 // Copy `text` to the clipboard. The clipboard API is available only over https and on localhost;

@@ -15,33 +15,29 @@ const MU = {
   high: 3,
   step: 0.005,
   default: 0,
-  help: "normalised margin: raw energy of the unit equilateral triangle; m1 follows as s, r and ρ move",
+  help: "Normalised margin: energy of the unit equilateral triangle; m1 adapts to s, r and ρ",
 };
 /** @typedef {"region" | "forces" | "edges" | "mining" | "discs" | "cut"} Tick */
 /** @type {[Tick, string, string][]} */
 const TICKS = [
-  [
-    "region",
-    "active region",
-    "hatched: the loss is clamped there and the scanning point feels no force",
-  ],
-  ["forces", "forces on A, P, N", "the force each point feels now, with its size"],
+  ["region", "active region", "Hatched: the loss is clamped, so the gradient is zero"],
+  ["forces", "forces on A, P, N", "Force on each point and its size"],
   [
     "edges",
     "forces along edges",
-    "each force split into pull along A-P, push along A-N and P-N, and what lies on no edge; drawn to scale",
+    "Each force as pull along A-P, push along A-N and P-N, and the rest; drawn to scale",
   ],
   [
     "mining",
     "easy / semi-hard / hard",
-    "Fig. 2.5: hard negatives are nearer than the positive, semi-hard ones farther but still active, easy ones without loss",
+    "Fig. 2.5: hard negatives are nearer than the positive, semi-hard ones are farther but active, easy ones have no loss",
   ],
   [
     "discs",
     "ranking discs, ellipse",
-    "discs of the ranking loss with margin 0.1 about A and P, and the ellipse of Appendix B around both",
+    "Discs of the ranking loss with margin 0.1 around A and P, and the ellipse of Appendix B",
   ],
-  ["cut", "cut through the energy", "energy along a line: drag its two ends"],
+  ["cut", "cut through the energy", "Energy along a line; drag its two ends"],
 ];
 
 export class Panel {
@@ -161,7 +157,7 @@ export class Panel {
         { class: "sliders" },
         ...(controls.length
           ? sliders
-          : [el("p", { class: "caption" }, "This loss has no parameter.")]),
+          : [el("p", { class: "caption" }, "This loss has no parameters.")]),
         ...kinds,
       ),
     ];
@@ -318,7 +314,7 @@ export class Panel {
         el(
           "p",
           { class: "caption" },
-          "The address of this page is the view. Add ?hide=m1,m2,figures to hide controls for a lesson.",
+          "The address of this page stores the view. Add ?hide=m1,m2,figures to hide controls.",
         ),
       ),
     ];

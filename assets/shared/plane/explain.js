@@ -36,7 +36,7 @@ export class Explain {
       this.head,
       this.values,
       el("section", {}, el("h4", {}, "Pull and push by distance"), this.laws, this.lawKeys),
-      el("section", {}, el("h4", {}, "Forces, along the edges and in sum"), this.table),
+      el("section", {}, el("h4", {}, "Forces along the edges and their sum"), this.table),
       this.region,
       this.details,
     );
@@ -151,7 +151,11 @@ export class Explain {
                 region.area === null ? "; unbounded." : `; area ${region.area.toPrecision(6)}.`,
               ),
               ...(region.latex ? [formula(region.latex)] : []),
-              el("p", { class: "caption" }, region.closed ? "In closed form." : "By quadrature."),
+              el(
+                "p",
+                { class: "caption" },
+                region.closed ? "Closed form." : "Numerical integration.",
+              ),
             ),
           ]
         : []),

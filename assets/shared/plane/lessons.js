@@ -99,9 +99,9 @@ export class Lessons {
           el(
             "button",
             { class: "next", onclick: () => (last ? leave() : this.step(index + 1)) },
-            last ? "finish" : "next ▸",
+            last ? "finish" : "Next ▸",
           ),
-          ...(last ? [] : [el("button", { onclick: leave }, "leave the tour")]),
+          ...(last ? [] : [el("button", { onclick: leave }, "End tour")]),
         ),
       ),
     );

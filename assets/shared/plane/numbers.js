@@ -72,8 +72,8 @@ export function numberPlace(from, tip, u, size, points, others, covered) {
 export function clamping(positive, m2) {
   if (positive && m2 === null) return "The loss is E, which is above 0 for every triplet.";
   if (positive)
-    return `The loss is E, which is above 0 for every triplet, but at most ${tidy(m2)}: from there on the gradient is 0.`;
+    return `The loss is E, clipped at ${tidy(m2)}; above, the gradient is 0. E is above 0 for every triplet.`;
   return m2 === null
-    ? "The loss is E, but at least 0: only triplets with E > 0 have a gradient."
+    ? "The loss is E clipped at 0: only triplets with E > 0 have a gradient."
     : `The loss is E clipped to [0, ${tidy(m2)}]: outside this range the gradient is 0.`;
 }

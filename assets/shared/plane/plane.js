@@ -63,7 +63,7 @@ export class Fields {
   ends = [0, 1].map((i) =>
     el("button", {
       class: "handle end",
-      title: "drag this end of the cut, or move it with the arrow keys",
+      title: "Drag this end of the cut, or move it with the arrow keys",
       "data-end": i,
     }),
   );
@@ -229,8 +229,7 @@ export class Fields {
       "button",
       {
         class: "in-space",
-        title:
-          "the loss of the scanning point as a surface, with a marble that rolls where the force leads",
+        title: "Show the loss as a surface, with a marble that follows the force",
         onclick: () => {
           this.touch();
           this.scene.landscape = !this.scene.landscape;
@@ -345,7 +344,7 @@ export class Fields {
     this.put({ ...this.parameters(), ...this.atHome(), probe, snap });
   }
   resetButton() {
-    const title = "back to the default parameters, points and view",
+    const title = "Reset parameters, points and view",
       button = el("button", { class: "reset", title, onclick: () => this.reset() }, "Reset");
     return this.hidden.has("reset") ? [] : [button];
   }
@@ -564,9 +563,7 @@ export class Fields {
     this.keys.bar.hidden = scene.shade === "none";
     this.keys.clamp.hidden = f.m2 === null || !scene.region;
     this.keys.outer.hidden = this.keys.none.hidden = !scene.region;
-    const slower = this.link.fallback
-      ? "No direct connection: figures come through the page itself, a little slower. "
-      : "";
+    const slower = this.link.fallback ? "No direct connection. Figures take a little longer. " : "";
     if (f.bring !== undefined) this.bring = f.bring;
     const { text, label, change } = wayOut(f, scene, {
         bring: this.hand.busy ? null : this.bring,

@@ -37,7 +37,7 @@ const same = (a, b) =>
  */
 export function wayOut(f, scene, { bring, parameters, home, margin, fixed }) {
   const { probe } = scene,
-    nowhere = `The ${probe} feels no force anywhere in this view`;
+    nowhere = `The ${probe} has no gradient anywhere in this view`;
   if (f.quiet) {
     const text = `${nowhere}. `;
     if (fixed) return { text, change: {} };
@@ -52,10 +52,10 @@ export function wayOut(f, scene, { bring, parameters, home, margin, fixed }) {
       : { text, change: {} };
   }
   if (f.flat) {
-    const why = `${nowhere}: the loss is the same wherever it lies`;
+    const why = `${nowhere}: the loss does not depend on its position`;
     return probe !== "anchor" && same(scene.anchor, [0, 0])
       ? {
-          text: `${why}, because this loss takes its inner product with A, and A lies at the origin. `,
+          text: `${why}, because this loss uses its inner product with A, and A is at the origin. `,
           label: "Move A",
           change: { anchor: [-0.5, 0.25] },
         }
@@ -63,8 +63,8 @@ export function wayOut(f, scene, { bring, parameters, home, margin, fixed }) {
   }
   if (f.hit || !bring || fixed) return { text: "", change: {} };
   return {
-    text: `This triplet is ${stateOf(f)}: no point feels a force. `,
-    label: `bring the ${probe} in`,
+    text: `This triplet is ${stateOf(f)}; all forces are zero. `,
+    label: `move the ${probe} in`,
     change: { [probe]: bring },
   };
 }

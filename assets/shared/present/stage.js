@@ -36,7 +36,7 @@ export class Stage {
     this.chooser = el(
       "details",
       { class: "present-chooser" },
-      el("summary", { title: "what stands beside the picture" }, "Controls"),
+      el("summary", { title: "what is shown next to the figure" }, "Controls"),
       this.list,
     );
     this.chooser.addEventListener("toggle", () => this.choices());
@@ -45,7 +45,7 @@ export class Stage {
       /** @type {string} */ title,
       /** @type {() => void} */ act,
     ) => el("button", { title, onclick: act }, text);
-    this.notesButton = button("Notes", "notes for the speaker, in a second window (S)", () =>
+    this.notesButton = button("Notes", "Speaker notes in a second window (S)", () =>
       this.openNotes(),
     );
     this.bar = el(
@@ -57,8 +57,8 @@ export class Stage {
         { class: "present-tools" },
         this.chooser,
         this.notesButton,
-        button("Full screen", "the whole screen (F)", () => this.toggleFullscreen()),
-        button("Leave", "back to the page (Escape)", () => this.leave()),
+        button("Full screen", "Full screen (F)", () => this.toggleFullscreen()),
+        button("Leave", "Back to the page (Esc)", () => this.leave()),
       ),
     );
     this.cell = el("div", { class: "present-cell", "aria-hidden": "true" });

@@ -122,7 +122,7 @@ class Pictures {
     const picture = await new Promise((/** @type {BlobCallback} */ resolve) => {
       this.canvas.toBlob(resolve, "image/png");
     });
-    if (!picture) throw new Error("there is no room for the picture");
+    if (!picture) throw new Error("there is no room for the image");
     const name = `${String(this.files.length + 1).padStart(4, "0")}.png`;
     this.files.push({ name, data: new Uint8Array(await picture.arrayBuffer()) });
   }

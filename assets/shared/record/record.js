@@ -6,7 +6,7 @@ import { kinds } from "./film.js";
 import { Recorder } from "./recorder.js";
 
 const SECONDS = { least: 1, most: 30, usual: 6 };
-const TITLES = { mp4: "MP4", webm: "WebM", zip: "PNG pictures in a ZIP" };
+const TITLES = { mp4: "MP4", webm: "WebM", zip: "PNG images in a ZIP" };
 
 // Return motions of sliders from end to end and back, for sliders that act immediately.
 /**
@@ -58,13 +58,13 @@ export async function record(app) {
     el("option", { value }, text);
   const what = el(
       "select",
-      { "aria-label": "what is filmed" },
+      { "aria-label": "what to record" },
       ...loops.map((motion, i) => option(`Loop: ${motion.title}`, i)),
-      ...(films.length ? [option("What moves, as it moves", -1)] : []),
+      ...(films.length ? [option("Current motion", -1)] : []),
     ),
     kind = el(
       "select",
-      { "aria-label": "kind of file" },
+      { "aria-label": "file type" },
       ...written.map((name) => option(TITLES[name], name)),
     ),
     long = el("input", {
@@ -74,14 +74,19 @@ export async function record(app) {
       max: SECONDS.most,
       value: SECONDS.usual,
     }),
-    bar = el("progress", { max: "1", value: 0, hidden: true, "aria-label": "how far the film is" }),
+    bar = el("progress", {
+      max: "1",
+      value: 0,
+      hidden: true,
+      "aria-label": "progress of the film",
+    }),
     word = el("output", {}),
     start = el("button", { class: "start" }, "Record"),
     shut = el("button", {}, "Close"),
     dialog = el(
       "dialog",
       { class: "recording", "aria-label": "Record a film" },
-      el("h4", {}, "A film for slides"),
+      el("h4", {}, "Film for slides"),
       el("label", {}, "of", what),
       el("label", {}, "seconds", long),
       el("label", {}, "as", kind),
@@ -123,10 +128,13 @@ export async function record(app) {
       const film = motion
         ? await recorder.loop(motion, seconds, type, tell)
         : await recorder.live(seconds, type, tell);
-      setText(word, film ? `${(film.size / 1e6).toFixed(1)} MB, in your downloads` : "Cancelled.");
+      setText(
+        word,
+        film ? `${(film.size / 1e6).toFixed(1)} MB, saved to your downloads` : "Cancelled.",
+      );
       save(`${location.pathname.split("/").pop()}.${type}`, film);
     } catch (error) {
-      setText(word, `The browser could not write it: ${/** @type {Error} */ (error).message}`);
+      setText(word, `The browser could not save the film: ${/** @type {Error} */ (error).message}`);
     }
     recorder = null;
     start.disabled = false;
@@ -134,7 +142,7 @@ export async function record(app) {
     setText(shut, "Close");
   });
   if (!films.length) {
-    setText(word, "For MP4 and WebM open this page over https, or on this computer.");
+    setText(word, "To record MP4 or WebM, open this page over HTTPS or on localhost.");
     start.disabled = !loops.length;
   }
   app.whole.append(dialog);

@@ -10,7 +10,7 @@ const SPEEDS = [
   ["slow motion", 1, 4],
   ["12 steps/s", 1, 12],
   ["30 steps/s", 1, 30],
-  ["as fast as it goes", 1, 1000],
+  ["full speed", 1, 1000],
 ];
 
 /**
@@ -91,7 +91,7 @@ export class Clock {
     return 1;
   }
   get full() {
-    return "Reset, or go back and change something.";
+    return "Reset, or go back and change a setting.";
   }
 
   get stride() {
@@ -156,7 +156,7 @@ export class Clock {
     else this.isBehind();
     if (this.wanted !== undefined && this.history.has(this.wanted)) this.arrive(this.wanted);
     if (answer.stopped && (Number(this.wanted) > last || (this.playing && this.at >= last)))
-      this.pause(`${answer.stopped}. Lower the learning rate, or go back and change something.`);
+      this.pause(`${answer.stopped}. Lower the learning rate, or go back and change a setting.`);
     this.next(true);
     this.invalidate();
   }
@@ -198,7 +198,8 @@ export class Clock {
     const { last } = this.history,
       late =
         this.recordedTo < 0 && this.trained < last && (this.playing || this.wanted !== undefined);
-    if (late) this.message(`Computing up to step ${last}, to go on from there: ${this.trained} …`);
+    if (late)
+      this.message(`Computing up to step ${last}, to continue from there: ${this.trained} …`);
     else if (this.late) this.message("");
     this.late = late;
   }
@@ -247,7 +248,7 @@ export class Clock {
     if (this.wanted === undefined && now >= this.due && history.last >= 0 && !this.goal) {
       const to = (Math.floor(this.at / stride) + 1) * stride,
         here = history.has(to);
-      if (to > this.most) return this.pause(`${this.at} steps: the history is full. ${this.full}`);
+      if (to > this.most) return this.pause(`${this.at} steps; the history is full. ${this.full}`);
       if (!(unseen && here)) {
         this.due = Math.max(this.due + 1000 / this.speeds[this.speed][2], now - 100);
         if (here) this.arrive(to);

@@ -74,7 +74,7 @@ export function numberBox(player, key, label, [low, high], title = "") {
 export function seedField(player, title = "") {
   const next = () => player.restart({ seed: (player.state.seed + 1) % 2 ** 31 }),
     box = numberBox(player, "seed", "seed", [0, 2 ** 31 - 1], title),
-    another = el("button", { title: "another seed", onclick: next }, "next");
+    another = el("button", { title: "Use another seed", onclick: next }, "next");
   return el("label", { class: "field" }, "seed", el("span", { class: "seed" }, box, another));
 }
 

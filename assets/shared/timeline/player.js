@@ -208,7 +208,7 @@ export class Player extends Clock {
   }
 
   tell() {
-    const slower = "No direct connection: steps come through the page itself, slower.",
+    const slower = "No direct connection. Steps take longer.",
       parts = [this.said || this.defaultNotice(), this.link.fallback ? slower : ""];
     setText(this.notice, parts.filter(Boolean).join(" "));
   }
@@ -301,7 +301,9 @@ export class Player extends Clock {
     if (played) this.play();
     else this.onPlayToggled(false);
     this.message(
-      full ? `A link keeps ${changes} changes on the way: started again with these settings.` : "",
+      full
+        ? `A link stores at most ${changes} changes. Training restarted with these settings.`
+        : "",
     );
   }
 

@@ -119,7 +119,7 @@ def _invariances(r: Reference) -> None:
 def _results(r: Reference) -> None:
     st.markdown("**Published results**")
     if not r.results:
-        st.markdown("None: the thesis has no experiment with this loss.")
+        st.markdown("The thesis has no experiment with this loss.")
         return
     lines = ["| data | best by | R@1 | MAP@R | with | table |", "|:--|:--|--:|--:|:--|:--|"]
     for result in r.results:

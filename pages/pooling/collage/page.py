@@ -52,7 +52,7 @@ with st.expander("Study: all poolings", icon=":material/bar_chart:"):
 with st.expander("Study: photographs", icon=":material/photo_library:"):
     st.markdown(
         "Natural images need more than a laptop. The source builds collages from CIFAR-100 and trains for 9,000 steps. "
-        "200 steps on a tenth of the data taught nothing: every pooling reached a test MAP@R of 0.9 %, and average "
+        "200 steps on a tenth of the data were not enough: every pooling reached a test MAP@R of 0.9 %, and average "
         "pooling of the right tile alone 3.4 %. With enough time or a GPU, run the study:"
     )
     st.code("python -m dmlcore study collage", language="bash")

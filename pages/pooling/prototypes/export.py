@@ -29,7 +29,7 @@ def sheet(source: str, asked: str | None = None) -> bytes:
     """
     local, version = features(source)
     if asked not in (None, version):
-        raise ValueError(f"not the version that is here: {asked}")
+        raise ValueError(f"this version is not available: {asked}")
     side, room = local.images.shape[1], -(-(int(local.ranks.max()) + 1) // COLUMNS) * COLUMNS
     places = np.searchsorted(np.unique(local.labels), local.labels)
     cells = np.zeros(((int(places.max()) + 1) * room, side, side, 3), np.uint8)

@@ -81,4 +81,4 @@ def sources(wanted: str) -> dict[str, str]:
                 by_key[f"run:{run.id}"] = f"Run {titles.label(run)}"
         except RunError:  # deleted in the meantime
             continue
-    return by_key if wanted in by_key else by_key | {wanted: f"{wanted.removeprefix('run:')} (not here)"}
+    return by_key if wanted in by_key else by_key | {wanted: f"{wanted.removeprefix('run:')} (not available)"}

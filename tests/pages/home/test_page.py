@@ -28,7 +28,7 @@ def test_the_example_stands_behind_three_doors(tmp_path, monkeypatch) -> None:
     assert drawn.count("data:image/svg+xml") == 2
     assert "untrained" in drawn
     assert drawn.count("/api/thumb/") == 7  # a query with its six neighbours
-    page, query = links(app)["The forces on it, loss by loss"]
+    page, query = links(app)["See its forces for each loss"]
     assert page == "failures"
     go_to(app, page)
     for name, value in (pair.split("=") for pair in query.split("&")):
@@ -43,7 +43,7 @@ def test_the_last_run_is_one_press_away(run: Run, runs) -> None:
     app = load_page("home")
     assert not app.exception
     assert links(app)["Open the run"] == ("runs", f"run={run.id}")
-    assert links(app)["What it learned"] == ("explore", f"run={run.id}")
+    assert links(app)["See what it learned"] == ("explore", f"run={run.id}")
 
 
 def test_a_failed_run_is_not_what_home_goes_on_with(run: Run, runs) -> None:

@@ -6,16 +6,12 @@ import { SHADES } from "./scales.js";
 
 /** @type {["region" | "arrows" | "landscape", text: string, title: string][]} */
 const SHOWN = [
-  [
-    "region",
-    "active region",
-    "hatched: the loss is clamped there and the scanning point feels no force",
-  ],
-  ["arrows", "force arrows", "force on the scanning point, were it there"],
+  ["region", "active region", "Hatched: the loss is clamped, so the gradient is zero"],
+  ["arrows", "force arrows", "Force on the scanning point at each position"],
   [
     "landscape",
     "landscapes in 3-D",
-    "the losses of the pair as surfaces, with marbles that roll where the forces lead",
+    "Show both losses as surfaces, with marbles that follow the forces",
   ],
 ];
 
@@ -66,9 +62,9 @@ export function pairMenu(app) {
       choose(next);
     });
   };
-  if (count > 2) return [el("strong", {}, "What is left: loss"), pick(0), " − ", pick(1)];
+  if (count > 2) return [el("strong", {}, "Difference: loss"), pick(0), " − ", pick(1)];
   return [
-    el("strong", {}, `What is left: loss ${state.pair[0] + 1} − ${state.pair[1] + 1}`),
+    el("strong", {}, `Difference: loss ${state.pair[0] + 1} − ${state.pair[1] + 1}`),
     el("button", { class: "wide", onclick: () => choose([...state.pair].reverse()) }, "reverse"),
   ];
 }

@@ -24,8 +24,7 @@ const MOVING = 60,
   RESTING = 140;
 const MOST = 4,
   FEWEST = 2;
-const EXPLAINED =
-  "Each button sets two losses and runs the test; then move a slider and see where they part.";
+const EXPLAINED = "Each button compares two losses. Then move a slider to see where they differ.";
 const READ = [
   "loss",
   "before the clamp",
@@ -61,7 +60,7 @@ export class Compare extends Asking {
     "button",
     {
       onclick: () => this.insert(this.state.panels.length - 1),
-      title: "a further plane, with a copy of the last loss",
+      title: "Add a plane with a copy of the last loss",
     },
     "Add a loss",
   );
@@ -127,7 +126,7 @@ export class Compare extends Asking {
           "side panel",
           div("map", this.pairBox, this.scaleBars.legend, this.map.frame, this.scaleBars.map),
           ...this.section("options", "Shown", this.options),
-          ...this.section("points", "Points, the same in every plane", this.rows.grid),
+          ...this.section("points", "Points (equal in all planes)", this.rows.grid),
           ...this.section("export", "Export", exportSection(this)),
         ),
       ),

@@ -10,13 +10,13 @@ export function exportSection(app) {
     {
       class: "button",
       download: "comparison.npz",
-      title: "every field of this comparison as float64 arrays",
+      title: "All fields of this comparison as float64 arrays",
     },
     "arrays (npz)",
   );
   const vector = el(
     "a",
-    { class: "button", download: "comparison.svg", title: "the planes as a vector drawing" },
+    { class: "button", download: "comparison.svg", title: "The planes as a vector drawing" },
     "drawing (SVG)",
   );
   const code = el("pre", { tabindex: 0, "aria-label": "Python script" });
@@ -27,7 +27,7 @@ export function exportSection(app) {
         said.textContent = `${name} copied`;
       },
       () => {
-        said.textContent = "copying is not allowed here: use the address bar or the text below";
+        said.textContent = "Copying is blocked. Use the address bar or the text below";
       },
     );
   app.onSettled = () => {
@@ -51,7 +51,7 @@ export function exportSection(app) {
       el("button", { onclick: () => copy(app.snippet, "script") }, "copy Python"),
       said,
     ),
-    el("details", { style: "margin-top:8px" }, el("summary", {}, "The same in Python"), code),
+    el("details", { style: "margin-top:8px" }, el("summary", {}, "Python code"), code),
   );
 }
 

@@ -50,18 +50,18 @@ export class Judgement {
       return el("label", { title }, box, ...text);
     };
     const spaces = { plane: "anywhere in the plane", sphere: "on the unit sphere" },
-      space = menu("judged over triplets", spaces, state.space, (value) => set("space", value));
+      space = menu("compared over triplets", spaces, state.space, (value) => set("space", value));
     this.factor = el("span");
     this.asked.replaceChildren(
       el("label", {}, "Triplets", space),
       tick(
         "orders",
-        "each loss as L(a, p, n) + L(p, a, n): the sum over all triplets of a batch contains both",
+        "Compare L(a, p, n) + L(p, a, n), because the sum over a batch contains both",
         "sum over both orders",
       ),
       tick(
         "fit",
-        "the second loss of the pair is drawn times its best factor, so that equal losses look equal",
+        "Multiply the second loss by its best factor, so that equal losses look equal",
         this.factor,
       ),
     );
@@ -75,7 +75,7 @@ export class Judgement {
     this.text.textContent =
       same.sentence +
       (this.app.state.space === "sphere"
-        ? " Forces are shown as far as they point along the sphere: normalising removes the rest."
+        ? " Only tangential forces are shown, because normalisation removes the rest."
         : "");
     this.found.dataset.factor = String(same.factor ?? "");
     this.factor.textContent = `multiply loss ${this.app.state.pair[1] + 1} by ${same.usable ? number(same.factor) : "the best factor (none is positive)"}`;

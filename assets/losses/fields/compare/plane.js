@@ -30,7 +30,7 @@ export class Plane {
     this.canvas = el("canvas", { class: "plane", role: "img", "aria-label": label });
     this.cross = el("i", { class: "cross", style: "display:none" });
     this.chip = el("span", { class: "chip", style: "display:none" });
-    this.handles = pointHandles(": it moves in every plane", { tabindex: first ? 0 : -1 });
+    this.handles = pointHandles("; it moves in all planes", { tabindex: first ? 0 : -1 });
     this.frame = el(
       "div",
       { class: "frame" },

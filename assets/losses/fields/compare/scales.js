@@ -31,7 +31,7 @@ export class Scales {
       "button",
       {
         "aria-pressed": "false",
-        title: "keep the colours as they are whatever changes",
+        title: "Keep the colour scale when the values change",
         onclick: () => {
           app.locked = !app.locked;
           this.lock.setAttribute("aria-pressed", String(app.locked));
@@ -44,7 +44,7 @@ export class Scales {
       this.all,
       el(
         "button",
-        { title: "fit the colours to what is shown", onclick: () => app.rescale(true) },
+        { title: "Fit the colour scale to the values in view", onclick: () => app.rescale(true) },
         "rescale",
       ),
       this.lock,
@@ -133,7 +133,7 @@ function meaning(state, { factor, shift }) {
   const [i, j] = state.pair.map((/** @type {number} */ k) => `loss ${k + 1}`),
     times = Math.abs(factor - 1) < 1e-9 ? j : `${number(factor)} × ${j}`;
   if (state.shade === "force")
-    return `Colour and arrows: the force of ${i} minus that of ${times}. Blank: equal.`;
+    return `Colour and arrows: force of ${i} minus force of ${times}. Blank: equal.`;
   const shifted =
     Math.abs(shift) > 1e-9 ? `${times} ${shift < 0 ? "−" : "+"} ${number(Math.abs(shift))}` : times;
   return `Orange: ${i} is larger. Blue: ${shifted} is larger. Blank: equal.`;

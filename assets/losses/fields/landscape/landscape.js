@@ -23,10 +23,10 @@ const plotlyReady = (href) =>
     const script = el("script");
     script.src = href;
     script.onload = () =>
-      window.Plotly ? resolve(window.Plotly) : reject(new TypeError("plotly.js is not there"));
+      window.Plotly ? resolve(window.Plotly) : reject(new TypeError("plotly.js is missing"));
     script.onerror = () => {
       plotly = undefined; // load again with the next landscape
-      reject(new TypeError("plotly.js could not be fetched"));
+      reject(new TypeError("plotly.js could not be loaded"));
     };
     document.head.append(script);
   }));
@@ -97,10 +97,10 @@ export class Landscape {
           "button",
           {
             class: "go",
-            title: "let the marble go from the scanning point",
+            title: "Release the marble at the scanning point",
             onclick: () => this.go(),
           },
-          "Let the marble go",
+          "Release the marble",
         ),
         el("label", { title: "0: gradient flow, m x″ + x′ = force" }, this.weight, this.weightText),
         file,
@@ -109,7 +109,7 @@ export class Landscape {
       div(
         "below",
         "height: loss",
-        keyMark("slope", "force on it: the slope there"),
+        keyMark("slope", "force (slope)"),
         keyMark("", "loss = 0"),
         keyMark("dashed", "upper clamp"),
       ),
@@ -164,8 +164,7 @@ export class Landscape {
     this.drawing = true;
     try {
       await this.ready;
-      if (!el("canvas").getContext("webgl"))
-        throw new TypeError("this browser draws nothing in space (WebGL is off)");
+      if (!el("canvas").getContext("webgl")) throw new TypeError("WebGL is off in this browser");
       const { plotly: version } = /** @type {LandscapeAnswer} */ (this.next);
       const Plotly = await plotlyReady(this.there(`api/landscape/plotly-${version}.js`));
       const answer = /** @type {LandscapeAnswer} */ (this.next);
@@ -173,7 +172,10 @@ export class Landscape {
       if (this.box.isConnected) await this.show(Plotly, answer);
     } catch (error) {
       this.next = null;
-      setText(this.words, `No landscape: ${error instanceof Error ? error.message : error}.`);
+      setText(
+        this.words,
+        `The landscape cannot be drawn: ${error instanceof Error ? error.message : error}.`,
+      );
     }
     this.drawing = false;
     if (this.next) this.draw();

@@ -13,8 +13,7 @@ import { arrow, follow } from "../../../shared/hand.js";
 import { fit } from "../../../shared/screen.js";
 import { frameOf, paintMap, paintSphere, rasterise } from "./paint.js";
 
-const EXPLAINED =
-  "Each button puts two losses under the lens; then move a slider, or point at a map.";
+const EXPLAINED = "Each button compares two losses. Then move a slider or point at a map.";
 const MOVING = 61,
   RESTING = 161; // nodes per side during a gesture, and at rest
 /** @type {Record<Pair, string>} */
@@ -106,7 +105,7 @@ class PairWeights extends Asking {
           el(
             "section",
             {},
-            el("h4", {}, "The triplet, seen from its anchor"),
+            el("h4", {}, "The triplet as seen from its anchor"),
             this.sphere,
             this.edges,
             el("p", { class: "caption" }, "Distance from the centre is the angle to A."),
@@ -339,7 +338,7 @@ class PairWeights extends Asking {
       const title = this.schema.losses[this.view.panels[k].loss].title;
       card.canvas.setAttribute(
         "aria-label",
-        `${title}: weight of the pair ${this.menus.weight[weight]}, over similarities of the pair and its rival. At ${at.map(tidy).join(" and ")}: ${found ? `${texts[0]}, loss ${texts[1]}, weights a-p ${texts[2]}, a-n ${texts[3]}, p-n ${texts[4]}` : "no such triplet"}. Arrow keys move the place.`,
+        `${title}: weight of the pair ${this.menus.weight[weight]}, over similarities of the pair and its rival. At ${at.map(tidy).join(" and ")}: ${found ? `${texts[0]}, loss ${texts[1]}, weights a-p ${texts[2]}, a-n ${texts[3]}, p-n ${texts[4]}` : "no such triplet"}. Arrow keys move the marker.`,
       );
     });
     for (const [letter, pair, value] of this.edgeValues)

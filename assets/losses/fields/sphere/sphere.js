@@ -31,17 +31,9 @@ import { mapFrame, mapRasters, paintMap, wrap } from "./angle_map.js";
 
 /** @type {["region" | "arrows" | "radial", text: string, title: string][]} */
 const SHOWN = [
-  [
-    "region",
-    "active region",
-    "hatched: the loss is clamped there and the scanning point feels no force",
-  ],
-  ["arrows", "force arrows", "tangential force on the scanning point, were it there"],
-  [
-    "radial",
-    "radial parts",
-    "the part of each force along the radius, which normalisation removes",
-  ],
+  ["region", "active region", "Hatched: the loss is clamped, so the gradient is zero"],
+  ["arrows", "force arrows", "Tangential force on the scanning point at each position"],
+  ["radial", "radial parts", "Radial component of each force, which normalisation removes"],
 ];
 const SWING = 20; // degrees by which the sphere swings to either side at first
 /** @param {number} x */
@@ -65,7 +57,7 @@ class Sphere extends Asking {
   dot = el("button", {
     class: "handle",
     "data-point": "map",
-    title: "drag both angles, or change them with the arrow keys",
+    title: "Drag both angles, or change them with the arrow keys",
   });
   /** @type {HTMLDivElement} */
   globeFrame;
@@ -159,7 +151,7 @@ class Sphere extends Asking {
       class: "turn",
       role: "img",
       tabindex: "0",
-      title: "drag to rotate, or use the arrow keys",
+      title: "Drag to rotate, or use the arrow keys",
     });
     this.circle = canvas({ role: "img" });
     this.map = canvas({ role: "img" });
@@ -191,13 +183,13 @@ class Sphere extends Asking {
         "tr",
         {},
         el("th", {}, "force on"),
-        el("th", { title: "along the surface: what moves the point" }, "tangential"),
+        el("th", { title: "tangential component, which moves the point" }, "tangential"),
         el(
           "th",
-          { title: "along the radius, outward positive: removed by normalisation" },
+          { title: "radial component (outward positive), which normalisation removes" },
           "radial",
         ),
-        el("th", { title: "share of the squared force that is radial" }, "removed"),
+        el("th", { title: "radial share of the squared force" }, "removed"),
       ),
       ...POINTS.map((name, i) => el("tr", {}, el("th", { scope: "row" }, name), ...this.cells[i])),
     );
@@ -297,7 +289,7 @@ class Sphere extends Asking {
           ...presentButton(this),
           el(
             "button",
-            { onclick: () => this.png(), title: "the figure at twice its size" },
+            { onclick: () => this.png(), title: "Save the figure at twice its size" },
             "Save PNG",
           ),
           ...exportLinks(
@@ -450,11 +442,11 @@ class Sphere extends Asking {
     const text = `${where}. Loss ${show(f.energy)}, ${rows[2][1]}. Forces: ${forces}.`;
     this.globe.setAttribute(
       "aria-label",
-      `Unit sphere, coloured by the loss the ${this.scene.probe} would have there. ${text}`,
+      `Unit sphere; colour shows the loss at each position of the ${this.scene.probe}. ${text}`,
     );
     this.circle.setAttribute(
       "aria-label",
-      `Unit circle, ringed by the loss the ${this.scene.probe} would have there. ${text}`,
+      `Unit circle; the ring shows the loss at each position of the ${this.scene.probe}. ${text}`,
     );
     this.map.setAttribute(
       "aria-label",
@@ -738,7 +730,7 @@ class Sphere extends Asking {
       ? []
       : [
           {
-            title: "the sphere turns once",
+            title: "one turn of the sphere",
             pose: (/** @type {number} */ share) => {
               this.touch();
               this.look([eye[0] + 360 * share, eye[1]]);

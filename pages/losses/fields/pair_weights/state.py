@@ -14,10 +14,10 @@ NEAREST = 0.995  # similarities of distinct points are clipped to +-NEAREST
 
 PAIRS = {"ap": "a–p, the positive pair", "an": "a–n, the negative pair", "pn": "p–n, positive and negative"}
 SLOPES = {"S": "slope by similarity, dL/dS", "d": "slope by distance, dL/dd"}
-SCALES = {"signed": "signed: attracts or repels", "size": "size only"}
+SCALES = {"signed": "signed: attracts or repels", "size": "magnitude only"}
 LYING: Mapping[Rival, str] = {
-    "perpendicular": "at a right angle to P",
-    "symmetric": "as near to P as to A",
+    "perpendicular": "at 90° to P",
+    "symmetric": "equally near to P and A",
     "fixed": "at a fixed similarity to P",
 }
 DEFAULTS = (panel("ranking"), panel("facenet"))
@@ -70,7 +70,7 @@ SLIDES = (  # the first is opened by a URL without parameters
         "l1=facenet,m:0.2&l2=facenet_mined&weight=an",
     ),
     Preset(
-        "Who repels the positive",
+        "Pushing the positive",
         "The pair p–n, which classical triplet losses ignore: lifted splits one push, entangled pushes both ends.",
         "l1=lifted&l2=entangle,m:2.5&weight=pn&rival=fixed&pn=0.3",
     ),

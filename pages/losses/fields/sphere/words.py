@@ -91,16 +91,16 @@ def row(scene: SphereScene, name: str) -> dict[str, str]:
     mark = "**" if name == scene.loss else ""
     share = "none" if residuals.residual < TINY else f"{residuals.residual:.2f} → {residuals.residual_tangential:.0e}"
     margin = (
-        "always on (no margin)"
+        "no margin (always active)"
         if residuals.margin_off is None
-        else "none disables it"
+        else "no margin disables it"
         if math.isinf(residuals.margin_off)
         else f"{residuals.margin_name} = {_number(residuals.margin_off)}"
     )
     return {
         "Loss": f"{mark}{loss.formula.title}{mark}",
         "Residual: off → on the sphere": share,
-        "Radial share, removed": f"{residuals.radial_share:.0%}",
+        "Removed radial share": f"{residuals.radial_share:.0%}",
         "Range of the core": f"{_number(residuals.least.value)} …\u00a0{_number(residuals.greatest.value)}",
         "Form on the sphere": f"${residuals.identity.text}$" if residuals.identity else "",
         "Lower clamp off from": margin,

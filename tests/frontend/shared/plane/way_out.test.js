@@ -20,7 +20,7 @@ test("where nothing moves, the parameters are reset first, then the points, then
 
 test("the figure of a lesson is not reset, and does not answer its question", () => {
   const way = wayOut(DEAD, { ...SCENE, negative: [3, 3] }, { ...DEFAULTS, fixed: true });
-  assert.match(way.text, /no force anywhere/);
+  assert.match(way.text, /no gradient anywhere/);
   assert.equal(way.label, undefined);
   const idle = { ...DEFAULTS, bring: [0.1, 0.2], fixed: true };
   assert.equal(wayOut({ ...DEAD, quiet: false }, SCENE, idle).text, "");
@@ -29,7 +29,7 @@ test("the figure of a lesson is not reset, and does not answer its question", ()
 test("an anchor at the origin is named as the reason for no force", () => {
   const flat = { ...DEAD, quiet: false, flat: true, hit: true };
   const way = wayOut(flat, SCENE, DEFAULTS);
-  assert.match(way.text, /A lies at the origin/);
+  assert.match(way.text, /A is at the origin/);
   assert.ok(way.change.anchor.some((x) => x !== 0));
   assert.doesNotMatch(wayOut(flat, { ...SCENE, anchor: [1, 0] }, DEFAULTS).text, /origin/);
 });

@@ -220,7 +220,7 @@ test("a full history ends the play", () => {
   page.play();
   for (let k = 0; k < 4; k++) nextFrame();
   assert.deepEqual([page.at, page.playing], [20, false]);
-  assert.match(page.said, /20 steps: the history is full/);
+  assert.match(page.said, /20 steps; the history is full/);
 });
 
 test("steps that Python no longer keeps are made again before it goes on", () => {
@@ -230,7 +230,7 @@ test("steps that Python no longer keeps are made again before it goes on", () =>
   page.play();
   nextFrame();
   page.answer(9, 0, { ready: 2 });
-  assert.match(page.said, /step 8, to go on from there: 2/);
+  assert.match(page.said, /step 8, to continue from there: 2/);
   assert.equal(page.asked.at(-1).want, 8);
   page.answer(9, 0, { ready: 8 });
   assert.equal(page.said, "");

@@ -105,7 +105,7 @@ test("one change too many for a link starts again with these settings, and says 
     heard.find((h) => Array.isArray(h)),
     ["renew", 0],
   );
-  assert.match(String(heard.at(-1)), /^A link keeps 3 changes/);
+  assert.match(String(heard.at(-1)), /^A link stores at most 3 changes/);
 });
 
 test("another start keeps the panel's settings, and nothing of the way", () => {

@@ -82,7 +82,7 @@ def test_the_first_screen_shows_the_most_confused_pair_and_its_queries(run, foun
     assert frame["class"].tolist() == [names[i] for i in best.first]
     assert frame["confused"].tolist() == pytest.approx(best.mutual, abs=6e-4)
     assert f"**{100 * table.wrong:.1f} %** of the neighbours are" in texts(app)
-    assert any("MAP@R is its mean over the queries" in each.help for each in app.markdown), "scores must be explained"
+    assert any("mean of AP@R over the queries" in each.help for each in app.markdown), "scores must be explained"
     first, second = best.first[0], best.second[0]
     query, other = (first, second) if best.there[0] >= best.back[0] else (second, first)
     assert f"Queries of “{names[query]}” with neighbours of “{names[other]}”" in texts(app)

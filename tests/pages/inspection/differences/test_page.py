@@ -150,9 +150,7 @@ def test_a_link_to_the_step_of_the_best_weights_is_one_to_them(run: Run, step: i
 
 def test_the_link_chooses_both_sides_and_a_broken_one_does_no_harm(run: Run) -> None:
     app = open_page(run=run.id, before="0", after="6")
-    assert {metric.label: metric.value for metric in app.metric}[
-        "right in B only"
-    ] == f"{of(run, 0, 6).gained.sum():,}"
+    assert {metric.label: metric.value for metric in app.metric}["right in B only"] == f"{of(run, 0, 6).gained.sum():,}"
     app = open_page(run=run.id, before="../../etc", after="7", other="<b>")
     assert not app.exception
     assert app.metric

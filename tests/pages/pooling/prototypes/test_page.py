@@ -110,7 +110,7 @@ def test_hostile_views_become_valid_ones(given):
 def test_a_run_that_is_gone_is_said():
     found = get_answer(PrototypesView(source="run:nobody"))
     assert "No run 'nobody'" in found["error"]
-    assert "nobody (not here)" in sources("run:nobody")["run:nobody"]
+    assert "nobody (not available)" in sources("run:nobody")["run:nobody"]
 
 
 def test_sheet_and_export(library):
