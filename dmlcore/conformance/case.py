@@ -68,8 +68,8 @@ class Library:
             return metadata.version(self.name)
         except (ImportError, metadata.PackageNotFoundError) as error:
             raise LibraryMissing(
-                f"{self.name} cannot be imported here ({error}): install it beside dmlcore with "
-                f"'pip install {self.name}' and ask again"
+                f"{self.name} cannot be imported here ({error}): install it with "
+                f"'pip install {self.name}' and try again"
             ) from error
 
 

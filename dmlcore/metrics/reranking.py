@@ -70,7 +70,7 @@ def rerank(
     count = candidates.shape[1]
     wanted = sorted({k for k in ks if 1 <= k <= count})
     if not wanted:
-        raise ValueError(f"there are {count} candidates, and no K that is asked for is as small")
+        raise ValueError(f"K: {list(ks)} requested, but there are only {count} candidates per query. Use a smaller K")
     matches = gallery_labels[candidates] == labels[:, None]
     sizes = dict(zip(*(a.tolist() for a in np.unique(gallery_labels, return_counts=True)), strict=True))
     asked = np.array([sizes.get(label, 0) > own for label in labels.tolist()])

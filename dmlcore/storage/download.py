@@ -205,7 +205,7 @@ class _Transfer:
             if answer.status != 206:
                 start = 0  # the server ignored the Range header and sends the whole file
             elif _first_byte(answer.headers) != start:
-                raise DownloadError(f"{self.url} answers with another part than it was asked for")
+                raise DownloadError(f"{self.url} sent another part of the file than requested")
             rest = answer.headers.get("Content-Length")
             total = start + int(rest) if rest and rest.isdigit() else None
             if self.wanted.size is not None and total not in (None, self.wanted.size):
