@@ -102,7 +102,7 @@ class LessonQuestion(_Block):
     hints: Mapping[str, Line] = Field(
         default={}, description='Hints for single values of the fact; "too low" and "too high" where it is a number'
     )
-    after: Line = Field(description="What follows, once the answer is right")
+    after: Line = Field(description="Text shown after a correct answer")
 
     @property
     def kind(self) -> str:

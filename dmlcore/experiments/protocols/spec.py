@@ -30,7 +30,7 @@ class Setting(Section):
 
     data: Words = ()
     network: Words = ()
-    loss: Words = Field((), description="As the protocol calls it in [losses], else as in dmlcore.losses.names()")
+    loss: Words = Field((), description="Name in [losses] of the protocol or in dmlcore.losses.names()")
     overrides: Overrides = Field((), description="key=value, applied to the base in order")
     epochs: Epochs = Field(default_factory=dict, description="Keys of the schedule, counted in epochs")
 
@@ -52,13 +52,13 @@ class Protocol(Plan):
     tables: ClassVar[Mapping[str, type[BaseModel]]] = {"settings": Setting, "pretraining": Stage}
 
     title: Text
-    sentence: Text = Field(description="What it is, in one sentence")
-    source: Text = Field(description="Where it comes from")
-    data: str = Field(description="Data set where none is named")
-    report: Annotated[tuple[Report, ...], Field(strict=False, min_length=1)] = Field(description="What is summed up")
-    open: Texts = Field((), description="What the source leaves open")
-    decided: Texts = Field((), description="What we decided where it is open or contradicts itself")
-    missing: Texts = Field((), description="What of the source this laboratory does not do")
+    sentence: Text = Field(description="Summary in one sentence")
+    source: Text = Field(description="Source of the protocol")
+    data: str = Field(description="Default data set")
+    report: Annotated[tuple[Report, ...], Field(strict=False, min_length=1)] = Field(description="Reported summaries")
+    open: Texts = Field((), description="Points that the source leaves open")
+    decided: Texts = Field((), description="Our decisions where the source is open or contradictory")
+    missing: Texts = Field((), description="Parts of the source that are not reproduced")
     folds: Numbers = Field((), description="Folds that are run; empty: all of base.data.folds")
     repeats: int = Field(1, ge=1, le=100, description="Runs of each fold, with the seeds 0, 1, ...")
     networks: Words = Field((), description="Networks of the source, in addition to that of the base")
@@ -66,7 +66,7 @@ class Protocol(Plan):
     epochs: Epochs = Field(default_factory=dict, description="Keys of the schedule, counted in epochs")
     pretraining: Stage | None = None
     losses: dict[Annotated[str, Field(pattern=r"^[a-z0-9_]{1,40}$")], str] = Field(
-        default_factory=dict, description="What the source calls a loss, in small letters = its name in the catalogue"
+        default_factory=dict, description="Name of a loss in the source, in lower case = its name in the catalogue"
     )
     settings: tuple[Setting, ...] = Field((), strict=False)
 

@@ -19,13 +19,13 @@ class ReadySearch(Section):
     """Search of a published source: its keys, and the protocol whose runs the trials are."""
 
     title: Text
-    source: Text = Field(description="Where the ranges come from")
+    source: Text = Field(description="Source of the ranges")
     protocol: str = Field(description="Whose spec the trials have, where they are not made on another")
-    loss: str = Field(description="The loss, as the protocol calls it")
+    loss: str = Field(description="Name of the loss in the protocol")
     method: Method
-    keys: Overrides = Field(description="What is searched, as on the command line")
-    defaults: Overrides = Field((), description="What the loss has while another key is searched")
-    remarks: Annotated[tuple[Text, ...], Field(strict=False)] = Field((), description="What differs from the source")
+    keys: Overrides = Field(description="Searched keys with their ranges, as on the command line")
+    defaults: Overrides = Field((), description="Values of the loss while another key is searched")
+    remarks: Annotated[tuple[Text, ...], Field(strict=False)] = Field((), description="Differences from the source")
 
     def base(self) -> RunSpec:
         """Return the spec of its protocol; raise SpecError, or DataError if data that it counts are missing."""

@@ -28,10 +28,10 @@ from dmlcore.storage.runs import RunStore
 class Outside(Section):
     """Trials outside studies: by hand, by another program, or before the study was written."""
 
-    what: Text = Field(description="What was tried and where, in a sentence")
-    configurations: int = Field(ge=1, description="How many different settings")
-    runs: int = Field(ge=1, description="How many training runs")
-    outcome: Text = Field(description="What came of it, the failures too")
+    what: Text = Field(description="One sentence on the tried settings and the data")
+    configurations: int = Field(ge=1, description="Number of different settings")
+    runs: int = Field(ge=1, description="Number of training runs")
+    outcome: Text = Field(description="Outcome, including failures")
 
 
 class Claim(Section):

@@ -57,15 +57,15 @@ class Pretraining(Section):
 class Contrast(Section):
     """Question on two variants, or on the means of two groups of variants: is one better by a score?"""
 
-    where: Text = Field(description="What the two have in common, with a capital letter: the answer begins with it")
-    of: Side = Field(description="The variant that is asked about, or several: their mean, seed by seed")
-    against: Side = Field(description="The variant it is compared with, or several")
+    where: Text = Field(description="Property that the two share, capitalised; begins the answer")
+    of: Side = Field(description="Variant in question, or several, of which the mean per seed is used")
+    against: Side = Field(description="Reference variant, or several")
     sides: Annotated[tuple[Text, Text] | None, Field(strict=False)] = Field(
-        None, description="What the two are called, where they are several variants"
+        None, description="Names of the two sides, if a side consists of several variants"
     )
-    score: Text = Field("map_at_r", description="By which score, as in the results")
-    title: Text = Field("MAP@R", description="The score in words")
-    lower: bool = Field(False, description="Less of it is better")
+    score: Text = Field("map_at_r", description="Name of the compared score in the results")
+    title: Text = Field("MAP@R", description="Displayed name of the score")
+    lower: bool = Field(False, description="Lower scores are better")
 
 
 class Study(Plan):
@@ -79,10 +79,10 @@ class Study(Plan):
 
     title: Text
     question: Text = Field(description="One sentence")
-    source: Text = Field(description="Where the study comes from")
-    claim: Text = Field(description="What the source reports")
-    remarks: tuple[Text, ...] = Field((), strict=False, description="What differs from the source and what is left out")
-    minutes: float = Field(gt=0, description="All of it on two quiet cores, told from measured steps")
+    source: Text = Field(description="Source of the study")
+    claim: Text = Field(description="Claim of the source")
+    remarks: tuple[Text, ...] = Field((), strict=False, description="Differences from the source, and omissions")
+    minutes: float = Field(gt=0, description="Total duration on two idle cores, estimated from measured steps")
     seeds: Seeds = (0, 1, 2)
     rotate: bool = Field(
         False,
@@ -91,8 +91,8 @@ class Study(Plan):
     folds: Literal[0, 2, 3, 4, 5, 6, 7, 8, 9, 10] = Field(
         0, description="Number of class folds per seed; the fold that validates best represents the seed"
     )
-    shown: bool = Field(True, description="On the Studies page; false: it teaches nothing, but its trials count")
-    things: Text = Field("variants", description="What the variants are, in the plural")
+    shown: bool = Field(True, description="Show on the Studies page; if false, the trials of the study still count")
+    things: Text = Field("variants", description="Kind of the variants, in the plural")
     judged: Text = Field("map_at_r", description="The score by which they are, as in the results")
     ceiling: str = Field("", description="A variant that is no competitor, but what the others could reach")
     contrasts: tuple[Contrast, ...] = Field((), strict=False, description="Questions with an answer in words")
