@@ -17,7 +17,7 @@ from pages.inspection.explore.state import Look
 
 LOOK = tuple(kind.key or name for name, kind in Look.kinds.items())  # name in the link
 VIEWED = (*LOOK, "selection", "map", "training", "point", "query", "own")  # parameters of a link that a view stores
-_TIMES, _AGAIN = "views opened", "another map asked for"  # keys of the session state
+_TIMES, _AGAIN = "views opened", "another map was requested"  # keys of the session state
 
 
 def kept(run: Run) -> dict[str, Any]:
