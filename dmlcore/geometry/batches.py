@@ -1,4 +1,4 @@
-"""Embeddings and labels of a batch: checks that name the argument, and the precision of what is computed from them."""
+"""Validation of the embeddings and labels of a batch, and control of the numerical precision of loss computations."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def widen(x: Tensor) -> Tensor:
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager[Any]:
-    """Return a context in which autocast does not reduce the precision of what is computed on `device`."""
+    """Return a context manager that disables autocast on `device`, or does nothing where autocast is off."""
     kind = device.type
     return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
 
 def full_precision(forward: Forward) -> Forward:
-    """Decorate a `forward(self, embeddings, ...)` so that autocast does not reduce the precision inside it."""
+    """Decorate a method `forward(self, embeddings, ...)` so that autocast is off while it runs."""
 
     @functools.wraps(forward)
     def in_full_precision(self: Any, embeddings: Tensor, *args: Any, **options: Any) -> Any:
@@ -43,11 +43,12 @@ def check_finite(name: str, x: Tensor, squares: bool = True) -> None:
     Args:
         name: Name of the argument for error messages.
         x: Tensor to check.
-        squares: True to check also that the sum of squares along the last axis is finite.
+        squares: True to check also that the sum of squares along the last axis cannot overflow the dtype.
 
     Raises:
         TypeError: If `x` is not a floating-point tensor.
-        ValueError: If a value or, with `squares`, a square is not finite.
+        ValueError: If the last axis is missing or empty, a value is not finite or, with `squares`, a sum of squares may
+            overflow.
     """
     if not isinstance(x, Tensor) or not x.is_floating_point():
         raise TypeError(f"{name} must be a floating-point tensor, got {getattr(x, 'dtype', type(x).__name__)}")
@@ -65,7 +66,7 @@ def check_finite(name: str, x: Tensor, squares: bool = True) -> None:
 def check_embeddings(embeddings: Tensor, name: str = "embeddings", *, unbounded: bool = False) -> None:
     """Check that embeddings are finite floating-point numbers of shape (B, D).
 
-    Values are checked on the CPU alone: on other devices the host would wait for the device.
+    Values are checked on the CPU only, because reading them from another device would force a synchronisation.
 
     Args:
         embeddings: Shape (B, D).
@@ -73,8 +74,8 @@ def check_embeddings(embeddings: Tensor, name: str = "embeddings", *, unbounded:
         unbounded: True to accept values whose squares overflow.
 
     Raises:
-        TypeError: `embeddings` is no floating-point tensor.
-        ValueError: its shape or a value does not fit.
+        TypeError: If `embeddings` is not a floating-point tensor.
+        ValueError: If the shape is not (B, D) or a value is not finite.
     """
     if not isinstance(embeddings, Tensor) or embeddings.device.type == "cpu":
         check_finite(name, embeddings, squares=not unbounded)
@@ -87,9 +88,14 @@ def check_embeddings(embeddings: Tensor, name: str = "embeddings", *, unbounded:
 def check_labels(labels: Tensor, embeddings: Tensor, names: tuple[str, str] = ("labels", "embeddings")) -> None:
     """Check that labels are integers of shape (B,), one for each row of the embeddings.
 
+    Args:
+        labels: Tensor to check.
+        embeddings: Embeddings, shape (B, D).
+        names: Names of both arguments for error messages.
+
     Raises:
-        TypeError: `labels` is no integer tensor.
-        ValueError: its shape does not fit.
+        TypeError: If `labels` is not an integer tensor.
+        ValueError: If the shape of `labels` is not (B,).
     """
     if not isinstance(labels, Tensor) or labels.is_floating_point() or labels.is_complex():
         kind = str(labels.dtype) if isinstance(labels, Tensor) else type(labels).__name__

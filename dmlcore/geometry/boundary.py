@@ -1,4 +1,4 @@
-"""Level sets of a scanned energy: boundaries of the active region and equipotential lines."""
+"""Contour lines of an energy sampled on a grid: boundaries of the active region and equipotential lines."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Lines = list[Floats]
 
 
 class Levels:
-    """Level lines of raw (H, W) on the grid of x (W,) and y (H,).
+    """Contour lines of an energy `raw` (H, W) sampled at the grid points with coordinates x (W,) and y (H,).
 
-    raw may contain infinities (diverging push), so it is compressed by asinh to keep the linear interpolation accurate
-    near singular points.
+    `raw` may be infinite at singular points. It is compressed with asinh, which keeps the linear interpolation accurate
+    near such points.
     """
 
     def __init__(self, x: Floats, y: Floats, raw: Floats) -> None:
@@ -39,15 +39,16 @@ class Levels:
         )
 
     def lines(self, level: float) -> Lines:
-        """Return polylines, (K, 2) each, along which raw equals `level`."""
+        """Return the polylines, each of shape (K, 2), along which `raw` equals `level`."""
         if not self.lowest <= level <= self.highest:
             return []
         return cast(Lines, self._contours.lines(float(_compress(level))))
 
     def patches(self, low: float, high: float, frame: tuple[float, float, float, float]) -> Lines:
-        """Return closed rings, (K, 2) each, around low < raw < high; holes follow from the even-odd rule.
+        """Return closed polygons, each of shape (K, 2), that bound the region low < raw < high.
 
-        Where a ring runs along the edge of the grid it is moved to `frame` = (left, right, bottom, top).
+        Holes are polygons of their own; fill with the even-odd rule. Vertices on the edge of the grid are moved outward
+        to the rectangle `frame` = (left, right, bottom, top).
         """
         above = float(_compress(math.inf)) + 1 if high == math.inf else float(_compress(high))
         points, offsets = cast(tuple[Lines, Lines], self._contours.filled(float(_compress(low)), above))
@@ -65,5 +66,5 @@ def _compress(raw: Floats | float) -> Floats:
 
 
 def level_lines(x: Floats, y: Floats, raw: Floats, level: float) -> Lines:
-    """Return `Levels(x, y, raw).lines(level)` for a single level."""
+    """Return the contour lines of `raw` (H, W) at a single level, as `Levels(x, y, raw).lines(level)`."""
     return Levels(x, y, raw).lines(level)

@@ -1,4 +1,4 @@
-"""Voronoi cells within a convex outline."""
+"""Voronoi cells clipped to a convex polygon."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dmlcore.typing import Floats
 
 
 def voronoi_cells(sites: Floats, outline: Floats) -> list[Floats]:
-    """Compute the Voronoi cell of each site (m, 2) within the convex polygon `outline` (K, 2), as polygons (k, 2).
+    """Compute the Voronoi cells of sites (m, 2), clipped to the convex polygon `outline` (K, 2).
 
-    If sites coincide, the lowest index gets the cell and the others an empty one, (0, 2). The outline is clipped by the
-    bisector with each other site that is near enough (Sutherland & Hodgman 1974).
+    Each cell is a polygon of shape (k, 2). If sites coincide, the site with the lowest index gets the cell and the
+    others get an empty polygon of shape (0, 2). Each cell starts as the outline and is clipped by the bisectors with
+    the other sites, nearest first, until further bisectors cannot reach it (Sutherland & Hodgman 1974).
     """
     cells = []
     for i, site in enumerate(sites):
@@ -19,7 +20,7 @@ def voronoi_cells(sites: Floats, outline: Floats) -> list[Floats]:
         distances = np.linalg.norm(sites - site, axis=1)
         for j in np.argsort(distances, kind="stable"):
             if not len(cell) or distances[j] > 2 * np.linalg.norm(cell - site, axis=1).max():
-                break  # this bisector and all later ones pass beyond the cell
+                break  # this bisector and all later ones lie outside the cell
             if i != j:
                 same = distances[j] == 0
                 cell = cell[:0] if same and j < i else cell if same else _half(cell, site, sites[j])
@@ -28,7 +29,7 @@ def voronoi_cells(sites: Floats, outline: Floats) -> list[Floats]:
 
 
 def _half(polygon: Floats, near: Floats, far: Floats) -> Floats:
-    """Return the part of a polygon that is at least as near to `near` as to `far`."""
+    """Clip a convex polygon to the points that are at least as close to `near` as to `far`."""
     excess = (polygon - (near + far) / 2) @ (far - near)
     kept: list[Floats] = []
     for k in range(len(polygon)):

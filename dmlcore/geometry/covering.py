@@ -1,4 +1,4 @@
-"""Greedy k-centre and covering radii, which measure how well a few points represent many."""
+"""Greedy k-centre selection and covering radii, which measure how well a few points represent a larger set."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from dmlcore.typing import Floats, Ints
 
 
 def k_center(points: ArrayLike | torch.Tensor, existing: ArrayLike | torch.Tensor | None, k: int) -> Ints:
-    """Choose centres greedily: k times the point that is farthest from all centres chosen so far.
+    """Choose k centres greedily. Each choice is the point farthest from all centres chosen so far.
 
-    Ties go to the lowest index; without existing centres the first one is index 0. No choice of k centres has less than
-    half of the resulting covering radius.
+    Ties go to the lowest index. Without existing centres the first choice is index 0. The resulting covering radius is
+    at most twice the smallest that any choice of k centres can reach.
 
     Args:
         points: Candidate points, shape (N, D).
         existing: Centres that are already chosen, shape (M, D), or None.
-        k: Number of centres to choose.
+        k: Number of centres to choose, in addition to the existing ones.
 
     Returns:
-        Indices into points in the order of choice, shape (k,), int64.
+        Indices of the chosen points in the order of choice, shape (k,), int64.
 
     Raises:
-        ValueError: If an argument is invalid.
+        ValueError: If k is not in 0..N, or a value or shape is invalid.
 
     Example:
         >>> from dmlcore import geometry
@@ -57,7 +57,11 @@ def k_center(points: ArrayLike | torch.Tensor, existing: ArrayLike | torch.Tenso
 
 
 def covering_radius(points: ArrayLike | torch.Tensor, centers: ArrayLike | torch.Tensor) -> float:
-    """Return the largest distance from points (N, D) to their nearest centres (M, D). Raises ValueError."""
+    """Return the largest distance from any of the points (N, D) to its nearest centre (M, D).
+
+    Raises:
+        ValueError: If a set is empty or not finite.
+    """
     points, centers = _points("points", points), _points("centers", centers)
     if not len(points) or not len(centers):
         raise ValueError("points and centers must not be empty")
@@ -65,10 +69,13 @@ def covering_radius(points: ArrayLike | torch.Tensor, centers: ArrayLike | torch
 
 
 def covering_curve(points: ArrayLike | torch.Tensor) -> Floats:
-    """Return the covering radii (N,) of the greedy k-centre of points (N, D), N > 0, for k = 1..N.
+    """Return the covering radii (N,) of greedy k-centre selection from points (N, D) for k = 1, ..., N.
 
-    The first is that of the exact discrete 1-centre, the last is 0. The exact k-centre is NP-hard; these radii are at
-    most twice as large.
+    The first centre is the exact optimum for k = 1, so the first radius is the smallest possible; the last radius is 0.
+    The optimum for k > 1 is NP-hard, and the greedy radii are at most twice as large.
+
+    Raises:
+        ValueError: If there are no points or a coordinate is not finite.
     """
     points = _points("points", points)
     if not len(points):
@@ -78,7 +85,7 @@ def covering_curve(points: ArrayLike | torch.Tensor) -> Floats:
 
 
 def average_covering_radius(points: ArrayLike | torch.Tensor, labels: ArrayLike | torch.Tensor) -> float:
-    """Return the mean over classes of the greedy covering radius of each class, which measures their spread."""
+    """Return a measure of class spread: greedy covering radii averaged over k = 1..n per class, then over classes."""
     points, labels = _points("points", points), np.asarray(labels)
     if labels.shape != (len(points),) or not len(labels):
         raise ValueError(f"labels must have shape ({len(points)},), one per point, got {labels.shape}")
@@ -86,7 +93,7 @@ def average_covering_radius(points: ArrayLike | torch.Tensor, labels: ArrayLike 
     averages = np.empty(len(classes))
     for size in np.unique(sizes):
         same = np.flatnonzero(sizes == size)
-        # tables of at most 8 MiB at a time
+        # process classes in groups whose distance matrices take at most 8 MiB together
         for chosen in np.array_split(same, max(1, len(same) * int(size) ** 2 >> 20)):
             tables = [_distances(members, members) for c in classes[chosen] for members in (points[labels == c],)]
             averages[chosen] = _curves(np.stack(tables)).mean(axis=1)
@@ -94,12 +101,12 @@ def average_covering_radius(points: ArrayLike | torch.Tensor, labels: ArrayLike 
 
 
 def _curves(distances: Floats) -> Floats:
-    """Compute the greedy covering radii (C, n) of C sets from their distances (C, n, n)."""
+    """Compute the greedy covering radii (C, n) of C sets of n points from their distance matrices (C, n, n)."""
     sets, curve = np.arange(len(distances)), np.empty((len(distances), distances.shape[1]))
     pick = distances.max(axis=2).argmin(axis=1)
     uncovered = distances[sets, pick].copy()
     for k in range(curve.shape[1]):
-        # A duplicate of a centre has distance 0, and so have all later radii; no mask is needed.
+        # Once every uncovered point has distance 0 all later radii are 0, so chosen points need not be masked.
         pick = uncovered.argmax(axis=1)
         curve[:, k] = uncovered[sets, pick]
         uncovered = np.minimum(uncovered, distances[sets, pick])
@@ -107,7 +114,7 @@ def _curves(distances: Floats) -> Floats:
 
 
 def _distances(x: Floats, y: Floats) -> Floats:
-    """Compute distances (N, M) directly, in blocks of rows so that memory stays below 64 MiB."""
+    """Compute the distances (N, M) between the rows of x and y, in blocks of at most 64 MiB."""
     rows = max(1, (1 << 23) // max(1, y.size))
     blocks = [np.linalg.norm(x[i : i + rows, None] - y[None], axis=-1) for i in range(0, len(x), rows)]
     return np.concatenate(blocks) if blocks else np.empty((0, len(y)))

@@ -1,4 +1,4 @@
-"""Derivations of margins and ratios in LaTeX: the formula, the formula with numbers inserted, and the value."""
+"""Step-by-step derivations of margins and rho in LaTeX: each formula in symbols, then with numbers inserted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from dmlcore.geometry.margins import balanced_rho, margin_enclosing, margin_for_
 
 @dataclass(frozen=True)
 class Worked:
-    """A value with its derivation: line k of `numbers` is line k of `symbols` with numbers inserted, in LaTeX."""
+    """A value with its derivation in LaTeX.
+
+    `symbols[k]` is a formula; `numbers[k]` is the same formula with numbers inserted.
+    """
 
     value: float
     symbols: tuple[str, ...]
@@ -18,7 +21,7 @@ class Worked:
 
 
 def explain_margin_for_ellipse(d: float, m_ranking: float, s: float, rho: float) -> Worked:
-    """Derive `margin_for_ellipse` step by step, with the same arguments, errors and reference."""
+    """Return the step-by-step derivation of `margin_for_ellipse`; arguments and errors are those of that function."""
     value = margin_for_ellipse(d, m_ranking, s, rho)
     R = d + m_ranking
     b = R**2 + (d * math.sqrt(d**2 + 32 * R**2) - d**2) / 16
@@ -46,7 +49,7 @@ def explain_margin_for_ellipse(d: float, m_ranking: float, s: float, rho: float)
 
 
 def explain_margin_enclosing(d: float, m_ranking: float, s: float, r: float, rho: float) -> Worked:
-    """Derive `margin_enclosing` step by step, with the same arguments, errors and reference."""
+    """Return the step-by-step derivation of `margin_enclosing`; arguments and errors are those of that function."""
     value = margin_enclosing(d, m_ranking, s, r, rho)
     R, q, n = d + m_ranking, 1 - r, number
     pull, pull_number = _pull(s, d)
@@ -64,7 +67,7 @@ def explain_margin_enclosing(d: float, m_ranking: float, s: float, r: float, rho
 
 
 def explain_balanced_rho(B: int, C: int) -> Worked:
-    """Derive `balanced_rho` step by step, with the same arguments, errors and reference."""
+    """Return the step-by-step derivation of `balanced_rho`; arguments and errors are those of that function."""
     value = balanced_rho(B, C)
     K = B // C
     return Worked(
@@ -75,7 +78,7 @@ def explain_balanced_rho(B: int, C: int) -> Worked:
 
 
 def _pull(s: float, d: float) -> tuple[str, str]:
-    """Return the pull energy of the pair as a formula and with numbers inserted."""
+    """Return the pull energy of the anchor-positive pair in LaTeX, first in symbols, then with numbers inserted."""
     q, n = s + 1, number
     if abs(q) < 1e-9:
         return r"\log\,d_{ap}", rf"\log({n(d)})"
@@ -88,6 +91,6 @@ def _sum(d: float, m_ranking: float) -> str:
 
 
 def number(x: float, digits: int = 6) -> str:
-    """Format a number with `digits` significant digits in LaTeX."""
+    """Format a number in LaTeX with `digits` significant digits."""
     mantissa, _, exponent = f"{x:.{digits}g}".partition("e")
     return rf"({mantissa}\cdot 10^{{{int(exponent)}}})" if exponent else mantissa

@@ -1,22 +1,23 @@
-"""Lossless representation of three embeddings of any dimension in the plane that they span.
+"""Exact representation of three embeddings of any dimension in the plane that they span.
 
-Three points lie in an affine plane. Each is x = u B + h v, where u (2,) are its coordinates in that plane, relative to
-the foot of the perpendicular from the origin; B (2, D) is an orthonormal basis of the plane; v is the unit vector to
-the foot and h >= 0 the distance of the plane from the origin. Then, exactly,
+Three points lie in an affine plane. Each point is x = u B + h v. The vector u (2,) holds its coordinates in that plane,
+relative to the foot of the perpendicular from the origin; B (2, D) is an orthonormal basis of the plane; v is the unit
+vector from the origin towards the foot and h >= 0 is the distance of the plane from the origin. Then, exactly,
 
     |x - y| = |u - w|,    x.y = u.w + h^2,    |x|^2 = |u|^2 + h^2,
 
-so a loss of edge lengths and squared norms, such as all triplet losses of the catalogue, has the same energy in the
-plane. By the chain rule its gradient at x is a sum of (x - y)/|x - y| times d loss/d|x - y| and of 2 x times d
-loss/d|x|^2:
+where w holds the coordinates of y. A loss of edge lengths and squared norms, such as any triplet loss of the catalogue,
+therefore has the same energy in the plane. By the chain rule its gradient at x is a sum of (x - y)/|x - y| times d
+loss/d|x - y| and of 2 x times d loss/d|x|^2:
 
-- For a loss of the three distances alone, forces are combinations of the edges and lie in the plane. The figure is
-complete, and the position of the origin is irrelevant.
-- For a loss that depends on norms or inner products (`needs_origin`), vectors and origin span up to three dimensions.
+- For a loss of the three distances alone, forces are combinations of the edge vectors and lie in the plane. A drawing
+of the plane is complete, and the position of the origin is irrelevant.
+- For a loss that depends on norms or inner products (`needs_origin`), points and origin span up to three dimensions.
 The plane shows the force except for its component along v, -2 h d loss/d|x|^2, which vanishes if the plane contains the
 origin.
-- On the unit sphere, which intersects the plane in a circle of radius sqrt(1 - h^2) about the foot, normalisation
-removes the component of a force along its own point (`radial`); the rest (`tangential`) may leave the plane.
+- The unit sphere intersects the plane in a circle of radius sqrt(1 - h^2) about the foot. On this sphere, normalisation
+removes the component of a force along the position vector of its point (`radial`); the rest (`tangential`) may have a
+component normal to the plane.
 """
 
 from __future__ import annotations
@@ -34,18 +35,19 @@ from dmlcore.typing import Floats
 
 NAMES = ("anchor", "positive", "negative")
 LETTERS = ("A", "P", "N")
-FLAT = 1e-12  # directions shorter than this share of their edge are rounding errors
-OPPOSITE = 1e-6  # tolerance for opposite unit vectors, in units of length
+FLAT = 1e-12  # a component shorter than this fraction of its vector is a rounding error
+OPPOSITE = 1e-6  # unit vectors x and y count as opposite if |x + y| is below this value
 
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedTriplet:
-    """Anchor, positive and negative in their plane: P lies to the right of A, N above the line through both.
+    """Anchor A, positive P and negative N in the plane that they span.
 
-    If they do not span a plane (rank below 2), a plane through the origin is used, so that h = 0.
+    The first axis points from A to P, and N lies on the positive side of the line through A and P. Points that do not
+    span a plane (rank below 2) are placed in a plane through the origin, so that h = 0.
     """
 
-    points: Floats  # (3, 2) coordinates u of a, p, n
+    points: Floats  # (3, 2) coordinates u of anchor, positive and negative
     height: float  # distance h of the plane from the origin
     basis: Floats  # (2, D) basis B; the second row is zero if D = 1
     normal: Floats  # (D,) unit vector v; zero if h = 0
@@ -53,23 +55,23 @@ class EmbeddedTriplet:
 
     @property
     def lengths(self) -> Floats:
-        """Norms |a|, |p|, |n|, shape (3,)."""
+        """Norms of the three embeddings |a|, |p|, |n|, shape (3,)."""
         return np.asarray(np.hypot(np.hypot(*self.points.T), self.height))
 
     def lift_points(self, at: ArrayLike) -> Floats:
-        """Return the embeddings (..., D) of positions (..., 2) of the plane."""
+        """Map coordinates in the plane (..., 2) to embeddings (..., D)."""
         return np.asarray(at, np.float64) @ self.basis + self.height * self.normal
 
     def lift_vectors(self, along: ArrayLike, off: ArrayLike = 0.0) -> Floats:
-        """Return vectors (..., 2) of the plane, plus components `off` (...) along its normal, as vectors (..., D)."""
+        """Map vectors in the plane (..., 2), plus components `off` (...) normal to the plane, to vectors (..., D)."""
         return np.asarray(along, np.float64) @ self.basis + np.asarray(off, np.float64)[..., None] * self.normal
 
 
 def embed(anchor: ArrayLike, positive: ArrayLike, negative: ArrayLike) -> EmbeddedTriplet:
-    """Compute the plane of three embeddings (D,) and their coordinates in float64.
+    """Compute the plane through three embeddings of shape (D,), and their coordinates in it, in float64.
 
     Raises:
-        ValueError: If an embedding is invalid.
+        ValueError: If the embeddings are not finite vectors of the same shape.
     """
     a, p, n = (_vector(name, x, anchor) for name, x in zip(NAMES, (anchor, positive, negative), strict=True))
     rows: list[Floats] = []
@@ -78,7 +80,7 @@ def embed(anchor: ArrayLike, positive: ArrayLike, negative: ArrayLike) -> Embedd
         if (direction := _orthogonal_part(edge, rows)) is not None:
             rows.append(direction)
             rank += 1
-    # Coincident or collinear points: the plane through the origin, completed by an arbitrary axis.
+    # For coincident or collinear points complete the basis with the direction to the origin, then with coordinate axes.
     for spare in (a, *np.eye(len(a))):
         if len(rows) < 2 and (direction := _orthogonal_part(spare, rows)) is not None:
             rows.append(direction)
@@ -102,9 +104,9 @@ def _vector(name: str, value: ArrayLike, anchor: ArrayLike) -> Floats:
 
 
 def _orthogonal_part(vector: Floats, rows: list[Floats]) -> Floats | None:
-    """Return the unit vector of the component of `vector` orthogonal to the rows, or None if it is rounding.
+    """Return the normalised component of `vector` orthogonal to the orthonormal `rows`.
 
-    The rows are orthonormal.
+    The result is None if that component is only rounding error.
     """
     rest = vector
     for _ in range(2):  # the second pass removes the rounding errors of the first
@@ -115,9 +117,14 @@ def _orthogonal_part(vector: Floats, rows: list[Floats]) -> Floats | None:
 
 
 def raise_triplet(triplet: Triplet, height: float, unit: float = 1.0) -> Triplet:
-    """Return the triplet in space of a triplet in the plane.
+    """Return the triplet of embeddings that corresponds to a triplet of coordinates in a plane off the origin.
 
-    Lengths are multiplied by `unit`; squared norms by unit^2, plus height^2.
+    Lengths are multiplied by `unit`. Squared norms are multiplied by unit^2, then increased by height^2.
+
+    Args:
+        triplet: Triplet of points in the plane.
+        height: Distance of the plane from the origin.
+        unit: Length of one coordinate unit.
     """
     return Triplet(
         lambda pair: unit * getattr(triplet, f"d_{pair}"),
@@ -127,7 +134,7 @@ def raise_triplet(triplet: Triplet, height: float, unit: float = 1.0) -> Triplet
 
 
 def needs_origin(loss: EdgeEnergy) -> bool:
-    """Return True if a loss depends on norms or inner products, by its derivatives on random triplets."""
+    """Return True if the derivative of a loss with respect to a squared norm is nonzero on random triplets."""
     generator = torch.Generator().manual_seed(0)
     a, p, n = torch.randn(3, 64, 3, generator=generator, dtype=torch.float64)
     _, by = edge_gradient(loss, Edges.of(a, p, n))
@@ -136,35 +143,37 @@ def needs_origin(loss: EdgeEnergy) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class PlaneForces:
-    """Forces on anchor, positive and negative of an embedded triplet; all are zero unless 0 < raw < m2.
+    """Forces on anchor, positive and negative of an embedded triplet; all forces are zero unless 0 < raw < m2.
 
-    A force is in_plane B + off_plane v. `radial` (outward positive) is its component along its own point, which
-    normalisation removes; the tangential rest has components in the plane and along its normal.
+    A force equals in_plane B + off_plane v. `radial` (positive outward) is its component along the position vector of
+    its point, which normalisation removes. The remaining tangential force has the components `tangential` in the plane
+    and `tangential_off` along v.
     """
 
     raw: float
     active: bool
     in_plane: Floats  # (3, 2)
     off_plane: Floats  # (3,)
-    radial: Floats  # (3,) 0 for a point at the origin
+    radial: Floats  # (3,) positive outward; 0 for a point at the origin
     tangential: Floats  # (3, 2)
     tangential_off: Floats  # (3,)
 
     @property
     def sizes(self) -> Floats:
-        """Length of each force, shape (3,)."""
+        """Length of the force on each point, shape (3,)."""
         return np.asarray(np.hypot(np.hypot(*self.in_plane.T), self.off_plane))
 
     @property
     def tangential_sizes(self) -> Floats:
-        """Length of the tangential component of each force, shape (3,)."""
+        """Length of the tangential force on each point, shape (3,)."""
         return np.asarray(np.hypot(np.hypot(*self.tangential.T), self.tangential_off))
 
 
 def forces_in_plane(loss: EdgeEnergy, triplet: EmbeddedTriplet) -> PlaneForces:
-    """Compute minus the gradient of the clamped loss at three embeddings from their plane alone.
+    """Compute the forces of the clamped loss on an embedded triplet from its coordinates in the plane.
 
-    `triplet.lift_vectors(f.in_plane, f.off_plane)` equals `geometry.forces` of the embeddings up to rounding.
+    `triplet.lift_vectors(f.in_plane, f.off_plane)` of the result f equals `geometry.forces` on the embeddings up to
+    rounding.
     """
     points = np.column_stack((triplet.points, np.full(3, triplet.height)))  # components along B, then along v
     table = field_table(loss, *torch.from_numpy(points))
@@ -179,7 +188,10 @@ def forces_in_plane(loss: EdgeEnergy, triplet: EmbeddedTriplet) -> PlaneForces:
 
 
 def remarks(triplet: EmbeddedTriplet, *, on_sphere: bool) -> tuple[str, ...]:
-    """Return one sentence for each degeneracy of a triplet, none for a triplet that spans a plane."""
+    """Return one sentence for each degeneracy of a triplet.
+
+    Degeneracies are coincident and collinear points and, if `on_sphere`, opposite points.
+    """
     sentences = []
     pairs = [(0, 1), (0, 2), (1, 2)]
     together = [pair for pair in pairs if not np.any(triplet.points[pair[0]] - triplet.points[pair[1]])]

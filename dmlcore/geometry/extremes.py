@@ -1,7 +1,6 @@
-"""Least and greatest energies over all triplets of unit vectors, and residuals of their gradients.
+"""Minimum and maximum energy over all triplets of unit vectors, and gradient components along no edge of the triplet.
 
-Three unit vectors span at most three dimensions, so the extremes on the sphere in 3-D are those of every higher
-dimension.
+Three unit vectors span at most three dimensions, so the extremes on the sphere in 3-D hold for every higher dimension.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from dmlcore.geometry.triplet import FLOOR, Triplet, distance
 Energy = Callable[[Triplet], Tensor]
 Points = tuple[Tensor, Tensor, Tensor]
 
-NODES = 25  # nodes per angle of 0..pi: steps of 7.5 degrees, including both ends
+NODES = 25  # grid nodes per angle from 0 to pi: steps of 7.5 degrees, including both ends
 STARTS = 24  # nodes from which the pattern search starts
-FINEST = 1e-11  # radians; step size at which the search ends
+FINEST = 1e-11  # step size in radians at which the pattern search ends
 
 
 @dataclass(frozen=True)
 class Extreme:
-    """Extreme energy, possibly infinite, and the angles in radians at which it is attained or approached.
+    """Minimum or maximum of an energy, possibly infinite, and the angles between the points at or near which it occurs.
 
-    The angles are a-p, a-n and p-n.
+    `angles` holds the angles a-p, a-n and p-n in radians.
     """
 
     value: float
@@ -37,14 +36,21 @@ class Extreme:
 
 
 def extremes(energy: Energy, dimension: int = 3) -> tuple[Extreme, Extreme]:
-    """Find the least and greatest energies over all triplets of the unit circle (dimension 2) or the unit sphere (3).
+    """Find the minimum and the maximum energy over all triplets of unit vectors in 2 or 3 dimensions.
 
-    A grid over the angles of the three points, ends included, is followed by a pattern search from the best nodes,
-    which needs no gradients because the extremes lie in corners. If an energy diverges as two points meet, the value is
-    infinite.
+    The energy is evaluated on a grid over the angles between the points, including the ends of their ranges. A pattern
+    search then starts from the best grid nodes. It uses no gradients, because extremes tend to lie at ends of these
+    ranges. The value is infinite if the energy diverges as two points meet.
+
+    Args:
+        energy: Energy as a function of a `Triplet`.
+        dimension: 2 for the unit circle, 3 for the unit sphere.
+
+    Returns:
+        The minimum and the maximum.
 
     Raises:
-        ValueError: For another dimension.
+        ValueError: If `dimension` is neither 2 nor 3.
     """
     if dimension not in (2, 3):
         raise ValueError(f"dimension must be 2 or 3 (3 stands for every higher one), got {dimension}")
@@ -54,7 +60,7 @@ def extremes(energy: Energy, dimension: int = 3) -> tuple[Extreme, Extreme]:
     nodes = torch.cartesian_prod(*axes)
     low, high = torch.stack([x[0] for x in axes]), torch.stack([x[-1] for x in axes])
     points = []
-    for sign in (1.0, -1.0):  # the greatest energy is minus the least of the negative energy
+    for sign in (1.0, -1.0):  # the maximum is minus the minimum of the negated energy
 
         def signed(t: Triplet, sign: float = sign) -> Tensor:
             return sign * energy(t)
@@ -73,9 +79,10 @@ def _at_angles(energy: Energy, at: Tensor) -> Tensor:
 
 
 def configuration(at: Tensor) -> Points:
-    """Return three unit vectors from angles.
+    """Return anchors, positives and negatives on the unit circle or sphere with the given angles between them.
 
-    Angles (..., 2) are a-p and the signed a-n in a plane; angles (..., 3) are a-p, a-n and the dihedral angle.
+    Angles (..., 2) are the angle a-p and the signed angle a-n in a plane. Angles (..., 3) are the angles a-p and a-n
+    and the dihedral angle between the planes (a, p) and (a, n).
     """
     p, n = on_circle(at[..., 0]), on_circle(at[..., 1])
     if at.shape[-1] == 3:
@@ -89,7 +96,13 @@ def configuration(at: Tensor) -> Points:
 
 
 def _search(f: Callable[[Tensor], Tensor], nodes: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, float]:
-    """Minimise f over the box: each of the best nodes moves to its best neighbour, or else halves its step."""
+    """Minimise f over the box [low, high] by pattern search from the best `STARTS` of the nodes.
+
+    In each iteration a start moves to its best neighbour; if no neighbour is better its step is halved.
+
+    Returns:
+        The minimiser and the minimum.
+    """
     values, best = f(nodes).topk(STARTS, largest=False)
     at, step = nodes[best], torch.full((STARTS, 1, 1), math.pi / (NODES - 1), dtype=nodes.dtype)
     offsets = torch.cartesian_prod(*[torch.tensor([-1.0, 0.0, 1.0], dtype=nodes.dtype)] * nodes.shape[1])
@@ -107,8 +120,8 @@ def _search(f: Callable[[Tensor], Tensor], nodes: Tensor, low: Tensor, high: Ten
 def _diverges(energy: Energy, dimension: int) -> bool:
     """Return True if the energy decreases without bound as two points meet.
 
-    Either it is -inf there, or the formula freezes it below FLOOR: it is flat below, while above FLOOR it decreases
-    from one octave to the next at least as fast as a logarithm.
+    It diverges if it is -inf at distance 0. A formula that freezes distances below FLOOR diverges if the energy is
+    constant below FLOOR and above FLOOR decreases, per halving of the distance, at least as fast as a logarithm.
     """
     gaps = torch.tensor([0.0, FLOOR / 64, FLOOR / 8, 2 * FLOOR, 4 * FLOOR, 8 * FLOOR], dtype=torch.float64)
     other = torch.linspace(0, math.pi, NODES, dtype=torch.float64)
@@ -129,21 +142,22 @@ def _diverges(energy: Energy, dimension: int) -> bool:
 
 @dataclass(frozen=True)
 class Residuals:
-    """Parts of a triplet's three gradients, in units of their norm, over random unit triplets.
+    """Gradient components along no edge, and radial gradients, of an energy over random triplets of unit vectors.
 
-    `whole` may exceed 1, because residuals and edge components may cancel off the sphere.
+    All values are relative to the norm of the three gradients of a triplet together. `whole` may exceed 1, because
+    components along and off the edges may cancel.
     """
 
-    whole: float  # largest component that lies along no edge of the triplet
-    tangential: float  # largest tangential part of that component, which survives normalisation
-    radial: float  # mean share of the squared norm that is radial, which normalisation removes
+    whole: float  # largest norm of the component that lies along no edge of the triplet
+    tangential: float  # largest norm of the tangential part of that component, which survives normalisation
+    radial: float  # mean fraction of the squared gradient norm that is radial, which normalisation removes
 
 
 def residuals(energy: Energy, dimension: int = 3, count: int = 512, seed: int = 0) -> Residuals:
-    """Measure the gradient components along no edge of the triplet, before and after projection on the tangent spaces.
+    """Measure the gradient components along no edge of the triplet, before and after projection on the sphere.
 
-    The edge components come from automatic differentiation by the edge lengths and are subtracted from the gradients by
-    the points, over `count` random triplets of unit vectors.
+    The edge components follow from the derivatives of the energy with respect to the edge lengths. They are subtracted
+    from the gradients with respect to the points, over `count` random triplets of unit vectors.
     """
     a, p, n = (x.requires_grad_() for x in random_triplets(count, dimension, seed))
     points = {"a": a, "p": p, "n": n}
@@ -162,7 +176,7 @@ def residuals(energy: Energy, dimension: int = 3, count: int = 512, seed: int = 
         pull = (slope / length.detach())[:, None] * (x - y)
         rest[pair[0]] -= pull
         rest[pair[1]] += pull
-    size = torch.stack(gradients).square().sum((0, -1))  # squared norm of a triplet's three gradients together
+    size = torch.stack(gradients).square().sum((0, -1))  # squared norm of the three gradients of a triplet together
     on_sphere = [tangent(r, points[k].detach()) for k, r in rest.items()]
     inward = torch.stack([radial(g, x.detach()) for g, x in zip(gradients, points.values(), strict=True)])
     return Residuals(

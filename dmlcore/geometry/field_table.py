@@ -1,12 +1,13 @@
 """Energies, slopes and forces of a triplet loss at many triplets, computed in one pass through the loss.
 
-A triplet loss depends on three edge lengths and three squared norms, so its derivatives by these six numbers give the
-force on each of the three points x, in any dimension:
+A triplet loss depends on three edge lengths and three squared norms. Its derivatives with respect to these six numbers
+give the force on each of the three points x, in any dimension:
 
     F_x = -2 dE/d|x|^2 x - sum over its edges of dE/d|x - y| (x - y) / |x - y|.
 
-Fields, comparisons, spheres, failures and exports use this table. Pair weights use `edge_gradient`, because their
-triplets are given by lengths. Both are tested against `forces`, which differentiates by the points.
+Force fields, comparisons, sphere views, failure analyses and exports use `FieldTable`. Pair weights use
+`edge_gradient`, because their triplets are given by edge lengths. Both are tested against `forces`, which
+differentiates with respect to the points.
 """
 
 from __future__ import annotations
@@ -26,23 +27,31 @@ from dmlcore.typing import Bools, Floats
 
 Read = tuple[Floats, Floats, Bools]  # raw, energy, active
 PROBES: tuple[Probe, Probe, Probe] = ("anchor", "positive", "negative")
-TOUCHES = (*ENDS, (0,), (1,), (2,))  # points that each of the six numbers depends on
-SIGNS = (1.0, -1.0, -1.0)  # a positive slope pulls along ap; a negative one pushes along an and pn
+# indices of the points that determine each of the six numbers (edge lengths ap, an, pn; squared norms of a, p, n)
+TOUCHES = (*ENDS, (0,), (1,), (2,))
+# sign that makes slopes along ap, an, pn strengths: a positive slope pulls along ap, a negative one pushes along an, pn
+SIGNS = (1.0, -1.0, -1.0)
 SWAPPED = [0, 2, 1, 4, 3, 5]  # permutation of the six numbers that exchanges anchor and positive
-CHUNK = 1 << 14  # triplets per pass, which bounds the memory
+CHUNK = 1 << 14  # triplets per pass, to bound memory
 
 
 def edge_gradient(loss: EdgeEnergy, edges: Edges) -> tuple[Tensor, Edges]:
-    """Compute raw (...) and its derivatives by every edge length and squared norm, six tensors (...), in one pass.
+    """Compute the energy before the clamp (...) and its derivatives by each edge length and squared norm, in one pass.
 
-    The derivatives are those of raw everywhere, also where the clamp sets the gradient to zero.
+    Returns:
+        The energy, and its six derivatives of shape (...). The derivatives ignore the clamp: they are not set to zero
+        outside the clamp window.
     """
     raw, derivatives = _partial(loss, edges, range(6))
     return raw, Edges(*(torch.zeros_like(x) if d is None else d for x, d in zip(edges, derivatives, strict=True)))
 
 
 def _partial(loss: EdgeEnergy, edges: Sequence[Tensor], by: Sequence[int]) -> tuple[Tensor, Sequence[Tensor | None]]:
-    """Compute raw (...) and its derivatives by some of the six numbers; None where raw does not depend on one."""
+    """Compute the energy before the clamp (...) and its derivatives with respect to the numbers with indices `by`.
+
+    The six numbers are the three edge lengths and the three squared norms. A derivative is None where the energy does
+    not depend on the number.
+    """
     with torch.enable_grad():
         leaves = Edges(*(x.detach().requires_grad_(k in by) for k, x in enumerate(edges)))
         raw = loss.raw_of(
@@ -50,22 +59,28 @@ def _partial(loss: EdgeEnergy, edges: Sequence[Tensor], by: Sequence[int]) -> tu
         )
         if not raw.requires_grad:
             return raw, [None] * len(by)
-        # Differentiate the sum: grad() of many outputs compares shapes with SymPy, which takes a second to import.
+        # Differentiate the sum, because grad() of several outputs compares their shapes with SymPy, which is slow to
+        # import (1 s).
         return raw.detach(), torch.autograd.grad(raw.sum(), [leaves[k] for k in by], allow_unused=True)
 
 
 @dataclass(frozen=True, eq=False)
 class FieldTable:
-    """Triplets of points (..., D) under a loss. Forces and strengths are 0 where the loss is not active."""
+    """Energies, slopes and forces of a loss at triplets of points (..., D).
+
+    Forces are 0 where the loss is not active.
+    """
 
     raw: Tensor  # (...) energy before the clamp
     energy: Tensor  # (...) clamped energy, or the raw energy if the table was computed without a clamp
     active: Tensor  # (...) bool: 0 < raw < m2 in at least one order; True everywhere without a clamp
-    orders: Sequence[Tensor]  # (...) each: raw of (a, p, n) and, for both orders, of (p, a, n)
+    # (...) each: energy before the clamp of (a, p, n) and, with both orders, also of (p, a, n)
+    orders: Sequence[Tensor]
     probe: Probe  # point whose force is `force`
     sides: Sides
-    slopes: Mapping[int, Floats]  # (...) each: derivatives of the energy by those of the six numbers that it depends on
-    scans: bool = False  # True if only the slopes that change with the probe are known
+    # (...) each: derivative of the energy with respect to number k; numbers without influence are missing
+    slopes: Mapping[int, Floats]
+    scans: bool = False  # True if only the probe moves, so that the table lacks slopes that do not depend on the probe
     tangential: bool = False  # True if forces are projected on the tangent spaces of the sphere about the origin
 
     @cached_property
@@ -86,7 +101,9 @@ class FieldTable:
 
     @property
     def residuals(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Components of the forces that do not lie along the edges but along the points' own vectors."""
+        """Force components along the position vectors of the three points, not along the edges; each has shape (...,
+        D).
+        """
         a, p, n = (_last(self._residual(i)) for i in range(3))
         return a, p, n
 
@@ -101,10 +118,12 @@ class FieldTable:
         return ap, an, pn
 
     def on(self, name: Probe) -> Tensor:
-        """Return the force (..., D) on a point: minus the gradient of the energy. Edges of length 0 exert no force.
+        """Return the force (..., D) on the point `name`, minus the gradient of the energy.
+
+        Edges of length 0 exert no force.
 
         Raises:
-            ValueError: In a scan, which knows only what changes with its probe, for a point other than the probe.
+            ValueError: If the table is a scan and `name` is not its probe; a scan knows only the forces on its probe.
         """
         at = PROBES.index(name)
         if self.scans and name != self.probe:
@@ -150,10 +169,10 @@ def field_table(
         negative: Negatives, shape (..., D). The three shapes are broadcast together.
         probe: Point that `at` replaces and whose force is `FieldTable.force`.
         at: Positions of the probe, shape (..., D), or None to evaluate the triplets themselves.
-        clamp: False for raw energies, which are active everywhere.
-        both_orders: Sum over (a, p, n) and (p, a, n), each clamped separately, as in a batch.
-        factor: Factor of the energy.
-        shift: Constant that is added to the energy.
+        clamp: False to return energies without the clamp; every triplet then counts as active.
+        both_orders: True to sum the energies of (a, p, n) and (p, a, n), each clamped separately, as a batch does.
+        factor: Factor by which energies, slopes and forces are multiplied.
+        shift: Constant that is added to the energy after multiplication.
 
     Returns:
         The energies, slopes and forces.
@@ -183,7 +202,7 @@ def field_table(
     most = max(x.ndim for x in points)
     sides = Sides.of([_first(x[(None,) * (most - x.ndim)]) for x in points])
     shape = np.broadcast_shapes(*(x.shape for x in sides.lengths))
-    # In a scan only the numbers that depend on the probe are differentiated; the others stay scalars.
+    # If only the probe moves, differentiate only the numbers that depend on it; the others stay scalars.
     by = [k for k in range(6) if at is None or scanned in TOUCHES[k]]
     numbers = [
         x.reshape(-1) if x.shape == shape or (k not in by and x.size == 1) else np.broadcast_to(x, shape).flatten()
@@ -211,29 +230,30 @@ def field_table(
 def scan(
     loss: EdgeEnergy, a: Tensor, p: Tensor, n: Tensor, *, probe: Probe = "negative", x: Tensor, y: Tensor
 ) -> FieldTable:
-    """Evaluate `field_table` with the probe on the grid of x (W,) and y (H,); rows are y, columns are x."""
+    """Return the `field_table` (H, W) with the probe at each node of the grid with coordinates x (W,) and y (H,)."""
     return field_table(loss, a, p, n, probe=probe, at=grid(x, y))
 
 
 def grid(x: Tensor, y: Tensor) -> Tensor:
-    """Return the positions (H, W, 2) of the grid of x (W,) and y (H,)."""
+    """Return the positions (H, W, 2) of all nodes of the grid with coordinates x (W,) and y (H,)."""
     return torch.stack(torch.meshgrid(x, y, indexing="xy"), dim=-1)
 
 
 class TripletView(NamedTuple):
-    """A triplet, the field of its probe at M positions, and the force profiles along its edges."""
+    """A triplet, the force field of its probe at M positions, and the strength of pull and push by edge length."""
 
     field: FieldTable  # (M,)
     triplet: FieldTable  # ()
-    # (3, K) pull along ap, push along an and pn, before the clamp, as functions of the length of that edge
+    # (3, K) force profiles, before the clamp: pull along ap and push along an and pn as functions of the edge length
     laws: Floats
 
 
 def snapshot(loss: EdgeEnergy, points: Floats, *, probe: Probe, at: Floats, reach: Floats) -> TripletView:
     """Compute everything that a view of one triplet shows, in one pass through the loss.
 
-    For the distance-sensitive loss the profiles are d^s and rho / d^r for any other edges; a coupled loss (ratio,
-    lifted, moving, ...) has different profiles for each triplet.
+    A force profile is the strength of the pull or push along one edge as a function of its length, with the other edges
+    of the triplet fixed. The profiles of the distance-sensitive loss are d^s and rho / d^r whatever the other edges
+    are. Those of a coupled loss (ratio, lifted, moving, ...) depend on the triplet.
 
     Args:
         loss: Triplet loss as a function of edge lengths and squared norms.
@@ -243,7 +263,7 @@ def snapshot(loss: EdgeEnergy, points: Floats, *, probe: Probe, at: Floats, reac
         reach: Edge lengths at which the profiles are evaluated, shape (K,), float64.
 
     Returns:
-        The field in the order of `at`, the triplet itself, and the profiles in the order of `reach`.
+        The force field in the order of `at`, the triplet itself, and the profiles in the order of `reach`.
 
     Raises:
         ValueError: If the probe is unknown.
@@ -263,12 +283,12 @@ def snapshot(loss: EdgeEnergy, points: Floats, *, probe: Probe, at: Floats, reac
         Karaman 2021, Sec. 3.1, corrected.
     """
     scanned, m, k = PROBES.index(probe), len(at), len(reach)
-    # Columns of the batch: the probe at each position, the triplet itself, then the lengths of ap, of an and of pn.
+    # Order of the batch: the probe at each position, the triplet itself, then ap, an and pn varied over `reach`.
     laws = [slice(m + 1 + i * k, m + 1 + (i + 1) * k) for i in range(3)]
     own = Sides.of(list(points))
     numbers = np.empty((6, m + 1 + 3 * k))
     numbers[:] = np.array(own.numbers)[:, None]
-    # Only the numbers that depend on the probe differ from those of the triplet itself.
+    # For the probe positions only the numbers that depend on the probe differ from those of the triplet itself.
     places, edges, lengths = np.ascontiguousarray(at.T), list(own.edges), list(own.lengths)
     for i, (x, y) in enumerate(ENDS):
         if scanned in (x, y):
@@ -309,7 +329,11 @@ def _table(
 
 
 def _one_pass(loss: EdgeEnergy, numbers: Sequence[Floats], by: Sequence[int]) -> tuple[Floats, list[Floats | None]]:
-    """Evaluate `_partial` at six numbers of shape (N,), or (1,) if all triplets share one, at most CHUNK at a time."""
+    """Evaluate `_partial` in chunks of at most CHUNK triplets.
+
+    `numbers` holds six arrays of edge lengths and squared norms, each of shape (N,), or (1,) if all triplets share the
+    value.
+    """
     size = max(map(len, numbers))
     if size > CHUNK:
         starts = range(0, size, CHUNK)
@@ -322,11 +346,11 @@ def _one_pass(loss: EdgeEnergy, numbers: Sequence[Floats], by: Sequence[int]) ->
 
 
 def _first(points: Tensor) -> Floats:
-    """Move the coordinates of points (..., D) to the front, (D, ...)."""
+    """Move the coordinate axis of points (..., D) to the front, shape (D, ...)."""
     given = points.detach().numpy()
     return np.ascontiguousarray(given.transpose(-1, *range(given.ndim - 1)))
 
 
 def _last(vectors: Floats) -> Tensor:
-    """Move the coordinates of vectors (D, ...) to the back, (..., D)."""
+    """Move the coordinate axis of vectors (D, ...) to the back, shape (..., D)."""
     return torch.from_numpy(vectors if vectors.ndim == 1 else vectors.transpose(*range(1, vectors.ndim), 0))

@@ -1,4 +1,4 @@
-"""Forces on the points of a triplet, by definition: minus the gradient of the loss with respect to the points."""
+"""Forces on the points of a triplet, defined as minus the gradient of the loss with respect to the points."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class TripletEnergy(Protocol):
     m2: float
 
     def raw(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Return the energy with its margin, before the clamp."""
+        """Return the energy including the margin, before the clamp, shape (...)."""
         ...
 
     def clamped(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Return the energy after the clamp to [0, m2]."""
+        """Return the energy after the clamp to [0, m2], shape (...)."""
         ...
 
 
@@ -34,12 +34,12 @@ class EdgeEnergy(Protocol):
     floor: float
 
     def raw_of(self, triplet: Triplet) -> Tensor:
-        """Return the energy with its margin, before the clamp."""
+        """Return the energy including the margin, before the clamp, shape (...)."""
         ...
 
 
 def forces(loss: TripletEnergy, a: Tensor, p: Tensor, n: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute the forces on anchor, positive and negative: minus the gradient of the clamped loss.
+    """Compute the forces on anchor, positive and negative, which are minus the gradient of the clamped loss.
 
     All three forces are zero unless 0 < raw < m2.
 
@@ -79,7 +79,7 @@ def forces(loss: TripletEnergy, a: Tensor, p: Tensor, n: Tensor) -> tuple[Tensor
 
 
 def gradients(energy: Callable[..., Tensor], a: Tensor, p: Tensor, n: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute the gradients of an energy of three points by autograd; each has the shape of its point."""
+    """Compute the gradients of `energy(a, p, n)` by autograd, each of the shape of its point."""
     with torch.enable_grad():
         points = [x.detach().requires_grad_() for x in (a, p, n)]
         slopes = torch.autograd.grad(energy(*points).sum(), points, allow_unused=True, materialize_grads=True)

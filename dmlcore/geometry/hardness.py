@@ -1,4 +1,4 @@
-"""Regions of easy, semi-hard and hard positions of the scanned point of a triplet, according to the loss."""
+"""Regions in which a negative or positive is easy, semi-hard or hard, according to a triplet loss."""
 
 from __future__ import annotations
 
@@ -11,24 +11,31 @@ from torch import Tensor
 from dmlcore.geometry.field_table import field_table
 from dmlcore.geometry.forces import EdgeEnergy, Probe
 
-# distances from the anchor at which label positions are searched
+# distances from the anchor at which positions for the labels are tested
 RAY = torch.linspace(0.02, 6.0, 300, dtype=torch.float64)
 
 
 @dataclass(frozen=True)
 class Hardness:
-    """Circle around the anchor that separates hard from semi-hard, and a label position (x, y) in each region."""
+    """Circle around the anchor between hard and semi-hard positions, and a label position (x, y) for each region."""
 
     radius: float | None
     names: tuple[tuple[str, tuple[float, float]], ...]
 
 
 def hardness(loss: EdgeEnergy, a: Tensor, p: Tensor, n: Tensor, probe: Probe) -> Hardness:
-    """Compute the regions of Karaman 2021, Fig. 2.5, for a, p, n of shape (2,), float64.
+    """Compute the easy, semi-hard and hard regions of the probe, as in Karaman 2021, Fig. 2.5.
 
-    A scanned negative is hard if it is nearer to the anchor than the positive, semi-hard if it is farther and the loss
-    is active, and easy if the loss is zero. A scanned positive is hard beyond d_an, semi-hard if it is nearer and the
-    loss is active, and easy if the loss is zero.
+    A negative is hard if it is closer to the anchor than the positive, semi-hard if it is farther and the loss is
+    active, and easy if the loss is zero. A positive is hard if it is farther from the anchor than the negative,
+    semi-hard if it is closer and the loss is active, and easy if the loss is zero. An anchor has no such regions.
+
+    Args:
+        loss: Triplet loss as a function of edge lengths and squared norms.
+        a: Anchor, shape (2,), float64.
+        p: Positive, shape (2,), float64.
+        n: Negative, shape (2,), float64.
+        probe: Point whose position is classified.
 
     Raises:
         ValueError: If the probe is unknown.
@@ -38,7 +45,7 @@ def hardness(loss: EdgeEnergy, a: Tensor, p: Tensor, n: Tensor, probe: Probe) ->
     other = p if probe == "negative" else n
     radius = float((a - other).norm())
     x, y = (other - a).tolist()
-    away = math.atan2(y, x) + 0.75 * math.pi  # a direction in which no point lies
+    away = math.atan2(y, x) + 0.75 * math.pi  # direction from the anchor that is clear of the other point
     ray = torch.tensor([math.cos(away), math.sin(away)], dtype=torch.float64)
     active = field_table(loss, a, p, n, probe=probe, at=a + RAY[:, None] * ray).active
     near = radius > RAY

@@ -1,4 +1,4 @@
-"""Average pooling as a histogram over prototypes, and the error of this approximation."""
+"""Approximation of average pooling by a histogram over prototypes, and its error."""
 
 from __future__ import annotations
 
@@ -12,25 +12,29 @@ from dmlcore.typing import Floats, Ints
 
 @dataclass(frozen=True)
 class PrototypeCombination:
-    """Assignment of features to their nearest prototypes: |combination - average| <= mean_distance <= radius."""
+    """Histogram of features over their nearest prototypes, and its error as an approximation of the average.
+
+    The error obeys |combination - average| <= mean_distance <= radius.
+    """
 
     assignment: Ints  # (n,) index of the nearest prototype, the lowest among ties
-    histogram: Floats  # (m,) share of the features at each prototype
-    combination: Floats  # (D,) sum of histogram times prototypes
-    average: Floats  # (D,) global average of the features
-    error: float  # distance of combination and average
-    mean_distance: float  # mean distance of a feature to its prototype
-    radius: float  # largest distance of a feature to its prototype
+    histogram: Floats  # (m,) fraction of the features assigned to each prototype
+    combination: Floats  # (D,) mean of the prototypes weighted by the histogram
+    average: Floats  # (D,) mean of the features
+    error: float  # distance between combination and average
+    mean_distance: float  # mean distance between a feature and its nearest prototype
+    radius: float  # largest distance between a feature and its nearest prototype
 
 
 def prototype_combination(features: ArrayLike, prototypes: ArrayLike) -> PrototypeCombination:
-    """Compute the histogram of features (n, D) over prototypes (m, D) and both bounds.
+    """Compute the histogram of features (n, D) over their nearest prototypes (m, D), its error and two error bounds.
 
     Raises:
-        ValueError: If an argument is invalid.
+        ValueError: If an argument is empty, not finite, or the dimensions D differ.
 
     Reference:
-        Gurbuz 2022, Prop. 4.2.1, corrected: no square on the left-hand side, and no unit ball is needed.
+        Gurbuz 2022, Prop. 4.2.1, corrected: the left-hand side is not squared, and the points need not lie in the unit
+        ball.
     """
     x, v = np.asarray(features, dtype=np.float64), np.asarray(prototypes, dtype=np.float64)
     for name, points in (("features", x), ("prototypes", v)):

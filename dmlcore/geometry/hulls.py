@@ -16,28 +16,37 @@ from scipy.spatial import ConvexHull, QhullError
 
 from dmlcore.typing import Bools, Floats, Ints
 
-MEETING = 1e-9  # hulls that are closer than this share of their extent intersect
+MEETING = 1e-9  # hulls count as intersecting if their distance is below this fraction of their extent
 
 
 @dataclass(frozen=True, eq=False)
 class Overlaps:
-    """Five measures of overlap, each the mean over pairs of classes; `pairs` has the values of all pairs."""
+    """Measures of the overlap between classes, averaged over pairs of classes; `pairs` holds the value of each pair."""
 
     classes: Ints  # (C,)
-    tau: float  # threshold: a prototype is active in a class if its share exceeds tau
+    tau: float  # a prototype is active in a class if its share there exceeds this threshold
     active: Bools  # (C, m)
     hull_iou: float | None  # intersection over union of the hulls; None unless prototypes are 2-D
-    histogram_intersection: float  # sum over prototypes of the smaller share; any dimension, no threshold
-    active_jaccard: float  # prototypes active in both classes over those active in either
-    hull_separation: float  # distance of the hulls, their largest separating margin; 0 if and only if they intersect
-    # share of a class's embeddings inside the hull of another class; None without embeddings
+    histogram_intersection: float  # sum over prototypes of the smaller share; for any dimension, without a threshold
+    active_jaccard: float  # number of prototypes active in both classes divided by the number active in either
+    # distance between the hulls, their largest separating margin; 0 if and only if they intersect
+    hull_separation: float
+    # fraction of the embeddings of a class inside the hull of another class; None without embeddings
     membership_rate: float | None
-    # measure -> (C, C), NaN on the diagonal; membership_rate[a, b]: embeddings of a in hull b
+    # measure -> (C, C) table, NaN on the diagonal; membership_rate[a, b] is the fraction of embeddings of a in hull b
     pairs: Mapping[str, Floats]
 
 
 def class_histograms(histograms: ArrayLike, labels: ArrayLike) -> tuple[Ints, Floats]:
-    """Return the classes (C,), ascending, and their mean histograms (C, m) from histograms (N, m) and labels (N,)."""
+    """Return the distinct classes (C,) in ascending order and the mean histogram of each class, shape (C, m).
+
+    Args:
+        histograms: Histogram of each sample, shape (N, m).
+        labels: Class of each sample, shape (N,).
+
+    Raises:
+        ValueError: If a value or shape is invalid.
+    """
     h, y = _points("histograms", histograms), np.asarray(labels)
     if y.shape != (len(h),):
         raise ValueError(f"labels must have shape ({len(h)},), one per histogram, got {y.shape}")
@@ -46,9 +55,16 @@ def class_histograms(histograms: ArrayLike, labels: ArrayLike) -> tuple[Ints, Fl
 
 
 def active(shares: ArrayLike, tau: float | None = None) -> Bools:
-    """Return which prototypes are active in classes with mean histograms `shares` (..., m).
+    """Return a boolean mask (..., m) of the prototypes that are active in each class.
 
-    A prototype is active if its share exceeds tau, by default 1 / (10 m).
+    A prototype is active if its share in the class exceeds `tau`.
+
+    Args:
+        shares: Mean histogram of each class, shape (..., m).
+        tau: Threshold; 1 / (10 m) if None.
+
+    Raises:
+        ValueError: If `tau` is negative or not finite.
     """
     h = np.asarray(shares, dtype=np.float64)
     threshold = 1 / (10 * h.shape[-1]) if tau is None else tau
@@ -59,9 +75,9 @@ def active(shares: ArrayLike, tau: float | None = None) -> Bools:
 
 
 def hull(points: ArrayLike) -> Floats:
-    """Return the corners (k, 2) of the convex hull of points (n, 2), counterclockwise.
+    """Return the vertices (k, 2) of the convex hull of points (n, 2), counterclockwise.
 
-    Collinear points give k < 3.
+    Collinear points give their two end points, and coincident points give one.
     """
     x = np.asarray(points, dtype=np.float64).reshape(-1, 2)
     if len(x) > 2:
@@ -75,21 +91,21 @@ def hull(points: ArrayLike) -> Floats:
 
 
 def area(polygon: ArrayLike) -> float:
-    """Return the area of a polygon with corners (k, 2) in counterclockwise order; 0 for k < 3."""
+    """Return the area of a polygon with vertices (k, 2) in counterclockwise order; 0 for k < 3."""
     x = np.asarray(polygon, dtype=np.float64).reshape(-1, 2)
     if len(x) < 3:
         return 0.0
-    x = x - x[0]  # relative to the first corner: far from the origin the products would cancel
+    x = x - x[0]  # Move the first vertex to the origin, because the products would cancel far from it.
     y = np.roll(x, -1, axis=0)
     return float((x[:, 0] * y[:, 1] - x[:, 1] * y[:, 0]).sum() / 2)
 
 
 def intersection(first: ArrayLike, second: ArrayLike) -> Floats:
-    """Return the corners (k, 2) of the intersection of two convex polygons.
+    """Return the vertices (k, 2) of the intersection of two convex polygons.
 
-    Both polygons are counterclockwise with at least three corners.
+    The vertices of both polygons are in counterclockwise order, at least three each.
     """
-    # Plain floats are ten times faster than arrays for a few corners.
+    # For a few vertices plain floats are ten times faster than arrays.
     left: list[list[float]] = np.asarray(first, dtype=np.float64).reshape(-1, 2).tolist()
     edges: list[list[float]] = np.asarray(second, dtype=np.float64).reshape(-1, 2).tolist()
     for (ax, ay), (bx, by) in zip(edges, edges[1:] + edges[:1], strict=True):
@@ -106,12 +122,12 @@ def intersection(first: ArrayLike, second: ArrayLike) -> Floats:
 
 
 def hull_iou(first: ArrayLike, second: ArrayLike) -> float:
-    """Return the intersection over union, 0..1, of the hulls of two point sets (n, 2); 0 if a hull has no area."""
+    """Return the intersection over union of the convex hulls of two point sets (n, 2); 0 if a hull has no area."""
     return _iou(hull(first), hull(second))
 
 
 def _iou(one: Floats, two: Floats) -> float:
-    """Return the intersection over union of two convex polygons with counterclockwise corners."""
+    """Return the intersection over union of convex polygons with counterclockwise vertices; 0 if either has no area."""
     if min(len(one), len(two)) < 3:
         return 0.0
     shared, areas = max(0.0, area(intersection(one, two))), area(one) + area(two)
@@ -119,24 +135,21 @@ def _iou(one: Floats, two: Floats) -> float:
 
 
 def histogram_intersection(first: ArrayLike, second: ArrayLike) -> float:
-    """Return the sum over prototypes of the smaller of two shares (m,): 1 for equal histograms, 0 for disjoint ones."""
+    """Return the intersection of two histograms (m,), sum_i min(first_i, second_i): 1 if equal, 0 if disjoint."""
     return float(np.minimum(np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)).sum())
 
 
 def active_jaccard(first: ArrayLike, second: ArrayLike) -> float:
-    """Return the number of prototypes active in both classes divided by those active in either, from flags (m,).
-
-    The result is 0 if none is active.
-    """
+    """Return the Jaccard index of two boolean masks (m,) of active prototypes; 0 if no prototype is active."""
     a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     return float((a & b).sum() / max(1, (a | b).sum()))
 
 
 def hull_separation(first: ArrayLike, second: ArrayLike) -> float:
-    """Return the distance of the convex hulls of point sets (n, D) and (k, D), their largest separating margin.
+    """Return the distance between the convex hulls of point sets (n, D) and (k, D), their largest separating margin.
 
-    The distance is 0 if and only if they intersect, and inf if a set is empty. It is the distance from the origin to
-    the hull of all differences, found by non-negative least squares.
+    The distance is 0 if and only if the hulls intersect, and inf if a set is empty. It equals the distance from the
+    origin to the convex hull of all pairwise differences, which is found by non-negative least squares.
 
     Reference:
         Lawson & Hanson 1974, ch. 23 (least distance programming).
@@ -145,12 +158,13 @@ def hull_separation(first: ArrayLike, second: ArrayLike) -> float:
     if not len(a) or not len(b):
         return float("inf")
     if a.shape[1] == 2:
-        a, b = hull(a), hull(b)  # fewer differences after removing duplicates
+        a, b = hull(a), hull(b)  # hull vertices suffice and give fewer differences
     differences = (a[:, None] - b[None]).reshape(-1, a.shape[1])
     extent = float(np.linalg.norm(differences, axis=1).max())
     if extent == 0 or not differences.any(axis=1).all():  # a common point
         return 0.0
-    # min |D'u|^2 + (sum u - 1)^2 over u >= 0 has u / sum u = the weights of the nearest point.
+    # The minimiser u >= 0 of |D^T u|^2 + (sum u - 1)^2, divided by its sum, weights the hull point nearest to the
+    # origin.
     system = np.vstack([differences.T / extent, np.ones(len(differences))])
     weights, _ = nnls(system, np.append(np.zeros(a.shape[1]), 1.0))
     distance = float(np.linalg.norm(weights @ differences) / weights.sum())
@@ -158,7 +172,7 @@ def hull_separation(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def members(embeddings: ArrayLike, corners: ArrayLike) -> Bools:
-    """Return which embeddings (N, D) lie in the convex hull of corners (k, D), including its border, as flags (N,)."""
+    """Return a boolean mask (N,) of the embeddings (N, D) in the convex hull of points (k, D), border included."""
     x, v = np.asarray(embeddings, dtype=np.float64), np.asarray(corners, dtype=np.float64)
     if not len(v):
         return np.zeros(len(x), dtype=bool)
@@ -174,7 +188,7 @@ def members(embeddings: ArrayLike, corners: ArrayLike) -> Bools:
 
 
 def _within(x: Floats, polygon: Floats, slack: float) -> Bools:
-    """Return which points (N, 2) lie on the inner side of every edge, or at most `slack` outside, as flags (N,)."""
+    """Return a boolean mask (N,) of the points (N, 2) inside a convex polygon or at most `slack` outside an edge."""
     edges = np.roll(polygon, -1, axis=0) - polygon
     offsets = x[:, None] - polygon
     sides = edges[:, 0] * offsets[..., 1] - edges[:, 1] * offsets[..., 0]
@@ -189,16 +203,16 @@ def overlaps(
     embeddings: ArrayLike | None = None,
     tau: float | None = None,
 ) -> Overlaps:
-    """Compute all measures of overlap.
+    """Compute all measures of overlap between classes.
 
-    In high dimensions a single common prototype makes hulls intersect; there the two set-based measures,
-    histogram_intersection and active_jaccard, are informative.
+    In high dimensions two hulls intersect as soon as they share one prototype. The measures of the sets of active
+    prototypes, histogram_intersection and active_jaccard, remain informative.
 
     Args:
         prototypes: Prototypes, shape (m, D).
         histograms: Histograms of the samples over the prototypes, shape (N, m).
         labels: Class of each sample, shape (N,).
-        embeddings: Embeddings, shape (N, D), or None.
+        embeddings: Embeddings of the samples, shape (N, D), or None to leave out `membership_rate`.
         tau: Threshold of `active`.
 
     Raises:
@@ -226,13 +240,14 @@ def overlaps(
     names = ["histogram_intersection", "active_jaccard", "hull_separation"]
     names += ["hull_iou"] * (v.shape[1] == 2) + ["membership_rate"] * (x is not None)
     pairs = {name: np.full((count, count), np.nan) for name in names}
-    # Tables over pairs of classes; all are symmetric except the membership rate, the share of a's points in the hull of
+    # All tables over pairs are symmetric except that of the membership rate, the fraction of a's points in the hull of
     # b.
     for a in range(count):
         for b in range(count):
             if a < b:
                 orders = (a, b), (b, a)
-                common = (flags[a] & flags[b]).any()  # a common corner makes the solver unnecessary
+                # hulls with a common vertex intersect, so the solver is not needed
+                common = (flags[a] & flags[b]).any()
                 measured = {
                     "histogram_intersection": histogram_intersection(shares[a], shares[b]),
                     "active_jaccard": active_jaccard(flags[a], flags[b]),
@@ -245,7 +260,7 @@ def overlaps(
                         pairs[name][pair] = value
             if a != b and x is not None:
                 pairs["membership_rate"][a, b] = members(x[y == classes[a]], corners[b]).mean()
-    # Means over pairs of different classes.
+    # average over pairs of different classes
     off = ~np.eye(count, dtype=bool)
     mean = {name: float(table[off].mean()) for name, table in pairs.items()}
     return Overlaps(

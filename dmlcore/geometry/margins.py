@@ -1,4 +1,4 @@
-"""Margins of the distance-sensitive loss that enclose the ranking discs, and the force balance in a batch."""
+"""Margins for which the distance-sensitive loss covers the ranking loss, and the ratio that balances pull and push."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from numbers import Integral
 
 
 def margin_for_ellipse(d: float, m_ranking: float, s: float, rho: float) -> float:
-    """Return the margin m1 of the r = 0 loss whose confocal ellipse contains the ranking discs.
+    """Return the margin m1 at which the active region of the r = 0 loss, an ellipse, contains both ranking discs.
 
-    The discs of radius R = d + m_ranking are centred at the anchor and the positive; b (B.5) and a (B.4) are squared
-    semi-axes.
+    The discs are the active regions of the ranking loss around the anchor and around the positive, of radius R = d +
+    m_ranking. The ellipse has its foci at the same two points; a (Eq. B.4) and b (Eq. B.5) are squared semi-axes.
 
     Args:
-        d: Distance d_ap > 0 of anchor and positive.
-        m_ranking: Margin >= 0 of the ranking loss.
+        d: Distance d_ap > 0 between anchor and positive.
+        m_ranking: Margin of the ranking loss, with d + m_ranking > 0.
         s: Exponent of the pull.
-        rho: Ratio > 0 of push and pull.
+        rho: Ratio of push to pull, > 0.
 
     Returns:
         The margin m1.
@@ -40,17 +40,18 @@ def margin_for_ellipse(d: float, m_ranking: float, s: float, rho: float) -> floa
 
 
 def margin_enclosing(d: float, m_ranking: float, s: float, r: float, rho: float) -> float:
-    """Return the smallest margin m1 whose outer boundary contains both ranking discs, for any push exponent r.
+    """Return the smallest margin m1 whose active region contains both ranking discs, for any push exponent r.
 
-    The extreme point lies on the line through anchor and positive, at distances R and R + d from them, where R = d +
-    m_ranking.
+    The discs are the active regions of the ranking loss around the anchor and around the positive, of radius R = d +
+    m_ranking. The outermost point of the discs lies on the line through anchor and positive, at distances R and R + d
+    from them.
 
     Args:
-        d: Distance d_ap > 0 of anchor and positive.
-        m_ranking: Margin >= 0 of the ranking loss.
+        d: Distance d_ap > 0 between anchor and positive.
+        m_ranking: Margin of the ranking loss, with d + m_ranking > 0.
         s: Exponent of the pull.
         r: Exponent of the push.
-        rho: Ratio > 0 of push and pull.
+        rho: Ratio of push to pull, > 0.
 
     Returns:
         The margin m1.
@@ -74,13 +75,13 @@ def margin_enclosing(d: float, m_ranking: float, s: float, r: float, rho: float)
 
 
 def balanced_rho(B: int, C: int) -> float:
-    """Return rho at which pull and push weigh the same per link, in a batch of B samples from C classes of equal size.
+    """Return the rho that gives pull and push the same total weight per pair, in a batch with classes of equal size.
 
-    rho = (B - K) / (2 (K - 1)) with K = B/C: each same-class pair is the a-p edge of 2 (B - K) triplets; each
-    different-class pair is the a-n edge of 2 (K - 1) triplets and the p-n edge of equally many.
+    With B samples, C classes and K = B/C, rho = (B - K) / (2 (K - 1)). Each same-class pair is the a-p edge of 2 (B -
+    K) triplets. Each different-class pair is the a-n edge of 2 (K - 1) triplets and the p-n edge of equally many.
 
     Raises:
-        ValueError: If an argument is out of range, with the remedy.
+        ValueError: If an argument is out of range; the message suggests a valid value.
 
     Reference:
         Karaman 2021, Eq. 3.19.
@@ -90,7 +91,7 @@ def balanced_rho(B: int, C: int) -> float:
 
 
 def triplet_count(B: int, C: int) -> int:
-    """Return the number of valid triplets, B (K - 1) (B - K), in a batch of B samples from C classes of K = B/C."""
+    """Return the number B (K - 1) (B - K) of valid triplets in a batch of B samples from C classes, with K = B/C."""
     K = _class_size(B, C)
     return B * (K - 1) * (B - K)
 
@@ -117,5 +118,5 @@ def _ranking_radius(d: float, m_ranking: float, rho: float) -> float:
 
 
 def _potential(d: float, q: float) -> float:
-    """Compute P_q(d), the scalar version of `power_potential`."""
+    """Compute the potential P_q(d) = d^q / q, or log d at q = 0, of a scalar (see `triplet.power_potential`)."""
     return math.log(d) if abs(q) < 1e-9 else d**q / q

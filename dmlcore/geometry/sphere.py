@@ -1,4 +1,4 @@
-"""Triplets of unit vectors: points from angles and back, tangential and radial forces, scans of circle and sphere."""
+"""Triplets on the unit circle or sphere: conversion from and to angles, force components, and scans of a probe."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ UNIT = 1e-6  # tolerance of a norm of 1
 
 
 def on_circle(angle: Tensor) -> Tensor:
-    """Return points (..., 2) of the unit circle at angles (...) from the first axis."""
+    """Return the points (..., 2) on the unit circle at the given angles (...) from the first axis."""
     return torch.stack([angle.cos(), angle.sin()], dim=-1)
 
 
 def on_sphere(longitude: Tensor, latitude: Tensor) -> Tensor:
-    """Return points (..., 3) of the unit sphere at longitudes and latitudes (...), which broadcast."""
+    """Return the points (..., 3) on the unit sphere at the given longitudes and latitudes (...), broadcast together."""
     longitude, latitude = torch.broadcast_tensors(longitude, latitude)
     parallel = latitude.cos()
     return torch.stack([parallel * longitude.cos(), parallel * longitude.sin(), latitude.sin()], dim=-1)
 
 
 def angles(points: Tensor) -> Tensor:
-    """Return the angles (..., 1) of points (..., 2), or longitudes and latitudes (..., 2) of points (..., 3)."""
+    """Return the angles (..., 1) of points (..., 2), or the longitudes and latitudes (..., 2) of points (..., 3)."""
     longitude = torch.atan2(points[..., 1], points[..., 0])
     if points.shape[-1] == 2:
         return longitude[..., None]
@@ -57,16 +57,16 @@ def radial(force: Tensor, point: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class SphereForces:
-    """Forces on anchor, positive and negative: tangential vectors (..., D) and the removed radial components (...)."""
+    """Forces on anchor, positive and negative: tangential vectors (..., D) and radial components (...)."""
 
     tangential: tuple[Tensor, Tensor, Tensor]
     radial: tuple[Tensor, Tensor, Tensor]
 
 
 def sphere_forces(loss: EdgeEnergy, a: Tensor, p: Tensor, n: Tensor) -> SphereForces:
-    """Compute the tangential forces of the clamped loss on three unit vectors (..., D), and their radial components.
+    """Compute the tangential forces of the clamped loss on three unit vectors (..., D), and the radial components.
 
-    The tangential force is minus the gradient of the loss along the sphere.
+    The tangential force is minus the gradient of the loss along the sphere. Normalisation removes the radial component.
 
     Raises:
         ValueError: If a point is not a unit vector.
@@ -80,21 +80,21 @@ def sphere_forces(loss: EdgeEnergy, a: Tensor, p: Tensor, n: Tensor) -> SphereFo
 
 @dataclass(frozen=True)
 class SphereScan:
-    """Energies and forces of the probe at each node of circle or sphere, with the other two points fixed."""
+    """Energies and forces with the probe at each node of a circle or sphere and the other two points fixed."""
 
     raw: Tensor  # (...) energy before the clamp
     energy: Tensor  # (...) clamped energy
     active: Tensor  # (...) bool: 0 < raw < m2
-    tangential: Tensor  # (..., D) tangential force
-    radial: Tensor  # (...) outward radial force, removed by normalisation
+    tangential: Tensor  # (..., D) force within the tangent space
+    radial: Tensor  # (...) force component along the unit vector, positive outward; removed by normalisation
 
 
 def scan_sphere(
     loss: EdgeEnergy, a: Tensor, p: Tensor, n: Tensor, *, probe: Probe = "negative", nodes: Tensor
 ) -> SphereScan:
-    """Move the probe over the unit vectors `nodes` (..., D) while the other two points (D,) are fixed.
+    """Evaluate a loss with the probe at each of the unit vectors `nodes` (..., D) and the other two points (D,) fixed.
 
-    Takes one forward and one backward pass.
+    All nodes share one forward and one backward pass.
 
     Raises:
         ValueError: If the probe is unknown or a point is not a unit vector.
@@ -107,15 +107,21 @@ def scan_sphere(
 def raw_on_sphere(
     loss: TripletEnergy, a: Tensor, p: Tensor, n: Tensor, *, probe: Probe = "negative", nodes: Tensor
 ) -> Tensor:
-    """Return only raw (...) of `scan_sphere`, without forces, for fine textures."""
+    """Return the energy before the clamp (...) as in `scan_sphere`, but without forces; intended for fine textures."""
     with torch.no_grad():
         return loss.raw(*_replaced(probe, nodes, a, p, n)).expand(nodes.shape[:-1])
 
 
 def angle_map(loss: TripletEnergy, positive: Tensor, negative: Tensor) -> Tensor:
-    """Return raw (H, W) of triplets on the circle over theta_p - theta_a (W,) and theta_n - theta_a (H,).
+    """Return the energy before the clamp (H, W) over the angles a-p (W,) and a-n (H,) of triplets on the unit circle.
 
-    A rotation-invariant loss on the circle depends on these two angles alone.
+    The signed angles are theta_p - theta_a and theta_n - theta_a. A rotation-invariant loss on the circle depends on
+    these two angles alone.
+
+    Args:
+        loss: Triplet loss.
+        positive: Angles theta_p - theta_a, shape (W,).
+        negative: Angles theta_n - theta_a, shape (H,).
     """
     with torch.no_grad():
         anchor = on_circle(torch.zeros((), dtype=positive.dtype))
@@ -123,9 +129,9 @@ def angle_map(loss: TripletEnergy, positive: Tensor, negative: Tensor) -> Tensor
 
 
 def fibonacci_sphere(count: int) -> Tensor:
-    """Return `count` evenly spread points (count, 3) of the unit sphere.
+    """Return `count` evenly spread points (count, 3) on the unit sphere.
 
-    Heights have equal steps, longitudes golden angles.
+    Heights are spaced evenly and consecutive longitudes differ by the golden angle.
     """
     i = torch.arange(count, dtype=torch.float64)
     height = 1 - (2 * i + 1) / count
@@ -133,7 +139,7 @@ def fibonacci_sphere(count: int) -> Tensor:
 
 
 def random_triplets(count: int, dimension: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    """Draw anchors, positives and negatives (count, dimension), independent and uniform on the unit sphere, float64."""
+    """Draw independent anchors, positives and negatives (count, dimension) uniformly on the unit sphere, in float64."""
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randn(3, count, dimension, dtype=torch.float64, generator=generator)
     a, p, n = drawn / drawn.norm(dim=-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""Short streamlines of a force field, integrated together."""
+"""Short streamlines of a force field, all integrated at the same time."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from dmlcore.typing import Array
 
 
 def streamlets(force: Array, *, seeds: int = 18, reach: float = 1.3, steps: int = 8) -> Array:
-    """Compute streamlines through a lattice of positions, by midpoint steps along the direction of the force.
+    """Compute streamlines through the points of a lattice, by midpoint steps along the direction of the force.
 
-    A line stops where the force vanishes or the grid ends. Lines that never move are left out.
+    A streamline stops where the force vanishes or the grid ends. Streamlines of length 0 are left out.
 
     Args:
         force: Forces on the nodes of a regular grid, shape (H, W, 2).
-        seeds: The lattice has seeds x seeds positions.
-        reach: Length of a line in each direction, in lattice cells.
-        steps: Steps in each direction.
+        seeds: Lattice points per axis.
+        reach: Length of a streamline on each side of its lattice point, in lattice cells.
+        steps: Integration steps on each side of the lattice point.
 
     Returns:
-        Lines from tail to head, shape (S, 2 * steps + 1, 2), in units of the width of the grid, 0..1.
+        Streamlines in the direction of the force, shape (S, 2 * steps + 1, 2). Coordinates are fractions of the grid,
+        from 0 to 1.
     """
     height, width = force.shape[:2]
     length = np.linalg.norm(force, axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Use of tokens by classes: active tokens, their convex hulls, and the overlap of pairs of classes.
+"""Overlap of classes in the tokens that they use, measured by active tokens, convex hulls and pooling weights.
 
 Import this module directly, not through the package: it loads scipy, which training runs do not need.
 """
@@ -16,21 +16,21 @@ from dmlcore.typing import Bools, Floats
 
 @dataclass(frozen=True, eq=False)
 class TokenUse:
-    """C classes over T tokens in the plane, given by the mean pooling weight that each class assigns to each token."""
+    """Use of T tokens in the plane by C classes, given by the mean pooling weight of each token in each class."""
 
     weights: Floats  # (C, T), rows sum to 1
     active: Bools  # (C, T) weight > tau
-    # hulls of the active tokens of each class: corners (k, 2) counterclockwise, k < 3 if collinear
+    # convex hull of the active tokens of each class: vertices (k, 2), counterclockwise; k < 3 if collinear
     hulls: tuple[Floats, ...]
 
     @classmethod
     def of(cls, tokens: ArrayLike, weights: ArrayLike, tau: float | None = None) -> TokenUse:
-        """Compute the use of tokens (T, 2) by classes with pooling weights (C, T).
+        """Find the active tokens of each class and their convex hulls.
 
         Args:
             tokens: Positions of the tokens, shape (T, 2).
-            weights: Mean pooling weights, shape (C, T).
-            tau: Threshold of `hulls.active`; 1 / (10 T) if None.
+            weights: Mean pooling weight of each token in each class, shape (C, T).
+            tau: Weight above which a token is active; 1 / (10 T) if None.
 
         Raises:
             ValueError: If an argument is invalid.
@@ -47,17 +47,17 @@ class TokenUse:
         return cls(w, flags, tuple(hull(x[used]) for used in flags))
 
     def weight_on(self, tokens: ArrayLike) -> Floats:
-        """Return the share (C,) of each class's pooling weight on the tokens with these indices."""
+        """Return the fraction (C,) of each class's pooling weight that falls on the tokens with the given indices."""
         weight: Floats = self.weights[:, np.asarray(tokens, dtype=np.int64)].sum(1)
         return weight
 
     def intersections(self) -> Floats:
-        """Return the histogram intersections (C, C) of all pairs of classes: 1 for equal weights, 0 for disjoint."""
+        """Return the intersections (C, C) of the weights of all pairs of classes: 1 if equal, 0 if disjoint."""
         shared: Floats = np.minimum(self.weights[:, None], self.weights[None]).sum(-1)
         return shared
 
     def ious(self) -> Floats:
-        """Return the intersection over union (C, C) of all pairs of hulls; 0 if a hull has no area."""
+        """Return the intersections over union (C, C) of the hulls of all pairs of classes; 0 if a hull has no area."""
         areas = [area(corners) for corners in self.hulls]
         boxes = [(c.min(0), c.max(0)) if len(c) else (np.full(2, np.inf), np.full(2, -np.inf)) for c in self.hulls]
         overlaps = np.diag((np.array(areas) > 0).astype(np.float64))
@@ -72,7 +72,7 @@ class TokenUse:
 
 
 def mean_over_pairs(table: ArrayLike) -> float:
-    """Return the mean of the off-diagonal entries of a table (C, C); 0 for a single class."""
+    """Return the mean of the off-diagonal entries of a table (C, C) over pairs of classes; 0 for a single class."""
     x = np.asarray(table, dtype=np.float64)
     count = len(x)
     return float((x.sum() - np.trace(x)) / (count * (count - 1))) if count > 1 else 0.0

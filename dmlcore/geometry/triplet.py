@@ -1,4 +1,4 @@
-"""Geometry of a triplet: edge lengths and squared norms, from points or batch tables, and the normalised margin."""
+"""Geometry of a triplet: edge lengths, squared norms, power potentials and the normalised margin."""
 
 from __future__ import annotations
 
@@ -15,23 +15,28 @@ from dmlcore.typing import Floats
 
 Edge = Callable[[str], Tensor]
 
-# Where a force diverges and no upper clamp bounds it, distances below this value are replaced by it (docs: losses).
+# Lower bound of distances in forces that diverge and that no upper clamp bounds (see the documentation of losses).
 FLOOR = 1e-6
 ENDS = ((0, 1), (0, 2), (1, 2))  # indices of the end points of the edges ap, an, pn
 
 
 def distance(x: Tensor, y: Tensor) -> Tensor:
-    """Compute the Euclidean distance |x - y| of points (..., D) as (...); its gradient is 0 where x = y."""
+    """Compute the Euclidean distances |x - y|, shape (...), between points (..., D); the gradient is 0 where x = y."""
     length: Tensor = torch.linalg.vector_norm(x - y, dim=-1)
     return length
 
 
 class Triplet:
-    """Quantities that a triplet loss may depend on: the edge lengths d_ap, d_an, d_pn and the squared norms of a, p, n.
+    """Edge lengths d_ap, d_an, d_pn and squared norms aa, pp, nn of triplets, each computed when first read.
 
     Rotation-invariant losses depend on nothing else, so the same formula runs on points (`Triplet.of_points`) and on
-    the distance table of a batch. All six have shapes that broadcast to (...). `floor` is the distance below which
-    diverging forces are frozen; 0 lets them diverge, for use with a finite upper clamp.
+    the distance table of a batch. The six tensors have shapes that broadcast to (...).
+
+    Args:
+        edge: Function that returns the edge length of "ap", "an" or "pn".
+        square_norm: Function that returns the squared norm of "a", "p" or "n".
+        floor: Distance below which diverging forces are frozen. 0 lets them diverge, which requires a finite upper
+            clamp.
     """
 
     def __init__(self, edge: Edge, square_norm: Edge, floor: float = 0.0) -> None:
@@ -79,7 +84,7 @@ class Triplet:
 
 
 class Edges(NamedTuple):
-    """Edge lengths and squared norms of triplets, or the derivatives by them, each of shape (...)."""
+    """Edge lengths and squared norms of triplets, or the derivatives with respect to them, each of shape (...)."""
 
     ap: Tensor
     an: Tensor
@@ -90,15 +95,15 @@ class Edges(NamedTuple):
 
     @classmethod
     def of(cls, a: Tensor, p: Tensor, n: Tensor) -> Edges:
-        """Compute the edges of triplets of points of shapes (..., D), which broadcast."""
+        """Compute the edge lengths and squared norms of triplets of points (..., D), broadcast together."""
         edges = distance(a, p), distance(a, n), distance(p, n)
         return cls(*torch.broadcast_tensors(*edges, *(x.square().sum(-1) for x in (a, p, n))))
 
 
 class Sides(NamedTuple):
-    """Triplets as points (D, ...), edge vectors x - y (D, ...) and edge lengths (...), with the coordinates first.
+    """Points (D, ...), edge vectors x - y (D, ...) and edge lengths (...) of triplets, with the coordinate axis first.
 
-    One row of x and one of y are several times faster than an array of pairs.
+    Separate contiguous arrays of first and second coordinates are several times faster than an array of (x, y) pairs.
     """
 
     points: Sequence[Floats]
@@ -107,18 +112,18 @@ class Sides(NamedTuple):
 
     @classmethod
     def of(cls, points: Sequence[Floats]) -> Sides:
-        """Compute the sides of three points of shapes (D, ...), which broadcast."""
+        """Compute edge vectors and edge lengths from three points of shape (D, ...), broadcast together."""
         edges = [points[i] - points[j] for i, j in ENDS]
         return cls(points, edges, [np.sqrt(squared_norms(edge)) for edge in edges])
 
     @property
     def numbers(self) -> list[Floats]:
-        """The three edge lengths and three squared norms, each of shape (...)."""
+        """The three edge lengths and three squared norms, six arrays of shape (...)."""
         return [*self.lengths, *map(squared_norms, self.points)]
 
 
 def squared_norms(vectors: Floats) -> Floats:
-    """Compute |v|^2 of vectors (D, ...) as (...)."""
+    """Compute the squared norms (...) of vectors (D, ...)."""
     first, *others = vectors
     total: Floats = first * first
     for x in others:
@@ -127,10 +132,15 @@ def squared_norms(vectors: Floats) -> Floats:
 
 
 def power_potential(d: Tensor, q: float, floor: float = 0.0) -> Tensor:
-    """Compute the potential P_q(d) = d^q / q (log d at q = 0) of the central force d^(q-1).
+    """Compute the potential P_q(d) = d^q / q, or log d at q = 0, whose derivative is d^(q-1).
 
-    Distances d >= 0 have any shape. At d = 0 the gradient is 0, because no direction exists there; for q <= 0 the value
-    is that at max(d, floor), or -inf with floor = 0.
+    At d = 0 the gradient is 0, because no direction is defined there. For q <= 0, distances below `floor` give the
+    value at `floor`; with floor = 0 the value at d = 0 is -inf.
+
+    Args:
+        d: Distances >= 0 of any shape.
+        q: Exponent.
+        floor: Smallest distance at which the potential is evaluated if q <= 0.
 
     Reference:
         Karaman 2021, Eq. 3.17.
@@ -153,11 +163,11 @@ def power_potential(d: Tensor, q: float, floor: float = 0.0) -> Tensor:
 
 
 def normalised_margin(m1: float, s: float, r: float, rho: float) -> float:
-    """Return mu = m1 + 1/(s+1) - 2 rho/(1-r), the raw energy of the equilateral triangle with unit edges.
+    """Return the normalised margin mu = m1 + 1/(s+1) - 2 rho/(1-r) of the distance-sensitive loss.
 
-    mu is comparable across s and r. A term whose exponent is 0 is left out. Then raw = B_{s+1}(d_ap) - rho
-    [B_{1-r}(d_an) + B_{1-r}(d_pn)] + mu with B_q(d) = (d^q - 1)/q (log d at q = 0) is continuous in s and r, also at s
-    = -1 and r = 1.
+    mu is the energy before the clamp of an equilateral triangle with unit edges, and is comparable across s and r. A
+    term whose denominator is 0 is left out. Then raw = B_{s+1}(d_ap) - rho [B_{1-r}(d_an) + B_{1-r}(d_pn)] + mu with
+    B_q(d) = (d^q - 1)/q (log d at q = 0) is continuous in s and r, also at s = -1 and r = 1.
 
     Raises:
         ValueError: If an argument is not finite.
@@ -169,7 +179,11 @@ def normalised_margin(m1: float, s: float, r: float, rho: float) -> float:
 
 
 def margin_from_normalised(mu: float, s: float, r: float, rho: float) -> float:
-    """Return m1 of a normalised margin mu, the inverse of `normalised_margin`, with the same errors."""
+    """Return the margin m1 that has the normalised margin mu; the inverse of `normalised_margin`.
+
+    Raises:
+        ValueError: If an argument is not finite.
+    """
     return _finite(mu=mu, s=s, r=r, rho=rho)["mu"] - _unit_energy(s, r, rho)
 
 
@@ -181,5 +195,5 @@ def _finite(**given: float) -> dict[str, float]:
 
 
 def _unit_energy(s: float, r: float, rho: float) -> float:
-    """Return the energy without margin of the equilateral triangle with unit edges, where logarithms are 0."""
+    """Return the energy, without margin, of an equilateral triangle with unit edges; logarithmic terms are 0."""
     return sum(factor / q for factor, q in ((1.0, s + 1), (-2 * rho, 1 - r)) if abs(q) >= 1e-9)
