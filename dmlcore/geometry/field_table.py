@@ -101,9 +101,7 @@ class FieldTable:
 
     @property
     def residuals(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Force components along the position vectors of the three points, not along the edges; each has shape (...,
-        D).
-        """
+        """Force components along the position vectors of the points, not along the edges; each has shape (..., D)."""
         a, p, n = (_last(self._residual(i)) for i in range(3))
         return a, p, n
 

@@ -1,4 +1,4 @@
-"""Catalogue of losses.
+"""Catalogue of losses: triplet losses, pair losses, proxy losses, classification losses and ensembles.
 
 `losses.regions` is not imported here because it loads scipy, which training does not need.
 """
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def batch_names() -> list[str]:
-    """Return the names of all losses that are not triplet losses: losses of pairs, of proxies and of classes.
+    """Return the names of all losses that are not triplet losses, such as pair, proxy and classification losses.
 
     Example:
         >>> from dmlcore import losses
@@ -71,16 +71,16 @@ def describe(name: str) -> LossEntry:
 def for_training(
     name: str, *, classes: int, embedding_dim: int, pooled_dim: int = 0, reduction: str = "mean_valid", **hyper: Any
 ) -> nn.Module:
-    """Create a loss as a module for training, with one vector per class if it learns such vectors.
+    """Create a loss module for training; the module owns the class vectors of losses that learn such vectors.
 
     Args:
         name: Name of any loss of the catalogue.
         classes: Number of classes C.
         embedding_dim: Dimension D of the embeddings.
         pooled_dim: Dimension P of the features before the embedding layer. Needed only by losses that also read these
-            features (`reads_pooled`); such a loss is called with `pooled` of shape (B, P).
-        reduction: Reduction of a triplet loss, see `TripletLoss`. Other losses have their own and accept the default
-            only.
+            features (`reads_pooled`). Such a loss is called with the additional argument `pooled` of shape (B, P).
+        reduction: Reduction of a triplet loss, see `TripletLoss`. Other losses accept the default only, because each
+            has a reduction of its own.
         hyper: Hyper-parameters of the loss.
 
     Returns:
@@ -112,4 +112,4 @@ def for_training(
     return info.build(**info.complete(hyper, reduction, **sizes), **{k: sizes[k] for k in info.sizes})
 
 
-load_plugins()  # last, as they import this package
+load_plugins()  # load plug-ins last, because they import this package

@@ -1,4 +1,4 @@
-"""Losses of a classifier whose weight vectors are learned together with the network."""
+"""Classification losses, which learn one or more weight vectors per class together with the network."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from dmlcore.losses.proxies import TEMPERATURE, smoothed_cross_entropy
     sentence="Classification with a linear layer, the loss with which backbones are pretrained.",
 )
 class CrossEntropy(ProxyLoss):
-    """Cross-entropy of raw inner products with one weight vector per class, divided by a temperature.
+    """Cross-entropy over the inner products of embeddings and class weight vectors, divided by a temperature.
 
-    Temperature 1 is softmax classification without a bias (Psomas 2020, Eq. 2.26). `smoothing` is the share of the
-    targets spread over "all" classes or the "others" (`smoothed_cross_entropy`). The loss with normalised vectors is
-    `proxy_nca`.
+    Neither embeddings nor weight vectors are normalised; `proxy_nca` is the loss with normalised vectors. Temperature 1
+    is softmax classification without a bias (Psomas 2020, Eq. 2.26). `smoothing` is the share of the target
+    distribution that is spread over "all" classes or over the "others" (`smoothed_cross_entropy`).
     """
 
     unbounded = False
-    reads_lengths = True  # an ensemble on one embedding passes unnormalised embeddings to losses with this flag
+    reads_lengths = True  # ensembles pass unnormalised embeddings to member losses that set this flag
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class CrossEntropy(ProxyLoss):
         self.temperature, self.smoothing, self.over = temperature, smoothing, over
 
     def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """Compute the loss of a checked batch."""
+        """Compute the scalar loss from validated embeddings (B, D), labels (B,) and the proxies."""
         return smoothed_cross_entropy(embeddings @ proxies.mT / self.temperature, labels, self.smoothing, self.over)
 
 
@@ -62,10 +62,10 @@ class CrossEntropy(ProxyLoss):
     sentence="Softmax on angles, with a margin added to the angle of the own class.",
 )
 class ArcFace(ProxyLoss):
-    """Cross-entropy of scale cos(theta_c), where the own class has cos(theta + margin) instead.
+    """Cross-entropy over the logits scale cos(theta_c), with cos(theta + margin) for the class of the sample.
 
-    `margin` is in degrees. For theta > pi - margin that cosine would rise again; it is replaced by cos(theta) - margin
-    sin(margin).
+    theta_c is the angle between an embedding and the weight vector of class c. `margin` is in degrees. cos(theta +
+    margin) would increase again for theta > pi - margin; there cos(theta) - margin sin(margin) is used instead.
 
     Reference:
         Deng et al. 2019, Eq. 3, and its implementation; Psomas 2020, Eq. 2.29.
@@ -85,7 +85,7 @@ class ArcFace(ProxyLoss):
         self.margin, self.scale = math.radians(margin), scale
 
     def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """Compute the loss of a checked batch."""
+        """Compute the scalar loss from validated embeddings (B, D), labels (B,) and the proxies."""
         cosine = self.cosines(embeddings, proxies)
         own = cosine.gather(1, labels[:, None])
         # the square root has an infinite slope at 0
@@ -96,7 +96,7 @@ class ArcFace(ProxyLoss):
         return F.cross_entropy(self.scale * torch.where(self.own(labels), target, cosine), labels)
 
     def cosines(self, embeddings: Tensor, proxies: Tensor) -> Tensor:
-        """Compute the cosine similarity of each embedding and each class, shape (B, classes)."""
+        """Compute the cosine similarities between embeddings and class weight vectors, shape (B, classes)."""
         return unit(embeddings) @ unit(proxies).mT
 
 
@@ -110,9 +110,9 @@ class ArcFace(ProxyLoss):
     "diverse classes can split.",
 )
 class SubCentreArcFace(ArcFace):
-    """ArcFace with `centres` weight vectors per class; the cosine of a class is that of its nearest centre.
+    """ArcFace with several weight vectors (`centres`) per class; only the nearest centre of a class counts.
 
-    `margin` is in degrees. With one centre the loss is ArcFace.
+    `margin` is in degrees. With one centre per class the loss equals ArcFace.
 
     Reference:
         Deng et al. 2020 (Sub-center ArcFace), Eq. 3 and 4.
@@ -133,7 +133,7 @@ class SubCentreArcFace(ArcFace):
         self.margin, self.scale = math.radians(margin), scale
 
     def cosines(self, embeddings: Tensor, proxies: Tensor) -> Tensor:
-        """Compute the cosine similarity of each embedding and the nearest centre of each class, shape (B, classes)."""
+        """Compute the cosine similarities of embeddings to the nearest centre of each class, shape (B, classes)."""
         every = super().cosines(embeddings, proxies)
         return every.view(-1, self.classes, self.per_class).amax(2)
 
@@ -146,7 +146,9 @@ class SubCentreArcFace(ArcFace):
     sentence="Softmax on cosines, with a margin subtracted from the cosine of the own class.",
 )
 class CosFace(ProxyLoss):
-    """Cross-entropy of scale (cos(theta_c) - margin [c is the own class]).
+    """Cross-entropy over the logits scale cos(theta_c), with scale (cos(theta) - margin) for the class of the sample.
+
+    theta_c is the angle between an embedding and the weight vector of class c.
 
     Reference:
         H. Wang et al. 2018 (CosFace), Eq. 4; F. Wang et al. 2018 (additive margin softmax), Eq. 6.
@@ -166,6 +168,6 @@ class CosFace(ProxyLoss):
         self.margin, self.scale = margin, scale
 
     def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """Compute the loss of a checked batch."""
+        """Compute the scalar loss from validated embeddings (B, D), labels (B,) and the proxies."""
         cosine = unit(embeddings) @ unit(proxies).mT
         return F.cross_entropy(self.scale * (cosine - self.margin * self.own(labels).to(cosine.dtype)), labels)

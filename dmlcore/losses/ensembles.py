@@ -21,7 +21,8 @@ from dmlcore.losses.proxies import ProxyAnchor, SmoothedProxyNCA, SoftTriple
 PRIORS: dict[str, tuple[float, ...]] = {"source": (2 / 8, 1 / 8, 2 / 8, 3 / 8), "equal": (1 / 4,) * 4}
 
 
-# Possible members of an ensemble, in order: first those of the source with its settings, then others with defaults.
+# Possible members of an ensemble, in order. The first four are those of the source with its settings; the others have
+# default settings.
 MEMBERS: dict[str, Callable[..., nn.Module]] = {
     "classifier": lambda sizes: CrossEntropy(1.0, 0.15, "all", **sizes),
     "triplet": lambda sizes: TripletHinge(1.0, "euclidean", "window", 0.1, "nonzero"),
@@ -33,17 +34,23 @@ MEMBERS: dict[str, Callable[..., nn.Module]] = {
     "proxy_anchor": lambda sizes: ProxyAnchor(**sizes),
     "soft_triple": lambda sizes: SoftTriple(**sizes),
 }
-# in eighths; other members get the mean, 2
+# initial weights in eighths; members that are not listed get 2
 SOURCE_SHARES = {"classifier": 2, "triplet": 1, "binomial": 2, "proxy_nca": 3}
 
 
 def members(
     classes: int, embedding_dim: int, names: Sequence[str] = tuple(SOURCE_SHARES), classifier_dim: int = 0
 ) -> list[nn.Module]:
-    """Create the losses of MEMBERS with the given names.
+    """Create the member losses of an ensemble, given their names in MEMBERS.
 
-    By default these are a smoothed classifier, a triplet hinge on semi-hard triplets, binomial deviance and a smoothed
-    Proxy-NCA. `classifier_dim` is the dimension of the input of the classifier, or 0 if it reads the embedding.
+    The default members are a classifier with smoothed targets, a triplet hinge on semi-hard triplets, binomial deviance
+    and a smoothed Proxy-NCA.
+
+    Args:
+        classes: Number of classes.
+        embedding_dim: Dimension of the embeddings that the members read.
+        names: Names of the members, keys of MEMBERS.
+        classifier_dim: Dimension of the features that the classifier reads, or 0 if it reads the embedding.
     """
     sizes = {"classes": classes, "embedding_dim": embedding_dim}
     own = sizes | {"embedding_dim": classifier_dim or embedding_dim}
@@ -51,7 +58,12 @@ def members(
 
 
 def initial_weights(prior: str, names: Sequence[str]) -> list[float]:
-    """Return the initial weights, which sum to 1: equal ones, or ("source") in the proportions of the source."""
+    """Return one initial weight per member; the weights sum to 1.
+
+    Args:
+        prior: "equal" for equal weights, or "source" for the proportions of the source (`SOURCE_SHARES`).
+        names: Names of the members.
+    """
     shares = [1 if prior == "equal" else SOURCE_SHARES.get(name, 2) for name in names]
     return [share / sum(shares) for share in shares]
 
@@ -129,8 +141,11 @@ def _parts(
 ) -> dict[str, Any]:
     """Return the arguments of `Ensemble` from the hyper-parameters that all ensembles share.
 
-    `blocks` is True if each member has its own block of the embedding. `classifier_dim` is the dimension of the input
-    of the classifier, or 0 if it reads the embedding.
+    Args:
+        classes: Number of classes.
+        embedding_dim: Dimension of the embedding.
+        blocks: True if each member reads a block of its own of the embedding.
+        classifier_dim: Dimension of the features that the classifier reads, or 0 if it reads the embedding.
     """
     switches = (
         *(classifier, triplet, binomial, proxy_nca, contrastive, multi_similarity, margin, proxy_anchor, soft_triple),
@@ -211,7 +226,7 @@ def _wedl(
     embedding_dim: int,
     **shared: Any,
 ) -> DiverseEnsemble:
-    # create the members first, so that they are initialised alike with and without a compression
+    # Create the members before the compression, so that their random initialisation does not depend on it.
     parts = _parts(**shared, classes=classes, embedding_dim=embedding_dim, blocks=True)
     count = len(parts["members"])
     network = Compression(count, embedding_dim // count) if compression == "on" else None

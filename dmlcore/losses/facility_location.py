@@ -17,16 +17,16 @@ from dmlcore.losses.engine.inputs import check_batch, refuse_reference, zero_los
 from dmlcore.losses.engine.table import Index
 from dmlcore.typing import Bools, Floats, Ints
 
-TIE = 1e-12  # gains that differ by less are equal, and the lowest index wins
+TIE = 1e-12  # scores that differ by less count as equal, and the lowest index wins
 
 
 @dataclass(frozen=True)
 class Facilities:
-    """Greedy solution of the facility location problem.
+    """Greedy solution of the facility location problem, in which chosen samples (facilities) become cluster centres.
 
     Attributes:
-        chosen: Chosen samples in the order of choice.
-        assigned: Facility of each sample, shape (N,).
+        chosen: Indices of the chosen samples in the order of choice.
+        assigned: Index of the chosen sample to which each sample is assigned, shape (N,).
         disagreement: 1 - NMI of classes and clusters.
     """
 
@@ -45,11 +45,14 @@ class Facilities:
     "clustering with as many centres, even with a bonus for disagreeing with the classes.",
 )
 class FacilityLocation(nn.Module):
-    """Hinge [max_S (F(S) + gamma (1 - NMI)) - F~]+ with F(S) = -sum_i min_{j in S} d_ij and |S| the number of classes.
+    """Facility location loss [max_S (F(S) + gamma (1 - NMI)) - F~]+ with F(S) = -sum_i min_{j in S} d_ij.
 
-    F~ is F with each class assigned to its medoid. The maximum is found greedily on the host and is constant for the
-    gradient, so that a GPU synchronises once. Distances are Euclidean. `forward` maps embeddings (B, D) and labels (B,)
-    to a scalar; index tuples are ignored, and a reference raises ValueError.
+    S is a set of chosen samples, as many as there are classes, and NMI compares the clusters around them with the
+    classes. F~ is the value of F if each sample is assigned to the medoid of its class. The maximum is found greedily
+    on the CPU and is constant for the gradient, so that a GPU synchronises once. Distances are Euclidean.
+
+    `forward` maps embeddings (B, D) and labels (B,) to a scalar; index tuples are ignored, and a reference raises
+    ValueError.
 
     Reference:
         Song et al. 2017, Eq. 3-9; Can 2018; NMI with the geometric mean.
@@ -75,7 +78,7 @@ class FacilityLocation(nn.Module):
         ref_emb: Tensor | None = None,
         ref_labels: Tensor | None = None,
     ) -> Tensor:
-        """Return the loss of a batch."""
+        """Return the scalar loss of a batch; the class describes the arguments."""
         refuse_reference(self, ref_emb, ref_labels)
         embeddings, labels = check_batch(embeddings, labels)
         if not len(labels):
@@ -85,7 +88,8 @@ class FacilityLocation(nn.Module):
         best = choose_facilities(distances, known, self.gamma)
         columns = torch.from_numpy(np.stack([find_medoids(distances, known), best.assigned])).to(embeddings.device)
         away = embeddings - embeddings[columns]
-        coincident = (away == 0).all(2)  # such as a medoid and itself, whose first and second derivatives are set to 0
+        # a sample and its own centre, for example; first and second derivatives there are set to 0
+        coincident = (away == 0).all(2)
         lengths = torch.linalg.vector_norm(away.masked_fill(coincident[..., None], 1.0), dim=2)
         oracle, cost = lengths.masked_fill(coincident, 0.0).sum(1)
         loss: Tensor = (self.gamma * best.disagreement - cost + oracle).relu()
@@ -93,12 +97,13 @@ class FacilityLocation(nn.Module):
 
 
 def choose_facilities(distances: Floats, labels: Ints, gamma: float) -> Facilities:
-    """Choose one sample per class greedily, each for the largest F(S) + gamma (1 - NMI).
+    """Choose as many samples as there are classes. Each greedy step maximises F(S) + gamma (1 - NMI).
 
-    All candidates of a step are evaluated together.
+    F(S) is minus the sum of the distances from all samples to their nearest chosen sample. All candidates of a step are
+    evaluated together.
 
     Args:
-        distances: Symmetric, shape (N, N).
+        distances: Symmetric distance matrix, shape (N, N).
         labels: Shape (N,).
         gamma: Weight of 1 - NMI.
     """
@@ -106,10 +111,11 @@ def choose_facilities(distances: Floats, labels: Ints, gamma: float) -> Faciliti
     classes, of_class = np.unique(labels, return_inverse=True)
     nmi = _Nmi(of_class)
     nearest, assigned = np.full(count, np.inf), np.zeros(count, np.int64)
-    # number of the (class, cluster) cell of each sample; count of numbers used so far
+    # number of the (class, cluster) cell of each sample, and how many numbers are in use
     cells, used = of_class.copy(), len(classes)
     chosen: list[int] = []
-    away = np.ones(count)  # a single cluster carries no information about the classes
+    # 1 - NMI, which is 1 for a single cluster, because it carries no information about the classes
+    away = np.ones(count)
     for cluster in range(len(classes)):
         closer = distances < nearest  # (candidate, sample)
         score = -np.minimum(distances, nearest).sum(1)
@@ -129,10 +135,11 @@ def choose_facilities(distances: Floats, labels: Ints, gamma: float) -> Faciliti
 
 
 class _Nmi:
-    """NMI (geometric mean) of classes and clusters after a candidate has taken its samples into a new cluster.
+    """NMI (geometric mean) of classes and clusters, for each candidate that would form a new cluster.
 
-    Entropies are sums of n log n over clusters and over (class, cluster) cells. Only samples that change cluster change
-    these sums, so the cost is proportional to the samples taken by all candidates.
+    A candidate takes the samples that are closer to it than to their present cluster centre. Entropies are sums of n
+    log n over clusters and over (class, cluster) cells. Only samples that change cluster change these sums, so the cost
+    is proportional to the number of samples that all candidates take.
     """
 
     def __init__(self, of_class: Ints) -> None:
@@ -146,12 +153,12 @@ class _Nmi:
         self.to_class = self.candidate * self.classes + of_class[self.sample]
 
     def __call__(self, closer: Bools, assigned: Ints, cells: Ints) -> Floats:
-        """Return the NMI (N,) of each candidate.
+        """Return the NMI (N,) after each of the N candidates has formed its cluster.
 
         Args:
-            closer: Samples that each candidate takes, shape (N, N).
-            assigned: Clusters before, shape (N,).
-            cells: Numbers of the (class, cluster) cells before, shape (N,).
+            closer: Mask of the samples that each candidate takes, shape (candidates, samples) = (N, N).
+            assigned: Cluster of each sample before the step, shape (N,).
+            cells: Number of the (class, cluster) cell of each sample before the step, shape (N,).
         """
         drawn = np.flatnonzero(closer)
         candidate, sample = self.candidate[drawn], self.sample[drawn]
@@ -163,14 +170,14 @@ class _Nmi:
         return nmi
 
     def _entropy(self, candidate: Ints, sample: Ints, groups: Ints, joined: Ints, kinds: int) -> Floats:
-        """Return the entropy of the groups (N,) after each candidate's samples moved to the groups `joined`."""
+        """Return the entropy (N,) of the groups (N,) after each candidate moved its samples to groups `joined`."""
         sizes = np.bincount(groups)
         left = groups[sample]
         key = candidate * len(sizes) + left
         gone = np.bincount(key, minlength=self.count * len(sizes))[key]
         came = np.bincount(joined, minlength=self.count * kinds)[joined]
         before = sizes[left]
-        # Each moved sample bears its share of the changes of its old and its new group.
+        # Split the change of n log n of the old and the new group evenly among the moved samples.
         change = (self.xlogx[before - gone] - self.xlogx[before]) / gone + self.log[came]
         total = self.xlogx[sizes].sum() + np.bincount(candidate, change, self.count)
         entropy: Floats = self.log[-1] - total / self.count
@@ -178,7 +185,14 @@ class _Nmi:
 
 
 def find_medoids(distances: Floats, labels: Ints) -> Ints:
-    """Return, for each sample, the medoid of its class, which has the smallest sum of distances; ties by index."""
+    """Return the index of the medoid of each sample's class, shape (N,).
+
+    The medoid has the smallest sum of distances to the samples of its class; ties go to the lowest index.
+
+    Args:
+        distances: Distance matrix, shape (N, N).
+        labels: Shape (N,).
+    """
     sums = np.where(labels[:, None] == labels, distances, 0.0).sum(0)
     of_class = np.where(labels[:, None] == labels, sums, np.inf)
     first: Ints = of_class.argmin(1)

@@ -1,4 +1,4 @@
-"""Triplet and quadruplet hinges that avoid listing triplets: sorted rows give how often each pair counts."""
+"""Triplet and quadruplet hinges that avoid listing triplets by counting, with a sort, the triplets of each pair."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dmlcore.catalogue import Choice, Slider
 from dmlcore.losses.engine.batch_loss import BatchPairs, Distance, Divisor, PairLoss, batch_loss, mean, reduce_terms
 from dmlcore.losses.engine.table import Counts
 
-LISTED = 1 << 18  # (positive pair, sample) entries up to which a CPU lists triplets instead of sorting
+LISTED = 1 << 18  # largest number of (positive pair, sample) entries for which a CPU lists triplets instead of sorting
 NEGATIVES = ("all", "semi_hard", "semi_hard_or_farthest", "window", "hardest")
 
 
@@ -25,15 +25,16 @@ NEGATIVES = ("all", "semi_hard", "semi_hard_or_farthest", "window", "hardest")
 class TripletHinge(PairLoss):
     """Triplet hinge [d_ap - d_an + m]+ over all triplets of a batch, or over those that `negatives` selects.
 
-    Listed triplets are used unchanged. The divisor "pairs" counts triplets.
+    Triplets that the caller lists are used without further selection. The divisor "pairs" divides by the number of
+    triplets.
 
     Args:
         m: Margin.
         distance: See `distances.distance_table`.
         negatives: "all"; "semi_hard" for the nearest negative that is farther than the positive, one per pair (Psomas
-            2020, Eq. 2.20); "semi_hard_or_farthest" for the nearest negative that is not closer than the positive, else
-            the farthest (Can 2018, Eq. 2.11-2.13); "window" for all with 0 < d_an - d_ap <= window (as in
-            pytorch-metric-learning and Zabihzadeh et al. 2021); "hardest" for the nearest.
+            2020, Eq. 2.20); "semi_hard_or_farthest" for the nearest negative that is not closer than the positive or,
+            if there is none, the farthest (Can 2018, Eq. 2.11-2.13); "window" for all with 0 < d_an - d_ap <= window
+            (as in pytorch-metric-learning and Zabihzadeh et al. 2021); "hardest" for the nearest.
         window: Width of the window.
         divisor: See `DIVISORS`.
 
@@ -66,7 +67,7 @@ class TripletHinge(PairLoss):
         self.unbounded = distance == "cosine"
 
     def compute(self, pairs: BatchPairs) -> Tensor:
-        """Compute the loss of the given pairs."""
+        """Compute the scalar loss over the given pairs."""
         d = pairs.distances(self.distance)
         if pairs.listed is not None:
             a, p, n = pairs.listed
@@ -83,7 +84,7 @@ class TripletHinge(PairLoss):
         return terms.sum() / max(anchors, 1) if self.divisor == "anchors" else reduce_terms(terms, valid, self.divisor)
 
     def _counted(self, d: Tensor, pairs: BatchPairs) -> Tensor:
-        """Compute the sum over triplets as Σ (pull count - push count) d, with both counts found by rank."""
+        """Compute the sum over triplets as Σ (pull count - push count) d, with the counts of `count_triplets`."""
         with torch.no_grad():
             pull, push, valid = count_triplets(d, pairs.positive, pairs.negative, self.m, self._width)
         above = pull.sum()
@@ -98,7 +99,9 @@ class TripletHinge(PairLoss):
         return self.window if self.negatives == "window" else None
 
     def _chosen(self, negatives: Tensor, d: Tensor, pairs: BatchPairs) -> tuple[Tensor, Tensor]:
-        """Return the distance (B, R) of the selected negative of each positive pair, and the mask of pairs with one."""
+        """Return the distance (B, R) from anchor to selected negative for each positive pair, and a mask of pairs with
+        one.
+        """
         near, order = negatives.detach().sort(1)
         count = pairs.negative.sum(1, keepdim=True)
         kept = pairs.positive & (count > 0)
@@ -114,10 +117,10 @@ class TripletHinge(PairLoss):
 def count_triplets(
     d: Tensor, positive: Tensor, negative: Tensor, m: float, window: float | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Count, for each pair (B, R), the triplets with d_an < d_ap + m in which it is the positive or the negative pair.
+    """Count the triplets with d_an < d_ap + m that contain each pair (B, R) as positive or as negative pair.
 
-    Negatives are sorted once, so the cost is O(B R log R). The second count follows from the ranks of the positives
-    among the negatives, so rounding cannot make the two counts disagree.
+    Negatives are sorted once, so the cost is O(B R log R). The counts of negative pairs follow from the ranks of the
+    positives among the negatives, so rounding cannot make the two counts disagree.
 
     Args:
         d: Distances, shape (B, R). The pairs of a triplet share the row of the anchor.
@@ -127,7 +130,7 @@ def count_triplets(
         window: If given, count only triplets with 0 < d_an - d_ap <= window.
 
     Returns:
-        Counts as the positive pair, counts as the negative pair, and the number of all triplets.
+        Counts (B, R) as positive pair, counts (B, R) as negative pair, and the number of all triplets, active or not.
     """
     if d.device.type == "cpu" and int(positive.sum()) * d.shape[1] <= LISTED:
         return _count_listed(d, positive, negative, m, window)
@@ -135,7 +138,7 @@ def count_triplets(
     d = d.contiguous()
 
     def closer(added: float, strict: bool) -> Tensor:
-        """Return how many negatives have d_an < d_ap + added (<= if not strict), for each positive."""
+        """Return for each positive how many negatives have d_an < d_ap + added, or <= if not `strict`; 0 elsewhere."""
         return torch.searchsorted(near, d + added, right=not strict).masked_fill(~positive, 0)
 
     if window is None:
@@ -149,7 +152,7 @@ def count_triplets(
         valid = (within - low).sum()
     marks = torch.zeros(len(d), d.shape[1] + 1, dtype=torch.int64, device=d.device)
     marks.scatter_add_(1, high, positive.long()).scatter_add_(1, low, -positive.long())
-    # number of positives whose range of negatives extends beyond each rank
+    # number of positives for which the negative at each rank is active
     by_rank = marks.flip(1).cumsum(1).flip(1)[:, 1:]
     return high - low, torch.zeros_like(order).scatter_(1, order, by_rank), valid
 
@@ -157,9 +160,9 @@ def count_triplets(
 def _count_listed(
     d: Tensor, positive: Tensor, negative: Tensor, m: float, window: float | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute `count_triplets` from the list of positive pairs.
+    """Compute the result of `count_triplets` by listing the triplets of each positive pair.
 
-    This is faster if a sample has few positives, but a GPU would synchronise.
+    This is faster if samples have few positives, but a GPU would synchronise.
     """
     anchors, positives = positive.nonzero(as_tuple=True)
     near, reach = d[anchors], d[anchors, positives][:, None]
@@ -183,12 +186,13 @@ def _count_listed(
 class Quadruplet(PairLoss):
     """Mean over positive pairs (i, j) of [d_ij - min_k d_ik + m1]+ + [d_ij - min_{l,k} d_lk + m2]+.
 
-    In the first term k is of another class than i, which is half of the triplet loss. In the second term l and k are of
-    two different classes, neither that of i, which keeps other negative pairs apart.
+    In the first term k is a sample of another class than i; it is a triplet hinge on the hardest negative. In the
+    second term l and k belong to two different classes, neither of them that of i; it pushes other negative pairs
+    apart.
 
     Reference:
-        Chen et al. 2017, Eq. 6. The hard negatives of Sec. 3.3 are the hardest of the batch; the margins adapt there
-        and are constant here.
+        Chen et al. 2017, Eq. 6. The hard negatives of Sec. 3.3 are the hardest of the batch. The margins, which adapt
+        during training in the paper, are constant here.
     """
 
     def __init__(
@@ -202,14 +206,14 @@ class Quadruplet(PairLoss):
         self.unbounded = distance == "cosine"
 
     def compute(self, pairs: BatchPairs) -> Tensor:
-        """Compute the loss of the given pairs."""
+        """Compute the scalar loss over the given pairs."""
         d = pairs.distances(self.distance)
         labels, column_labels = pairs.known_labels()
         negatives = d.masked_fill(~pairs.negative, torch.inf)
         nearest = negatives.min(1)
         rival = column_labels[nearest.indices]
         other = negatives.masked_fill(column_labels == rival[:, None], torch.inf).amin(1)
-        # entry (i, l): the nearest negative of l that is not of the class of i
+        # entry (i, l): distance from sample l to its nearest negative that is not of the class of i
         elsewhere = torch.where(rival == labels[:, None], other, nearest.values)
         elsewhere = elsewhere.masked_fill(labels[:, None] == labels, torch.inf).amin(1)
         terms = torch.zeros((), dtype=d.dtype, device=d.device)

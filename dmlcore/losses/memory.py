@@ -1,4 +1,4 @@
-"""Cross-batch memory, which lets a pair loss also compare each batch with the embeddings of earlier batches."""
+"""Cross-batch memory, which lets a pair loss compare each batch with the embeddings of earlier batches."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class CrossBatchMemory(nn.Module):
     gradients. It is used after start + batches forward passes in training mode. A sample is not compared with its own
     copy. `indices_tuple` selects pairs of the batch only; all pairs with the memory are used.
 
-    The memory is stored in buffers, so that a resumed training run is exact. Nothing synchronises with the device. In
-    evaluation mode the memory does not change.
+    The memory is stored in buffers, so that a resumed training run is exact. No operation synchronises with the device.
+    In evaluation mode the memory does not change.
 
     Args:
         loss: Loss of pairs.
@@ -31,7 +31,7 @@ class CrossBatchMemory(nn.Module):
         start: Number of training steps before the memory starts to be used.
 
     Raises:
-        ValueError: If the loss is not a loss of pairs, or a batch has another size.
+        ValueError: If the loss is not a loss of pairs, or a batch in training mode has another size than `batch_size`.
 
     Reference:
         Wang et al. 2020 (cross-batch memory); Gurbuz 2022, Sec. 3.3.2.1.
@@ -55,31 +55,31 @@ class CrossBatchMemory(nn.Module):
         self.register_buffer("embeddings", torch.zeros(batches * batch_size, embedding_dim))
         self.register_buffer("labels", torch.full((batches * batch_size,), -1, dtype=torch.int64))
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
-        self._steps = 0  # copy of the buffer on the host, to avoid synchronisation
+        self._steps = 0  # copy of `steps` on the host, so that reading it does not synchronise
         self.register_load_state_dict_post_hook(_read_steps)
 
     @property
     def counts(self) -> Counts:
-        """Counts of the terms of the batch itself."""
+        """Counts of the pairs within the last batch, without those against the memory."""
         return self.loss.counts
 
     @property
     def joined(self) -> bool:
-        """True once the memory is part of the loss."""
+        """True once the loss includes the pairs with the memory."""
         return self._steps > self.start + self.batches
 
     @full_precision
     def forward(self, embeddings: Tensor, labels: Tensor, indices_tuple: tuple[Tensor, ...] | None = None) -> Tensor:
-        """Compute the scalar loss of a batch: embeddings (batch_size, D), labels (batch_size,) integer."""
+        """Compute the scalar loss of embeddings (batch_size, D) with integer labels (batch_size,)."""
         own = self._enqueue(embeddings, labels) if self.training else None
         past = self._of_memory(embeddings, labels, own) if self.joined else None
-        # last, so that `counts` are those of the batch
+        # computed last, so that `counts` are those of the batch
         loss = cast(Tensor, self.loss(embeddings, labels, indices_tuple))
         return loss if past is None else loss + past
 
     @torch.no_grad()
     def _enqueue(self, embeddings: Tensor, labels: Tensor) -> int:
-        """Overwrite the oldest batch in memory with this batch, and return its first row."""
+        """Overwrite the oldest batch in memory with this batch, and return the index of its first row in memory."""
         shape = (self.batch_size, self.embeddings.shape[1])
         if embeddings.shape != shape:
             raise ValueError(f"the memory holds batches of {shape}, got embeddings {tuple(embeddings.shape)}")
@@ -91,7 +91,10 @@ class CrossBatchMemory(nn.Module):
         return first
 
     def _of_memory(self, embeddings: Tensor, labels: Tensor, own: int | None) -> Tensor:
-        """Compute the loss of all pairs (sample, memory) except of a sample and its own copy; copies start at `own`."""
+        """Compute the loss of the batch against the memory, without pairs of a sample and its own copy.
+
+        `own` is the row of the memory at which the copies of this batch start, or None.
+        """
         rows, labels = check_batch(embeddings, labels, unbounded=self.loss.unbounded)
         positive = labels[:, None] == self.labels
         negative = ~positive

@@ -1,4 +1,4 @@
-"""Losses of pairs of samples, computed on dense tables of rows and columns."""
+"""Pair losses, computed on dense tables of rows (batch samples) and columns (samples they are compared with)."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Base = Annotated[float, Slider(-0.5, 1, "m", "Cosine similarity that pairs are c
     "until they are farther apart than the negative margin.",
 )
 class Contrastive(PairLoss):
-    """Sum of [d - m_pos]+ over pairs of one class and [m_neg - d]+ over pairs of two classes.
+    """Contrastive loss, the sum of [d - m_pos]+ over pairs of one class and [m_neg - d]+ over pairs of two classes.
 
-    `divisor` divides each sum by its terms above 0 ("nonzero"), its pairs ("pairs"), the anchors ("anchors") or nothing
-    ("one"). Pairs count in both orders.
+    `divisor` names the number by which each sum is divided: that of its terms above 0 ("nonzero"), of its pairs
+    ("pairs"), of the anchors ("anchors"), or 1 ("one"). Pairs count in both orders.
 
     Reference:
         Hadsell, Chopra & LeCun 2006. With a positive margin ("C2"), and with cosine distance, m_pos = 1e-5 and m_neg =
@@ -63,7 +63,7 @@ class Contrastive(PairLoss):
         self.unbounded = distance == "cosine"
 
     def compute(self, pairs: BatchPairs) -> Tensor:
-        """Compute the loss of the given pairs."""
+        """Compute the scalar loss over the given pairs."""
         d = pairs.distances(self.distance)
         pull = (d - self.m_pos).relu().masked_fill(~pairs.positive, 0.0)
         push = (self.m_neg - d).relu().masked_fill(~pairs.negative, 0.0)
@@ -80,11 +80,12 @@ class Contrastive(PairLoss):
     "by a margin.",
 )
 class MarginLoss(PairLoss):
-    """Mean of [d - beta + alpha]+ over pairs of one class and [beta - d + alpha]+ over pairs of two classes.
+    """Margin loss, which keeps pairs of one class within a boundary distance beta and pairs of two classes beyond it.
 
-    The sum is divided by the number of terms above 0. `counting` is "pairs" to count each pair once, or "triplets" to
-    count it once per triplet, as pytorch-metric-learning does. `boundary` is "learned" for one parameter beta,
-    "per_class" for one per class of the anchor, or "fixed".
+    It is the mean of [d - beta + alpha]+ over pairs of one class and [beta - d + alpha]+ over pairs of two classes that
+    are above 0. `counting` is "pairs" to count each pair once, or "triplets" to count it once per triplet that contains
+    it, as pytorch-metric-learning does. `boundary` is "learned" for one learned beta, "per_class" for a learned beta
+    per class of the anchor, or "fixed".
 
     Reference:
         Wu et al. 2017, Eq. 6; Psomas 2020, Eq. 2.23 with I = +-1 (errata).
@@ -113,7 +114,7 @@ class MarginLoss(PairLoss):
         self.beta = nn.Parameter(start, requires_grad=boundary != "fixed")
 
     def compute(self, pairs: BatchPairs) -> Tensor:
-        """Compute the loss of the given pairs."""
+        """Compute the scalar loss over the given pairs."""
         d = pairs.distances(self.distance)
         beta = self.beta[pairs.known_labels()[0]][:, None] if self.boundary == "per_class" else self.beta
         pull = (d - beta + self.alpha).relu().masked_fill(~pairs.positive, 0.0)
@@ -138,10 +139,12 @@ class MarginLoss(PairLoss):
     sentence="Weighs each pair by its own similarity and by the similarities of the other pairs of its anchor.",
 )
 class MultiSimilarity(PairLoss):
-    """Mean over the anchors of 1/alpha log(1 + Σ_P e^-alpha(s - m)) + 1/beta log(1 + Σ_N e^beta(s - m)).
+    """Multi-similarity loss of pairs.
 
-    s is the cosine similarity or, with `similarity` "ball", the inner product in the unit ball. Positives count if s <
-    the largest negative + epsilon, negatives if s > the smallest positive - epsilon; with epsilon = inf all count.
+    It is the mean over anchors of 1/alpha log(1 + Σ_P e^-alpha(s - m)) + 1/beta log(1 + Σ_N e^beta(s - m)), where s is
+    the cosine similarity or, with `similarity` "ball", the inner product after projection onto the unit ball. Only hard
+    pairs enter the sums over positives P and negatives N: positives with s < largest negative s + epsilon, and
+    negatives with s > smallest positive s - epsilon. With epsilon = inf all pairs enter.
 
     Reference:
         Wang et al. 2019, Eq. 12-15; Psomas 2020, Eq. 2.24.
@@ -166,7 +169,7 @@ class MultiSimilarity(PairLoss):
         self.alpha, self.beta, self.m, self.epsilon, self.similarity = alpha, beta, m, epsilon, similarity
 
     def compute(self, pairs: BatchPairs) -> Tensor:
-        """Compute the loss of the given pairs."""
+        """Compute the scalar loss over the given pairs."""
         s = (
             pairs.cosines()
             if self.similarity == "cosine"
@@ -182,7 +185,7 @@ class MultiSimilarity(PairLoss):
 def select_hard_pairs(s: Tensor, positive: Tensor, negative: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
     """Select positives with s < largest negative + epsilon, and negatives with s > smallest positive - epsilon.
 
-    Rows without a positive or without a negative keep nothing, except with epsilon = inf, which keeps all.
+    A row without a positive or without a negative selects no pair, unless epsilon is inf, which selects all pairs.
 
     Args:
         s: Similarities, shape (B, R).
@@ -215,8 +218,8 @@ def select_hard_pairs(s: Tensor, positive: Tensor, negative: Tensor, epsilon: fl
 class BinomialDeviance(PairLoss):
     """Logistic loss of pairs, averaged over the positives and over the negatives of each anchor, then over the anchors.
 
-    A positive contributes log(1 + e^-alpha(s - m)), a negative log(1 + e^(alpha C (s - m))), where s is the cosine
-    similarity.
+    A positive contributes log(1 + e^-alpha(s - m)) and a negative log(1 + e^(alpha C (s - m))), where s is the cosine
+    similarity and C is `cost`.
 
     Reference:
         Yi et al. 2014; Zabihzadeh et al. 2021, Eq. 17, whose slope for negatives is alpha C = 50 (25 in its
@@ -237,7 +240,7 @@ class BinomialDeviance(PairLoss):
         self.alpha, self.m, self.cost = alpha, m, cost
 
     def compute(self, pairs: BatchPairs) -> Tensor:
-        """Compute the loss of the given pairs."""
+        """Compute the scalar loss over the given pairs."""
         s = pairs.cosines() - self.m
         terms = log1p_exp(torch.where(pairs.positive, -self.alpha * s, self.alpha * self.cost * s))
         pull, push = (terms.masked_fill(~mask, 0.0) for mask in (pairs.positive, pairs.negative))

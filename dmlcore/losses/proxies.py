@@ -1,4 +1,4 @@
-"""Losses of samples against learned proxies."""
+"""Proxy losses, which compare samples with learned proxies of the classes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Steepness = Annotated[float, Slider(1, 64, r"\alpha", "Steepness of pull and pus
     sentence="Each class has a learned proxy. A sample is pulled to the proxy of its class and pushed from all others.",
 )
 class ProxyNCA(ProxyLoss):
-    """Cross-entropy of cosine similarities to the proxies, divided by a temperature.
+    """Cross-entropy of cosine similarities between samples and proxies, divided by a temperature.
 
     `denominator` "all" sums over all proxies, which is ProxyNCA++ or normalised softmax (Teh, DeVries & Taylor 2020;
-    Zhai & Wu 2019). "others" sums over the proxies of other classes, which is Proxy-NCA and can be negative
+    Zhai & Wu 2019). "others" sums over the proxies of other classes, which is Proxy-NCA; its values can be negative
     (Movshovitz-Attias et al. 2017; Psomas 2020, Eq. 2.27, with s = 1 / temperature).
     """
 
@@ -51,7 +51,7 @@ class ProxyNCA(ProxyLoss):
         self.temperature, self.denominator = temperature, denominator
 
     def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """Compute the loss of a checked batch."""
+        """Compute the scalar loss from validated embeddings (B, D), labels (B,) and the proxies."""
         logits = unit(embeddings) @ unit(proxies).mT / self.temperature
         if self.denominator == "all":
             return F.cross_entropy(logits, labels)
@@ -67,9 +67,9 @@ class ProxyNCA(ProxyLoss):
     sentence="Classification by squared distances to proxies on a larger sphere, with smoothed targets.",
 )
 class SmoothedProxyNCA(ProxyLoss):
-    """Smoothed cross-entropy of negated squared distances between unit samples and proxies of norm `scale`.
+    """Cross-entropy with smoothed targets, whose logits are negated squared distances to proxies of norm `scale`.
 
-    The own class has target 1 - smoothing; the other classes share the rest.
+    Samples have norm 1. The class of the sample has target 1 - smoothing; the other classes share the rest.
 
     Reference:
         Public implementation of Zabihzadeh et al. 2021, for its Eq. 18.
@@ -91,20 +91,20 @@ class SmoothedProxyNCA(ProxyLoss):
         self.scale, self.smoothing = scale, smoothing
 
     def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """Compute the loss of a checked batch."""
+        """Compute the scalar loss from validated embeddings (B, D), labels (B,) and the proxies."""
         x, w = unit(embeddings), self.scale * unit(proxies)
         squared = x.square().sum(1, keepdim=True) + w.square().sum(1) - 2 * x @ w.mT
         return smoothed_cross_entropy(-squared, labels, self.smoothing, "others")
 
 
 def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float, over: str) -> Tensor:
-    """Compute the cross-entropy with the share `smoothing` of each target spread over all or over the other classes.
+    """Compute the cross-entropy against smoothed targets, of which the share `smoothing` is spread over other classes.
 
     Args:
         logits: Shape (B, C).
         labels: Shape (B,).
         smoothing: Share in 0..1.
-        over: "all" for all C classes, "others" for the C - 1 others.
+        over: "all" to spread it over all C classes, "others" for the C - 1 classes other than the label.
 
     Reference:
         Szegedy et al. 2016; Zabihzadeh et al. 2021, Eq. 19, 20 ("all") and its implementation ("others").
@@ -124,10 +124,11 @@ def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float, ove
     "others.",
 )
 class ProxyAnchor(ProxyLoss):
-    """Loss whose anchors are the proxies.
+    """Proxy-anchor loss, in which each proxy is an anchor for the samples of the batch.
 
-    It is the mean over the classes of the batch of log(1 + Σ_own e^-alpha(s - delta)), plus the mean over all classes
-    of log(1 + Σ_others e^alpha(s + delta)), where s is the cosine similarity of proxy and sample.
+    The loss is the mean over the classes of the batch of log(1 + Σ_own e^-alpha(s - delta)), plus the mean over all
+    classes of log(1 + Σ_others e^alpha(s + delta)), where s is the cosine similarity of proxy and sample. The first sum
+    runs over the samples of the class of the proxy, the second over all other samples.
 
     Reference:
         Kim et al. 2020, Eq. 4; Psomas 2020, Eq. 2.31.
@@ -138,13 +139,13 @@ class ProxyAnchor(ProxyLoss):
         self.alpha, self.delta = alpha, delta
 
     def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """Compute the loss of a checked batch."""
+        """Compute the scalar loss from validated embeddings (B, D), labels (B,) and the proxies."""
         s = unit(proxies) @ unit(embeddings).mT
         own = self.own(labels).mT
         return self.pull(s, own) + log1p_exp(masked_lse(self.alpha * (s + self.delta), ~own)).mean()
 
     def pull(self, s: Tensor, own: Tensor) -> Tensor:
-        """Compute the term of the positives from cosines `s` and the mask `own`, both of shape (classes, B)."""
+        """Compute the term of the positive pairs from cosines `s` and the positive mask `own`, (classes, B) each."""
         return mean(log1p_exp(masked_lse(-self.alpha * (s - self.delta), own)).sum(), own.any(1).sum())
 
 
@@ -157,10 +158,10 @@ class ProxyAnchor(ProxyLoss):
     sentence="ProxyAnchor whose proxies push each other, directly or through the samples of the batch.",
 )
 class ProxyPush(ProxyAnchor):
-    """Positive term of ProxyAnchor plus a push between proxies: mean of log(1 + Σ_w' e^alpha(g + delta)).
+    """Positive term of ProxyAnchor plus a push between proxies, the mean over w of log(1 + Σ_w' e^alpha(g + delta)).
 
-    w' runs over all other proxies. `through` is "proxies" for g = w^T w' (Psomas 2020, Eq. 6.1; samples are not pushed)
-    or "batch" for g = Σ_x (w^T x)(x^T w') (Eq. 6.2).
+    w' runs over all proxies other than w. `through` is "proxies" for g = w^T w' (Psomas 2020, Eq. 6.1; samples are not
+    pushed) or "batch" for g = Σ_x (w^T x)(x^T w') over the samples x (Eq. 6.2).
     """
 
     def __init__(
@@ -178,7 +179,7 @@ class ProxyPush(ProxyAnchor):
         self.through = through
 
     def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """Compute the loss of a checked batch."""
+        """Compute the scalar loss from validated embeddings (B, D), labels (B,) and the proxies."""
         w = unit(proxies)
         s = w @ unit(embeddings).mT
         between = w @ w.mT if self.through == "proxies" else s @ s.mT
@@ -196,9 +197,11 @@ class ProxyPush(ProxyAnchor):
     sentence="Several centres per class, weighted by a softmax. A regulariser merges centres that are not needed.",
 )
 class SoftTriple(ProxyLoss):
-    """Cross-entropy of la (S - delta [own]) with S = Σ_k softmax_k(s_k / gamma) s_k over `centres` proxies per class.
+    """SoftTriple loss with several proxies (`centres`) per class.
 
-    s is the cosine similarity. The loss adds tau times the mean distance between the centres of a class.
+    The loss is the cross-entropy of la (S_c - delta [c is the class of the sample]), where S_c = Σ_k softmax_k(s_ck /
+    gamma) s_ck and s_ck is the cosine similarity to centre k of class c. tau times the mean distance between the
+    centres of a class is added.
 
     Reference:
         Qian et al. 2019, Eq. 6, 10; Psomas 2020, Eq. 2.30 (which has one centre and no regulariser; errata).
@@ -221,7 +224,7 @@ class SoftTriple(ProxyLoss):
         self.la, self.gamma, self.delta, self.tau = la, gamma, delta, tau
 
     def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """Compute the loss of a checked batch."""
+        """Compute the scalar loss from validated embeddings (B, D), labels (B,) and the proxies."""
         w = unit(proxies)
         s = (unit(embeddings) @ w.mT).view(-1, self.classes, self.per_class)
         similarity = ((s / self.gamma).softmax(2) * s).sum(2)
@@ -230,6 +233,7 @@ class SoftTriple(ProxyLoss):
             return loss
         centres = w.view(self.classes, self.per_class, -1)
         between = torch.triu(torch.ones_like(centres[0] @ centres[0].mT), 1)
-        apart = (2 + 1e-5 - 2 * centres @ centres.mT).clamp(min=1e-6).sqrt()  # rounding may leave cosines above 1
+        # the added 1e-5 and the clamp allow for cosines that rounding leaves above 1
+        apart = (2 + 1e-5 - 2 * centres @ centres.mT).clamp(min=1e-6).sqrt()
         pairs = self.per_class * (self.per_class - 1)
         return loss + self.tau * (apart * between).sum() / (self.classes * pairs)

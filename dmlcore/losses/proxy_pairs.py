@@ -1,4 +1,4 @@
-"""Pair and triplet losses between samples as anchors and several learned proxies per class."""
+"""Pair and triplet losses with samples as anchors and several learned proxies per class."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PerClass = Annotated[int, Slider(1, 16, "P", "Proxies per class", step=1, above=
 
 
 class ProxyPairs(ProxyLoss):
-    """Pair loss between samples as rows and proxies, `per_class` of each class, as columns.
+    """Pair loss between each sample and `per_class` learned proxies of every class.
 
-    Samples and proxies with a norm above 1 are projected on the unit ball.
+    Vectors with a norm above 1 are projected onto the unit ball if the pair loss uses a "ball" distance or similarity.
 
     Reference:
         Gurbuz 2022, Ch. 3 (proxies as anchors of chance-constrained programming).
@@ -33,7 +33,7 @@ class ProxyPairs(ProxyLoss):
         self.loss = loss
 
     def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """Compute the loss of a checked batch."""
+        """Compute the scalar loss from validated embeddings (B, D), labels (B,) and the proxies."""
         own = torch.arange(self.classes, device=labels.device).repeat_interleave(self.per_class)
         if self.trained is not None:
             places = (
@@ -44,13 +44,13 @@ class ProxyPairs(ProxyLoss):
         return value
 
     def between(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """Compute the same loss between the samples of a batch instead of samples and proxies."""
+        """Compute the pair loss between the samples of the batch, without proxies."""
         value: Tensor = self.loss(embeddings, labels)
         return value
 
     @property
     def counts(self) -> Counts:
-        """Counts of the terms of the last batch."""
+        """Counts of the terms of the last batch, see `PairLoss`."""
         return self.loss.counts
 
 
@@ -73,9 +73,10 @@ def contrastive_proxy(
     classes: int,
     embedding_dim: int,
 ) -> nn.Module:
-    """Create `Contrastive` between samples and proxies.
+    """Create the `Contrastive` loss between samples and proxies.
 
-    The defaults are C2 of Gurbuz 2022; C1 has cosine distance, m_pos = 1e-5, m_neg = 0.5 and divisor "anchors".
+    The defaults are the variant C2 of Gurbuz 2022; variant C1 has cosine distance, m_pos = 1e-5, m_neg = 0.5 and
+    divisor "anchors".
     """
     return ProxyPairs(Contrastive(m_pos, m_neg, distance, divisor), per_class, classes, embedding_dim)
 
@@ -88,11 +89,9 @@ def contrastive_proxy(
     sentence="Samples are anchors; positives and negatives are learned proxies.",
 )
 class TripletProxies(ProxyLoss):
-    """Mean of [d(x, w+) - d(x, w-) + m]+ over proxies w+ of the class of x and w- of other classes.
+    """Mean of [d(x, w+) - d(x, w-) + m]+ over samples x, proxies w+ of the class of x and proxies w- of other classes.
 
-    Samples and proxies are projected on the unit ball.
-
-    The divisor has the same meaning as in `hinges.TripletHinge`.
+    Samples and proxies are projected onto the unit ball. `divisor` has the same meaning as in `hinges.TripletHinge`.
 
     Reference:
         Gurbuz 2022, Ch. 3.
@@ -117,7 +116,7 @@ class TripletProxies(ProxyLoss):
         self.counts = Counts.none()
 
     def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """Compute the loss of a checked batch."""
+        """Compute the scalar loss from validated embeddings (B, D), labels (B,) and the proxies."""
         d = distance_table("ball", embeddings, proxies)
         places = labels[:, None] * self.per_class + torch.arange(self.per_class, device=labels.device)
         others = ~self.own(labels)
@@ -135,7 +134,7 @@ class TripletProxies(ProxyLoss):
         return total / max(len(d), 1) if self.divisor == "anchors" else total
 
     def between(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """Compute the same loss between the samples of a batch instead of samples and proxies."""
+        """Compute the triplet loss over the samples of the batch, without proxies."""
         value: Tensor = self.samples(embeddings, labels)
         return value
 
@@ -151,5 +150,5 @@ class TripletProxies(ProxyLoss):
 def multi_similarity_proxy(
     alpha: Pull = 2.0, beta: Push = 40.0, m: Base = 0.5, per_class: PerClass = 8, *, classes: int, embedding_dim: int
 ) -> nn.Module:
-    """Create `MultiSimilarity` between samples and proxies, on inner products in the unit ball, without mining."""
+    """Create `MultiSimilarity` between samples and proxies, with inner products in the unit ball and no mining."""
     return ProxyPairs(MultiSimilarity(alpha, beta, m, torch.inf, "ball"), per_class, classes, embedding_dim)

@@ -1,4 +1,4 @@
-"""Losses that weigh all pairs of an anchor against each other: lifted structure, N-pair, NT-Xent, SupCon and Circle."""
+"""Losses that weigh the pairs of an anchor against each other: lifted structure, N-pair, NT-Xent, SupCon and Circle."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ from dmlcore.losses.pairs import select_hard_pairs
     sentence="Pulls every anchor to its farthest positives and pushes it from its nearest negatives (softmax weights).",
 )
 class Lifted(PairLoss):
-    """Lifted structure loss in three published forms.
+    """Lifted structure loss in three published forms, selected by `form`.
 
-    "rows" is Σ_i [LSE_P(m - s) + LSE_N(s)]+ on cosines s (Psomas 2020, Eq. 2.21; Hermans et al. 2017); only this form
+    "rows" is Σ_i [LSE_P(m - s) + LSE_N(s)]+ over anchors i with cosine similarities s (Psomas 2020, Eq. 2.21; Hermans
+    et al. 2017). LSE_P and LSE_N are log-sum-exp over the positives and the negatives of the anchor. Only this form
     uses `divisor`.
 
-    "pairs" is the mean over positive pairs of 1/2 [log(Σ_N(i) e^(m - d) + Σ_N(j) e^(m - d)) + d_ij]+^2 with Euclidean
-    distances (Oh Song et al. 2016, Eq. 4; Can 2018, Eq. 2.17). It needs the rows of both samples and therefore does not
-    support a memory.
+    "pairs" is the mean over positive pairs (i, j) of 1/2 [log(Σ_N(i) e^(m - d) + Σ_N(j) e^(m - d)) + d_ij]+^2 with
+    Euclidean distances (Oh Song et al. 2016, Eq. 4; Can 2018, Eq. 2.17). It needs the negatives of both samples of a
+    pair and therefore does not support a memory.
 
     "mined" is the mean over i of 2/beta LSE_P(-beta s) + 2/alpha LSE_N(alpha s) over hard pairs (public implementation
     of Psomas 2020).
@@ -69,7 +70,7 @@ class Lifted(PairLoss):
         self.unbounded = form != "pairs"
 
     def compute(self, pairs: BatchPairs) -> Tensor:
-        """Compute the loss of the given pairs."""
+        """Compute the scalar loss over the given pairs."""
         return {"rows": self._rows, "pairs": self._pairs, "mined": self._mined}[self.form](pairs)
 
     def _rows(self, pairs: BatchPairs) -> Tensor:
@@ -106,13 +107,14 @@ class Lifted(PairLoss):
     sentence="Every positive of an anchor competes with all its negatives at once.",
 )
 class NPair(PairLoss):
-    """N-pair loss over all pairs, or with one pair per class.
+    """N-pair loss in two published forms, selected by `form`.
 
-    "all" is the mean over i of log(1 + Σ_P Σ_N e^(s_in - s_ip)) on cosines s (Psomas 2020, Eq. 2.22).
+    "all" is the mean over anchors i of log(1 + Σ_P Σ_N e^(s_in - s_ip)) with cosine similarities s (Psomas 2020, Eq.
+    2.22).
 
-    "one" is the cross-entropy of the raw inner products of C anchors with C positives, which are the first two samples
-    of each class, plus `l2` times the mean squared norms of anchors and of positives (Sohn 2016, Eq. 10). It needs both
-    samples in the batch and therefore does not support a memory.
+    "one" takes the first two samples of each of C classes as anchor and positive. It is the cross-entropy of the inner
+    products of the C anchors with the C positives, plus `l2` times the mean squared norms of anchors and of positives
+    (Sohn 2016, Eq. 10). Both samples must be in the batch, so this form does not support a memory.
     """
 
     def __init__(
@@ -130,7 +132,7 @@ class NPair(PairLoss):
         self.unbounded = form == "all"
 
     def compute(self, pairs: BatchPairs) -> Tensor:
-        """Compute the loss of the given pairs."""
+        """Compute the scalar loss over the given pairs."""
         if self.form == "one":
             return self._one(pairs)
         s = pairs.cosines()
@@ -142,7 +144,7 @@ class NPair(PairLoss):
             raise ValueError("ref_emb: N-pair with one pair per class has no place for one; choose form = all")
         order = torch.arange(len(pairs.rows), device=pairs.rows.device)
         partner = pairs.positive & (order > order[:, None])
-        second = torch.where(partner, order, len(order)).amin(1)  # the next positive of each row
+        second = torch.where(partner, order, len(order)).amin(1)  # the next positive of each sample
         earlier = (pairs.positive & (order < order[:, None])).any(1)
         anchor = (second < len(order)) & ~earlier  # the first sample of its class, if it has a positive
         positive = torch.zeros(len(order) + 1, dtype=torch.bool, device=order.device)
@@ -164,7 +166,9 @@ class NPair(PairLoss):
     sentence="Classifies each positive of an anchor against all negatives of this anchor.",
 )
 class NTXent(PairLoss):
-    """Mean over positive pairs of -log e^(s_ip/tau) / (e^(s_ip/tau) + Σ_N e^(s_in/tau)) with cosines s.
+    """Mean over positive pairs (i, p) of -log e^(s_ip/tau) / (e^(s_ip/tau) + Σ_N e^(s_in/tau)), with cosines s.
+
+    The sum runs over the negatives n of anchor i.
 
     Reference:
         Sohn 2016; Chen et al. 2020 (SimCLR), Eq. 1; Oord et al. 2018.
@@ -183,7 +187,7 @@ class NTXent(PairLoss):
         self.temperature = temperature
 
     def compute(self, pairs: BatchPairs) -> Tensor:
-        """Compute the loss of the given pairs."""
+        """Compute the scalar loss over the given pairs."""
         s = pairs.cosines() / self.temperature
         terms = log1p_exp(masked_lse(s, pairs.negative)[:, None] - s).masked_fill(~pairs.positive, 0.0)
         return mean(terms.sum(), pairs.positive.sum())
@@ -198,7 +202,9 @@ class NTXent(PairLoss):
     sentence="Each positive of an anchor competes with all other samples, including the other positives.",
 )
 class SupervisedContrastive(PairLoss):
-    """Mean over anchors with a positive of -1/|P| Σ_P log e^(s_ip/tau) / Σ_(k != i) e^(s_ik/tau) with cosines s.
+    """Mean over anchors i with a positive of -1/|P| Σ_P log e^(s_ip/tau) / Σ_(k != i) e^(s_ik/tau), with cosines s.
+
+    The outer sum runs over the positives p of the anchor, the inner one over all other samples k.
 
     Reference:
         Khosla et al. 2020, Eq. 2 (the sum outside the logarithm).
@@ -216,7 +222,7 @@ class SupervisedContrastive(PairLoss):
         self.temperature = temperature
 
     def compute(self, pairs: BatchPairs) -> Tensor:
-        """Compute the loss of the given pairs."""
+        """Compute the scalar loss over the given pairs."""
         s = pairs.cosines() / self.temperature
         every = masked_lse(s, pairs.positive | pairs.negative)
         terms = mean((every[:, None] - s).masked_fill(~pairs.positive, 0.0).sum(1), pairs.positive.sum(1))
@@ -234,11 +240,11 @@ class SupervisedContrastive(PairLoss):
     sentence="Each similarity is weighted by its distance from its optimum, so that the worst pairs move fastest.",
 )
 class Circle(PairLoss):
-    """Mean over anchors with a positive and a negative of the Circle loss.
+    """Circle loss, averaged over the anchors that have a positive and a negative.
 
-    The loss is log(1 + Σ_N e^(gamma a_n (s_n - m)) Σ_P e^(-gamma a_p (s_p - 1 + m))) with cosines s and weights a_n =
-    [s_n + m]+ and a_p = [1 + m - s_p]+. The gradient treats the weights as constants (Sun et al. 2020, Eq. 10), so it
-    is not the derivative of the value.
+    The loss of an anchor is log(1 + Σ_N e^(gamma a_n (s_n - m)) Σ_P e^(-gamma a_p (s_p - 1 + m))) with cosine
+    similarities s and weights a_n = [s_n + m]+ and a_p = [1 + m - s_p]+. The gradient treats the weights as constants
+    (Sun et al. 2020, Eq. 10), so it is not the exact derivative of the loss.
 
     Reference:
         Sun et al. 2020, Eq. 6 to 8.
@@ -255,7 +261,7 @@ class Circle(PairLoss):
         self.m, self.gamma = m, gamma
 
     def compute(self, pairs: BatchPairs) -> Tensor:
-        """Compute the loss of the given pairs."""
+        """Compute the scalar loss over the given pairs."""
         s = first_derivatives_only(
             pairs.cosines(),
             "circle has no second derivatives, as its gradient takes weights as constants; try multi_similarity",

@@ -1,7 +1,7 @@
-"""Triplet losses, each a pure function that computes the core energy, without margin and clamp.
+"""Formulas of the triplet losses, without margin and clamp, each a pure function of a `Triplet`.
 
-Edge lengths and squared norms come from the `Triplet` t. Each line therefore reads like its formula and works for
-points and for the distance table of a batch. Equation numbers are those of Karaman 2021 (METU MSc thesis).
+The `Triplet` t provides edge lengths and squared norms. Each line therefore reads like its formula and works for points
+and for the distance table of a batch. Equation numbers are those of Karaman 2021 (METU MSc thesis).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def facenet(t: Triplet) -> Tensor:
     latex=r"d_{ap}^2-d_{an}^2,\quad m_2=m",
     source="Schroff et al. 2015; Karaman 2021, Eq. 2.25",
     sentence="FaceNet clamped to the semi-hard negatives: farther than the positive, but within the margin.",
-    margin=Margin(0.2, 0.01, 2.0, above=0.0),  # also the upper end of the clamp window [0, m]
+    margin=Margin(0.2, 0.01, 2.0, above=0.0),  # m is also the upper end of the clamp window [0, m]
     clamp=Clamp(to="m"),
     separable=True,
 )
@@ -110,7 +110,7 @@ def angular(
 def moving(
     t: Triplet, *, rho: Annotated[float, Slider(0.0, 1.0, r"\rho", "weight of the regulariser")] = 0.3
 ) -> Tensor:
-    w0 = 1 - (t.aa + t.pp) / 2  # 0 on the unit sphere, where k / d_ap = d_ap / 2 stays finite
+    w0 = 1 - (t.aa + t.pp) / 2  # 0 on the unit sphere, where (1 - a.p) / d_ap = d_ap / 2 stays finite
     inverse_ap, inverse_an = (-power_potential(d, -1, floor=1e-6) for d in (t.d_ap, t.d_an))
     k_over_d_ap = w0 * inverse_ap + t.d_ap / 2
     return t.d_ap**2 - t.d_an**2 - rho * k_over_d_ap * inverse_an

@@ -1,4 +1,4 @@
-"""(N+P+1)-tuplet losses, in which each sample is the centre of all its positives and negatives."""
+"""(N+P+1)-tuplet loss, in which each sample is the centre of a tuplet with all its positives and negatives."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ FORMS = ("cross_entropy", "ratio", "pairs")
 
 
 def centre_losses(similarities: Tensor, positive: Tensor, negative: Tensor, form: str) -> Tensor:
-    """Compute the loss of each centre, shape (B,), from its similarities D (B, R).
+    """Compute the loss of each centre, shape (B,), from its similarities to all other samples.
 
-    The result is undefined for rows without positives.
+    Let D be the similarities, P and N the positives and negatives of a centre, K their union and p = |P|. Contrary to
+    the paper, the three forms agree only for p = 1.
 
-    With K the union of P and N, and p = |P|: "cross_entropy" is LSE_K D - mean_P D, the soft-label "easy trick";
-    "ratio" is LSE_K D - LSE_P D + log p; "pairs" is log(1 + 1/p sum_P sum_N e^(D_n - D_p)). Contrary to the paper, the
-    three agree only for p = 1.
+    Args:
+        similarities: Similarities of centres (rows) to samples, shape (B, R).
+        positive: Mask of positive pairs, shape (B, R). The result is undefined for rows without a positive.
+        negative: Mask of negative pairs, shape (B, R).
+        form: "cross_entropy" for LSE_K D - mean_P D, the soft-label "easy trick"; "ratio" for LSE_K D - LSE_P D + log
+            p; or "pairs" for log(1 + 1/p sum_P sum_N e^(D_n - D_p)).
 
     Reference:
         Can 2018, Eq. 3.1-3.5.
@@ -43,11 +47,11 @@ def centre_losses(similarities: Tensor, positive: Tensor, negative: Tensor, form
     "embeddings.",
 )
 class Tuplet(PairLoss):
-    """Mean of `centre_losses` of raw inner products, over samples with a positive, plus a penalty on embedding norms.
+    """Mean of `centre_losses` of inner products over the samples with a positive, plus a penalty on embedding norms.
 
     `norm_weight` is the weight of the mean norm of the embeddings (J_reg, 0.02 in the source). The term J_pre of the
-    source, which keeps the embeddings of any loss close to the pretrained network, is the setting `loss.start_weight`
-    of a run.
+    source keeps embeddings close to those of the pretrained network. It is available for every loss as the setting
+    `loss.start_weight` of a run.
 
     Reference:
         Can 2018, Sec. 3.2-3.4.
@@ -71,7 +75,7 @@ class Tuplet(PairLoss):
         self.form, self.norm_weight = form, norm_weight
 
     def compute(self, pairs: BatchPairs) -> Tensor:
-        """Compute the loss of the given pairs."""
+        """Compute the scalar loss over the given pairs."""
         terms = centre_losses(pairs.rows @ pairs.columns.mT, pairs.positive, pairs.negative, self.form)
         has = pairs.positive.any(1)
         self.record_counts(terms.detach(), has)
@@ -80,6 +84,6 @@ class Tuplet(PairLoss):
 
 
 def _mean_length(vectors: Tensor) -> Tensor:
-    """Compute the mean Euclidean norm of vectors (B, D); a zero vector has no gradient."""
+    """Compute the mean Euclidean norm of vectors (B, D); the gradient for a zero vector is zero."""
     length: Tensor = torch.linalg.vector_norm(vectors, dim=1)
     return length.mean()

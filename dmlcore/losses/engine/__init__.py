@@ -1,1 +1,1 @@
-"""Shared parts of all losses: decorators, base modules, and tables of pairs and triplets."""
+"""Shared parts of all losses: registration decorators, base classes, and tables of pairs and triplets."""

@@ -1,6 +1,6 @@
-"""Shared parts of losses that are not sums over triplets: catalogue entry, pair tables and proxies.
+"""Shared parts of losses that are not sums over triplets: catalogue entry, base classes for pair and proxy losses.
 
-The decorator `batch_loss` registers a loss, given as a class or as a function that creates its module.
+The decorator `batch_loss` registers a loss, given as a class or as a function that creates a module.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ Distance = Annotated[
         DISTANCES, "d", "Distance: Euclidean, its square, 1 - cosine, or Euclidean in the unit ball (long vectors cut)"
     ),
 ]
-NOTHING = -1e30  # logarithm of an empty sum; exp(NOTHING) is 0 in every precision and, unlike exp(-inf), has a gradient
+NOTHING = -1e30  # stands for log(0) of an empty sum; exp(NOTHING) is 0 and, unlike exp(-inf), has no NaN gradients
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchFormula(LossEntry):
-    """Catalogue entry of a loss of a whole batch.
+    """Catalogue entry of a loss that is defined on a whole batch, not on single triplets.
 
     Attributes:
-        build: Callable that creates the module.
-        sizes: Which of `classes`, `embedding_dim` and `pooled_dim` `build` needs in addition to the hyper-parameters.
+        build: Class or function that creates the module.
+        sizes: Those of `classes`, `embedding_dim` and `pooled_dim` that `build` takes in addition to the
+            hyper-parameters.
     """
 
     build: Callable[..., nn.Module]
@@ -52,24 +53,25 @@ class BatchFormula(LossEntry):
 
     @property
     def pairs(self) -> bool:
-        """True if the loss can compare the batch with a reference, as a cross-batch memory requires."""
+        """True if the loss can compare a batch with other embeddings, as a cross-batch memory requires."""
         return bool(getattr(self.build, "pairs", False))
 
     @property
     def proxies(self) -> bool:
-        """True if the loss learns vectors of the dimension of an embedding."""
+        """True if the loss learns class vectors of the same dimension as the embeddings."""
         return "embedding_dim" in self.sizes
 
     @property
     def proxies_are_places(self) -> bool:
-        """True if the loss learns several proxies per class in the embedding space, which samples can replace."""
+        """True if the loss learns several proxies per class that are points of the embedding space, like samples."""
         return "per_class" in self.parameters
 
     def complete(self, given: Values, reduction: str = "mean_valid", **surroundings: Any) -> dict[str, Any]:
-        """Complete the given hyper-parameters as `Entry.complete` does.
+        """Complete the given hyper-parameters with defaults, see `Entry.complete`.
 
         Raises:
-            ValueError: Also if the reduction is not the default, as the loss has its own.
+            ValueError: If a value is invalid, or if `reduction` is not the default, because these losses have a
+                reduction of their own.
         """
         if reduction != "mean_valid":
             raise ValueError(f"reduction: {self.name} has its own; leave it at mean_valid, got {reduction}")
@@ -86,11 +88,11 @@ def batch_loss(
     rule: Callable[[Values], str] | None = None,
     shared: Callable[..., Any] | None = None,
 ) -> Callable[[Build], Build]:
-    """Register a loss of a batch, given as a class or as a function that creates the module.
+    """Register a batch loss, given as a class or as a function that creates the module.
 
-    Each hyper-parameter of the constructor is `Annotated` with its Slider or Choice and has a default. Constructors
-    that have parameters `classes`, `embedding_dim` or `pooled_dim` (dimension of the features before the embedding
-    layer) receive these sizes.
+    Each hyper-parameter of the constructor is `Annotated` with its Slider or Choice and has a default. A constructor
+    that has parameters named `classes`, `embedding_dim` or `pooled_dim` (dimension of the features before the embedding
+    layer) receives these sizes.
 
     Args:
         name: Name in the catalogue.
@@ -98,9 +100,9 @@ def batch_loss(
         latex: Formula in LaTeX.
         source: Citation.
         sentence: One-sentence description.
-        rule: Check of a combination of values, see `catalogue.Entry`.
-        shared: Function that declares hyper-parameters which several losses share; the constructor receives them as
-            keywords.
+        rule: Function that checks a combination of values and returns an error message or "", see `catalogue.Entry`.
+        shared: Function whose parameters declare hyper-parameters that several losses share. The constructor receives
+            them as keyword arguments.
     """
 
     def enter(build: Build) -> Build:
@@ -127,22 +129,32 @@ def batch_loss(
 
 
 def masked_lse(values: Tensor, mask: Tensor, dim: int = 1) -> Tensor:
-    """Compute log Σ exp over the entries in `mask`; return NOTHING, without a gradient, if `mask` is empty."""
+    """Compute log(sum(exp(values))) over the entries in `mask`.
+
+    The result is NOTHING, with zero gradient, where no entry is in `mask`.
+    """
     return torch.logsumexp(values.masked_fill(~mask, NOTHING), dim)
 
 
 def log1p_exp(x: Tensor) -> Tensor:
-    """Compute log(1 + e^x), exact to rounding also in float64."""
+    """Compute log(1 + e^x) with full float64 accuracy, which the default threshold of softplus would limit."""
     return F.softplus(x, threshold=40.0)
 
 
 def mean(total: Tensor, count: Tensor) -> Tensor:
-    """Return total / count, or total if the count is 0."""
+    """Return total / count, or total where the count is 0."""
     return total / count.clamp(min=1)
 
 
 def reduce_terms(terms: Tensor, valid: Tensor, divisor: str) -> Tensor:
-    """Divide the sum of the terms (B, ...), which are 0 if not valid, by the count that `divisor` names."""
+    """Divide the sum of the terms by a count.
+
+    Args:
+        terms: Terms >= 0 of shape (B, ...), 0 where not valid.
+        valid: Mask of the valid terms.
+        divisor: "nonzero" for the number of terms above 0, "pairs" for the number of valid terms, "anchors" for B, or
+            "one" to return the sum.
+    """
     total = terms.sum()
     if divisor == "nonzero":
         return mean(total, (terms > 0).sum())
@@ -155,7 +167,11 @@ reduced = reduce_terms  # deprecated alias
 
 
 def _deprecated_of(loss: nn.Module) -> Callable[..., Tensor]:
-    """Return the method `of` of a loss that was written for earlier releases, in which `compute` had this name."""
+    """Return the deprecated method `of` of a plug-in loss that does not define `compute`, and warn.
+
+    Raises:
+        NotImplementedError: If the loss defines neither.
+    """
     method: Callable[..., Tensor] | None = getattr(type(loss), "of", None)
     if method is None:
         raise NotImplementedError(f"{type(loss).__name__} must define compute")
@@ -168,17 +184,17 @@ def _deprecated_of(loss: nn.Module) -> Callable[..., Tensor]:
 
 @dataclass(frozen=True)
 class BatchPairs:
-    """Pairs of rows (B, D) and columns (R, D), with masks (B, R) of the positive and negative pairs.
+    """Pairs of a batch sample (row) and a sample of the batch or a reference (column), with masks of their kind.
 
     Attributes:
         rows: Embeddings of the batch, shape (B, D).
-        columns: Embeddings that they are compared with, shape (R, D).
-        labels: Labels of the rows, shape (B,), or None if the caller gave index tuples.
-        column_labels: Labels of the columns, shape (R,), or None if the caller gave index tuples.
+        columns: Embeddings that the batch is compared with, shape (R, D).
+        labels: Labels of the rows, shape (B,), or None if the caller gave index tuples instead.
+        column_labels: Labels of the columns, shape (R,), or None if the caller gave index tuples instead.
         positive: Mask of positive pairs, shape (B, R).
         negative: Mask of negative pairs, shape (B, R).
         listed: Triplets (a, p, n) given by the caller, each of shape (T,). If None, every positive pair is combined
-            with every negative of its row.
+            with every negative pair of the same row.
     """
 
     rows: Tensor
@@ -190,36 +206,36 @@ class BatchPairs:
     listed: Indices | None
 
     def known_labels(self) -> tuple[Tensor, Tensor]:
-        """Return the labels of rows and columns.
+        """Return the labels of rows (B,) and columns (R,).
 
         Raises:
-            ValueError: If the caller gave no labels.
+            ValueError: If labels of rows or columns are missing.
         """
         if self.labels is None or self.column_labels is None:
             raise ValueError("labels: this loss needs labels in addition to indices_tuple, and ref_labels for ref_emb")
         return self.labels, self.column_labels
 
     def distances(self, kind: str) -> Tensor:
-        """Compute the distances (B, R); `kind` is one of `distances.DISTANCES`."""
+        """Compute the distances (B, R) between rows and columns; `kind` is one of `distances.DISTANCES`."""
         return distance_table(kind, self.rows, self.columns)
 
     def cosines(self) -> Tensor:
-        """Compute the cosine similarities (B, R)."""
+        """Compute the cosine similarities (B, R) between rows and columns."""
         rows = unit(self.rows)
         return rows @ (rows if self.columns is self.rows else unit(self.columns)).mT
 
 
 class PairLoss(nn.Module):
-    """Base class of losses of the pairs of a batch, or of pairs between a batch and a reference such as a memory.
+    """Base class of losses over the pairs of a batch, or over pairs of a batch and a reference such as a memory.
 
-    `forward` maps embeddings (B, D) and labels (B,) to a scalar. Rows are the samples of the batch; columns are those
-    of `ref_emb` (R, D) if it is given, else those of the batch. A sample that is in both the batch and the reference
-    counts as its own positive.
+    `forward` maps embeddings (B, D) and labels (B,) to a scalar. Each sample of the batch is compared with the samples
+    of `ref_emb` (R, D), or with the batch itself if `ref_emb` is None. A sample that is in both the batch and the
+    reference counts as its own positive.
 
     `indices_tuple` is None for all pairs, (a1, p, a2, n) as returned by a miner, or triplets (a, p, n). A pair that is
-    listed twice counts once. With index tuples labels may be None, unless the loss needs them.
+    listed twice counts once. With index tuples, labels may be None unless the loss needs them.
 
-    After a forward pass `counts` holds the number of terms of the batch and of those above 0. Counting does not
+    After a forward pass `counts` holds the number of terms and the number of terms above 0. Counting does not
     synchronise with the device until the numbers are read.
     """
 
@@ -240,25 +256,25 @@ class PairLoss(nn.Module):
         ref_emb: Tensor | None = None,
         ref_labels: Tensor | None = None,
     ) -> Tensor:
-        """Return the loss of a batch."""
+        """Return the scalar loss of a batch; the class describes the arguments."""
         batch = read_inputs(embeddings, labels, indices_tuple, ref_emb, ref_labels, unbounded=self.unbounded)
         if not len(batch.embeddings) or not len(batch.columns):
             return zero_loss(self, batch.embeddings)
         return self.compute(_pairs(batch))
 
     def compute(self, pairs: BatchPairs) -> Tensor:
-        """Compute the loss of the given pairs. Subclasses override this method."""
+        """Compute the scalar loss over the given pairs. Subclasses override this method."""
         return _deprecated_of(self)(pairs)
 
     def record_counts(self, terms: Tensor, valid: Tensor) -> None:
-        """Record the number of terms (any shape, masked by `valid`) and the number of terms above 0."""
+        """Record the number of terms in the mask `valid` and the number of those above 0 in `counts`."""
         above = ((terms > 0) & valid).sum()
         self.counts = Counts.of(valid.sum(), above, above)
 
     note = record_counts  # deprecated alias
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the counts of the last batch, so that copies and pickles do not carry it."""
+        """Return the state for copies and pickles, without the counts of the last batch."""
         return {**self.__dict__, "counts": Counts.none()}
 
 
@@ -289,13 +305,14 @@ def _pairs(batch: LossInputs) -> BatchPairs:
 
 
 class ProxyLoss(nn.Module):
-    """Base class of losses of samples against learned proxies, shape (classes * per_class, D), ordered by class.
+    """Base class of losses of samples against learned proxies.
 
-    `forward` maps embeddings (B, D) and labels (B,) in 0..classes-1 to a scalar. `indices_tuple` is ignored because
-    every sample is compared with every proxy; a reference raises ValueError.
+    `proxies` has shape (classes * per_class, D), ordered by class. `forward` maps embeddings (B, D) and labels (B,) in
+    0..classes-1 to a scalar. `indices_tuple` is ignored because every sample is compared with every proxy. A reference
+    (`ref_emb`) raises ValueError.
 
-    `trained` holds the classes whose proxies take part, shape (K,) int64, if the loss can leave out the proxies of
-    classes without a sample in the batch (see `proxy_pairs`); None means all classes.
+    `trained` may list the classes whose proxies take part, shape (K,) int64, in losses that can leave out the proxies
+    of classes without a sample in the batch (see `proxy_pairs`). None means all classes.
     """
 
     pairs: ClassVar[bool] = False
@@ -316,7 +333,7 @@ class ProxyLoss(nn.Module):
         ref_emb: Tensor | None = None,
         ref_labels: Tensor | None = None,
     ) -> Tensor:
-        """Return the loss of a batch."""
+        """Return the scalar loss of a batch; the class describes the arguments."""
         refuse_reference(self, ref_emb, ref_labels)
         embeddings, labels = check_batch(embeddings, labels, unbounded=self.unbounded)
         dimension = self.proxies.shape[1]
@@ -330,15 +347,15 @@ class ProxyLoss(nn.Module):
         return self.compute(embeddings.to(dtype), labels.long(), self.proxies.to(dtype))
 
     def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-        """Compute the loss of a checked batch. Subclasses override this method.
+        """Compute the scalar loss from validated arguments. Subclasses override this method.
 
         Args:
             embeddings: Shape (B, D).
             labels: Shape (B,).
-            proxies: `self.proxies` in the dtype of the embeddings.
+            proxies: `self.proxies`, shape (classes * per_class, D), in the dtype of the embeddings.
         """
         return _deprecated_of(self)(embeddings, labels, proxies)
 
     def own(self, labels: Tensor) -> Tensor:
-        """Return the mask (B, classes) that is True at the class of each sample."""
+        """Return a mask (B, classes) that is True at the class of each sample."""
         return labels[:, None] == torch.arange(self.classes, device=labels.device)

@@ -1,4 +1,4 @@
-"""Distances between rows and columns, accurate and finite everywhere, with a fast backward pass."""
+"""Distance matrices that are accurate and finite for all inputs, with a fast backward pass."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ DISTANCES = ("euclidean", "squared", "cosine", "ball")
 
 
 def distance_table(kind: str, rows: Tensor, columns: Tensor) -> Tensor:
-    """Compute the distances (B, R) of rows (B, D) and columns (R, D).
+    """Compute the distances (B, R) between each row (B, D) and each column (R, D).
 
-    Coincident points have distance 0 and no gradient.
+    Coincident points have distance 0 and zero gradient.
 
     Args:
-        kind: "euclidean"; "squared" for its square; "cosine" for 1 - cos; or "ball" for the Euclidean distance between
-            vectors projected on the unit ball (`clip_to_unit_ball`, Gurbuz 2022).
+        kind: "euclidean"; "squared" for the squared Euclidean distance; "cosine" for 1 - cos; or "ball" for the
+            Euclidean distance between vectors projected onto the unit ball (`clip_to_unit_ball`, Gurbuz 2022).
         rows: Shape (B, D).
         columns: Shape (R, D).
     """
@@ -34,7 +34,7 @@ def distance_table(kind: str, rows: Tensor, columns: Tensor) -> Tensor:
 
 
 def unit(x: Tensor) -> Tensor:
-    """Compute x / |x| along the last axis, also if squares would overflow or underflow; 0 stays 0."""
+    """Compute x / |x| along the last axis without overflow or underflow of the squares; zero vectors stay zero."""
     largest = x.detach().abs().amax(-1, keepdim=True)
     scaled = x / torch.where(largest > 1e-12, largest, 1.0)
     unit: Tensor = scaled / torch.linalg.vector_norm(scaled, dim=-1, keepdim=True).clamp(min=0.5)
@@ -42,28 +42,28 @@ def unit(x: Tensor) -> Tensor:
 
 
 def clip_to_unit_ball(x: Tensor) -> Tensor:
-    """Compute x / max(1, |x|) along the last axis, which is the projection on the unit ball."""
+    """Project vectors onto the unit ball along the last axis, x / max(1, |x|)."""
     inside: Tensor = x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp(min=1)
     return inside
 
 
 def euclidean(rows: Tensor, columns: Tensor) -> Tensor:
-    """Compute the Euclidean distances |x_i - y_j|, shape (B, R)."""
+    """Compute the Euclidean distances |x_i - y_j| between rows and columns, shape (B, R)."""
     distances: Tensor = _Euclidean.apply(rows, columns)
     return distances
 
 
 def within_ball(rows: Tensor, columns: Tensor) -> Tensor:
-    """Compute `euclidean` faster for vectors of length at most 1, where the expanded square is accurate to 1e-6."""
+    """Compute Euclidean distances between vectors in the unit ball by matrix products, accurate to 1e-6."""
     distances: Tensor = _Euclidean.apply(rows, columns, True)
     return distances
 
 
 def _direct(rows: Tensor, columns: Tensor) -> Tensor:
-    """Compute distances from differences.
+    """Compute Euclidean distances from coordinate differences.
 
-    For a batch with itself on a CPU, half of the table is computed and mirrored, which is eight times faster than
-    `torch.cdist`.
+    For a batch compared with itself on a CPU, half of the matrix is computed and mirrored, which is eight times faster
+    than `torch.cdist`.
     """
     if rows.device.type != "cpu" or not rows.is_set_to(columns):
         return torch.cdist(rows, columns, compute_mode="donot_use_mm_for_euclid_dist")
@@ -76,11 +76,11 @@ def _direct(rows: Tensor, columns: Tensor) -> Tensor:
 
 
 class _Euclidean(torch.autograd.Function):
-    """Euclidean distances with an accurate forward and a fast backward pass.
+    """Euclidean distance matrix with an accurate forward and a fast backward pass.
 
-    The forward pass takes differences, because the expanded square errs by 0.35 for clusters at offset 1000. The
-    backward pass takes matrix products, which are six times faster than the backward pass of `torch.cdist` for 128 x
-    128 x 128. All derivatives at distance 0 are 0.
+    The forward pass takes coordinate differences, because |x|^2 + |y|^2 - 2 x.y errs by 0.35 for clusters at offset
+    1000. The backward pass takes matrix products, which are six times faster than the backward pass of `torch.cdist`
+    for 128 x 128 x 128. All derivatives at distance 0 are 0.
     """
 
     @staticmethod
@@ -96,10 +96,10 @@ class _Euclidean(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         rows, columns, distances = ctx.saved_tensors
         apart = distances > 0
-        if torch.is_grad_enabled():  # for second derivatives avoid the division by 0, whose derivative is NaN
+        if torch.is_grad_enabled():  # second derivatives: the derivative of grad / 0 would be NaN
             distances = torch.where(apart, distances, 1.0)
         weight = torch.where(apart, grad / distances, 0.0)
-        centre = rows.detach().mean(0)  # centring does not change sums of differences but reduces their rounding errors
+        centre = rows.detach().mean(0)  # subtracting the mean leaves the result unchanged but reduces rounding errors
         rows, columns = rows - centre, columns - centre
         to_rows = to_columns = None
         with without_autocast(rows.device):
@@ -113,9 +113,10 @@ class _Euclidean(torch.autograd.Function):
 def weighted_gradients(
     outputs: Sequence[Tensor], inputs: Sequence[Tensor], weights: Sequence[Tensor], **options: Any
 ) -> tuple[Tensor, ...]:
-    """Compute gradients as `torch.autograd.grad(outputs, inputs, weights)` does.
+    """Compute gradients as `torch.autograd.grad(outputs, inputs, weights)` does, without importing SymPy.
 
-    That call compares shapes with SymPy, whose import takes a fraction of a second; this one avoids it.
+    `torch.autograd.grad` compares shapes with SymPy if `grad_outputs` is given; the import takes a fraction of a
+    second.
     """
     with torch.enable_grad():
         start = _Weighted.apply(*outputs, *weights)
@@ -123,7 +124,7 @@ def weighted_gradients(
 
 
 class _Weighted(torch.autograd.Function):
-    """Zero whose gradient by each output is the weight of that output."""
+    """Function with value 0 whose gradient with respect to each output is the weight given for that output."""
 
     @staticmethod
     def forward(ctx: Any, *outputs_and_weights: Tensor) -> Tensor:
@@ -137,13 +138,13 @@ class _Weighted(torch.autograd.Function):
 
 
 def first_derivatives_only(x: Tensor, reason: str) -> Tensor:
-    """Return `x` with a gradient that cannot be differentiated again; doing so raises RuntimeError with `reason`."""
+    """Return `x` such that it can be differentiated once; a second derivative raises RuntimeError with `reason`."""
     same: Tensor = _FirstOnly.apply(x, reason)
     return same
 
 
 class _FirstOnly(torch.autograd.Function):
-    """Identity whose gradient cannot be differentiated."""
+    """Identity whose backward pass cannot be differentiated."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, reason: str) -> Tensor:
@@ -156,7 +157,7 @@ class _FirstOnly(torch.autograd.Function):
 
 
 class _Last(torch.autograd.Function):
-    """Identity that raises RuntimeError when it is differentiated."""
+    """Identity whose backward pass raises RuntimeError."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, reason: str) -> Tensor:

@@ -1,4 +1,4 @@
-"""Building blocks of ensembles of losses: running means, learned weights, diverse blocks and compression.
+"""Building blocks of ensembles of losses: running means, learned weights, separate embedding blocks, and compression.
 
 Reference: Zabihzadeh, Alitbi & Mousavirad 2021 (WEL, WEDL, WEDL-C), corrected: squared distances in the diversity, and
 evaluation distances that are 0 between equal points.
@@ -21,16 +21,16 @@ ORDERS = ("update_first", "normalise_first")
 
 
 class Rescaling(nn.Module):
-    """Scaling of losses (M,) to a common mean: l_j mean(means) / means_j, with running means that have no gradient.
+    """Rescaling of M losses to a common mean: l_j mean(means) / means_j, where `means` holds their running means.
 
-    In training mode the means are updated first: means_j <- means_j + rate / (1 + k) (l_j - means_j), k = 0, 1, ....
-    With rate 1 they are the arithmetic means over all steps.
+    In training mode the means are updated before use: means_j <- means_j + rate / (1 + k) (l_j - means_j) in step k =
+    0, 1, .... With rate 1 they are the arithmetic means over all steps. They receive no gradient.
 
     Args:
         losses: Number M of losses.
         rate: Rate of the running means.
-        order: "update_first", or "normalise_first" to divide by the means of the previous steps, as the paper prints
-            it. In either order the first step divides by its own losses.
+        order: "update_first", or "normalise_first" to divide by the means of the previous steps, as printed in the
+            paper. In either order the first step divides by the means of that step.
 
     Reference:
         Eq. 8-9 and the released code.
@@ -47,7 +47,7 @@ class Rescaling(nn.Module):
 
     def forward(self, losses: Tensor) -> Tensor:
         """Return the rescaled losses, shape (M,)."""
-        if self.means.dtype in HALF:  # half precision is too coarse for running means
+        if self.means.dtype in HALF:  # half precision is too coarse for running means, so undo a cast of this module
             self.float()
         means = self.means.clone()
         if self.training:
@@ -63,14 +63,14 @@ class Rescaling(nn.Module):
 
 
 class Coefficients(nn.Module):
-    """Weights w_j = c_j^2 + 1 / (4 M), initialised at `prior`, with the penalty eta (sum w - 1)^2.
+    """Weights w_j = c_j^2 + 1 / (4 M) of M losses, with the penalty eta (sum w - 1)^2.
 
     Args:
         prior: Initial weights, M numbers.
         eta: Weight of the penalty.
         learned: False to keep the weights at `prior` (Eq. 10).
-        at_network_rate: True if the weights learn at the learning rate of the network, as in the released code; proxies
-            learn at `loss.learning_rate`.
+        at_network_rate: True to train the weights with the learning rate of the network, as in the released code, not
+            with `loss.learning_rate`, which applies to proxies.
 
     Reference:
         Eq. 11.
@@ -91,32 +91,35 @@ class Coefficients(nn.Module):
 
     @property
     def weights(self) -> Tensor:
-        """Weights of the members, shape (M,), each above 1 / (4 M), float32 or wider; their sum is close to 1."""
+        """Weights of the member losses, shape (M,), in float32 or wider.
+
+        Each weight is at least 1 / (4 M); the sum is close to 1.
+        """
         return widen(self.roots).square() + self.least
 
     def forward(self, losses: Tensor) -> Tensor:
-        """Compute sum_j w_j l_j + eta (sum_j w_j - 1)^2 from losses (M,)."""
+        """Compute sum_j w_j l_j + eta (sum_j w_j - 1)^2 for losses l of shape (M,)."""
         weights = self.weights.to(losses.dtype)
         return (weights * losses).sum() + self.eta * (weights.sum() - 1).square()
 
 
 class Ensemble(nn.Module):
-    """Base class of WEL and WEDL: member losses, rescaling and coefficients.
+    """Base class of WEL and WEDL, a weighted sum of rescaled member losses.
 
-    `forward` maps embeddings (B, D) and labels (B,) to a scalar. Index tuples are passed to the members that are losses
-    of pairs; a reference raises ValueError. `pooled` (B, P) holds the features before the embedding layer; it is used
-    if the loss `reads_pooled`.
+    `forward` maps embeddings (B, D) and labels (B,) to a scalar. Index tuples are passed to the members that are pair
+    losses. A reference (`ref_emb`) raises ValueError. `pooled` (B, P) holds the features before the embedding layer; it
+    is used if the loss has `reads_pooled` set.
 
     After a forward pass `values` holds the member losses (M,) before rescaling, and `weights` holds their weights (M,).
-    `measured` returns both by the names of the members.
+    `measured` returns both under the names of the members.
 
     Args:
-        members: Losses.
+        members: Member losses, M modules.
         prior: Initial weights.
         eta: Weight of the penalty, see `Coefficients`.
         rate: Rate of the running means, see `Rescaling`.
-        names: Names of the members; numbers by default.
-        weights: Coefficients to use instead of learned ones.
+        names: Names of the members; "1", "2", ... by default.
+        weights: `Coefficients` to use instead of learned ones.
         order: See `Rescaling`.
     """
 
@@ -144,7 +147,7 @@ class Ensemble(nn.Module):
         self.values, self.weights = torch.zeros(len(members)), self.coefficients.weights.detach()
 
     def measured(self) -> dict[str, Tensor]:
-        """Return `values` as loss_NAME and `weights` as weight_NAME, of the last batch, detached."""
+        """Return the detached losses and weights of the last batch, keyed loss_NAME and weight_NAME for each member."""
         parts = {"loss": self.values, "weight": self.weights}
         return {
             f"{part}_{name}": value for part, row in parts.items() for name, value in zip(self.names, row, strict=True)
@@ -161,7 +164,7 @@ class Ensemble(nn.Module):
         *,
         pooled: Tensor | None = None,
     ) -> Tensor:
-        """Return the loss of a batch."""
+        """Return the scalar loss of a batch; the class describes the arguments."""
         refuse_reference(self, ref_emb, ref_labels)
         embeddings, labels = check_batch(embeddings, labels)
         if not len(labels):
@@ -179,15 +182,15 @@ class Ensemble(nn.Module):
         return total
 
     def inputs(self, embeddings: Tensor, pooled: Tensor | None = None) -> list[Tensor]:
-        """Return the input of each member, made from embeddings (B, D) and pooled features (B, P)."""
+        """Return the input tensor of each member, given embeddings (B, D) and pooled features (B, P)."""
         raise NotImplementedError
 
 
 class WeightedEnsemble(Ensemble):
-    """Ensemble on one embedding (WEL). Metric losses read it at unit length, the classifier reads it unnormalised.
+    """Ensemble in which all members share one embedding (WEL).
 
-    `reads_pooled` is True if the classifier instead reads the features phi before the embedding layer, as in the source
-    (Fig. 9).
+    The classifier reads the embedding unnormalised, all other members read it normalised. With `reads_pooled` the
+    classifier instead reads the features before the embedding layer, as in the source (Fig. 9).
     """
 
     def __init__(self, *args: Any, reads_pooled: bool = False, **more: Any) -> None:
@@ -195,7 +198,7 @@ class WeightedEnsemble(Ensemble):
         self.reads_pooled = reads_pooled
 
     def inputs(self, embeddings: Tensor, pooled: Tensor | None = None) -> list[Tensor]:
-        """Return the input of each member: the normalised embeddings, or what the classifier reads."""
+        """Return the input of each member: embeddings or pooled features for the classifier, else unit vectors."""
         directions, classified = unit(embeddings), pooled if self.reads_pooled else embeddings
         if classified is None:
             raise ValueError("the classifier reads the features before the embedding; give them as pooled")
@@ -203,11 +206,12 @@ class WeightedEnsemble(Ensemble):
 
 
 class DiverseEnsemble(Ensemble):
-    """Ensemble on M blocks of the embedding, one per loss, of unit length and kept apart by a hinge (WEDL).
+    """Ensemble in which each of M members reads its own block of the embedding (WEDL).
 
-    `embed` returns the vectors to measure distances with: blocks times the square roots of their weights (Eq. 15,
-    corrected) or, with a `compression`, its output, which is trained on detached embeddings at the same time (WEDL-C).
-    `squared` is True if the hinge uses squared distances; the released code uses unsquared ones, whose mean is below 2.
+    Blocks have unit length, and a hinge keeps the blocks of a sample apart. `embed` returns the vectors on which
+    distances are measured: the blocks times the square roots of their weights (Eq. 15, corrected), or the output of
+    `compression` if that is given (WEDL-C). The compression is trained at the same time, on detached embeddings.
+    `squared` is True if the hinge uses squared distances. The released code uses unsquared ones, whose mean is below 2.
     """
 
     def __init__(
@@ -227,7 +231,7 @@ class DiverseEnsemble(Ensemble):
         self.apart = torch.tensor(2.0)
 
     def measured(self) -> dict[str, Tensor]:
-        """Return the values of all members and "diversity", the mean (squared) distance between blocks."""
+        """Return the measurements of the base class and "diversity", the mean (squared) distance of blocks."""
         return super().measured() | {"diversity": self.apart}
 
     @full_precision
@@ -241,7 +245,7 @@ class DiverseEnsemble(Ensemble):
         *,
         pooled: Tensor | None = None,
     ) -> Tensor:
-        """Return the loss of a batch."""
+        """Return the scalar loss of a batch; the class describes the arguments."""
         loss = super().forward(embeddings, labels, indices_tuple, ref_emb, ref_labels, pooled=pooled)
         if not len(embeddings):
             return loss
@@ -255,28 +259,34 @@ class DiverseEnsemble(Ensemble):
         return loss + compression_loss(joined, self.compression(joined))
 
     def inputs(self, embeddings: Tensor, pooled: Tensor | None = None) -> list[Tensor]:
-        """Return the block (B, e) of each member."""
+        """Return the block (B, e) of the embeddings that each member reads."""
         return list(self.blocks(embeddings).unbind(1))
 
     def blocks(self, embeddings: Tensor) -> Tensor:
-        """Return the blocks (B, M, e), of unit length along the last axis, of embeddings (B, M e)."""
+        """Split embeddings (B, M e) into blocks (B, M, e) and normalise each block."""
         if embeddings.shape[1] % len(self.members):
             raise ValueError(f"embeddings must have {len(self.members)} blocks of columns, got {embeddings.shape[1]}")
         return unit(embeddings.unflatten(1, (len(self.members), -1)))
 
     def weighted_blocks(self, embeddings: Tensor) -> Tensor:
-        """Return the weighted blocks f_con (B, M e), whose squared distances are sum_j w_j |f_j - f_j'|^2."""
+        """Return the blocks times the square roots of their weights, shape (B, M e).
+
+        Squared distances d^2 between the results are sum_j w_j |f_j - f_j'|^2, where f_j and f_j' are the blocks of two
+        samples.
+        """
         return (self.coefficients.weights.sqrt()[:, None] * self.blocks(embeddings)).flatten(1)
 
     @torch.no_grad()
     def embed(self, embeddings: Tensor) -> Tensor:
-        """Return the vectors to score retrieval on, (B, M e) or compressed (B, e), from embeddings (B, M e)."""
+        """Return the vectors used for retrieval: weighted blocks (B, M e), or compressed embeddings (B, e)."""
         joined = self.weighted_blocks(embeddings)
         return joined if self.compression is None else cast(Tensor, self.compression(joined))
 
 
 def diversity(blocks: Tensor, *, squared: bool = True) -> Tensor:
-    """Compute the mean squared distance between the blocks of a sample: 2 if orthogonal, at most 2 M / (M - 1).
+    """Compute the mean squared distance between the blocks of a sample. It is 2 for orthogonal blocks.
+
+    The largest possible value is 2 M / (M - 1) for M blocks.
 
     Args:
         blocks: Blocks of unit length, shape (B, M, e).
@@ -294,33 +304,36 @@ def diversity(blocks: Tensor, *, squared: bool = True) -> Tensor:
     if not squared:
         first, second = torch.triu_indices(count, count, 1, device=blocks.device)
         squares = (blocks[:, first] - blocks[:, second]).square().sum(-1)
-        # the square root has no finite derivative at 0, where blocks coincide
+        # avoid sqrt at 0 (coincident blocks), where its derivative is infinite
         return torch.where(squares > 0, torch.where(squares > 0, squares, 1.0).sqrt(), 0.0).mean()
     summed = count * blocks.square().sum((1, 2)) - blocks.sum(1).square().sum(1)  # sum over the pairs j < k
     return 2 * summed.mean() / (count * (count - 1))
 
 
 class Compression(nn.Sequential):
-    """Network of WEDL-C, which maps M e numbers to e, with one hidden layer of 2 e units and a tanh."""
+    """Network of WEDL-C that maps M blocks of dimension e to one embedding of dimension e.
+
+    It has one hidden layer of 2 e units with tanh.
+    """
 
     def __init__(self, blocks: int, width: int) -> None:
         super().__init__(nn.Linear(blocks * width, 2 * width), nn.Tanh(), nn.Linear(2 * width, width))
 
     def forward(self, joined: Tensor) -> Tensor:
-        """Return the compressed embeddings (B, e) of joined blocks (B, M e), in their dtype."""
+        """Return the compressed embeddings (B, e) of joined blocks (B, M e), in the dtype of the blocks."""
         parameters = {name: value.to(joined.dtype) for name, value in self.named_parameters()}
         hidden = nn.functional.linear(joined, parameters["0.weight"], parameters["0.bias"]).tanh()
         return nn.functional.linear(hidden, parameters["2.weight"], parameters["2.bias"])
 
 
 def compression_loss(joined: Tensor, compressed: Tensor) -> Tensor:
-    """Compute N^2 |K - K'|^2, where K and K' are squared distances divided by their sums; N^4 times the printed loss.
+    """Compute N^2 |K - K'|^2, where K and K' are matrices of squared distances, each divided by its sum.
 
-    As printed the loss is of order N^-4, too small to train with.
+    This is N^4 times the loss printed in the paper, which is of order N^-4 and therefore too small to train with.
 
     Args:
-        joined: Shape (N, M e).
-        compressed: Shape (N, e).
+        joined: Weighted blocks, shape (N, M e).
+        compressed: Output of the compression, shape (N, e).
     """
     first, second = (_relative_squares(x) for x in (joined, compressed))
     return len(joined) ** 2 * (first - second).square().sum()

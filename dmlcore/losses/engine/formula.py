@@ -1,4 +1,4 @@
-"""Catalogue entries of triplet losses: pure formula, title, LaTeX, source and annotated hyper-parameters."""
+"""Catalogue entries of triplet losses: formula, title, LaTeX, source and annotated hyper-parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dmlcore.geometry.batches import check_finite
 
 @dataclass(frozen=True)
 class Margin:
-    """Additive margin of a loss, applied outside its formula: raw = core + margin."""
+    """Additive margin of a triplet loss. It is added to the value of the formula: raw = core + margin."""
 
     default: float
     low: float
@@ -28,16 +28,16 @@ class Margin:
 
     @property
     def slider(self) -> Slider:
-        """Margin as a slider."""
+        """Slider that sets the margin in a settings panel."""
         return Slider(self.low, self.high, self.name.replace("1", "_1"), self.help, step=0.005, above=self.above)
 
 
 @dataclass(frozen=True)
 class Clamp:
-    """Upper end m2 of the clamp window [0, m2], applied outside the formula.
+    """Upper end m2 of the window [0, m2] to which the energy of a triplet loss is clamped.
 
-    `to` names the parameter that m2 is tied to. `slider` is False if m2 is not part of the published loss but an extra
-    that every triplet loss has.
+    `default` is the value of m2. `to` names the hyper-parameter that m2 always equals, or is empty. `slider` is False
+    if m2 is not part of the published loss but an addition that every triplet loss has; settings panels then hide it.
     """
 
     default: float = math.inf
@@ -53,19 +53,19 @@ CoreT = TypeVar("CoreT", bound=Core)
 
 @dataclass(frozen=True, kw_only=True)
 class LossEntry(Entry):
-    """Catalogue entry of any loss; adds its formula in LaTeX and a one-sentence description."""
+    """Catalogue entry of a loss of any kind, with its formula in LaTeX and a one-sentence description."""
 
     latex: str
     sentence: str
 
     @property
     def energy_latex(self) -> str:
-        """LaTeX of the minimised energy, before a clamp."""
+        """Formula in LaTeX of the energy that is minimised, before any clamp."""
         return self.latex
 
     @property
     def sliders(self) -> Mapping[str, Parameter]:
-        """Parameters that a panel offers."""
+        """Hyper-parameters that a settings panel offers."""
         return self.parameters
 
 
@@ -74,9 +74,10 @@ LOSSES: Catalogue[LossEntry] = Catalogue("loss")
 
 @dataclass(frozen=True, kw_only=True)
 class TripletFormula(LossEntry):
-    """Catalogue entry of a triplet loss. Calling it with anchor, positive and negative (..., D) returns the core (...).
+    """Catalogue entry of a triplet loss. Calling it with points (..., D) returns the value of its formula (...).
 
-    The contract tests detect wrong or missing values of `symmetric`, `separable` and `difference`.
+    The formula is called the core of the loss: its energy without margin and clamp. The contract tests detect wrong or
+    missing values of `symmetric`, `separable` and `difference`.
 
     Attributes:
         core: Formula as a function of a `Triplet`, without margin and clamp.
@@ -86,7 +87,7 @@ class TripletFormula(LossEntry):
         symmetric: True if E(a, p, n) = E(p, a, n), so that a batch evaluates only half of the triplets.
         separable: True if the energy depends on d_ap and d_an alone, has the form A(d_ap) + S(d_ap) B(d_an) and
             decreases with d_an, so that a batch sorts the negatives (see `ranked`).
-        difference: True if the core is d_ap - d_an, so that margin and clamp form a window of that difference.
+        difference: True if the core is d_ap - d_an, so that margin and clamp select a range of d_ap - d_an.
     """
 
     core: Core
@@ -98,7 +99,7 @@ class TripletFormula(LossEntry):
     difference: bool
 
     def __post_init__(self) -> None:
-        """Write the docstring of this loss from its declaration."""
+        """Generate the docstring of this loss from its title, formula, source and hyper-parameters."""
         lines = [self.sentence, "", f"Core: {self.latex}", f"Source: {self.source}", ""]
         for name, parameter in self.parameters.items():
             span = f"{parameter.low:g}..{parameter.high:g}" if isinstance(parameter, Slider) else parameter.options
@@ -106,11 +107,11 @@ class TripletFormula(LossEntry):
         object.__setattr__(self, "__doc__", "\n".join(lines))
 
     def __reduce__(self) -> tuple[Callable[[str], LossEntry], tuple[str]]:
-        """Pickle by name, so that a worker process uses the loss of its own catalogue."""
+        """Pickle the entry by name, so that a worker process looks it up in its own catalogue."""
         return _entered, (self.name,)
 
     def __call__(self, anchor: Tensor, positive: Tensor, negative: Tensor, **hyper: float | str) -> Tensor:
-        """Compute the core energy (...), without margin or clamp; `hyper` holds the hyper-parameters of the formula."""
+        """Compute the energy (...) without margin or clamp; `hyper` holds hyper-parameters of the formula."""
         unknown = set(hyper) - set(self.own)
         if unknown:
             raise TypeError(f"{self.name}() has no hyper-parameter {', '.join(sorted(unknown))}")
@@ -118,7 +119,7 @@ class TripletFormula(LossEntry):
 
     @property
     def energy_latex(self) -> str:
-        """LaTeX of the energy before the clamp, which is the formula plus its margin."""
+        """Formula in LaTeX of the energy before the clamp, including the margin."""
         if self.margin is None:
             return self.latex
         core, comma, condition = self.latex.partition(r",\quad")
@@ -126,7 +127,7 @@ class TripletFormula(LossEntry):
 
     @property
     def sliders(self) -> Mapping[str, Parameter]:
-        """Parameters that a panel offers: all but an upper clamp that is not part of the published loss."""
+        """Hyper-parameters that a settings panel offers: all but m2 where it is not part of the published loss."""
         return {k: v for k, v in self.parameters.items() if k != "m2" or self.clamp.slider}
 
 
@@ -146,10 +147,10 @@ def triplet_loss(
     separable: bool = False,
     difference: bool = False,
 ) -> Callable[[CoreT], CoreT]:
-    """Register a pure function of a `Triplet` and keyword hyper-parameters under its own name.
+    """Register a pure function of a `Triplet` and keyword hyper-parameters as a triplet loss under its own name.
 
-    Each hyper-parameter is `Annotated` with its Slider or Choice and has a default. The function is returned unchanged,
-    except that its docstring becomes that of its entry, `losses.formula(name)`.
+    Each hyper-parameter is `Annotated` with its Slider or Choice and has a default. The function is returned unchanged
+    except for its docstring, which becomes that of the catalogue entry `losses.formula(name)`.
 
     Args:
         title: Title on screen.
@@ -157,7 +158,7 @@ def triplet_loss(
         source: Citation.
         sentence: One-sentence description.
         margin: Additive margin, or None.
-        clamp: Upper end of the clamp window; None for one that is open by default.
+        clamp: Upper end of the clamp window. None means m2 = inf by default.
         symmetric: See `TripletFormula`.
         separable: See `TripletFormula`.
         difference: See `TripletFormula`.
@@ -196,10 +197,11 @@ def triplet_loss(
 
 
 def check_points(anchor: Tensor, positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the three points if all are finite floating-point tensors (..., D) that broadcast.
+    """Return the three points if all are finite floating-point tensors (..., D) whose shapes broadcast.
 
     Raises:
-        TypeError, ValueError: If a point does not fit; the message names it.
+        TypeError: If a point is not a floating-point tensor; the message names it.
+        ValueError: If a value is not finite or the shapes do not broadcast; the message names the point.
     """
     points = {"anchor": anchor, "positive": positive, "negative": negative}
     for name, x in points.items():
@@ -207,7 +209,7 @@ def check_points(anchor: Tensor, positive: Tensor, negative: Tensor) -> tuple[Te
         if x.ndim < 1 or x.shape[-1] != anchor.shape[-1]:
             raise ValueError(f"{name} has shape {tuple(x.shape)}; needs (..., {anchor.shape[-1]}) like anchor")
     try:
-        # torch.broadcast_shapes would import a large part of torch
+        # avoids torch.broadcast_shapes, which imports a large part of torch
         np.broadcast_shapes(*(x.shape for x in points.values()))
     except ValueError:
         shapes = ", ".join(f"{name} {tuple(x.shape)}" for name, x in points.items())

@@ -1,4 +1,4 @@
-"""Checks of the arguments of batch losses: embeddings, labels, index tuples and a reference."""
+"""Validation of the arguments of batch losses: embeddings, labels, index tuples and reference embeddings."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from dmlcore.losses.engine.table import Counts, Index
 
 
 class LossInputs(NamedTuple):
-    """Checked arguments of a batch loss.
+    """Validated arguments of a batch loss.
 
     Attributes:
         embeddings: Shape (B, D), float32 or wider.
-        labels: Shape (B,), on the device of the caller, or None if the caller gave index tuples.
-        reference: Shape (R, D), or None if the batch is compared with itself.
+        labels: Shape (B,), on the device where the caller put them, or None if the caller gave index tuples.
+        reference: Embeddings to compare the batch with, shape (R, D), or None if the batch is compared with itself.
         reference_labels: Shape (R,), or None.
-        indices: Triplets (a, p, n), pairs (a1, p, a2, n), or None. Anchors index the batch, the others the reference.
+        indices: Triplets (a, p, n), pairs (a1, p, a2, n), or None. Anchors are indices into the batch. Positives and
+            negatives are indices into the reference, or into the batch if there is no reference.
     """
 
     embeddings: Tensor
@@ -30,12 +31,12 @@ class LossInputs(NamedTuple):
 
     @property
     def columns(self) -> Tensor:
-        """Embeddings that the batch is compared with, shape (R, D)."""
+        """Embeddings that the batch is compared with, shape (R, D); the batch itself if there is no reference."""
         return self.embeddings if self.reference is None else self.reference
 
     @property
     def column_labels(self) -> Tensor | None:
-        """Labels of the columns, shape (R,)."""
+        """Labels of `columns`, shape (R,), or None if not known."""
         return self.labels if self.reference is None else self.reference_labels
 
 
@@ -48,7 +49,7 @@ def read_inputs(
     *,
     unbounded: bool = False,
 ) -> LossInputs:
-    """Check the arguments of a loss of pairs or triplets and convert all embeddings to one dtype.
+    """Validate the arguments of a pair or triplet loss and convert all embeddings to a common dtype.
 
     Args:
         embeddings: Shape (B, D).
@@ -59,7 +60,8 @@ def read_inputs(
         unbounded: True to accept embeddings whose squares overflow.
 
     Raises:
-        TypeError, ValueError: If an argument does not fit; the message names it.
+        TypeError: If an argument has the wrong type or dtype; the message names it.
+        ValueError: If an argument is missing or has an invalid shape or value; the message names it.
     """
     if labels is None and indices_tuple is None:
         raise ValueError("labels or indices_tuple must be given")
@@ -82,15 +84,16 @@ def read_inputs(
 
 
 def check_batch(embeddings: Tensor, labels: Tensor | None, *, unbounded: bool = False) -> tuple[Tensor, Tensor]:
-    """Return checked embeddings, float32 or wider, and the labels on their device.
+    """Validate a batch and return its embeddings, as float32 or wider, and its labels on the same device.
 
     Args:
         embeddings: Shape (B, D).
-        labels: Shape (B,); None is refused.
+        labels: Shape (B,); None raises ValueError.
         unbounded: True to accept embeddings whose squares overflow.
 
     Raises:
-        TypeError, ValueError: If an argument does not fit; the message names it.
+        TypeError: If an argument has the wrong type or dtype; the message names it.
+        ValueError: If an argument is missing or has an invalid shape or value; the message names it.
     """
     if labels is None:
         raise ValueError("labels: this loss needs them")
@@ -101,7 +104,8 @@ def check_batch(embeddings: Tensor, labels: Tensor | None, *, unbounded: bool = 
 def _checked(
     embeddings: Tensor, labels: Tensor | None, name: str, labels_name: str, unbounded: bool
 ) -> tuple[Tensor, Tensor | None]:
-    embeddings = widen(embeddings)  # widen before the check, because squares that overflow float16 do not matter here
+    # widen to float32 before the check, so that only values whose squares overflow float32 are refused
+    embeddings = widen(embeddings)
     check_embeddings(embeddings, name, unbounded=unbounded)
     if labels is not None:
         check_labels(labels, embeddings, (labels_name, name))
@@ -109,7 +113,7 @@ def _checked(
 
 
 def refuse_reference(loss: nn.Module, ref_emb: Tensor | None, ref_labels: Tensor | None) -> None:
-    """Raise ValueError if a reference is given to a loss that compares samples only with its own parameters."""
+    """Raise ValueError if the caller passed reference embeddings to a loss that cannot use them."""
     if ref_emb is not None or ref_labels is not None:
         raise ValueError(
             f"ref_emb: {type(loss).__name__} has no place for a reference; leave ref_emb and ref_labels out"
@@ -117,9 +121,9 @@ def refuse_reference(loss: nn.Module, ref_emb: Tensor | None, ref_labels: Tensor
 
 
 def zero_loss(loss: nn.Module, embeddings: Tensor) -> Tensor:
-    """Return 0 for a batch without samples, with a zero gradient for the embeddings and all parameters.
+    """Return the loss 0 of an empty batch, with a zero gradient for the embeddings and all parameters.
 
-    Resets the counts of earlier batches.
+    Also resets the recorded counts of the loss and its submodules.
     """
     for module in loss.modules():
         if "counts" in vars(module):
@@ -133,10 +137,14 @@ def zero_loss(loss: nn.Module, embeddings: Tensor) -> Tensor:
 def check_indices(indices_tuple: Index, rows: int, columns: int, device: torch.device) -> Index:
     """Return triplets (a, p, n) or pairs (a1, p, a2, n) as int64 tensors on `device`.
 
-    Anchors index the rows, the others the columns. Ranges are checked on the CPU only.
+    Args:
+        indices_tuple: Three or four index tensors of shape (T,).
+        rows: Number of samples that anchors index.
+        columns: Number of samples that positives and negatives index.
+        device: Device of the result. Ranges are checked only if this is the CPU.
 
     Raises:
-        ValueError: If an index tensor does not fit; the message names it.
+        ValueError: If an index tensor has an invalid shape or value; the message names it.
     """
     names = ("anchors", "positives", "negatives") if len(indices_tuple) == 3 else ("a1", "positives", "a2", "negatives")
     if len(indices_tuple) not in (3, 4):

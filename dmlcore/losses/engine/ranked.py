@@ -1,8 +1,9 @@
-"""Sums of a triplet energy that decreases with d_an, computed over sorted negatives without evaluating each triplet.
+"""Sum of a triplet energy over all triplets by sorting the negatives, without evaluating each triplet.
 
-An energy is separable if E(d_ap, d_an) = A(d_ap) + S(d_ap) B(d_an); ranking, FaceNet and the ratio are separable. After
-sorting by d_an, the active negatives of a pair (0 < raw < m2) have consecutive ranks, and their sum is one difference
-of partial sums of B. With P positives and N negatives, an anchor costs O((N + P) log N) instead of O(P N).
+This works for energies E(d_ap, d_an) = A(d_ap) + S(d_ap) B(d_an) that decrease with d_an, such as the ranking, FaceNet
+and ratio losses. After sorting by d_an, the active negatives of a positive pair (0 < raw < m2) have consecutive ranks,
+so their sum is one difference of partial sums of B. With P positives and N negatives, an anchor costs O((N + P) log N)
+instead of O(P N).
 """
 
 from __future__ import annotations
@@ -14,28 +15,29 @@ from torch import Tensor
 
 from dmlcore.losses.engine.distances import weighted_gradients
 
-Energy = Callable[[Tensor, Tensor], Tensor]  # function of d_ap and d_an, including the margin
+Energy = Callable[[Tensor, Tensor], Tensor]  # energy as a function of d_ap and d_an, including the margin
 
 
 def ranked_sum(
     energy: Energy, ap: Tensor, an: Tensor, valid: Tensor, m2: float, clamped: bool, differentiable: bool = True
 ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-    """Sum a separable energy over all pairs and negatives.
+    """Sum a separable energy over all combinations of a positive pair with a negative of the same anchor.
 
-    Active triplets are found by evaluating `energy` itself, so that rounding cannot make the counts differ from those
-    of listed triplets.
+    The boundaries of the active triplets are found by evaluating `energy` itself, so that the counts equal those of a
+    loop over triplets in spite of rounding.
 
     Args:
         energy: Energy as a function of d_ap and d_an, including the margin.
-        ap: Distances of positive pairs, shape (..., P, 1), a leaf.
-        an: Distances to the negatives, shape (..., 1, N), a leaf.
+        ap: Distances of positive pairs, shape (..., P, 1), a leaf of the autograd graph.
+        an: Distances from anchors to negatives, shape (..., 1, N), a leaf of the autograd graph.
         valid: Mask of the positive pairs, broadcast to the shape of `ap`.
         m2: Upper end of the clamp window.
         clamped: True to sum min(m2, max(0, raw)), False to sum raw.
         differentiable: False to leave out the gradients.
 
     Returns:
-        The sum, the counts (valid, nonzero, active), and the gradients by `ap` and `an`.
+        The sum, a tensor of the counts (valid, nonzero, active), and the gradients with respect to `ap` and `an`, or ()
+        if not differentiable.
     """
     near, order = an.detach().sort(dim=-1)
     size = near.shape[-1]
@@ -43,7 +45,10 @@ def ranked_sum(
     rows = near.expand(*ap.shape[:-1], size)
 
     def leading(holds: Callable[[Tensor], Tensor]) -> Tensor:
-        """Find by bisection how many of its nearest negatives satisfy `holds`, for each pair; 0 for invalid pairs."""
+        """Return for each pair how many of its nearest negatives satisfy `holds`, found by bisection.
+
+        The energy decreases with distance, so these negatives come first. Invalid pairs get 0.
+        """
         low, high = torch.zeros_like(ap, dtype=torch.int64), valid * size
         for _ in range(size.bit_length()):
             middle = (low + high) // 2
@@ -56,15 +61,16 @@ def ranked_sum(
     counts = torch.stack([valid.sum() * size, nonzero.sum(), (nonzero - capped).sum()])
     first, last = (capped, nonzero) if clamped else (torch.zeros_like(capped), valid * size)
 
-    # double precision, because differences cancel; E = base + slope * shape
+    # Write E = base + slope * shape with shape = B(d_an) - B(0), in double precision because partial sums are
+    # subtracted.
     with torch.set_grad_enabled(differentiable):
         far = torch.maximum(ap.detach().max(), an.detach().max()).clamp(min=1.0).double()
         zero, wide = torch.zeros_like(far), ap.double()
         base = energy(wide, zero)
         slope = (energy(wide, far) - base) / (energy(zero, far) - energy(zero, zero))
         shape = energy(zero, an.double()) - energy(zero, zero)
-    # The weight is exactly 1 if E = A(d_ap) + B(d_an), and exactly 0 without triplets; otherwise rounding would leave a
-    # spurious gradient.
+    # Use exactly 1 for E = A(d_ap) + B(d_an) and exactly 0 for pairs without active triplets, because rounding errors
+    # would otherwise leave a spurious gradient.
     weight = slope.detach().where((slope.detach() - 1).abs() > 1e-9, 1.0) * (last > first)
     sums = torch.nn.functional.pad(shape.detach().gather(-1, order).cumsum(-1), (1, 0))
     sums = sums.expand(*ap.shape[:-1], size + 1)
@@ -76,8 +82,8 @@ def ranked_sum(
     if not differentiable:
         return total, counts, ()
 
-    # Count the pairs for which each negative is active: pairs whose range of ranks starts before it minus those whose
-    # range has ended.
+    # Sum the weights of the pairs for which each negative is active: cumulative sum over ranks of the weight of pairs
+    # whose range starts there minus the weight of pairs whose range ends there.
     marks = weight.new_zeros(*an.shape[:-2], size + 1)
     marks.scatter_add_(-1, first[..., 0], weight[..., 0]).scatter_add_(-1, last[..., 0], -weight[..., 0])
     push = torch.zeros_like(shape).scatter_(-1, order, marks.cumsum(-1)[..., None, :-1])

@@ -1,7 +1,7 @@
-"""Sums of a triplet energy over a batch, on (positive pair) x (negative) tables instead of gathered triplets.
+"""Sum of a triplet energy over a batch from tables of pair distances, without gathering embeddings per triplet.
 
 Every triplet loss is a function of edge lengths and squared norms, so a batch of B embeddings needs one (B, B) distance
-table. Energies are evaluated block by block, and only the gradient by that table is kept.
+table. Energies are evaluated block by block, and only the gradients with respect to the tables are kept.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dmlcore.geometry import Triplet
 from dmlcore.losses.engine.distances import euclidean, weighted_gradients
 from dmlcore.losses.engine.ranked import ranked_sum
 
-# up to this many samples an accelerator evaluates all B^3 triples, because reading the labels would synchronise
+# largest batch for which an accelerator evaluates all B^3 triples, because reading the labels would synchronise
 DENSE = 512
-DENSE_BLOCK = 1 << 23  # triples per block on an accelerator: 32 MB per float32 intermediate
-BLOCK = 1 << 17  # triplets per block: half a megabyte per float32 intermediate, which fits the cache
-RANKED = 12, 3000  # samples per class and triplets per anchor from which sorting the negatives is faster
+DENSE_BLOCK = 1 << 23  # index triples per block on an accelerator: 32 MB per float32 intermediate
+BLOCK = 1 << 17  # triplets per block on a CPU: half a megabyte per float32 intermediate, which fits the cache
+RANKED = 12, 3000  # minimum samples per class and triplets per anchor for which sorting the negatives is faster
 
 Energy = Callable[[Triplet], Tensor]
 Blocks = Callable[[bool], "Iterator[TripletBlock]"]
@@ -30,7 +30,7 @@ Index = tuple[Tensor, ...]
 
 
 class Counts:
-    """Numbers of terms (triplets or pairs) of a batch: valid or given, nonzero (above 0), active (with a gradient).
+    """Numbers of terms (triplets or pairs) of a batch: all valid terms, those above 0, and those with a gradient.
 
     The numbers stay on the device until one of them is read.
     """
@@ -41,17 +41,17 @@ class Counts:
 
     @classmethod
     def of(cls, valid: Tensor, nonzero: Tensor, active: Tensor) -> Counts:
-        """Return counts made from three scalar tensors."""
+        """Create counts from three scalar tensors."""
         return cls(torch.stack([valid, nonzero, active]))
 
     @classmethod
     def none(cls) -> Counts:
-        """Return zero counts, as before the first batch."""
+        """Create zero counts, the state before the first batch."""
         return cls(torch.zeros(3, dtype=torch.int64))
 
     @property
     def numbers(self) -> tuple[int, int, int]:
-        """Tuple (valid, nonzero, active). Reading it synchronises with the device."""
+        """Counts as integers (valid, nonzero, active). Reading this property synchronises with the device."""
         if self._read is None:
             valid, nonzero, active = self.tally.tolist()
             self._read = valid, nonzero, active
@@ -59,7 +59,7 @@ class Counts:
 
     @property
     def valid(self) -> int:
-        """Number of all terms."""
+        """Number of all valid terms."""
         return self.numbers[0]
 
     @property
@@ -69,13 +69,14 @@ class Counts:
 
     @property
     def active(self) -> int:
-        """Number of terms with a gradient."""
+        """Number of terms with a nonzero gradient."""
         return self.numbers[2]
 
     def shares(self) -> dict[str, float | Tensor]:
-        """Return the fractions of "nonzero" and "active" terms; empty for a batch without terms.
+        """Return the fractions of "nonzero" and "active" terms among all valid terms.
 
-        On a GPU the fractions are tensors, NaN for a batch without terms, so that the call does not synchronise.
+        On the CPU a batch without terms gives an empty dictionary. On other devices the fractions are tensors, NaN for
+        a batch without terms, so that the call does not synchronise.
         """
         if self.tally.device.type != "cpu":
             nonzero, active = self.tally[1:].double() / self.tally[0]
@@ -94,31 +95,34 @@ class Counts:
 
 @dataclass(frozen=True)
 class Window:
-    """Clamp [0, m2] of raw = core + margin; `clamped` is False for the reduction mean_raw, which has no clamp."""
+    """Clamp window [0, m2] of the energy raw = core + margin; `clamped` is False for the reduction "mean_raw"."""
 
     margin: float
     m2: float
     clamped: bool
 
     def active(self, raw: Tensor) -> Tensor:
-        """Return the mask of energies inside the window, which are those with a gradient."""
+        """Return a mask of the energies strictly inside the window, where the clamped energy has a gradient."""
         return (raw > 0) & (raw < self.m2) if self.m2 < torch.inf else raw > 0
 
 
 @dataclass(frozen=True)
 class TripletBlock:
-    """Triplets that are evaluated together, as broadcasting indices of their edges and norms in the tables."""
+    """Triplets that are evaluated together, given by indices into the tables of distances and squared norms.
+
+    The indices broadcast to the shape of the block.
+    """
 
     edges: dict[str, Index]  # "ap", "an", "pn" to indices into the (B, B) distances
     vertices: dict[str, Index]  # "a", "p", "n" to indices into the (B,) squared norms
     valid: Tensor  # bool, broadcasts to the block; False if anchor and positive are the same sample
-    repeats: bool  # True if one index may contain an edge twice
-    copies: int = 1  # 2 if (a, p, n) also represents (p, a, n)
+    repeats: bool  # True if the index tensors may list a pair of samples twice
+    copies: int = 1  # 2 if each triplet (a, p, n) also stands for (p, a, n)
     ranked: bool = False  # True to sort the negatives instead of evaluating each triplet
 
 
 def pair_tables(embeddings: Tensor) -> tuple[Tensor, Tensor]:
-    """Return distances (B, B) and squared norms (B,) of embeddings (B, D), which determine every triplet loss."""
+    """Return the distances (B, B) and squared norms (B,) of embeddings (B, D), from which all triplet losses follow."""
     return euclidean(embeddings, embeddings), embeddings.square().sum(1)
 
 
@@ -128,13 +132,13 @@ def table_energy(
     """Return the sum of the energies of the triplets in `blocks`, and the counts of these triplets.
 
     Args:
-        distances: Distances of `pair_tables`, shape (B, B).
-        norms: Squared norms of `pair_tables`, shape (B,).
-        blocks: Function that returns the blocks. Its argument says if large classes may be summed by rank
+        distances: Distances from `pair_tables`, shape (B, B).
+        norms: Squared norms from `pair_tables`, shape (B,).
+        blocks: Function that returns the blocks. Its argument is True if large classes may be summed by sorting
             (`ranked.ranked_sum`).
         energy: Energy as a function of a `Triplet`, without the margin.
         window: Margin and clamp.
-        floor: Smallest distance, see `Triplet`.
+        floor: Distance below which diverging forces are frozen, see `Triplet`.
     """
     tally = torch.zeros(3, dtype=torch.int64, device=distances.device)
     if torch.is_grad_enabled() and (distances.requires_grad or norms.requires_grad):
@@ -143,13 +147,14 @@ def table_energy(
 
 
 def batch_blocks(labels: Tensor, device: torch.device, symmetric: bool, ranked: bool) -> Iterator[TripletBlock]:
-    """Return all valid triplets of a batch in blocks that suit its device.
+    """Yield all valid triplets of a batch in blocks whose shapes suit the device of the labels.
 
     Args:
         labels: Shape (B,).
         device: Device of the indices.
         symmetric: True if the energy of (p, a, n) equals that of (a, p, n), which halves the work.
-        ranked: True if large classes may be summed by rank. Used on a CPU only; not measured on accelerators.
+        ranked: True to allow summing large classes by sorting. This is used on a CPU only; it was not measured on
+            accelerators.
     """
     if labels.device.type != "cpu" and len(labels) <= DENSE:
         return dense_blocks(labels, symmetric)
@@ -159,19 +164,19 @@ def batch_blocks(labels: Tensor, device: torch.device, symmetric: bool, ranked: 
 def valid_blocks(
     labels: Tensor, symmetric: bool = False, device: torch.device | str | None = None, separable: bool = False
 ) -> Iterator[TripletBlock]:
-    """Yield all triplets (a, p, n) with a != p of one class and n of another; classes of equal size share a block.
+    """Yield all triplets (a, p, n) with a and p two samples of one class and n of another class.
 
-    A block has shape (classes, anchors, positives, negatives).
+    A block has shape (classes, anchors, positives, negatives) and holds classes of equal size.
 
     Args:
         labels: Shape (B,), preferably on the CPU, because the values determine the shapes of the blocks.
         symmetric: True to evaluate each pair (a, p) in one order only and count it twice.
-        device: Device of the indices; None for that of the labels.
-        separable: True to sum large classes by rank.
+        device: Device of the indices; None for the device of the labels.
+        separable: True to sum large classes by sorting the negatives.
     """
     device = labels.device if device is None else device
     classes, class_of, sizes = torch.unique(labels, return_inverse=True, return_counts=True)
-    # Samples sorted by class: class c occupies positions starts[c] .. starts[c] + sizes[c].
+    # Sample indices sorted by class; class c occupies positions starts[c] to starts[c] + sizes[c] - 1.
     by_class = torch.argsort(class_of, stable=True)
     starts = sizes.cumsum(0) - sizes
     for size in sizes.unique().tolist():
@@ -211,10 +216,10 @@ def valid_blocks(
 
 
 def dense_blocks(labels: Tensor, symmetric: bool = False) -> Iterator[TripletBlock]:
-    """Yield all triples (a, p, n) of a batch and mask those that are not valid triplets.
+    """Yield all B^3 index triples (a, p, n) of a batch, with a mask of those that are valid triplets.
 
-    The shapes do not depend on the values of the labels. On an accelerator, waiting for the labels would cost more than
-    a few million masked entries.
+    The shapes do not depend on the values of the labels, so an accelerator need not wait for them. Waiting would cost
+    more than evaluating a few million masked entries.
     """
     size = len(labels)
     each = torch.arange(size, device=labels.device)
@@ -232,7 +237,7 @@ def dense_blocks(labels: Tensor, symmetric: bool = False) -> Iterator[TripletBlo
 def reference_blocks(labels: Tensor, reference_labels: Tensor, device: torch.device) -> Iterator[TripletBlock]:
     """Yield all triplets of an anchor in the batch with a positive and a negative in the reference.
 
-    Samples of the reference follow those of the batch: sample r of R is row B + r of the tables.
+    The tables cover the batch followed by the reference: reference sample r has index B + r.
     """
     labels, reference_labels = labels.cpu(), reference_labels.cpu()
     for label in labels.unique():
@@ -250,14 +255,14 @@ def reference_blocks(labels: Tensor, reference_labels: Tensor, device: torch.dev
 
 
 def given_blocks(triplets: Indices) -> Iterator[TripletBlock]:
-    """Yield the listed triplets; each of the three index tensors has shape (T,)."""
+    """Yield the triplets (a, p, n) given by three index tensors of shape (T,), in blocks."""
     for a, p, n in zip(*(x.split(BLOCK) for x in triplets), strict=True):
         valid = torch.ones_like(a, dtype=torch.bool)
         yield TripletBlock({"ap": (a, p), "an": (a, n), "pn": (p, n)}, {"a": (a,), "p": (p,), "n": (n,)}, valid, True)
 
 
 class _Leaves:
-    """Entries of both tables that the energy of one block reads, recorded as leaves of a small graph."""
+    """Table entries that the energy of one block reads, recorded as leaves of a small autograd graph."""
 
     def __init__(self, distances: Tensor, norms: Tensor, block: TripletBlock, differentiable: bool) -> None:
         self.taken: list[tuple[bool, Index, Tensor]] = []
@@ -277,7 +282,7 @@ class _Leaves:
 
 
 class _TableSum(torch.autograd.Function):
-    """Sum of the windowed energy over the blocks, which gathers the gradients by both tables in the forward pass."""
+    """Sum of an energy over blocks, which computes the gradients of both tables already in the forward pass."""
 
     @staticmethod
     def forward(
@@ -298,7 +303,7 @@ class _TableSum(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         distances, norms, norm_gradient, distance_gradient = ctx.saved_tensors
-        if torch.is_grad_enabled():  # the gradients will be differentiated again
+        if torch.is_grad_enabled():  # a second derivative is requested
             distance_gradient, norm_gradient = _differentiable_gradients(distances, norms, *ctx.arguments)
         return grad * distance_gradient, grad * norm_gradient, None, None, None, None, None
 
@@ -306,8 +311,9 @@ class _TableSum(torch.autograd.Function):
 def _differentiable_gradients(
     distances: Tensor, norms: Tensor, blocks: Blocks, energy: Energy, window: Window, floor: float
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients by both tables with their own graph, which holds all triplets at once."""
-    distances, norms = distances * 1, norms * 1  # either table may not require a gradient
+    """Return the gradients with respect to both tables, with a graph for second derivatives of all triplets at once."""
+    # make both tables part of the graph, even if only one requires a gradient
+    distances, norms = distances * 1, norms * 1
     total = (distances * 0).sum() + (norms * 0).sum()
     for block in blocks(False):
 
@@ -334,7 +340,10 @@ def _sum_blocks(
     tally: Tensor,
     gradients: tuple[Tensor, Tensor] | None,
 ) -> Tensor:
-    """Return the sum over the blocks, adding its gradients by norms and distances to `gradients`, counts to `tally`."""
+    """Return the sum of the energies over the blocks, and add the counts to `tally`.
+
+    The gradients with respect to norms and distances are added to `gradients` unless it is None.
+    """
     total = torch.zeros((), dtype=torch.float64, device=norms.device)
     for block in blocks(True):
         leaves = _Leaves(distances, norms, block, gradients is not None)
@@ -343,23 +352,24 @@ def _sum_blocks(
         if gradients is None:
             continue
         for (is_edge, index, _), grad in zip(leaves.taken, grads, strict=True):
-            if block.repeats or not is_edge:  # one negative serves several classes of a block
+            if block.repeats or not is_edge:  # norms of one sample may occur several times in a block
                 gradients[is_edge].index_put_(index, grad, accumulate=True)
             else:
                 gradients[is_edge][index] += grad
     return total.to(norms.dtype)
 
 
-BlockSum = tuple[Tensor, tuple[Tensor, ...]]  # sum over one block, and its gradients by the recorded leaves
+# sum over one block, and its gradients with respect to the recorded leaves
+BlockSum = tuple[Tensor, tuple[Tensor, ...]]
 
 
 def _listed(
     leaves: _Leaves, block: TripletBlock, energy: Energy, window: Window, floor: float, tally: Tensor
 ) -> BlockSum:
-    """Evaluate every triplet of a block, and add the counts to `tally`."""
+    """Evaluate every triplet of a block; return the sum and its gradients, and add the counts to `tally`."""
     with torch.set_grad_enabled(leaves.differentiable):
         raw = energy(Triplet(leaves.edge, leaves.square_norm, floor)) + window.margin
-    # raw is newly allocated and not read by the backward pass, so it may be masked and clamped in place.
+    # Masking and clamping in place is safe, because raw is newly allocated and the backward pass does not read it.
     values = raw.detach().masked_fill_(~block.valid, -torch.inf)
     active = window.active(values)
     total = block.copies * values.where(block.valid, 0.0).sum() if not window.clamped else None
@@ -380,7 +390,7 @@ def _listed(
 def _ranked(
     leaves: _Leaves, block: TripletBlock, energy: Energy, window: Window, floor: float, tally: Tensor
 ) -> BlockSum:
-    """Sum a block of a separable energy over sorted negatives, and add the counts to `tally`."""
+    """Sum a block of a separable energy by sorting the negatives, and add the counts to `tally`."""
     ap, an = leaves.edge("ap"), leaves.edge("an")
 
     def raw(ap: Tensor, an: Tensor) -> Tensor:

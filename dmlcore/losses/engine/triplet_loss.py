@@ -1,4 +1,4 @@
-"""Module for all triplet losses on batches: margin, clamp window, reduction and index tuples."""
+"""PyTorch module for all triplet losses on batches, with margin, clamp window, reduction and index tuples."""
 
 from __future__ import annotations
 
@@ -31,19 +31,20 @@ REDUCTIONS: tuple[Reduction, ...] = ("mean_valid", "mean_nonzero", "mean_raw")
 
 
 class TripletLoss(nn.Module):
-    """Triplet loss of the catalogue, on points (`core`, `raw`, `clamped`) and on batches (`forward`).
+    """Triplet loss of the catalogue, defined on points (`core`, `raw`, `clamped`) and on batches (`forward`).
 
-    The energies are raw = core + margin and clamped = min(m2, max(0, raw)). A triplet is active, that is, has a
-    gradient, if 0 < raw < m2. A batch has T valid triplets (a != p of one class, n of another). After a forward pass
-    `counts` holds their numbers.
+    The core is the value of the loss formula. Margin and clamp give the energies raw = core + margin and clamped =
+    min(m2, max(0, raw)). A triplet is active, that is, has a gradient, if 0 < raw < m2. A batch has T valid triplets: a
+    and p are two samples of one class, n is of another. After a forward pass `counts` holds the numbers of valid,
+    nonzero and active triplets.
 
     Points have shape (..., D) and are broadcast to energies (...). `forward` maps embeddings (B, D) and labels (B,) to
     a scalar.
 
     Args:
         formula: Catalogue entry of the loss.
-        reduction: "mean_valid" for sum of clamped / T, "mean_nonzero" for sum of clamped / number above 0, or
-            "mean_raw" for the mean of raw, without a clamp.
+        reduction: "mean_valid" divides the sum of the clamped energies by T, "mean_nonzero" divides it by the number of
+            energies above 0, and "mean_raw" is the mean of the raw energies, without a clamp.
         hyper: Hyper-parameters of the loss.
 
     Raises:
@@ -79,26 +80,29 @@ class TripletLoss(nn.Module):
 
     @property
     def difference_window(self) -> tuple[float, float] | None:
-        """Pair (m, m2) if a triplet is active for 0 < d_ap - d_an + m < m2; None for other energies."""
+        """Pair (m, m2) if the loss is active exactly for 0 < d_ap - d_an + m < m2; None for losses of another form."""
         return (self.margin, self.m2) if self.formula.difference else None
 
     def core(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Compute the energy (...) of points (..., D), without margin and clamp."""
+        """Compute the value (...) of the loss formula at points (..., D), without margin and clamp."""
         return self._energy(Triplet.of_points(*check_points(anchor, positive, negative), floor=self.floor))
 
     def raw(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Compute the energy (...) of points (..., D) with margin, before the clamp.
+        """Compute the energy (...) at points (..., D), including the margin, before the clamp.
 
-        It is +inf at distance 0 if the push diverges there and m2 is finite.
+        The energy is +inf at distance 0 if the push diverges there and m2 is finite.
         """
         return self.core(anchor, positive, negative) + self.margin
 
     def raw_of(self, triplet: Triplet) -> Tensor:
-        """Compute the energy with margin, before the clamp, from edge lengths and squared norms."""
+        """Compute the energy, including the margin, before the clamp, from edge lengths and squared norms."""
         return self._energy(triplet) + self.margin
 
     def clamped(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Compute min(m2, max(0, raw)), shape (...), of points (..., D); it has a gradient only for 0 < raw < m2."""
+        """Compute the clamped energy min(m2, max(0, raw)), shape (...), at points (..., D).
+
+        The gradient is nonzero only for 0 < raw < m2.
+        """
         raw = self.raw(anchor, positive, negative)
         active = (raw > 0) & (raw < self.m2)
         return torch.where(active, raw, raw.detach().clamp(0.0, self.m2))
@@ -118,32 +122,34 @@ class TripletLoss(nn.Module):
             embeddings: Shape (B, D), floating-point.
             labels: Shape (B,), integers; may be None if `indices_tuple` is given.
             indices_tuple: None for all valid triplets; (anchors, positives, negatives), each of shape (T,); or the
-                pairs (anchors1, positives, anchors2, negatives) of a miner, joined on the anchor.
+                pairs (anchors1, positives, anchors2, negatives) of a miner, which are joined on equal anchors.
             ref_emb: Embeddings (R, D) from which positives and negatives are taken; None for the batch itself. The
-                distances of all B + R samples are held in memory, (B + R)^2 numbers.
-            ref_labels: Shape (R,), like labels.
+                distances between all B + R samples are held in memory, (B + R)^2 numbers.
+            ref_labels: Labels of `ref_emb`, shape (R,).
 
         Raises:
-            TypeError, ValueError: If an argument does not fit; the message names it.
+            TypeError: If an argument has the wrong type or dtype; the message names it.
+            ValueError: If an argument is missing or has an invalid shape or value; the message names it.
         """
         batch = read_inputs(embeddings, labels, indices_tuple, ref_emb, ref_labels)
         points = batch.embeddings if batch.reference is None else torch.cat([batch.embeddings, batch.reference])
         return self._of_blocks(*pair_tables(points), self._blocks(batch))
 
     def of_tables(self, distances: Tensor, norms: Tensor, labels: Tensor, indices_tuple: Index | None = None) -> Tensor:
-        """Compute the loss from distances (B, B) and squared norms (B,) of a batch (`table.pair_tables`).
+        """Compute the scalar loss from the distances (B, B) and squared norms (B,) that `table.pair_tables` returns.
 
-        The gradient by the distances distinguishes pull (pairs of one class) from push (pairs of two classes).
+        The gradient with respect to the distances shows which pairs pull (same class) and which push (different
+        classes).
         """
         indices = None if indices_tuple is None else check_indices(indices_tuple, len(norms), len(norms), norms.device)
         return self._of_blocks(distances, norms, self._blocks(LossInputs(norms, labels, None, None, indices)))
 
     def _blocks(self, batch: LossInputs) -> Blocks:
-        """Return the function that yields the blocks of the given triplets, or of all valid ones."""
+        """Return the function that yields blocks of the listed triplets, or of all valid ones if none are listed."""
         device, size = batch.embeddings.device, len(batch.embeddings)
         if batch.indices is not None:
             a, p, n = list_triplets(batch.indices)
-            shift = 0 if batch.reference is None else size  # rows of the reference follow those of the batch
+            shift = 0 if batch.reference is None else size  # positions of reference samples follow those of the batch
             return lambda _: given_blocks((a, p + shift, n + shift))
         labels, column_labels = cast(Tensor, batch.labels), cast(Tensor, batch.column_labels)
         if batch.reference is not None:
@@ -158,7 +164,7 @@ class TripletLoss(nn.Module):
         return total / divisor.clamp(min=1)
 
     def extra_repr(self) -> str:
-        """Return name and hyper-parameters for `repr`."""
+        """Return the name, hyper-parameters and reduction for `repr`."""
         return ", ".join([self.formula.name, *(f"{k}={v}" for k, v in self.hyper.items()), self.reduction])
 
     def _energy(self, t: Triplet) -> Tensor:
@@ -166,7 +172,10 @@ class TripletLoss(nn.Module):
 
 
 def list_triplets(indices: Index) -> Indices:
-    """Return triplets (anchors, positives, negatives), each (T,), from triplets or from pairs joined on the anchor."""
+    """Return index tensors (anchors, positives, negatives) of shape (T,) from triplets or pairs.
+
+    Pairs (a1, p, a2, n) are joined where a1 = a2.
+    """
     if len(indices) == 3:
         return indices
     a1, positives, a2, negatives = indices
@@ -182,7 +191,7 @@ def list_triplets(indices: Index) -> Indices:
 
 
 def names() -> list[str]:
-    """Return the names of all triplet losses, in the order of the reference. These losses have a force field.
+    """Return the names of all triplet losses in catalogue order. These losses have a force field.
 
     Example:
         >>> from dmlcore import losses
@@ -213,12 +222,13 @@ def formula(name: str) -> TripletFormula:
 
 
 def create(name: str, **hyper: Any) -> TripletLoss:
-    """Create a triplet loss as a module, on batches and, as `core`, `raw` and `clamped`, on points.
+    """Create a triplet loss as a module that evaluates batches and single points.
 
     Args:
         name: Name of a triplet loss.
-        hyper: Hyper-parameters of the loss, its margin (m or m1), the upper clamp m2 (None or inf for an open window),
-            and `reduction`, which is "mean_valid", "mean_nonzero" or "mean_raw", see `TripletLoss`.
+        hyper: Hyper-parameters of the loss: those of its formula, its margin (m or m1), the upper clamp m2 (None or inf
+            for no upper clamp), and `reduction`, which is "mean_valid", "mean_nonzero" or "mean_raw", see
+            `TripletLoss`.
 
     Returns:
         Module whose `forward(embeddings, labels, indices_tuple=None)` maps embeddings (B, D) and labels (B,) to a
