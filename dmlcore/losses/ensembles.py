@@ -141,11 +141,8 @@ def _parts(
 ) -> dict[str, Any]:
     """Return the arguments of `Ensemble` from the hyper-parameters that all ensembles share.
 
-    Args:
-        classes: Number of classes.
-        embedding_dim: Dimension of the embedding.
-        blocks: True if each member reads a block of its own of the embedding.
-        classifier_dim: Dimension of the features that the classifier reads, or 0 if it reads the embedding.
+    `blocks` is True if each member reads a block of its own of the embedding. `classifier_dim` is the dimension of the
+    features that the classifier reads, or 0 if it reads the embedding.
     """
     switches = (
         *(classifier, triplet, binomial, proxy_nca, contrastive, multi_similarity, margin, proxy_anchor, soft_triple),

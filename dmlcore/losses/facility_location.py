@@ -1,4 +1,4 @@
-"""Facility location loss: the best clustering around chosen samples should agree with the classes."""
+"""Facility location loss, which compares the best clustering around chosen samples with the clustering by class."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Facilities:
 class FacilityLocation(nn.Module):
     """Facility location loss [max_S (F(S) + gamma (1 - NMI)) - F~]+ with F(S) = -sum_i min_{j in S} d_ij.
 
-    S is a set of chosen samples, as many as there are classes, and NMI compares the clusters around them with the
+    S is a set of chosen samples whose size is the number of classes, and NMI compares the clusters around them with the
     classes. F~ is the value of F if each sample is assigned to the medoid of its class. The maximum is found greedily
     on the CPU and is constant for the gradient, so that a GPU synchronises once. Distances are Euclidean.
 

@@ -99,9 +99,7 @@ class TripletHinge(PairLoss):
         return self.window if self.negatives == "window" else None
 
     def _chosen(self, negatives: Tensor, d: Tensor, pairs: BatchPairs) -> tuple[Tensor, Tensor]:
-        """Return the distance (B, R) from anchor to selected negative for each positive pair, and a mask of pairs with
-        one.
-        """
+        """Return the distance (B, R) to the selected negative of each positive pair, and a mask of pairs with one."""
         near, order = negatives.detach().sort(1)
         count = pairs.negative.sum(1, keepdim=True)
         kept = pairs.positive & (count > 0)
