@@ -1,8 +1,8 @@
 """Approximate nearest neighbours among millions of points, with faiss indices and measured recall.
 
-An exact search of n points by n queries compares n² pairs, which takes hours from some hundred thousand points on. An
-index searches only a part of the points. `recall` measures how many neighbours it misses, by comparison with the exact
-search for random queries, and each score that is based on an index comes with a bound of its error.
+An exact search with n queries among n points compares n² pairs, which takes hours beyond a few hundred thousand points.
+An index searches only some of the points. `recall` compares its results with those of the exact search for random
+queries, and every score computed from an index is reported with a bound on its error.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TITLES: dict[IndexKind, str] = {
     "hnsw": "Navigable graph (HNSW)",
     "ivf_pq": "Inverted lists of product codes",
 }
-# lists or candidates that a query searches
+# default number of lists (ivf, ivf_pq) or candidates (hnsw) that a query searches
 BREADTH: dict[IndexKind, int] = {"exact": 1, "ivf": 16, "hnsw": 64, "ivf_pq": 32}
 LINKS = 32  # links of a point in the graph (M), doubled on the lowest layer
 EFFORT = 80  # candidates from which the links of a new point are chosen (efConstruction)
@@ -42,19 +42,21 @@ QUERIES = 1000  # queries with which recall is measured
 CONFIDENCE = 0.95
 PROBE = 10_000  # points of the small index from which the times of a large one are extrapolated
 ROUNDS = 25  # k-means iterations of faiss for the centres of lists and codes
-MOST_CODED = 2**16  # maximum number of training points of the codes: 256 for each of 256
-ALONE = 5.0  # slowdown of one comparison if the points of a list are compared with one query instead of many
+MOST_CODED = 2**16  # maximum number of training points for product codes: 256 per centroid
+ALONE = 5.0  # factor by which a distance takes longer if list entries are compared with one query instead of many
 
 
 @dataclass(frozen=True)
 class Recall:
-    """Share of the exact k nearest neighbours that an index finds, over some queries.
+    """Recall of an index: the share of the exact k nearest neighbours that it finds for a sample of queries.
 
     Attributes:
-        share: Mean share over the queries, in 0..1.
-        whole: Share of queries with all k found.
-        least_whole: Lower bound, with CONFIDENCE, of the share over all queries of this kind (Clopper and Pearson 1934,
-            one-sided).
+        k: Number of neighbours per query.
+        queries: Number of sampled queries.
+        share: Share of the k neighbours that were found, averaged over the queries, in 0..1.
+        whole: Share of the queries for which all k neighbours were found.
+        least_whole: One-sided lower confidence bound on `whole` for all queries, not only the sampled ones, at level
+            CONFIDENCE (Clopper and Pearson 1934).
     """
 
     k: int
@@ -65,7 +67,7 @@ class Recall:
 
     @property
     def off(self) -> float:
-        """Largest possible error of a mean over queries of a value in 0..1 that depends only on the neighbours."""
+        """Largest possible effect of missed neighbours on a mean over queries of a value in 0..1."""
         return 1 - self.least_whole
 
 
@@ -80,18 +82,18 @@ class IndexCost:
 
 
 class ApproximateSearch:
-    """Index of points (n, d), which may be memory-mapped; all kinds but ivf_pq hold a copy of the points.
+    """Approximate nearest-neighbour search with a faiss index of points (n, d), which may be memory-mapped.
 
-    On one thread, equal points, kind and seed give an equal index. A graph built by several threads may differ in a few
-    links.
+    All kinds of index except ivf_pq keep a copy of the points in memory. On one thread, the index is determined by
+    points, kind and seed. A graph built by several threads may differ in a few links.
 
     Args:
         points: Shape (n, d).
-        kind: Kind of index.
+        kind: "exact", "ivf", "hnsw" or "ivf_pq".
         breadth: Number of lists (ivf, ivf_pq) or candidates (hnsw) that a query searches. A larger number finds more
             neighbours and takes longer.
         seed: Seed of the training of the index.
-        tell: Callback that receives the number of points added so far.
+        tell: Called during construction with the number of points added so far.
     """
 
     def __init__(
@@ -137,10 +139,10 @@ class ApproximateSearch:
             self.index.nprobe = min(self._breadth, self.index.nlist)
 
     def nearest(self, queries: ArrayLike, k: int) -> tuple[Singles, Ints]:
-        """Return the distances (Q, k), ascending, and the indices (Q, k) of points near the queries (Q, d).
+        """Return ascending distances (Q, k) and indices (Q, k) of the nearest points found for queries (Q, d).
 
-        Distances are inf and indices -1 if the searched lists hold fewer than k points. A query that is one of the
-        points finds itself.
+        If the searched lists hold fewer than k points, the remaining distances are inf and the remaining indices -1. A
+        query that is itself one of the points finds itself.
         """
         if not 1 <= k <= self.count:
             raise ValueError(f"k must be in 1..{self.count} (points), got {k}")
@@ -148,23 +150,24 @@ class ApproximateSearch:
         return np.sqrt(np.maximum(np.where(near < 0, np.inf, squares), 0)), near
 
     def others(self, points: Array, rows: Ints, k: int) -> tuple[Singles, Ints]:
-        """Return the neighbours as `nearest` does for some of the points, excluding each point itself."""
+        """Return distances and indices of the k other points nearest to each of the points at `rows` (m,)."""
         distances, near = self.nearest(points[rows], min(k + 1, self.count))
         own = near == rows[:, None]
-        own[~own.any(axis=1), -1] = True  # a point that is not among its own nearest: drop the last neighbour
+        own[~own.any(axis=1), -1] = True  # if a point is not among its own neighbours, drop the last one
         return distances[~own].reshape(len(rows), -1), near[~own].reshape(len(rows), -1)
 
 
 def recall(search: ApproximateSearch, points: Array, k: int, *, queries: int = QUERIES, seed: int = 0) -> Recall:
-    """Compare an index with the exact search for random points.
+    """Measure the recall of an index by comparing it with the exact search for randomly drawn points.
 
-    A neighbour counts as found if it is no farther than the exact k-th, so that ties in distance are not misses.
+    A returned neighbour counts as found if it is no farther than the exact k-th neighbour, so that ties in distance are
+    not misses.
 
     Args:
         search: Index of the points.
         points: Shape (n, d).
         k: Number of neighbours.
-        queries: Number of points to draw.
+        queries: Number of points to draw as queries.
         seed: Seed of the draw.
     """
     rows = np.sort(np.random.default_rng(seed).choice(len(points), min(queries, len(points)), replace=False))
@@ -180,7 +183,7 @@ def recall(search: ApproximateSearch, points: Array, k: int, *, queries: int = Q
 
 
 def recall_from_hits(hits: Bools) -> Recall:
-    """Compute the recall from a mask (Q, k) of the exact nearest neighbours that were found."""
+    """Compute the recall from a mask (Q, k) that is True for each exact neighbour found by the index."""
     queries, whole = len(hits), int(hits.all(axis=1).sum())
     least = float(betaincinv(whole, queries - whole + 1, 1 - CONFIDENCE)) if whole else 0.0
     return Recall(hits.shape[1], queries, float(hits.mean()), whole / queries, least)
@@ -189,16 +192,16 @@ def recall_from_hits(hits: Bools) -> Recall:
 def estimate_costs(n: int, d: int, *, seed: int = 0) -> list[IndexCost]:
     """Estimate the cost of each kind of index for n points of d dimensions on this machine.
 
-    Bytes follow from the format. Times are extrapolated from two measurements with PROBE points: comparisons of d
-    numbers per second, and links of a graph per second. At a million points they were off by up to a factor of 3.5 (a
-    build of lists was overestimated, a query of codes underestimated).
+    The memory follows from the format of the index. Times are extrapolated from two rates measured with PROBE points:
+    distances computed per second, and points linked in a graph per second. At a million points the estimated times were
+    off by up to a factor of 3.5: too long for building inverted lists, too short for querying product codes.
     """
     speed, built, asked = _measured(d, seed)
-    floors = np.log(n) / np.log(PROBE)  # the number of steps in a graph grows with the logarithm of n
+    floors = np.log(n) / np.log(PROBE)  # a search in a graph takes a number of steps proportional to log n
 
     lists = _lists(n)
     train = ROUNDS * min(PER_LIST * lists, n) * lists / speed
-    # points of the lists that a query searches
+    # number of points in the lists that one query searches
     looked = {kind: BREADTH[kind] * n / lists for kind in ("ivf", "ivf_pq")}
     codes = 1 << BITS
     work: dict[IndexKind, tuple[float, float]] = {
@@ -215,7 +218,7 @@ def estimate_costs(n: int, d: int, *, seed: int = 0) -> list[IndexCost]:
 
 @lru_cache(maxsize=16)
 def _measured(d: int, seed: int) -> tuple[float, float, float]:
-    """Measure comparisons per second, seconds to link PROBE points, and seconds for QUERIES queries."""
+    """Measure distances per second, seconds to build a graph of PROBE points, and seconds to query it QUERIES times."""
     points = np.random.default_rng(seed).standard_normal((PROBE, d), dtype=np.float32)
     begin = time.perf_counter()
     ApproximateSearch(points, "exact").nearest(points[:QUERIES], 100)
@@ -227,19 +230,20 @@ def _measured(d: int, seed: int) -> tuple[float, float, float]:
 
 
 def index_bytes(kind: IndexKind, n: int, d: int) -> int:
-    """Return the bytes of an index of n points of d dimensions."""
+    """Return the memory in bytes that an index of n points of d dimensions takes."""
     centres = _lists(n) * d * 4
     sizes: dict[IndexKind, int] = {
         "exact": n * d * 4,
         "ivf": n * (d * 4 + 8) + centres,
-        "hnsw": n * (d * 4 + (2 * LINKS + 2) * 4),  # links of the lowest layer; the layers above add one or two
+        # counts the links of the lowest layer; the layers above add one or two per point
+        "hnsw": n * (d * 4 + (2 * LINKS + 2) * 4),
         "ivf_pq": n * (_codes(d) + 8) + centres + (d * 4 << BITS),
     }
     return sizes[kind]
 
 
 def _empty(kind: IndexKind, n: int, d: int) -> Any:
-    """Create an empty faiss index. "np" skips the polysemous training of codes, which is slow."""
+    """Create an empty faiss index. The suffix "np" skips the slow polysemous training of product codes."""
     words = {
         "exact": "Flat",
         "ivf": f"IVF{_lists(n)},Flat",
@@ -250,12 +254,12 @@ def _empty(kind: IndexKind, n: int, d: int) -> Any:
 
 
 def _lists(n: int) -> int:
-    """Return the number of inverted lists: about 4 √n, as faiss recommends, limited by the training points."""
+    """Return the number of inverted lists: about 4 √n, as faiss recommends, but at most n / PER_LIST."""
     return max(1, min(round(4 * math.sqrt(n)), n // PER_LIST))
 
 
 def _codes(d: int) -> int:
-    """Return the bytes of a product code: one for about two dimensions."""
+    """Return the bytes per product code: the largest divisor of d that is at most d / 2, or 1."""
     return max(m for m in range(1, d // 2 + 1 or 2) if d % m == 0)
 
 

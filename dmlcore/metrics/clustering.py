@@ -21,10 +21,10 @@ from dmlcore.metrics.nearest_neighbours import as_matrix
 from dmlcore.metrics.retrieval import class_ids
 from dmlcore.typing import Ints
 
-MOST_WORK = 1.28e10  # samples x clusters x dimensions of one k-means iteration: 10^8 distances in 128 dimensions
+MOST_WORK = 1.28e10  # limit on samples x clusters x dimensions per k-means iteration: 10^8 distances in 128 dimensions
 ROUNDS = 20  # k-means iterations
-STARTS = 4  # starts of k-means, of which the best is kept
-CHEAP = 1e9  # largest cost of an iteration for several starts; above it there is one start
+STARTS = 4  # number of random starts of k-means, of which the best is kept
+CHEAP = 1e9  # largest samples x clusters x dimensions for which k-means has several starts; above it has one
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ def clustering(
 ) -> ClusteringScores:
     """Cluster embeddings by k-means into as many clusters as there are classes, and compare clusters and classes.
 
-    Runs 20 iterations of faiss in float32 from randomly drawn samples; for small data the best of four starts is kept.
-    Time is not limited; see `is_affordable`.
+    Runs 20 iterations of faiss in float32 from randomly drawn samples; for small data, keeps the best of four such
+    starts. The running time is not limited, so check `is_affordable` first.
 
     Args:
         embeddings: Shape (N, D).
         labels: Shape (N,), integers.
-        seed: Seed of the starts.
+        seed: Seed of the random starts.
 
     Returns:
         NMI and pairwise F1.
@@ -72,12 +72,15 @@ def clustering(
 
 
 def is_affordable(samples: int, classes: int, dimensions: int) -> bool:
-    """Return True if `clustering` takes seconds; for Stanford Online Products it would take minutes."""
+    """Return True if `clustering` is expected to take seconds, not minutes (as for Stanford Online Products)."""
     return samples * classes * dimensions <= MOST_WORK
 
 
 def k_means(points: ArrayLike, clusters: int, seed: int = 0) -> Ints:
-    """Return the cluster (N,) in 0..clusters-1 of each of `points` (N, D). Deterministic on a given machine."""
+    """Return the index (N,) of the k-means cluster of each of `points` (N, D), in 0..clusters-1.
+
+    The result is deterministic on a given machine.
+    """
     exact = as_matrix("points", points)
     if not 1 <= clusters <= len(exact):
         raise ValueError(f"clusters must be in 1..{len(exact)}, the number of points, got {clusters}")
@@ -89,7 +92,7 @@ def k_means(points: ArrayLike, clusters: int, seed: int = 0) -> Ints:
         clusters,
         niter=ROUNDS,
         nredo=STARTS if near.size * clusters <= CHEAP else 1,
-        seed=1 + seed % (2**31 - 2**16),  # an int32, to which faiss adds primes for its starts
+        seed=1 + seed % (2**31 - 2**16),  # fits an int32 even after faiss adds an offset for each further start
         min_points_per_centroid=1,  # no warning for small classes
         max_points_per_centroid=len(near),  # no subsampling
     )
@@ -143,7 +146,7 @@ def pairwise_f1(clusters: ArrayLike, labels: ArrayLike) -> float:
 
 @dataclass(frozen=True)
 class _Joint:
-    """Positive entries of a contingency table. With thousands of classes nearly all entries are 0."""
+    """Non-zero entries of a contingency table, in sparse form because with thousands of classes nearly all are 0."""
 
     rows: Ints
     columns: Ints

@@ -1,9 +1,9 @@
-"""Exact search of `nearest_neighbours` on an accelerator, with the same candidates, proof and second ranking.
+"""Exact nearest-neighbour search on an accelerator, by the method of `nearest_neighbours`.
 
-The table of float32 distances is a matrix product. The error bound covers any order of its sums, as long as nothing is
-rounded to TF32. Candidates that the bound does not separate are ranked by d in float64 on the device. d has the direct
-form there too, but its sums may be rounded in another order than on the CPU. Points whose d differ only in the last
-digit may therefore swap places between two machines; points with equal coordinates never do.
+The float32 distances are computed by a matrix product. The error bound holds for any order of summation, as long as
+nothing is rounded to TF32. Candidates that the bound does not separate are ranked by their exact distance d in float64
+on the device. There d is computed from differences too, but summed in another order than on the CPU. Points whose d
+differ only in the last digit may therefore swap places between two machines; points with equal coordinates never do.
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ from dmlcore.metrics.nearest_neighbours import (
 )
 from dmlcore.typing import Ints, Reals, Singles
 
-NUMBERS = 2**26  # numbers held by one temporary tensor: 512 MB in float64
+NUMBERS = 2**26  # maximum number of elements of a temporary tensor: 512 MB in float64
 
 
 class DeviceSearch(NeighbourSearch):
-    """Search of queries (Q, D) in a gallery (N, D), both on the device. Ranks everything exactly and ignores `mark`."""
+    """Exact search for queries (Q, D) in a gallery (N, D), both on the device.
+
+    All candidates are ranked exactly; the argument `mark` of `ranked`, which permits a partial ranking, is ignored.
+    """
 
     def __init__(
         self,
@@ -57,7 +60,7 @@ class DeviceSearch(NeighbourSearch):
 
     @torch.inference_mode()
     def ranked(self, rows: Ints, k: int, mark: Mark | None = None) -> Ints:
-        """Return the (len(rows), k) indices of the nearest items of the queries `rows`, in the guaranteed order."""
+        """Return gallery indices (n, k) of the nearest items of the queries at `rows` (n,), by (distance, index)."""
         listed = min(k + SPARE + k // CROWD, self.available)
         step = max(1, NUMBERS // max(len(self.gallery), listed * self.gallery.shape[1]))
         with _whole_products():
@@ -83,13 +86,13 @@ class DeviceSearch(NeighbourSearch):
         return indices
 
     def _by_distance(self, at: Tensor, indices: Tensor) -> Tensor:
-        """Sort ascending indices (n, m) of some queries by d; ties keep their order."""
+        """Sort gallery indices (n, m), given ascending, by exact distance from the queries `at` (n,); stable."""
         pairs, queries = self._scaled(self._points[indices]), self._scaled(self._query_points[at])
         d = direct_distances(queries[:, None], pairs)[:, 0]
         return indices.gather(1, d.sort(dim=1, stable=True).indices)
 
     def _by_definition(self, at: Tensor, k: int) -> Tensor:
-        """Rank by a stable sort of all distances."""
+        """Return gallery indices (n, k) for the queries `at` (n,) by a stable sort of all exact distances."""
         d = direct_distances(self._scaled(self._query_points[at]), self._scaled(self._points))
         if self.exclude_self:
             d.scatter_(1, at[:, None], torch.inf)

@@ -1,10 +1,10 @@
-"""Exact nearest neighbours of a few points among millions in a memory-mapped file, without copies or preparation.
+"""Exact nearest neighbours of a few points among millions in a memory-mapped file, without copying the file.
 
-Results are those of `nearest_neighbours`: sorted by (d, row), with d in float64. faiss lists more candidates than
-needed in each part of the points in float32, and these are ranked by d. A point that a part did not list cannot belong
-to the result if the last listed point of that part is farther than the k-th of all by more than the float32 error
-(`error_bound`). Otherwise, which needs many points at nearly equal distance, the query is compared with all points by
-d.
+Results equal those of `nearest_neighbours`: sorted by (d, row index), with the distance d computed in float64. The
+points are read in chunks. In each chunk, faiss lists slightly more than k candidates in float32, which are then ranked
+by d. An unlisted point cannot be among the k nearest if the last candidate of its chunk is farther than the k-th
+nearest overall by more than the float32 error (`error_bound`). If that cannot be shown, because many points are at
+nearly equal distance, the query is compared with all points by d.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ PART = 2**17  # points that are searched at a time
 
 
 def nearest_others(points: Reals, rows: Ints, k: int, pool: Ints | None = None) -> tuple[Floats, Ints]:
-    """Return distances and rows (m, k) of the exact nearest other points of `rows` (m,); ties by row.
+    """Return distances and row indices, both (m, k), of the k other points nearest to the points at `rows` (m,).
+
+    Results are exact; ties go to the lower row index.
 
     Args:
         points: Shape (n, D).
-        rows: Rows of the queries, shape (m,).
+        rows: Row indices of the query points, shape (m,).
         k: Number of neighbours.
-        pool: Rows that may be returned, ascending; all by default.
+        pool: Row indices that may be returned, ascending; all by default.
 
     Raises:
-        ValueError: If the pool has fewer than k others.
+        ValueError: If k is less than 1, or not less than the number of points that are searched.
     """
     count = len(points) if pool is None else len(pool)
     if not 1 <= k < count:
@@ -37,7 +39,7 @@ def nearest_others(points: Reals, rows: Ints, k: int, pool: Ints | None = None) 
     queries = _single(points[rows])
     lengths = np.linalg.norm(queries.astype(np.float64), axis=1)
     distances, near = np.empty((len(rows), 0)), np.empty((len(rows), 0), np.int64)
-    beyond = np.full(len(rows), np.inf)  # squared; every unlisted point is at least this far
+    beyond = np.full(len(rows), np.inf)  # lower bound on the squared distance of every unlisted point
     for start in range(0, count, PART):
         part = np.arange(start, min(start + PART, count)) if pool is None else pool[start : start + PART]
         gallery = _single(points[part[0] : part[-1] + 1] if pool is None else points[part])
@@ -63,13 +65,13 @@ def nearest_others(points: Reals, rows: Ints, k: int, pool: Ints | None = None) 
 
 
 def first(distances: Floats, rows: Ints, k: int) -> tuple[Floats, Ints]:
-    """Return the first k entries of each row (m, l), sorted by (distance, row)."""
+    """Sort the entries of each row, (m, l), by (distance, row index) and return the first k of them."""
     order = np.lexsort((rows, distances), axis=1)[:, :k]
     return np.take_along_axis(distances, order, 1), np.take_along_axis(rows, order, 1)
 
 
 def distances_to(points: Reals, rows: Ints, others: Ints) -> Floats:
-    """Compute the exact distances (m, l) of each of the rows (m,) to its others (m, l)."""
+    """Compute the exact distances (m, l) from the points at `rows` (m,) to the points at `others` (m, l)."""
     out = np.empty(others.shape)
     for part in split_rows(np.arange(len(rows)), others.shape[1] * points.shape[1]):
         queries, compared = (torch.from_numpy(points[which].astype(np.float64)) for which in (rows[part], others[part]))

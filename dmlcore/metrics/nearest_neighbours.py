@@ -24,15 +24,15 @@ from dmlcore.typing import Array, Bools, Floats, Ints, Reals, Singles
 
 Mark = Callable[[Ints, Ints], Array]
 
-SPARE = 4  # extra candidates, nearly always enough for one provable gap
-CROWD = 32  # one more candidate per this many of k, because gaps are narrow far down a list
-FEW = 2048  # gallery size up to which a table of all distances takes a third to two thirds of the time of faiss
-TABLE = 2**18  # numbers of this table held at a time, which fit the cache
+SPARE = 4  # extra candidates, nearly always enough to find one gap wider than the error bound
+CROWD = 32  # one more candidate for every 32 neighbours, because gaps are narrow far down a list
+FEW = 2048  # up to this gallery size, a table of all distances takes one to two thirds of the time of faiss
+TABLE = 2**18  # elements of this table that are computed at a time, so that they fit the CPU cache
 # k from which faiss collects candidates and sorts them late instead of keeping a heap (default of faiss: 100)
 RESERVOIR = 40
 QUERIES = 1024  # queries per tile of the distance table of faiss, which then fits the cache (default of faiss: 4096)
-PARTS = 8  # parts of a chunk in which its candidates are ranked
-CHUNK = 2**21  # numbers held by one temporary array; with half as many rows faiss would be a third slower
+PARTS = 8  # number of steps in which the candidates of one chunk are ranked
+CHUNK = 2**21  # maximum number of elements of a temporary array; with half of it faiss would be a third slower
 
 
 def nearest(
@@ -78,10 +78,10 @@ def nearest(
 
 
 def as_matrix(name: str, value: ArrayLike | torch.Tensor) -> Reals:
-    """Return `value` as a finite (N, D) array, in float32 if that is exact, else in float64.
+    """Return `value` as a finite array (N, D); float32 is kept, every other type becomes float64.
 
     Raises:
-        TypeError, ValueError: If it is not such an array; the message names it.
+        TypeError, ValueError: If `value` is not a finite numeric array of this shape; the message starts with `name`.
     """
     if isinstance(value, torch.Tensor):
         value = value.detach().cpu()
@@ -100,13 +100,13 @@ def as_matrix(name: str, value: ArrayLike | torch.Tensor) -> Reals:
 
 
 def split_rows(rows: Ints, width: int) -> Iterator[Ints]:
-    """Split `rows` into parts such that (rows of a part) x `width` is at most CHUNK."""
+    """Split `rows` into chunks of at most CHUNK / `width` rows, but at least one row."""
     step = max(1, CHUNK // max(1, width))
     return (rows[start : start + step] for start in range(0, len(rows), step))
 
 
 class NeighbourSearch:
-    """Prepared search of queries (Q, D) in a gallery (N, D); `ranked` returns the neighbours of some of the queries."""
+    """Exact search for queries (Q, D) in a gallery (N, D), prepared once for several calls of `ranked`."""
 
     def __init__(
         self, queries: ArrayLike | torch.Tensor, gallery: ArrayLike | torch.Tensor | None = None, *, exclude_self: bool
@@ -127,9 +127,11 @@ class NeighbourSearch:
         self._prepare(alone=gallery is None)
 
     def _prepare(self, alone: bool) -> None:
-        """Scale by a power of two, which is exact and prevents overflow; centre and round to float32 for faiss.
+        """Prepare the candidate search on copies of queries and gallery that are scaled, centred and rounded to
+        float32.
 
-        Works in parts, so that no second copy in double precision is ever held.
+        Scaling by a power of two is exact and prevents overflow. The data are processed in chunks, so that no second
+        copy in double precision is ever held. `alone` is True if the queries are the gallery.
         """
         sides = (self.gallery,) if alone else (self.gallery, self.queries)
         self.exponent = max(_exponent(side) for side in sides)
@@ -141,14 +143,14 @@ class NeighbourSearch:
         self._list(near)
 
     def _list(self, near: Singles) -> None:
-        """Prepare the candidate search on the rounded gallery."""
+        """Prepare the candidate search in `near` (N, D), the float32 copy of the gallery."""
         self._few = near if len(near) <= FEW else None
         if self._few is None:
             self._index = faiss.IndexFlatL2(near.shape[1])
             self._index.add(near)
 
     def _parts(self, side: Reals) -> Iterator[tuple[Ints, Floats]]:
-        """Yield row indices and their points in units of 2**exponent, part by part."""
+        """Yield queries or gallery in chunks: row indices, and the points in units of 2**exponent."""
         for rows in split_rows(np.arange(len(side)), side.shape[1]):
             yield rows, self._units(side, rows)
 
@@ -156,7 +158,7 @@ class NeighbourSearch:
         return _scaled(side[rows], -self.exponent)
 
     def _rounded(self, side: Reals, centre: Floats) -> tuple[Singles, Floats]:
-        """Return centred and scaled points for faiss, and their norms before rounding."""
+        """Return centred and scaled points in float32, and their norms computed before rounding."""
         near, norms = np.empty(side.shape, np.float32), np.empty(len(side))
         for rows, part in self._parts(side):
             part = _scaled(part - centre, self._shrink)
@@ -164,14 +166,14 @@ class NeighbourSearch:
         return near, norms
 
     def ranked(self, rows: Ints, k: int, mark: Mark | None = None) -> Ints:
-        """Return the (len(rows), k) indices of the nearest items of the queries `rows`, in the guaranteed order.
+        """Return gallery indices (n, k) of the nearest items of the queries at `rows`, in the guaranteed order.
 
         Args:
-            rows: Queries, shape (n,).
+            rows: Row indices of the queries, shape (n,).
             k: Number of neighbours.
-            mark: Function of rows (n,) and indices (n, m) that returns marks (n, m). If given, only the marks of the
-                result are guaranteed: items with equal marks that the bound does not separate keep their order, which
-                saves most of the second ranking.
+            mark: Function that maps query rows (n,) and gallery indices (n, m) to marks (n, m), such as class labels.
+                If given, only the marks of the result are in the guaranteed order: candidates with equal marks that the
+                error bound does not separate are not ranked again, which saves most of the exact distances.
         """
         listed = min(k + SPARE + k // CROWD + self.exclude_self, len(self.gallery))
         squares, indices = self._candidates(rows, listed)
@@ -183,7 +185,7 @@ class NeighbourSearch:
         return indices[:, :k]
 
     def _proven(self, rows: Ints, squares: Singles, indices: Ints, k: int, mark: Mark | None) -> Ints:
-        """Return the guaranteed neighbours (n, k) from the candidates (n, listed) of some queries."""
+        """Return the exact neighbours (n, k) of the queries at `rows` (n,), given float32 candidates (n, listed)."""
         everything = indices.shape[1] == len(self.gallery)
         if self.exclude_self:
             squares, indices = _without(rows, squares, indices)
@@ -199,7 +201,7 @@ class NeighbourSearch:
         return indices[:, :k]
 
     def _candidates(self, rows: Ints, listed: int) -> tuple[Singles, Ints]:
-        """Return squared distances and indices (n, listed) of the nearest items in float32, ascending."""
+        """Return the float32 squared distances, ascending, and the gallery indices of candidates, both (n, listed)."""
         if self._few is not None:
             return _nearest_of_few(self._queries32, self._few, rows, listed)
         with tuned_faiss():
@@ -207,7 +209,7 @@ class NeighbourSearch:
         return squares, indices
 
     def _rank_close(self, rows: Ints, indices: Ints, apart: Bools, mark: Mark | None) -> None:
-        """Sort in place, by (d, index), runs of candidates that the bound does not separate and whose marks differ."""
+        """Sort in place by (d, index) the candidates that the error bound does not separate and whose marks differ."""
         matters = ~apart
         if mark is not None:
             marks = mark(rows, indices)
@@ -223,7 +225,7 @@ class NeighbourSearch:
         indices[row, place] = index[order]
 
     def _ranked_directly(self, rows: Ints, k: int) -> Ints:
-        """Return the guaranteed order by its definition, a stable sort of all distances."""
+        """Return the neighbours (n, k) of the queries at `rows` (n,) by a stable sort of all exact distances."""
         queries = torch.from_numpy(self._units(self.queries, rows))
         parts = [direct_distances(queries, torch.from_numpy(points)) for _, points in self._parts(self.gallery)]
         distances = torch.cat(parts, dim=1)
@@ -233,7 +235,7 @@ class NeighbourSearch:
         return indices
 
     def distances(self, rows: Ints, indices: Ints) -> Floats:
-        """Compute d of queries `rows` (n,) and gallery `indices` (n, k), shape (n, k), in units of 2**exponent."""
+        """Compute distances (n, k) from queries `rows` (n,) to gallery `indices` (n, k), in units of 2**exponent."""
         out = np.empty(indices.shape)
         for part in split_rows(np.arange(len(rows)), indices.shape[1] * self.gallery.shape[1]):
             pairs = torch.from_numpy(self._units(self.gallery, indices[part]))
@@ -243,7 +245,7 @@ class NeighbourSearch:
 
 
 def _nearest_of_few(queries: Singles, gallery: Singles, rows: Ints, listed: int) -> tuple[Singles, Ints]:
-    """Return candidates from a table of all distances, which is computed for some rows at a time."""
+    """Return candidates as `_candidates` does, from a table of all distances that is computed in chunks of rows."""
     squares, indices = np.empty((len(rows), listed), np.float32), np.empty((len(rows), listed), np.int64)
     lengths = np.square(gallery).sum(axis=1)
     step = max(1, TABLE // len(gallery))
@@ -263,9 +265,10 @@ def _nearest_of_few(queries: Singles, gallery: Singles, rows: Ints, listed: int)
 
 @contextmanager
 def tuned_faiss() -> Iterator[None]:
-    """Set faiss options that do not change results: a search of 66 queries among 5,924 takes 163 instead of 208 ms.
+    """Set faiss options that change the speed of a search but not its results.
 
-    The options are global. Concurrent threads may reset each other's options, which only costs time.
+    A search for 66 queries among 5,924 points takes 163 instead of 208 ms. The options are global. Concurrent threads
+    may reset each other's options, which only costs time.
     """
     settings = faiss.cvar
     before = settings.distance_compute_min_k_reservoir, settings.distance_compute_blas_query_bs
@@ -277,22 +280,30 @@ def tuned_faiss() -> Iterator[None]:
 
 
 def direct_distances(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Compute d between all x (..., n, D) and y (..., m, D) from differences.
+    """Compute Euclidean distances d (..., n, m) between x (..., n, D) and y (..., m, D) from differences.
 
-    The expanded form would cancel far from the origin.
+    The expanded form |x|^2 + |y|^2 - 2 x.y would suffer from cancellation far from the origin.
     """
     return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
 
 
 def error_bound(norms: Floats, last: Singles, longest: float, dimensions: int) -> Floats:
-    """Bound |computed - true| squared distance for every listed item, and for every unlisted item that matters.
+    """Return a bound (n,) on the error |computed - true| of the float32 squared distances of each query.
+
+    The bound holds for every listed item, and for every unlisted item that could be nearer than a listed one.
 
     With u = 2**-24, a sum of D products in any order errs by at most about D u times the sum of magnitudes (Higham,
     Accuracy and Stability of Numerical Algorithms, section 3.1), here (|q| + |g|)^2; rounding the inputs to float32
-    costs 2 u of it and the final additions 3 u. So |error| <= c (|q| + |g|)^2 with c = (D + 16) u. No |g| exceeds the
-    `longest`; and an item whose computed square is at most r^2, the last one listed, has |g| <= |q| + d and d <= r +
+    costs 2 u of it and the final additions 3 u. So |error| <= c (|q| + |g|)^2 with c = (D + 16) u. No |g| exceeds
+    `longest`. An item whose computed square is at most r^2, the last one listed, has |g| <= |q| + d and d <= r +
     sqrt(c) (2 |q| + d), whence |q| + |g| <= (2 |q| + r) / (1 - sqrt(c)). An unlisted item has a computed square of at
-    least r^2, so its true square is at least r^2 less the bound. The constant covers underflow.
+    least r^2, so its true square is at least r^2 less the bound. The constant term covers underflow.
+
+    Args:
+        norms: Lengths |q| of the queries, shape (n,).
+        last: Computed squared distance r^2 of the last item listed for each query, shape (n,).
+        longest: Largest length |g| of a gallery item.
+        dimensions: Number of dimensions D.
     """
     c = (dimensions + 16) * 2.0**-24
     reach: Floats = np.minimum(norms + longest, (2 * norms + np.sqrt(last.astype(np.float64))) / (1 - np.sqrt(c)))
@@ -300,12 +311,12 @@ def error_bound(norms: Floats, last: Singles, longest: float, dimensions: int) -
 
 
 def above(values: Floats) -> Singles:
-    """Return float32 numbers above the given ones, by enough to cover the rounding of a float32 difference."""
+    """Round values up to float32, by enough to cover the rounding of a float32 difference as well."""
     return np.nextafter((values * (1 + 2.0**-22)).astype(np.float32), np.float32(np.inf))
 
 
 def _scaled(points: Reals, exponent: int) -> Floats:
-    """Return points times 2**exponent in float64. A product rounds as np.ldexp does, and is faster."""
+    """Return points times 2**exponent in float64. Multiplication rounds as np.ldexp does, and is faster."""
     if abs(exponent) > 1000:  # the power itself may overflow
         scaled: Floats = np.ldexp(points.astype(np.float64), exponent)
         return scaled
@@ -313,15 +324,15 @@ def _scaled(points: Reals, exponent: int) -> Floats:
 
 
 def _exponent(points: Reals) -> int:
-    """Return the exponent of the power of two just above every magnitude."""
+    """Return the exponent of the smallest power of two that exceeds the magnitudes of all coordinates."""
     return int(np.frexp(max(float(points.max()), -float(points.min())))[1])
 
 
 def _without(rows: Ints, squares: Singles, indices: Ints) -> tuple[Singles, Ints]:
-    """Drop each query's own index, or the last candidate if it is not listed.
+    """Drop each query's own index from its candidates, or the last candidate if its own index is not listed.
 
-    If a query is not listed among its own candidates, all candidates are within one bound of 0, so no gap is found and
-    the exact search follows.
+    If a query is not among its own candidates, they are all within the error bound of distance 0. No gap is then found,
+    and the exact search follows.
     """
     own = indices == rows[:, None]
     if own[:, 0].all():

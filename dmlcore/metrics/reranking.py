@@ -1,4 +1,4 @@
-"""Retrieval scores of queries that may choose only among given candidates."""
+"""Retrieval scores of queries whose neighbours are restricted to given candidates."""
 
 from __future__ import annotations
 
@@ -10,15 +10,22 @@ import numpy as np
 
 from dmlcore.typing import Bools, Ints, Singles
 
-ROWS = 1024  # queries whose candidates are compared at a time
+ROWS = 1024  # queries that are processed at a time
 
 
 @dataclass(frozen=True)
 class Reranking:
-    """R@K of reordered candidates, of candidates in the given order, and of candidates in random order.
+    """Recall at K of candidates that are sorted by distance, in the given order, and in random order.
 
-    All values are in 0..1 and means over the `queries` that have a match in the gallery. K runs up to the number of
-    candidates. `reach` is the share of queries with a match among their candidates.
+    All values are in 0..1 and are means over the queries that have a match in the gallery. K is at most the number of
+    candidates.
+
+    Attributes:
+        recall_at: R@K of the candidates sorted by distance.
+        before_at: R@K of the candidates in the given order.
+        chance_at: Expected R@K of the candidates in random order.
+        reach: Share of the queries with a match among their candidates.
+        queries: Number of queries that have a match in the gallery.
     """
 
     recall_at: dict[int, float]
@@ -37,21 +44,21 @@ def rerank(
     gallery: Singles | None = None,
     gallery_labels: Ints | None = None,
 ) -> Reranking:
-    """Score candidates (Q, K), rows of the gallery ordered from the nearest on, after sorting them by distance.
+    """Sort the candidates of each query by Euclidean distance, and score them before and after.
 
-    Ties keep the given order. The random order is exact: of K candidates with m matches, none is among the first k with
-    probability C(K - m, k) / C(K, k).
+    Ties keep the given order. R@K in random order is exact: of K candidates with m matches, none is among the first k
+    with probability C(K - m, k) / C(K, k).
 
     Args:
         queries: Shape (Q, D).
         labels: Labels of the queries, shape (Q,).
-        candidates: Rows of the gallery, shape (Q, K).
-        ks: Cutoffs of R@K.
-        gallery: Shape (N, D). By default the queries, and then a query must not be its own candidate.
+        candidates: Indices of gallery items, in the order to compare with, shape (Q, K).
+        ks: Cutoffs of R@K; those above the number of candidates are ignored.
+        gallery: Shape (N, D). By default the queries; a query must then not be its own candidate.
         gallery_labels: Shape (N,).
 
     Raises:
-        ValueError: If no query has a match, or no cutoff fits.
+        ValueError: If no query has a match in the gallery, or no cutoff is in 1..K.
 
     Example:
         >>> import numpy as np

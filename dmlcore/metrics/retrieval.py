@@ -6,7 +6,7 @@ With rel_i = 1 if the i-th nearest item has the query's label, and R such items 
     P@R    = (1/R) sum_{i<=R} rel_i         AP@R = (1/R) sum_{i<=R} rel_i P@i   MAP@R = mean AP@R
     kNN(3) = 1 if rel_1 + rel_2 + rel_3 >= 2
 
-References: Musgrave, Belongie, Lim, "A Metric Learning Reality Check" (2020), for MAP@R; the 2021 thesis, section 2;
+References: Musgrave, Belongie, Lim, "A Metric Learning Reality Check" (2020), for MAP@R; Karaman 2021, section 2;
 Zabihzadeh et al. (2021), section 5.2, for kNN(3).
 """
 
@@ -29,7 +29,7 @@ KNN = 3  # neighbours that vote
 
 @dataclass(frozen=True)
 class RetrievalScores:
-    """Means over the scored queries, in 0..1, or None if no query could be scored.
+    """Retrieval scores: means over the scored queries, in 0..1, or None if no query could be scored.
 
     `queries` is the number of scored queries. `skipped` is the number of queries without a match in the gallery (R =
     0), which are excluded from the means but stay in the gallery. The per-query arrays (Q,) have the order of the
@@ -42,7 +42,7 @@ class RetrievalScores:
     r_precision: float | None
     map_at_r: float | None
     knn3: float | None  # at least two of the three nearest share the label; always 0 if R = 1
-    knn3_majority: float | None  # majority of the three, ties to the nearest: right with one of three different labels
+    knn3_majority: float | None  # majority vote of the three; if all three differ, the nearest decides
     queries: int
     skipped: int
     per_query_average_precision: Floats = field(repr=False, compare=False)
@@ -60,13 +60,15 @@ def retrieval(
     ks: Iterable[int] = (1, 2, 4, 8),
     device: torch.device | None = None,
 ) -> RetrievalScores:
-    """Score the neighbours of every embedding, by exact Euclidean distance; ties go to the lower index.
+    """Compute retrieval scores from the exact Euclidean nearest neighbours of each embedding.
+
+    Ties in distance go to the lower index.
 
     Args:
         embeddings: Queries, shape (Q, D).
         labels: Shape (Q,), integers.
-        gallery: Shape (N, D). By default the embeddings, and then each query is excluded from its own neighbours; from
-            a given gallery nothing is excluded.
+        gallery: Shape (N, D). By default the embeddings, and each query is then excluded from its own neighbours.
+            Nothing is excluded from a given gallery.
         gallery_labels: Shape (N,); required with `gallery`.
         ks: Cutoffs K. A cutoff above the size of the gallery uses all of it; P@K still divides by K.
         device: Device of the search; the CPU by default.
@@ -130,9 +132,9 @@ def retrieval(
 
 
 class _PerQuery(NamedTuple):
-    """One number per query (Q,) and score; NaN if the query has no match."""
+    """Scores of each query, shape (Q,) unless stated otherwise; NaN for a query without a match."""
 
-    hits: Floats  # (Q, K) matches among the first items, per cutoff
+    hits: Floats  # number of matches up to each cutoff, (Q, K)
     r_precision: Floats
     average_precision: Floats
     first: Floats
@@ -148,7 +150,7 @@ def _per_query(
     cutoffs: Sequence[int],
 ) -> _PerQuery:
     def marks(rows: Ints, items: Ints) -> NDArray[np.int32]:
-        """Return the classes of the first three items, for kNN(3), and for later items only match (-1) or not."""
+        """Return class numbers of the first three items, for kNN(3); of later items -1 (match) or -2 (no match)."""
         item_codes = codes[items]
         item_codes[:, KNN:] = -2 + (item_codes[:, KNN:] == wanted[rows, None])
         return item_codes
@@ -179,7 +181,7 @@ def _per_query(
 
 
 def _plan(matches: Ints, cutoff: int, available: int) -> Iterator[tuple[Ints, int]]:
-    """Yield parts of bounded size of the queries with matches, largest classes first, each with the k it needs."""
+    """Yield chunks of the queries with matches, those with most matches first, and the list length k of each chunk."""
     order = np.argsort(-matches, kind="stable")[: int((matches > 0).sum())]
     start = 0
     while start < len(order):
@@ -191,7 +193,7 @@ def _plan(matches: Ints, cutoff: int, available: int) -> Iterator[tuple[Ints, in
 
 @dataclass(frozen=True, eq=False)
 class ClassScores:
-    """Means over the scored queries of each class, each of shape (C,), in ascending order of the labels."""
+    """Scores of each class: means over its scored queries, shape (C,), in ascending order of the labels."""
 
     labels: Ints
     queries: Ints  # scored queries; classes without any are omitted
@@ -217,11 +219,11 @@ def per_class(scores: RetrievalScores, labels: ArrayLike | torch.Tensor) -> Clas
 
 
 def _nearest_three(relevant: Bools, codes: NDArray[np.int32]) -> tuple[Bools, Bools]:
-    """Return the masks (n,) of queries for which kNN(3) and kNN(3) by majority are right.
+    """Return two masks (n,) of correctly classified queries: by kNN(3), and by kNN(3) with a majority vote.
 
     Args:
-        relevant: Matches, shape (n, k).
-        codes: Classes of the nearest items, shape (n, up to 3).
+        relevant: Mask of the nearest items that match the query, shape (n, k).
+        codes: Class numbers of the nearest items, shape (n, up to 3).
     """
     two = relevant[:, :KNN].sum(axis=1) >= 2
     outvoted = codes[:, 1] == codes[:, 2] if codes.shape[1] == KNN else np.zeros(len(codes), bool)
@@ -239,15 +241,15 @@ def _codes(others: Ints, labels: Ints) -> tuple[NDArray[np.int32], NDArray[np.in
 
 
 def _matches(codes: NDArray[np.int32], wanted: NDArray[np.int32]) -> Ints:
-    """Return the number of gallery items (N,) of the class of each query, shape (Q,)."""
+    """Count the gallery items that have the class of each query, shape (Q,)."""
     return np.where(wanted >= 0, np.bincount(codes)[wanted], 0)
 
 
 def class_ids(name: str, value: ArrayLike | torch.Tensor, items: int) -> Ints:
-    """Return `value` as (items,) int64.
+    """Return `value` as an int64 array of shape (items,).
 
     Raises:
-        TypeError, ValueError: If it is not; the message names it.
+        TypeError, ValueError: If it does not hold integers or has another shape; the message starts with `name`.
     """
     array = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
     if array.dtype.kind not in "iu":

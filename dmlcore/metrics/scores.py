@@ -19,12 +19,12 @@ Of = TypeVar("Of", bound=Callable[[Any], float | None])
 
 @dataclass(frozen=True, kw_only=True)
 class Score(Entry):
-    """Score of the catalogue, a function of RetrievalScores, or of ClusteringScores if `clusters` is True.
+    """Catalogue entry of a score, computed from RetrievalScores or from ClusteringScores.
 
     Attributes:
-        of: The function.
+        of: Function that computes the score.
         printed: Column heading in published tables, or "".
-        clusters: True for a function of ClusteringScores.
+        clusters: True if the function takes ClusteringScores, False if it takes RetrievalScores.
         shown: True if pages list the score.
     """
 
@@ -40,7 +40,7 @@ SCORES: Catalogue[Score] = Catalogue("score")
 def score(
     title: str, source: str, *, printed: str = "", clusters: bool = False, shown: bool = True
 ) -> Callable[[Of], Of]:
-    """Register a function under its own name; the arguments are those of `Score`."""
+    """Register the decorated function as a score under its own name; the arguments are attributes of `Score`."""
 
     def enter(compute: Of) -> Of:
         name = compute.__name__
@@ -61,19 +61,19 @@ def scores(retrieved: RetrievalScores, clusters: ClusteringScores | None = None)
 
 @score("MAP@R", "Musgrave, Belongie & Lim 2020", printed="MAP@R")
 def map_at_r(retrieved: RetrievalScores) -> float | None:
-    """Return the mean of AP@R."""
+    """Return MAP@R, the mean of AP@R over the queries."""
     return retrieved.map_at_r
 
 
 @score("R-precision", "Musgrave, Belongie & Lim 2020", printed="P@R")
 def r_precision(retrieved: RetrievalScores) -> float | None:
-    """Return the share of matches among the first R."""
+    """Return the share of matches among the R nearest items, averaged over the queries."""
     return retrieved.r_precision
 
 
 @score("kNN(3)", "Zabihzadeh et al. 2021, Sec. 5.2", printed="kNN-Acc")
 def knn3(retrieved: RetrievalScores) -> float | None:
-    """Return the share of queries with two matches among the first three."""
+    """Return the share of queries with at least two matches among their three nearest neighbours."""
     return retrieved.knn3
 
 
@@ -91,5 +91,5 @@ def nmi(clusters: ClusteringScores) -> float:
 
 @score("F1", "Manning, Raghavan & Schütze 2008, Sec. 16.3", printed="F1", clusters=True)
 def f1(clusters: ClusteringScores) -> float:
-    """Return the F1 of the pairs that a cluster puts together."""
+    """Return the F1 score over pairs of samples, with "same cluster" as the prediction of "same class"."""
     return clusters.f1

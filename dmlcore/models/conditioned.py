@@ -12,12 +12,16 @@ from dmlcore.typing import Ints
 
 
 class ConditionedEmbedding(nn.Module):
-    """Layer that maps embeddings of a sample and its K neighbours (B, 1 + K, D) to conditioned ones (B, D),
-    unnormalised.
+    """Layer that combines a sample and its K neighbours: embeddings (B, 1 + K, D) to (B, D), unnormalised.
 
-    lstm: h = the last states of both directions of the last layer, g = W [h; f(x)] + b. average: h = the mean of the
-    neighbours. concat: h = the concatenation of all of them. mean: g = the mean of the sample and its neighbours,
-    without parameters. hidden = 0 uses half of D, rounded up.
+    With f(x) the embedding of the sample, the result is g = W [h; f(x)] + b, where `by` in the spec selects h:
+
+        lstm: the last states of both directions of the last LSTM layer, which reads the sample, then its neighbours
+        average: the mean of the neighbours
+        concat: the concatenation of all neighbours
+        mean: no h; g is the mean of the sample and its neighbours, without parameters
+
+    If `hidden` in the spec is 0, an LSTM has half of D states per direction, rounded up.
 
     Reference:
         Can 2018, Ch. 4, for the LSTM (512-D: 2 layers of 256 in each direction).
@@ -37,7 +41,7 @@ class ConditionedEmbedding(nn.Module):
         self.linear = None if spec.by == "mean" else nn.Linear(width + dimension, dimension)
 
     def forward(self, sequences: Tensor) -> Tensor:
-        """Return the conditioned embeddings of sequences whose first element is the sample."""
+        """Return the conditioned embeddings (B, D) of sequences (B, 1 + K, D) that start with the sample."""
         sample, neighbours = sequences[:, 0], sequences[:, 1:]
         if self.linear is None:
             return sequences.mean(1)
@@ -51,7 +55,7 @@ class ConditionedEmbedding(nn.Module):
 
 
 def create(spec: ConditioningSpec, dimension: int, *, seed: int) -> ConditionedEmbedding | None:
-    """Create the layers of a spec, initialised as a function of `seed`; return None if it has none."""
+    """Create the layer that `spec` describes, initialised from `seed`; return None if it has no neighbours."""
     if not spec.neighbours:
         return None
     with seeded(seed):
@@ -59,9 +63,9 @@ def create(spec: ConditioningSpec, dimension: int, *, seed: int) -> ConditionedE
 
 
 def in_order(neighbours: Ints, order: str, *, seed: int) -> Ints:
-    """Return neighbours (n, K), given nearest first, in the order in which they are read.
+    """Return neighbours (n, K), given nearest first, in the order in which the layer reads them.
 
-    "random" shuffles each row independently.
+    "furthest" reverses each row, "random" shuffles each row independently, and "nearest" changes nothing.
     """
     if order == "furthest":
         return neighbours[:, ::-1]

@@ -16,11 +16,13 @@ GATHERS = ("none", "mean", "attention")
 class GatheredFeatures(nn.Module):
     """Concatenation phi = [u, p_1, ...] of the pooled last features u (B, l) and one vector (B, C_i) per earlier map.
 
-    With attention, p_i = sum_j a_j q_j over the positions j of a map, a = softmax_j(w_i^T tanh(W_i q_j + u)), W_i (l,
-    C_i); else p_i is the mean of the map. `weights` holds a for the last batch, (B, h, w) each, without a graph.
+    Without attention, p_i is the mean of map i. With attention, p_i = sum_j a_j q_j, where q_j is the feature at
+    position j of the map and a = softmax_j(w_i^T tanh(W_i q_j + u)), with W_i of shape (l, C_i). `weights` holds a for
+    the last batch, one detached tensor (B, h, w) per map.
 
     Reference:
-        Zabihzadeh, Alitbi & Mousavirad 2021, Eq. 6; soft-max, tanh and concatenation are our choice, as it states none.
+        Zabihzadeh, Alitbi & Mousavirad 2021, Eq. 6. The paper does not specify soft-max, tanh and concatenation; they
+        are our choice.
     """
 
     def __init__(self, last: int, earlier: Sequence[int], *, attention: bool) -> None:
@@ -48,9 +50,10 @@ class GatheredFeatures(nn.Module):
 class GatheringHead(nn.Module):
     """Head that maps the last features (B, C, H, W) and the maps in `earlier` to embeddings (B, embedding_dim).
 
-    The last features are pooled, and a linear layer embeds phi. The network stores the earlier maps in this module
-    before each call; they are removed when read, so that no graph outlives its batch. Raises ValueError for a pooling
-    that projects first, because its result is not a feature of the backbone.
+    The last features are pooled, `GatheredFeatures` adds the earlier maps, and a linear layer embeds the result. The
+    network stores the earlier maps in this module before each call. They are removed when read, so that no graph
+    outlives its batch. Raises ValueError for a pooling that projects first, because its result is not a feature of the
+    backbone.
     """
 
     def __init__(
@@ -75,5 +78,5 @@ class GatheringHead(nn.Module):
         return embeddings
 
     def local(self, features: Tensor) -> Tensor | None:
-        """Return None: no local feature is in the space of the embeddings."""
+        """Return None, because local features are not in the space of the embeddings."""
         return None

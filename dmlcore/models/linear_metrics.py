@@ -14,7 +14,7 @@ from dmlcore.typing import Floats, Ints, Singles
 METHODS = ("pca", "lda", "nca")
 MOST_SAMPLES = 4000  # largest number of samples for NCA, whose gradient compares all pairs in each iteration
 MOST_ITERATIONS = 100
-LEAST = 1e-4  # relative to the largest singular value: smaller directions are left out
+LEAST = 1e-4  # directions with a smaller singular value, relative to the largest one, are left out
 
 
 def fit(method: str, features: Singles, labels: Ints, dimension: int, *, seed: int = 0) -> tuple[Floats, Floats]:

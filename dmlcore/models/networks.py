@@ -26,7 +26,7 @@ TOKEN_BOUND = 0.3  # tokens and prototypes are clipped to +-0.3 after each step 
 
 
 class ModelError(ValueError):
-    """Error of a network that does not fit the data; the message says which inputs it takes."""
+    """Error for a network that does not fit the data; the message says which inputs the network takes."""
 
 
 def build(
@@ -97,23 +97,26 @@ def _backbone(spec: ModelSpec, image: tuple[int, int]) -> backbones.Backbone:
 class Network(nn.Module):
     """Base class of networks that map inputs (B, ...) to embeddings (B, D), with hooks for training runs."""
 
-    frozen = False  # True if the network also accepts stored feature maps of its backbone, which does not train
+    # True if the backbone does not train; the network then also accepts stored feature maps of the backbone
+    frozen = False
     on_sphere: bool
     in_ball: bool
 
     def __init__(self) -> None:
         super().__init__()
-        self.conditioning: ConditionedEmbedding | None = None  # reads embeddings of a sample and its neighbours
+        # module that combines the embeddings of a sample and its neighbours
+        self.conditioning: ConditionedEmbedding | None = None
 
     def condition(self, sequences: Tensor) -> Tensor:
-        """Return conditioned embeddings (B, D) of samples and their neighbours (B, 1 + K, D), normalised like the
-        input.
+        """Return the conditioned embeddings (B, D) of sequences (B, 1 + K, D) of a sample and its neighbours.
+
+        They are normalised like the embeddings of the network alone.
         """
         assert self.conditioning is not None
         return _embed(self.conditioning(sequences), self.on_sphere, self.in_ball)
 
     def head_parameters(self) -> list[nn.Parameter]:
-        """Return the parameters without pretrained weights: pooling, projection and embedding layer, each once."""
+        """Return the parameters that are not pretrained: those of pooling, projection and embedding layer."""
         return []
 
     def after_step(self) -> None:
@@ -133,9 +136,7 @@ class Network(nn.Module):
 
     @property
     def pooled(self) -> Tensor | None:
-        """Inputs (B, P) of the embedding layer for the last batch, at least float32; None if the layer does not keep
-        them.
-        """
+        """Inputs (B, P) of the embedding layer for the last batch, at least float32; None if they are not kept."""
         taken = getattr(self.embedding_layer, "last_input", None)
         return None if taken is None else pooling.at_least_float32(taken)
 
@@ -186,7 +187,7 @@ class MLP(Network):
 
 
 class NormaliseImages(Normalise):
-    """Normalisation of raw images for the checkpoint of a backbone.
+    """Normalisation of raw images as the checkpoint of a backbone expects it.
 
     Images are RGB (B, 3, H, W) or grey (B, 1, H, W), 0..255, uint8 or floating point; the result is (B, 3, H, W).
     """
@@ -238,14 +239,17 @@ class ImageNetwork(Network):
             self.backbone.eval().requires_grad_(False)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the embeddings; `head.pooling` then holds the weights and shares of this batch, if it has any."""
+        """Return the embeddings (B, D).
+
+        Afterwards `head.pooling` holds the pooling weights and prototype shares of this batch, if it computes any.
+        """
         return _embed(self.head(self.features(inputs)), self.on_sphere, self.in_ball)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """Return the feature maps (B, C, h, w) of the backbone as float; stored maps of a frozen one are passed
-        through.
+        """Return the feature maps (B, C, h, w) of the backbone as float.
 
-        Maps of earlier depths are stored in the head if it reads them.
+        If the backbone is frozen, inputs that are its stored feature maps are returned unchanged. Maps of earlier
+        depths are stored in the head if the head uses them.
         """
         if self.frozen and inputs.shape[1] == self.backbone.out_channels:
             return inputs.float()
@@ -300,8 +304,8 @@ class ImageNetwork(Network):
 class ClassifierHead(nn.Module):
     """Head (B, C, H, W) -> (B, D): pooling, the backbone's classifier C -> 1000, then a new linear layer 1000 -> D.
 
-    The thesis of 2021 keeps the 1000-way output of ImageNet and embeds its logits. Raises ValueError for a pooling
-    whose result does not have the C channels that the classifier expects.
+    Karaman 2021 keeps the 1000-way output of ImageNet and embeds its logits. Raises ValueError for a pooling whose
+    result does not have the C channels that the classifier expects.
     """
 
     def __init__(
@@ -334,7 +338,7 @@ class ClassifierHead(nn.Module):
 
 
 class TokenNetwork(Network):
-    """Network of trainable token vectors that are pooled: token ids (B, L) -> embeddings (B, D).
+    """Network that pools trainable token vectors: token ids (B, L) to embeddings (B, D).
 
     `after_step` clips tokens and prototypes to [-0.3, 0.3].
 
@@ -365,7 +369,7 @@ class TokenNetwork(Network):
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """Clip tokens and prototypes."""
+        """Clip tokens and prototypes to [-0.3, 0.3]."""
         for parameter in (self.tokens, getattr(self.pool, "prototypes", None)):
             if parameter is not None:
                 parameter.clamp_(-TOKEN_BOUND, TOKEN_BOUND)

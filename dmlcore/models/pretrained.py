@@ -1,4 +1,7 @@
-"""Pretrained weights of backbones: a pinned table of public checkpoints, found or downloaded, and loaded strictly."""
+"""Pretrained weights of backbones: a table of public checkpoints with digests, their lookup or download, and loading.
+
+Names and shapes in a file must match those of the backbone.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ from dmlcore.data.files.locate import cache_folder, search_folders
 from dmlcore.models.backbones import Backbone
 from dmlcore.storage import download
 
-MOST_NAMED = 20  # parameters listed in a message; the error object holds all
+MOST_NAMED = 20  # maximum number of parameters listed in a message; the error object holds all of them
 
 _TORCHVISION = "https://download.pytorch.org/models/"
 
 
 @dataclass(frozen=True)
 class PublicWeights:
-    """A public file of weights: its network, its training data, and the digest that it must have."""
+    """Public file of pretrained weights: its network, its training data, and the digest that it must have."""
 
     network: str
     file: str
@@ -41,7 +44,8 @@ def _torchvision(network: str, file: str, sha256: str, size: int | None = None) 
     return PublicWeights(network, file, "imagenet", _TORCHVISION + file, sha256, size)
 
 
-# Publishers give the first eight or nine digits in the file names; the rest is from public projects that verify it.
+# File names contain the first eight or nine digits of the digest. Complete digests are taken from public projects that
+# verify these files.
 CHECKPOINTS: Mapping[str, PublicWeights] = {
     checkpoint.file: checkpoint
     for checkpoint in (
@@ -96,9 +100,10 @@ CHECKPOINTS: Mapping[str, PublicWeights] = {
 
 
 class WeightsError(ValueError):
-    """Error of weights that cannot be found or do not fit; the message says what to do.
+    """Error for weights that cannot be found or do not fit; the message says what to do.
 
-    `missing` and `unexpected` hold names; `mismatched` holds "name: shape instead of shape". All three are complete.
+    `missing` and `unexpected` hold parameter names; `mismatched` holds "name: shape instead of shape". All three are
+    complete, while the message lists at most 20 names of each.
     """
 
     def __init__(
@@ -144,7 +149,7 @@ def published(name: str) -> list[PublicWeights]:
 
 
 def find(checkpoint: PublicWeights) -> Path | None:
-    """Return a verified file on this machine, or None.
+    """Return the path of a verified copy of the checkpoint on this machine, or None.
 
     The data folders, the cache and the cache of torch.hub are searched.
     """
@@ -165,10 +170,11 @@ def _has_digest(path: Path, digest: download.Digest, size: int, changed: int) ->
 
 
 def refuse_absent(name: str, start: str) -> None:
-    """Check without loading that `load` will find its file or can download it.
+    """Check, without loading, that `load` will find its file or can download it.
 
     Raises:
-        WeightsError: If neither is the case; the message names weights that can be used instead.
+        WeightsError: If the file is neither on this machine nor downloadable; the message names weights that can be
+            used instead.
     """
     checkpoint = _checkpoint(name, start)
     if checkpoint is None or find(checkpoint):

@@ -21,16 +21,17 @@ from dmlcore.training import evaluation, final_analyses
 from dmlcore.training.state import TrainingState, embedder
 from dmlcore.typing import Bools, Ints
 
-VERSION = 1  # version of the contents of a row of scores
-OF_TRAIN = (1, 8)  # R@K on the training split, the same as in `final_analyses.train_scores`
+VERSION = 1  # version of the cached rows; a part of the cache key
+OF_TRAIN = (1, 8)  # values of K in R@K on the training split, as in `final_analyses.train_scores`
 log = logging.getLogger(__name__)
 
 
 def first_rows(state: TrainingState) -> list[Row]:
-    """Return the first rows of a run: test scores of the inputs and of the untrained network, and further baselines.
+    """Return the first metrics rows of a run: test scores of raw inputs and untrained network, and further baselines.
 
-    The further ones have the kind "baseline": chance on the test split; the inputs on the validation split; and, where
-    trained networks are also scored on the training split (`final_analyses.rows`), inputs and untrained network on it.
+    The rows of kind "baseline" hold the scores of a random ranking on the test split, of the inputs on the validation
+    split, and of both inputs and untrained network on the training split. The latter exist only if the trained network
+    is scored on the training split too (`final_analyses.rows`).
     """
     data, ks = state.data, state.spec.ks
     embeddings = evaluation.embed(embedder(state), data, "test", state.device)
@@ -49,14 +50,14 @@ def first_rows(state: TrainingState) -> list[Row]:
 def chance(labels: Ints, searched: Bools) -> dict[str, float | None]:
     """Return the expected MAP@R and R@1 of neighbours in random order, over the queries that have a match.
 
-    If R of n candidates match, place k matches with p = R / n, and an earlier place given that one with
-    q = (R - 1) / (n - 1): E[AP@R] = p / R * sum over k = 1..R of (1 + (k - 1) q) / k. The value is exact, because
-    expectations add.
+    If R of n candidates match, rank k holds a match with probability p = R / n, and given that, an earlier rank holds
+    one with probability q = (R - 1) / (n - 1). So E[AP@R] = p / R * sum over k = 1..R of (1 + (k - 1) q) / k. The value
+    is exact, because expectations add.
 
     Args:
         labels: Integer labels, (n,).
-        searched: Mask of samples that are only searched while the others are queries, (n,). If none is set, every
-            sample searches all others.
+        searched: Mask of the gallery samples, (n,), among which all other samples search. If it is all False, every
+            sample searches among all others.
     """
     own = not searched.any()
     candidates = np.unique(labels if own else labels[searched], return_counts=True)
@@ -76,7 +77,7 @@ def chance(labels: Ints, searched: Bools) -> dict[str, float | None]:
 
 
 def inputs_row(data: Dataset, split: str, ks: tuple[int, ...]) -> Row:
-    """Return the scores row "inputs" of a split, from the cache if the same inputs were scored before.
+    """Return the row with the scores of the raw inputs of a split, from the cache if equal inputs were scored before.
 
     Inputs have thousands of dimensions, which makes this search the slowest part of a short run. A cache that cannot be
     read or written is ignored.

@@ -1,4 +1,4 @@
-"""Statistics of a batch of embeddings during training: distances, triplets, spectrum and forces."""
+"""Statistics of a batch of embeddings during training: distances, triplets, singular values, and gradients per pair."""
 
 from __future__ import annotations
 
@@ -24,26 +24,34 @@ def measure(
 ) -> Measured:
     """Compute statistics of a batch of embeddings.
 
-    All values stay on the device until one transfer at the end. Values that are undefined or not finite are left out,
-    so that a row of metrics.jsonl can hold the rest:
+    The result has the entries below, without those that are undefined or not finite. All values stay on the device
+    until one transfer at the end.
 
-    triplets: number of valid triplets; violating: share with d_ap > d_an; active: share inside the clamp window
-    positive_distance, negative_distance: means over pairs; positive_histogram, negative_histogram: 20 counts of ordered
-        pairs from 0 to histogram_to, which is 2 for unit vectors and else the next power of two
-    norm: mean length; spread: root mean square distance from the mean over the root mean square length, in 0..1
-    effective_rank: exp of the entropy of the singular values of the centred batch, each over their sum, in 1..D
-        (Roy & Vetterli 2007); largest_share: the largest of these shares
-    alignment: mean squared distance of positives; uniformity: log mean exp(-2 d^2) of all pairs; both of the
-        embeddings projected onto the unit sphere (Wang & Isola 2020, with alpha = 2 and t = 2)
-    covering_radius: mean over classes of the smallest ball around a sample that contains its class
-    pull, push: mean over samples of the length of the loss gradient that comes from pairs of one class, of two classes;
-        only for losses of distances (with `of_tables`, such as TripletLoss)
+        triplets: number of valid triplets
+        violating: share of the triplets with d_ap > d_an
+        active: share of the triplets inside the clamp window
+        positive_distance, negative_distance: means over pairs
+        positive_histogram, negative_histogram: 20 counts of ordered pairs, for distances from 0 to histogram_to
+        histogram_to: 2 for unit vectors, else the power of two above the largest distance
+        norm: mean length
+        spread: root mean square distance from the mean over the root mean square length, in 0..1
+        effective_rank: exp of the entropy of the normalised singular values of the centred batch, in 1..D (Roy &
+            Vetterli 2007)
+        largest_share: largest of the normalised singular values
+        alignment: mean squared distance of positives on the unit sphere (Wang & Isola 2020, alpha = 2)
+        uniformity: log mean exp(-2 d^2) over all pairs on the unit sphere (Wang & Isola 2020, t = 2)
+        covering_radius: radius of the smallest ball around one of its samples that contains a class, averaged over
+            classes
+        pull: mean length per sample of the loss gradient due to pairs of one class
+        push: mean length per sample of the loss gradient due to pairs of two classes
+
+    `pull` and `push` exist only for losses of distances (with `of_tables`, such as TripletLoss).
 
     Args:
         embeddings: Embeddings, (B, D), on any device.
         labels: Integer labels, (B,).
         clamp: (m, m2): a triplet is active while 0 < d_ap - d_an + m < m2.
-        loss: Loss whose forces are computed, at the cost of another evaluation.
+        loss: Loss from which pull and push are computed, at the cost of evaluating it again.
     """
     if embeddings.ndim != 2 or labels.shape != embeddings.shape[:1] or not len(labels):
         raise ValueError(
@@ -76,7 +84,7 @@ def measure(
 def _numbers(
     x: Tensor, centred: Tensor, distances: Tensor, labels: Tensor, clamp: tuple[float, float] | None
 ) -> tuple[dict[str, Tensor], Tensor]:
-    """Return scalars by name, 0/0 where there is nothing to average, and the counts of both histograms."""
+    """Return scalar statistics by name, NaN if there is nothing to average, and the counts of both histograms."""
     same = labels[:, None] == labels
     other = ~same
     same = same & ~torch.eye(len(x), dtype=torch.bool, device=x.device)
@@ -86,7 +94,7 @@ def _numbers(
     numbers["negative_distance"] = distances.where(other, 0).sum() / negatives
     norms = squares.sqrt()
     unit = ((norms - 1).abs() <= UNIT).all()
-    # a power of two, so that rows remain comparable as the batch grows
+    # a power of two, so that rows remain comparable while distances grow
     largest = torch.exp2(torch.log2(distances.max()).ceil())
     numbers["histogram_to"] = torch.where(unit, SPHERE, largest.where(largest > 0, 1.0))
     numbers["norm"] = norms.mean()
@@ -98,7 +106,8 @@ def _numbers(
     numbers["alignment"] = near.where(same, 0).sum() / positives
     numbers["uniformity"] = ((-2 * near).exp().where(pairs, 0).sum() / pairs.sum()).log()
 
-    # The radius of a class at each of its samples; then every class has the same weight.
+    # Radius of the ball around each sample that contains its class, and the smallest of these radii within its class.
+    # Dividing by the size of the class gives every class the same weight.
     size = same.sum(1) + 1
     reach = distances.where(same, 0).amax(1)
     radius = reach.expand_as(distances).where(same, torch.inf).amin(1).minimum(reach)
@@ -107,7 +116,7 @@ def _numbers(
 
 
 def _triplets(distances: Tensor, same: Tensor, other: Tensor, clamp: tuple[float, float] | None) -> dict[str, Tensor]:
-    """Return the number of triplets, and the shares that violate their order and that are inside the clamp window."""
+    """Return the number of triplets, and the shares of violating triplets and of those inside the clamp window."""
     positives = same.sum(1, keepdim=True)
     count = (positives * other.sum(1, keepdim=True)).sum()
     shifts = [0.0] if clamp is None else [0.0, clamp[0]] + [clamp[0] - clamp[1]] * (clamp[1] < torch.inf)
@@ -124,7 +133,7 @@ def _triplets(distances: Tensor, same: Tensor, other: Tensor, clamp: tuple[float
 
 
 def _histograms(distances: Tensor, top: Tensor, same: Tensor, other: Tensor) -> Tensor:
-    """Return counts (2 * BINS,): positives, then negatives."""
+    """Return the histogram counts (2 * BINS,) of distances: those of positive pairs, then those of negative pairs."""
     bins = (distances / top * BINS).nan_to_num(0.0).clamp(0, BINS - 1).long()
     # bincount would read the largest entry from the device, and histc is not deterministic on a GPU.
     place = torch.where(same, bins, torch.where(other, BINS + bins, 2 * BINS)).flatten()
@@ -148,7 +157,7 @@ def _spectrum(gram: Floats) -> Measured:
 
 
 def _forces(loss: Any, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Return the mean pull and push: dL/d(embedding) split by pairs of one class and of two classes.
+    """Return the mean length per sample of the loss gradient due to pairs of one class (pull) and of two (push).
 
     Returns {} for a loss that depends on more than distances.
     """

@@ -23,7 +23,8 @@ from dmlcore.training.errors import TrainingError
 from dmlcore.training.objective import Tuples, seed_of
 from dmlcore.typing import Array, Ints, Pixels, Singles
 
-TURN, SCALE, SHIFT = math.radians(12), 0.15, 0.1  # limits of affine augmentation, in both directions
+# limits of affine augmentation: angle in radians, relative change of scale, shift as a share of the side
+TURN, SCALE, SHIFT = math.radians(12), 0.15, 0.1
 TRIES = 10  # attempts to draw a crop before the centre is used, as in torchvision's RandomResizedCrop
 CHUNK = 256  # samples embedded per forward pass
 
@@ -43,11 +44,11 @@ class Batch:
 
 
 class Batches:
-    """Batches of a run: a function of (seed, step) and, for mined and neighbourhood batches, of the table.
+    """Source of the batches of a run.
 
-    `table` (N, D) holds embeddings of the training split. It is computed when such batches begin, after
-    `batch.balanced_steps`, and again every `batch.refresh` steps; before that it is None. On a GPU a thread chooses and
-    reads the next batch while the device computes.
+    A batch is a function of (seed, step). Mined and neighbourhood batches also depend on `table`, the embeddings (N, D)
+    of the training split. It is None until the first such batch, after `batch.balanced_steps`, and is computed again
+    every `batch.refresh` steps. On a GPU a thread chooses and reads the next batch while the device computes.
     """
 
     def __init__(self, spec: RunSpec, dataset: Dataset, device: torch.device) -> None:
@@ -83,7 +84,7 @@ class Batches:
         self._ahead: tuple[int, Future[tuple[Ints, Gathered]]] | None = None
 
     def make(self, step: int, embed: Callable[[Ints], Singles]) -> Batch:
-        """Return the batch of step `step` >= 1; `embed` maps samples to their embeddings (n, D), for the table."""
+        """Return the batch of step `step` >= 1; `embed` maps sample indices to embeddings (n, D), for the table."""
         if self._stale(step):
             self.table = embed(self.train)
         ahead, self._ahead = self._ahead, None
@@ -111,7 +112,7 @@ class Batches:
         return load_augmented(self.dataset, indices, self.spec.data, seed, self.device)
 
     def sampler_of(self, step: int) -> samplers.Sampler:
-        """Return the sampler of a step; balanced batches come first if the spec says so."""
+        """Return the sampler of a step; for the first `batch.balanced_steps` steps this is a balanced one."""
         return self.first if self.first is not None and step <= self.spec.batch.balanced_steps else self.sampler
 
     def _stale(self, step: int) -> bool:
@@ -164,8 +165,8 @@ def embed(
 ) -> Singles:
     """Return embeddings (n, D) float32 of samples without augmentation, computed in evaluation mode.
 
-    Conditioned embeddings use the whole set, in which the samples are neighbours of each other. If several processes
-    train a run together, each embeds a share.
+    A model with conditioned embeddings receives the whole set at once, because the samples may be neighbours of each
+    other. If several processes train a run together, each embeds a share of the samples.
 
     Args:
         model: A network, or any function of inputs on the device.
@@ -210,7 +211,7 @@ def load_augmented(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, d
 
 
 def gather(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, rows: slice = slice(None)) -> Gathered:
-    """Read the inputs that `augment` needs for the given rows.
+    """Read the inputs of the samples `indices[rows]` in the form that `augment` expects.
 
     Only NumPy is used, so that a thread can read while the previous step computes.
     """
@@ -247,7 +248,7 @@ def augment(
         data: Settings of augmentation.
         seed: Seed of augmentation.
         device: Device to compute on.
-        share: Rows of the batch that the inputs are, so that each sample is augmented as in a single process.
+        share: Rows of the batch that the inputs make up; each sample is then augmented as in a single process.
     """
     inputs = upload(gathered.inputs, device)
     share = share or Share(0, len(inputs), len(inputs))
@@ -289,8 +290,8 @@ def shift_images(images: Tensor, seed: int, share: Share | None = None) -> Tenso
 def move_images(images: Tensor, seed: int, share: Share | None = None) -> Tensor:
     """Rotate, shear, scale and shift each image (B, C, H, W) uint8 slightly, filling with black, without mirroring.
 
-    Uniformly distributed: angle and shear within TURN radians, both scales within SCALE of 1, shifts within SHIFT of
-    the side.
+    All values are drawn uniformly: angle and shear from +-TURN radians, horizontal and vertical scale from 1 +- SCALE,
+    and shifts from +-SHIFT of the side.
     """
     random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device draws the same values
     share = share or Share(0, len(images), len(images))
@@ -313,14 +314,14 @@ def draw_boxes(
     """Draw crops and flips: boxes (n, 4) int64 of top, left, height and width, and flips (n,) bool, on the CPU.
 
     The distribution is that of torchvision's RandomResizedCrop (Szegedy et al. 2015, section 6): the first of ten draws
-    that fits into the image, or else the centre, as large as `ratio` allows.
+    that fits into the image, or else the largest centred crop that `ratio` allows.
 
     Args:
         sizes: Height and width of each image, (n, 2).
         area: Range of the crop's share of the image area, uniform.
         ratio: Range of the aspect ratio width / height, log-uniform.
         seed: Seed of the draw.
-        share: Rows of the batch that these images are.
+        share: Rows of the batch that these images make up.
     """
     random = torch.Generator().manual_seed(seed)
     n = len(sizes)
@@ -335,7 +336,7 @@ def draw_boxes(
     shape = torch.exp(low + (high - low) * aspect)
     h, w = (pixels / shape).sqrt().round().long(), (pixels * shape).sqrt().round().long()
     fits = (h > 0) & (w > 0) & (h <= height[:, None]) & (w <= width[:, None])
-    first = fits.to(torch.uint8).argmax(1, keepdim=True)  # the first of several maxima
+    first = fits.to(torch.uint8).argmax(1, keepdim=True)  # argmax returns the first of the draws that fit
     accepted = fits.any(1)
     h, w = h.gather(1, first)[:, 0], w.gather(1, first)[:, 0]
 

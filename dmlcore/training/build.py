@@ -58,12 +58,12 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
             f"conditioning.neighbours: {spec.conditioning.neighbours} are more than the other {size - 1} samples to "
             "train on; give fewer"
         )
-    # Network and loss are those of the parent, made before its split is changed.
+    # Network and loss are created before the split is edited, so that their shapes are those of the parent.
     dataset = edit_split(dataset, spec.fork)
     if model.frozen and dataset.features is None:
         features = stored_features.StoredFeatures(cast(ImageNetwork, model), spec, dataset, device)
         dataset = replace(dataset, features=features)
-    if spec.projection.pool:  # proxies of classes without samples are never placed
+    if spec.projection.pool:  # train only proxies of classes with samples; the others are never placed
         present = np.unique(dataset.labels[dataset.splits["train"]])
         loss.metric.trained = torch.from_numpy(present.astype(np.int64)).to(device)
     state = TrainingState(
@@ -166,7 +166,7 @@ def prepare_device(name: str, threads: int) -> torch.device:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # required by cuBLAS for deterministic results
     # torch.use_deterministic_algorithms would import Inductor
     torch.set_deterministic_debug_mode("warn" if device.type == "cuda" else "error")
-    # No operation here reads memory that it has not written.
+    # No operation here reads uninitialised memory, so it need not be filled.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = False, True
     torch.set_num_threads(threads)
@@ -174,10 +174,11 @@ def prepare_device(name: str, threads: int) -> torch.device:
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep memory that large tensors free; requesting it again at each step takes 30 to 40 % of the step.
+    """Make glibc keep freed memory of large tensors; requesting it again at each step takes 30 to 40 % of the step.
 
-    Call this only in a process that trains and ends; a server would keep memory that it needed once. Measured on one
-    core with conv4 and batches of 64: 63 -> 44 ms at 28 pixels per side, 259 -> 156 ms at 56, with 470 MB in each case.
+    Call this only in a process that trains and ends; a server would never release the memory. Measured on one core with
+    conv4 and batches of 64: a step takes 44 instead of 63 ms at 28 pixels per side, and 156 instead of 259 ms at 56,
+    with 470 MB of memory in each case.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:  # other C libraries do not have it
@@ -220,7 +221,7 @@ def _model(spec: RunSpec, dataset: Dataset, start: bool) -> Network:
 def _load_start(model: nn.Module, name: str, origin: str) -> None:
     """Load all weights of the backbone `name`; raise TrainingError if any of them is missing.
 
-    `origin` is "imagenet" or another name of `weights.CHECKPOINTS`, a file of weights, a run id, or the folder of a
+    `origin` is "imagenet" or another name of `pretrained.CHECKPOINTS`, a file of weights, a run id, or the folder of a
     run.
     """
     backbone: Any = model.backbone
@@ -234,13 +235,13 @@ def _load_start(model: nn.Module, name: str, origin: str) -> None:
 
 
 def _is_file_of_weights(origin: str) -> bool:
-    """Return True for a published or a named file, False for a run."""
+    """Return True if `origin` names a published checkpoint or a file of weights, False if it names a run."""
     path = Path(origin).expanduser()
     return path.is_file() or origin == "imagenet" or origin in pretrained.CHECKPOINTS or bool(path.suffix)
 
 
 def _best_backbone(path: Path, origin: str) -> dict[str, Tensor]:
-    """Return the backbone of a run: its best weights by validation, or its last weights."""
+    """Return the backbone's tensors of a run: from its best weights by validation, or else its last weights."""
     folder = path if path.is_dir() else RunStore().open(origin).path
     saved = checkpoint.load(folder)
     if saved is None:

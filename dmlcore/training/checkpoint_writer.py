@@ -14,16 +14,16 @@ from dmlcore.storage.runs import Run
 from dmlcore.training import state as training_state
 from dmlcore.training.state import TrainingState
 
-# replaced as a whole, never modified in place, so no copy is needed
+# prefixes of tensors that are replaced as a whole, never modified in place, so that no copy is needed
 REPLACED = ("best.", "best_loss.", "anchor.", "candidate.", "table.")
 
 
 class CheckpointWriter:
     """Context manager that writes the checkpoints of a run; the caller must hold the run's lock.
 
-    On a GPU, `save` copies the tensors on the device in the order of the steps, and a thread transfers the copy to main
-    memory and writes it, so the file holds exactly the state of its step. An error of the thread (such as a full disk)
-    is raised by the next `save`, by `wait`, or on exit.
+    On a GPU, `save` copies the tensors on the device, and a thread transfers the copy to main memory and writes it.
+    Later steps do not affect the copy, so the file holds exactly the state of its step. An error of the thread (such as
+    a full disk) is raised by the next `save`, by `wait`, or on exit.
     """
 
     def __init__(self, run: Run, device: torch.device) -> None:

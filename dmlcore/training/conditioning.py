@@ -1,9 +1,9 @@
-"""Conditioned embeddings: the start of reading each sample with its neighbours, and the steps after it.
+"""Conditioned embeddings in training: the switch from the network alone to samples with their neighbours.
 
 The network is trained alone for `conditioning.after` steps. Its best weights then embed the training split, in which
-the neighbours of every sample are searched once. From then on a batch is read as sequences: a sample, embedded in the
-batch, and the stored embeddings of its neighbours. By default the network stays fixed, because the source does not say
-that it trains further; with `conditioning.continued` it trains on, and the stored embeddings are recomputed every
+the neighbours of every sample are searched once. From then on, each sample of a batch forms a sequence of its own
+embedding and the stored embeddings of its neighbours. By default the network stays fixed, because Can 2018 does not say
+that it trains further. With `conditioning.continued` it trains on, and the stored embeddings are recomputed every
 `batch.refresh` steps.
 
 Reference:
@@ -26,13 +26,13 @@ from dmlcore.typing import Ints
 
 
 def is_due(state: TrainingState) -> bool:
-    """Return True if the steps of the network alone are over and neighbours are not known yet."""
+    """Return True if embeddings are to be conditioned on neighbours from this step on, but are not yet."""
     spec, progress = state.spec.conditioning, state.progress
     return spec.neighbours > 0 and not progress.conditioned and progress.step == spec.after
 
 
 def begin(state: TrainingState) -> list[Row]:
-    """Restore the best weights of the network alone, find neighbours, and return a row that records this.
+    """Restore the best weights of the network alone, find neighbours, and return a metrics row that records the switch.
 
     Tracking of the best weights restarts here.
     """

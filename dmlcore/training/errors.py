@@ -1,4 +1,4 @@
-"""Errors of training runs, and the check that keeps steps with NaN or infinity from the weights."""
+"""Errors of training runs, and a check that prevents NaN and infinity from changing the weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TrainingError(RuntimeError):
 class StepError(TrainingError):
     """Error of a step that was not made because its loss or gradient is not finite.
 
-    `indices` are the samples of its batch.
+    The attribute `indices` holds the samples of the batch, as indices into the data set.
     """
 
     def __init__(self, what: str, step: int, indices: Ints) -> None:
@@ -39,12 +39,12 @@ class StepError(TrainingError):
 class DeferredFiniteCheck:
     """Check that blocks steps with NaN or infinity without waiting for the GPU.
 
-    The result stays on the device as `found_inf` until `wait` reads it. Until then `guard` keeps this and all later
-    updates from changing the weights.
+    The result stays on the device as `found_inf` until `wait` reads it. Until then, `guard` keeps the failed step and
+    all later steps from changing the weights.
     """
 
     def __init__(self, device: torch.device) -> None:
-        # 2 * step + index into _WHAT of the first failure; 0: none
+        # 0 if no step failed, else 2 * step + index into _WHAT of the first failure
         self._first = torch.zeros((), dtype=torch.int64, device=device)
         self._pending: dict[int, Ints] = {}
 

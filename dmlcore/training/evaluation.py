@@ -1,6 +1,7 @@
-"""Embeddings and scores of a split, validation, test, and the file of embeddings.
+"""Evaluation of a network: embeddings and scores of a split, validation, final test, and the file of embeddings.
 
-If a data set has a gallery split, the samples of "test" are the queries, and the rows of the gallery follow theirs.
+If a data set has a gallery split, the samples of "test" are the queries, and the samples of the gallery follow them in
+all arrays.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from dmlcore.training.state import TrainingState, embedder, keep_best, use_best
 from dmlcore.typing import Array, Bools, Ints, Singles
 
 MAX_SAMPLES = {"cpu": 256, "cuda": 1024}  # samples per forward pass
-# Input values per forward pass: 54 images of 227 pixels on a CPU, 434 on a GPU.
+# Maximum number of input values per forward pass: 54 images of 227 pixels per side on a CPU, 434 on a GPU.
 MAX_VALUES = {"cpu": 2**23, "cuda": 2**26}
 RAW_SIDE = 32  # raw images are reduced to this side before they are compared
 
@@ -66,7 +67,7 @@ def embed(
 
 
 def validate(state: TrainingState) -> list[Row]:
-    """Score the monitored split, keep the weights if they are the best so far, and return the rows."""
+    """Score the monitored split, keep the weights if they are the best so far, and return the metrics rows."""
     schedule, progress = state.spec.schedule, state.progress
     split = schedule.monitor_part
     if not len(state.data.splits[split]):
@@ -92,7 +93,10 @@ def validate(state: TrainingState) -> list[Row]:
 
 
 def _validation_rows(state: TrainingState, network: nn.Module, embeddings: Singles) -> list[Row]:
-    """Return the rows of a validation of embeddings that the network has just computed; the scores come last."""
+    """Return the metrics rows of a validation; the row with the scores comes last.
+
+    `embeddings` are those of the monitored split, which must be the last set that `network` embedded.
+    """
     split, step = state.spec.schedule.monitor_part, state.progress.step
     retrieval_scores = score(embeddings, state.data, split, (1,), state.device)
     rows = final_analyses.validation_rows(state.model, state.data, split, state.device, step)
@@ -124,7 +128,7 @@ def embed_test(state: TrainingState) -> tuple[nn.Module, Singles]:
 
 
 def final_test(run: Run, state: TrainingState) -> tuple[float | None, list[Row]]:
-    """Score the test split with the best weights and write its embeddings; return MAP@R and the rows."""
+    """Score the test split with the best weights and write its embeddings; return MAP@R and the metrics rows."""
     network, embeddings = embed_test(state)
     with processes.alone():  # the other processes have already finished
         return _tested(run, state, network, embeddings)
@@ -211,11 +215,11 @@ def cluster(embeddings: Singles, data: Dataset, split: str, seed: int) -> Cluste
 
 
 def row(subject: str, step: int, scores: RetrievalScores, clusters: ClusteringScores | str = "", **extra: Any) -> Row:
-    """Return the row of metrics.jsonl with the test scores of "inputs", "untrained" or "trained".
+    """Return a row of metrics.jsonl with test scores.
 
     Args:
-        subject: Subject of the scores.
-        step: Step of the weights.
+        subject: Name of what was scored: "inputs", "untrained", "trained" or another kind of embeddings.
+        step: Step at which the network had the scored weights.
         scores: Retrieval scores.
         clusters: Result of `cluster`: clustering scores, or the reason why there are none.
         **extra: Further entries of the row.
@@ -273,12 +277,12 @@ def save_embeddings(
 
 
 def _other_embeddings(network: nn.Module) -> dict[str, Singles]:
-    """Return other embeddings of the set that was just embedded, by name; {} unless neighbours take part."""
+    """Return alternative embeddings of the last embedded set, by name; {} unless the network is `Conditioned`."""
     return network.other_embeddings() if isinstance(network, Conditioned) else {}
 
 
 def _transductive_mark(network: nn.Module) -> dict[str, bool]:
-    """Return the mark of a row whose embeddings depend on the other scored samples."""
+    """Return the entry that marks a row as transductive (embeddings depend on the other scored samples), or {}."""
     return {"transductive": True} if isinstance(network, Conditioned) and network.is_transductive else {}
 
 
@@ -293,7 +297,7 @@ def _checked(embeddings: Singles, data: Dataset, split: str) -> tuple[Ints, Bool
 def _chunk_size(data: Dataset, device: str) -> int:
     """Return how many samples to embed in one forward pass within bounded memory.
 
-    The number is the same in every run, because another one may round differently.
+    The number is the same in every run, because results may round differently with another number.
     """
     each = max(1, int(np.prod(data.inputs.shape[1:])))
     return max(1, min(MAX_SAMPLES.get(device, MAX_SAMPLES["cuda"]), MAX_VALUES.get(device, MAX_VALUES["cuda"]) // each))

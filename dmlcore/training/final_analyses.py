@@ -22,12 +22,12 @@ IMAGES = 64  # images per class whose local features are read
 PROTOTYPES = 48  # prototypes that represent the local features (Gurbuz 2022, Sec. 4.2)
 MOST_CLASSES = 32  # with more classes, overlap is not computed
 MOST_TRAINED = 20_000  # larger training splits are not scored
-DRAWS = 1000  # random class splits, as in the source, in addition to all splits
+DRAWS = 1000  # random class splits, as in Gurbuz 2022; all splits are evaluated in addition
 
 
 @singledispatch
 def validation_rows(model: Network, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
-    """Return additional rows of a validation; each kind of network may register its own function."""
+    """Return further metrics rows of a validation; [] unless a function is registered for the kind of network."""
     return []
 
 
@@ -38,7 +38,7 @@ def _(model: TokenNetwork, data: Dataset, split: str, device: torch.device, step
 
 @singledispatch
 def rows(model: Network, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
-    """Return the rows "overlap", "zero_shot" and "train" of a test, as far as network and classes allow."""
+    """Return further metrics rows of a test, of kind "overlap", "zero_shot" or "train", as far as they apply."""
     return []
 
 
@@ -95,7 +95,7 @@ def bag_histograms(model: TokenNetwork, bags: Tensor) -> Singles:
 
 
 def token_overlap(model: TokenNetwork, data: Dataset, split: str, device: torch.device) -> dict[str, float]:
-    """Return the overlap of the classes as hulls of their tokens, and the pooling weight of shared tokens."""
+    """Compute the overlap of classes as convex hulls of their tokens, and the mean pooling weight of shared tokens."""
     from dmlcore.geometry.hulls import overlaps  # imported here because it loads scipy
 
     indices = data.splits[split]
@@ -113,11 +113,12 @@ def token_overlap(model: TokenNetwork, data: Dataset, split: str, device: torch.
 
 
 def image_overlap(model: ImageNetwork, data: Dataset, split: str, device: torch.device) -> dict[str, float] | None:
-    """Return the overlap of the classes as hulls of the prototypes near their local features.
+    """Compute the overlap of classes as convex hulls of the prototypes nearest to their local features.
 
-    Prototypes are weighted as the pooling weights the local features. They are a greedy k-centre of the local features
-    of 64 images per class. `bound_holds` is the share of images for which error <= mean distance <= radius. Returns
-    None if the pooling is not a weighted mean of local features.
+    The prototypes are chosen by greedy k-centre from the local features of 64 images per class. In the histogram of an
+    image over prototypes, each local feature has the weight that the pooling gives it. `bound_holds` is the share of
+    images for which error <= mean distance <= radius, see `PrototypeReading`. Returns None if the pooling is not a
+    weighted mean of local features.
     """
     from dmlcore.geometry.hulls import overlaps
     from dmlcore.pooling.analysis.prototype_shares import read
@@ -142,10 +143,10 @@ def image_overlap(model: ImageNetwork, data: Dataset, split: str, device: torch.
 
 
 def zero_shot(model: ImageNetwork, data: Dataset, split: str, device: torch.device) -> dict[str, float] | None:
-    """Return how accurately prototype shares learned on half of the classes predict the means of the other half.
+    """Compute the accuracy of class means predicted from prototype shares by a fit to the other half of the classes.
 
-    All splits of the classes into halves are averaged. Returns None for a pooling without prototypes, or before the
-    prototypes are placed.
+    Accuracies are averaged over all splits of the classes into halves. Returns None for a pooling without prototypes,
+    before the prototypes are placed, or if there are too many splits.
 
     Reference:
         Gurbuz 2022, Sec. 5.3.

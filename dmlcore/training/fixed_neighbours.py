@@ -1,8 +1,8 @@
-"""Retrieval within fixed neighbourhoods: the test samples' neighbours before neighbourhood batches begin, re-ranked.
+"""Retrieval scores within fixed neighbourhoods, which an earlier network found and the current network ranks.
 
 A network trained on batches of neighbours learns to separate samples that are close to each other, and may forget what
-separates distant ones. To measure this, each query chooses only among the K nearest samples that the earlier network
-found for it.
+separates distant ones. To measure this, each test query chooses only among the K nearest samples that the network found
+for it before neighbourhood batches began.
 
 Reference:
     Can 2018, Table 3.3.
@@ -24,12 +24,12 @@ def is_due(state: TrainingState, number: int) -> bool:
 
 
 def find(state: TrainingState, rows: Ints, searched: Bools) -> None:
-    """List the neighbours of each test sample by the current network.
+    """Find the neighbours of each test sample with the current network, and store them in `state.fixed`.
 
     Args:
         state: The training state.
-        rows: Test samples, as `evaluation.rows_of` returns them.
-        searched: Mask of samples that are only searched.
+        rows: Indices of the test samples and their gallery, as `evaluation.rows_of` returns them.
+        searched: Mask of the gallery samples among `rows`.
     """
     embeddings = embed(embedder(state), state.data, rows, state.device)
     gallery = embeddings[searched] if searched.any() else None

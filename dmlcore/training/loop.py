@@ -140,9 +140,13 @@ def _seed_dropout(state: TrainingState, number: int, rank: int = 0) -> None:
 
 
 def decay(schedule: ScheduleSpec, number: int) -> float:
-    """Return the factor on every learning rate at step `number` >= 1, without plateaus.
+    """Return the decay factor of the learning rates at step `number` >= 1, without reductions at plateaus.
 
-    none: 1; step: decay_factor ** floor((number - 1) / decay_every); cosine: (1 + cos(pi (number - 1) / steps)) / 2.
+    The factor depends on `schedule.decay`:
+
+        none: 1
+        step: decay_factor ** floor((number - 1) / decay_every)
+        cosine: (1 + cos(pi (number - 1) / steps)) / 2
     """
     done = number - 1
     if schedule.decay == "step":
@@ -242,7 +246,7 @@ def _train(
             log.info("stopped after step %d as asked", number)
             return report(number, f"stopped after step {number}; resume goes on from there", state="cancelled")
 
-        # The end: test the best weights by validation, or the last ones.
+        # Finish: test the best weights by validation, or the last weights.
         if saved_step != progress.step:
             keep()
         checkpoints.wait()
@@ -338,7 +342,7 @@ def evaluate(run: Run, *, dataset: Dataset | None = None) -> float | None:
 
 
 def _measure(state: TrainingState) -> dict[str, Any]:
-    """Return statistics of the last batch, the norm of its gradient, and its learning rates."""
+    """Return statistics of the last batch, the norm of its gradient, and the current learning rates."""
     assert state.last_batch is not None
     norm = nn.utils.get_total_norm(gradients_of(state.optimiser)) if state.norm is None else state.norm
     metric = state.loss.metric

@@ -1,4 +1,4 @@
-"""Log of metrics.jsonl that never makes a step wait for the GPU, and the progress in state.json."""
+"""Writers of metrics.jsonl, which never make a training step wait for the GPU, and of the progress in state.json."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dmlcore.storage.runs import MetricsWriter, Run, RunState
 from dmlcore.training.errors import DeferredFiniteCheck
 
 EVERY = 0.25  # seconds between two updates of state.json
-LATER = 1.0  # seconds between two updates of metrics.jsonl on a GPU, which is idle meanwhile
+LATER = 1.0  # seconds between two updates of metrics.jsonl on a GPU, which is idle during an update
 
 
 class MetricsLog:
-    """Writer of rows whose values may still be tensors on the device; undefined values (0 / 0) are left out.
+    """Writer of metrics rows whose values may still be tensors on the device; NaN values are left out.
 
     Args:
         metrics: Writer of metrics.jsonl; None in a process other than rank 0, which writes nothing.

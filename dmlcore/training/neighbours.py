@@ -20,9 +20,9 @@ KINDS = {"own": "transductive", "train": "inductive"}
 
 
 class Conditioned(nn.Module):
-    """A network with conditioned embeddings; neighbours are searched as `conditioning.among` says.
+    """Network whose embeddings are conditioned on neighbours from the set that `conditioning.among` selects.
 
-    `batches.embed` passes whole sets to `embed_set`.
+    `batches.embed` calls `embed_set` with a whole set at once, because its samples may be neighbours of each other.
 
     Args:
         model: The network.
@@ -38,19 +38,19 @@ class Conditioned(nn.Module):
         super().__init__()
         self.model, self.spec, self.data, self.device = model, spec, data, device
         self._table = table
-        self._test: Tensor | None = None  # like the table, for the test split
+        self._test: Tensor | None = None  # embeddings of the test split by the network alone
         # embeddings of the last set by the network alone, and its samples
         self._alone: tuple[Tensor, Ints] | None = None
 
     @property
     def is_transductive(self) -> bool:
-        """Return True if the embedding of a scored sample depends on the other scored samples."""
+        """True if the embedding of a scored sample depends on the other scored samples."""
         return self.spec.conditioning.among == "own"
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Embed inputs that belong to no split, such as a user's own images.
 
-        Neighbours come from the test or training split.
+        Their neighbours are searched in the test split if embeddings are transductive, else in the training split.
         """
         alone = self.model(inputs).float()
         pool = self._tested() if self.is_transductive else self._training()
@@ -62,9 +62,10 @@ class Conditioned(nn.Module):
         return self._of(self.spec.conditioning.among)
 
     def other_embeddings(self) -> dict[str, Singles]:
-        """Return other embeddings of the last set: by the network "alone", and "inductive" or "transductive".
+        """Return further embeddings (n, D) of the last embedded set: "alone", and "inductive" or "transductive".
 
-        Of the last two only the one that `conditioning.among` does not select is returned.
+        "alone" holds the embeddings of the network without neighbours. The other entry is the kind that
+        `conditioning.among` does not select.
         """
         assert self._alone is not None
         other = "train" if self.is_transductive else "own"

@@ -29,7 +29,7 @@ CATALOGUES: Mapping[str, Catalogue[Any]] = {
 
 
 class Objective(nn.Module):
-    """The metric loss, mixed with the zero-shot prediction loss of prototype shares if there is one."""
+    """Loss of a training run: the metric loss, mixed with the zero-shot prediction loss of prototype shares if any."""
 
     def __init__(
         self,
@@ -83,11 +83,10 @@ class Objective(nn.Module):
         return pooling.mixed(loss, predicted, self.share)
 
     def measured(self) -> dict[str, float | Tensor]:
-        """Return statistics of the last batch.
+        """Return statistics of the last batch by name.
 
-        They are shares of triplets, members and weights of an ensemble, and the zero-shot loss.
-
-        On a GPU the values are tensors, so that reading them later does not delay the step.
+        These are shares of triplets, losses and weights of the members of an ensemble, and the zero-shot loss. On a GPU
+        the values are tensors, so that reading them later does not delay the step.
         """
         counts: Counts | None = getattr(self.metric, "counts", None)
         numbers = counts.shares() if counts is not None else {}
@@ -183,10 +182,7 @@ def refuse_unusable(spec: RunSpec) -> None:
 
 
 def has_proxies_among_samples(name: str) -> bool:
-    """Return True if the proxies of a loss are points among the embeddings.
-
-    Projections can then put them on samples.
-    """
+    """Return True if the proxies of a loss are points in the embedding space, so that they can be put on samples."""
     return bool(getattr(losses.describe(name), "proxies_are_places", False))
 
 

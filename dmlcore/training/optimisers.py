@@ -19,10 +19,10 @@ LARGE = 1_000_000  # parameters from which the fused CPU kernel is faster: Adam 
 
 
 def create(spec: RunSpec, model: Network, loss: nn.Module) -> torch.optim.Optimizer:
-    """Create the optimiser of all parameters of network and loss, at the learning rates of step 1.
+    """Create the optimiser for all parameters of network and loss, with the learning rates of step 1.
 
-    Each group has `part` ("backbone", "head" or "loss") and `base_lr`; parameters with the same settings share a group.
-    Fused kernels are used where the device has them and they are faster.
+    Each group has the keys `part` ("backbone", "head" or "loss") and `base_lr`; parameters with the same settings share
+    a group. Fused kernels are used if the device has them and they are faster.
     """
     entry = OPTIMISERS[spec.optimiser.name]
     arguments: dict[str, Any] = {name: getattr(spec.optimiser, field) for name, field in entry.arguments.items()}
@@ -43,7 +43,7 @@ def is_fused(optimiser: torch.optim.Optimizer) -> bool:
 
 
 def disable_fused(optimiser: torch.optim.Optimizer) -> None:
-    """Switch to plain kernels, which round differently: a run continues with the kernels that it started with."""
+    """Switch to unfused kernels, for a run that started with them; fused kernels would round differently."""
     for group in optimiser.param_groups:
         group["fused"] = None
 
@@ -86,9 +86,7 @@ def clip(optimiser: torch.optim.Optimizer, spec: OptimiserSpec, norm: Tensor) ->
 
 
 def frozen_at_first(schedule: ScheduleSpec, model: Network) -> list[nn.Parameter]:
-    """Return the parameters that do not train during the warm-up.
-
-    These are all except those of new layers (pooling and embedding).
+    """Return the parameters that do not train during the warm-up: all except those of pooling and embedding layers.
 
     Without a warm-up the list is empty. Frozen parameters have no gradient, so the backward pass is cheaper and the
     optimiser has no moments for them; their batch norm still follows the batches.
@@ -106,7 +104,7 @@ def frozen_at_first(schedule: ScheduleSpec, model: Network) -> list[nn.Parameter
 
 
 def _new(model: Network) -> list[nn.Parameter]:
-    """Return the parameters without pretrained weights: the head, and the part that reads neighbours."""
+    """Return the parameters that are not pretrained: those of the head and of the neighbour-conditioning module."""
     return [*model.head_parameters(), *(model.conditioning.parameters() if model.conditioning else [])]
 
 

@@ -42,7 +42,7 @@ def begin(state: TrainingState, *, place: bool = True) -> None:
         return
     proxies, first = proxies_of(state), state.spec.projection.first
     for label, pool in _pools(state).items():
-        # As in the code of the source, an empty cover starts at the origin, so the longest sample comes first.
+        # As in the code of Gurbuz 2022, an empty cover starts at the origin, so the longest sample comes first.
         picks = (
             k_center(pool, pool[:1] * 0, len(proxies[label])) if first == "spread" else np.arange(len(proxies[label]))
         )
@@ -59,10 +59,10 @@ def pull(state: TrainingState) -> None:
 
 
 def after_validation(state: TrainingState, rows: list[Row]) -> list[Row]:
-    """Judge the weights by the rows of a validation, and start the next projection if the current one has ended.
+    """Compare the validation score with the best of the current projection, and start the next projection if due.
 
     Returns:
-        The row of the projection that ended, or [].
+        A list with the metrics row of the projection that ended, or [].
     """
     spec, progress = state.spec, state.progress
     score = next((row[spec.schedule.monitor] for row in rows if row["kind"] == "validation"), None)
@@ -78,7 +78,7 @@ def after_validation(state: TrainingState, rows: list[Row]) -> list[Row]:
 
 
 def _end(state: TrainingState) -> Row:
-    """Store the best weights and proxies of the projection, choose new proxies, and return its row."""
+    """Store the best weights and proxies of the projection, choose new proxies, and return a metrics row."""
     progress, before = state.progress, state.anchor
     state.anchor = {name.removeprefix(NETWORK): p for name, p in state.candidate.items() if name.startswith(NETWORK)}
     per_class = _metric(state).per_class
@@ -93,7 +93,7 @@ def _end(state: TrainingState) -> Row:
     # every process has computed the proxies, and machines may round differently
     processes.broadcast_tensors([_metric(state).proxies])
     covered, covers = np.mean(radii, axis=0)
-    # The optimiser's moments belong to the previous proxies.
+    # The optimiser's moments belong to the previous proxies, so they are dropped.
     state.optimiser.state.pop(_metric(state).proxies, None)
     optimisers.start_momentum(state.optimiser)
     row: Row = {"kind": "projection", "step": progress.step, "projection": progress.projection}

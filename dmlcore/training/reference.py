@@ -1,6 +1,6 @@
-"""Frozen copy of the network at the start of a run, which the loss can keep embeddings close to.
+"""Frozen copy of the network at the start of a run, from whose embeddings the loss can penalise departures.
 
-This is the term J_pre of Can 2018, Sec. 3.4.
+The penalty is the term J_pre of Can 2018, Sec. 3.4.
 """
 
 from __future__ import annotations

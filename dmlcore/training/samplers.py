@@ -23,16 +23,16 @@ class Sampler(Protocol):
         """Positions of anchors, positives and negatives in each batch, (T,) each; None unless batches are mined."""
 
     def batch(self, step: int, table: Singles | None = None) -> Ints:
-        """Return the positions in the labels of batch `step` >= 0."""
+        """Return the samples of batch `step` >= 0, as positions in the labels; `table` holds embeddings (N, D)."""
         ...
 
 
 class BalancedSampler:
     """Sampler of batches with `classes` classes and `samples` samples per class.
 
-    Classes with a single sample cannot form a pair and are never drawn; the attribute `left_out` is their number.
-    Classes with fewer than `samples` samples repeat theirs once all were used; the attribute `repeating` is their
-    number.
+    Classes with a single sample cannot form a pair and are never drawn; the attribute `left_out` is the number of such
+    classes. A class with fewer than `samples` samples repeats some after all were used; the attribute `repeating` is
+    the number of such classes.
 
     Args:
         labels: Integer labels, (N,).
@@ -92,7 +92,7 @@ def batch_indices(labels: ArrayLike, classes: int, samples: int, *, seed: int, s
 
 
 class RandomSampler:
-    """Sampler of `size` different samples at random.
+    """Sampler of batches of `size` different samples, drawn at random without regard to their classes.
 
     Args:
         labels: Integer labels, (N,).
@@ -116,15 +116,13 @@ class RandomSampler:
 
 
 class MinedSampler:
-    """Sampler of triplets whose negatives are mined from the whole training split.
-
-    Distances are those of a table of embeddings.
+    """Sampler of triplets whose negatives are mined from the whole training split, by distances between embeddings.
 
     A batch consists of size // 3 anchors, drawn at random from the classes with two samples or more; then one random
-    positive per anchor; then one negative per anchor. `hard_negative` takes the negative nearest to the anchor.
-    `semi_hard` takes the nearest negative that is farther than the positive, or the farthest of all if there is none
-    (Can 2018, Eq. 2.11-2.13), so that the batch keeps its size. Ties go to the lower index. The attribute `left_out` is
-    the number of classes with one sample, which can only be negatives.
+    positive per anchor; then one negative per anchor. Distances are those of a table of embeddings. `hard_negative`
+    takes the negative nearest to the anchor. `semi_hard` takes the nearest negative that is farther than the positive,
+    or the farthest negative if there is none (Can 2018, Eq. 2.11-2.13), so that the batch keeps its size. Ties go to
+    the lower index. The attribute `left_out` is the number of classes with one sample, which can only be negatives.
 
     Args:
         labels: Integer labels, (N,).
@@ -182,8 +180,8 @@ class MinedSampler:
         return int(members[drawn + (drawn >= np.searchsorted(members, anchor))])
 
     def _negatives(self, table: Singles, anchors: Ints, positives: Ints) -> Ints:
-        # Compare only the anchors of this batch with all samples; that is far cheaper than all neighbours at each
-        # refresh.
+        # Compare only the anchors of this batch with all samples, which is far cheaper than searching the neighbours of
+        # all samples at each refresh.
         squares = _squares(table, anchors)
         same = self.labels[anchors][:, None] == self.labels
         nearest: Ints = np.where(same, np.inf, squares).argmin(1)
@@ -197,14 +195,13 @@ class MinedSampler:
 
 
 class NeighbourhoodSampler:
-    """Sampler of batches of `size` samples made of neighbourhoods in a table of embeddings.
+    """Sampler of batches of `size` samples that consist of neighbourhoods in a table of embeddings (N, D).
 
-    The method is local neighbourhood sampling.
-
-    A random centre is added with its `neighbours` nearest samples if these contain one of its class and one of another
-    class, and if none of them is in the batch yet; the last neighbourhood is truncated. Centres are drawn without
-    replacement within an epoch. If there are not enough such centres, neighbourhoods may first overlap, then contain a
-    single class, and finally consist of the centre only.
+    This is local neighbourhood sampling. A random centre is added with its `neighbours` nearest samples if these
+    include a sample of its class and one of another class, and if none of them is in the batch yet. The last
+    neighbourhood is truncated to the size of the batch. Centres are drawn without replacement within an epoch. If there
+    are not enough such centres, neighbourhoods may first overlap, then contain a single class, and finally consist of
+    the centre only.
 
     Reference:
         Can 2018, Sec. 3.4.
@@ -232,7 +229,7 @@ class NeighbourhoodSampler:
 
 
 def neighbourhood_batch(labels: Ints, table: Array, order: Ints, size: int, neighbours: int) -> Ints:
-    """Return the `size` samples of the neighbourhoods of the centres in `order`, which are tried in turn."""
+    """Fill a batch of `size` samples with neighbourhoods, trying the centres in the given order."""
     chosen: list[int] = []
     taken = np.zeros(len(labels), bool)
     for mixed, apart in ((True, True), (True, False), (False, False)):
@@ -339,7 +336,7 @@ def _integers(labels: ArrayLike) -> Ints:
 
 
 def _classes(labels: Ints) -> list[Ints]:
-    """Return the members of each class, ordered by label."""
+    """Return the positions of the samples of each class, ordered by label."""
     _, starts = np.unique(np.sort(labels), return_index=True)
     return np.split(np.argsort(labels, kind="stable"), starts[1:])
 

@@ -42,8 +42,8 @@ class Start:
     Attributes:
         state: The training state.
         rows: Rows to write to metrics.jsonl before the next step.
-        offset: Number of bytes of metrics.jsonl to keep; `rows` are written behind them.
-        moved: A sentence that names changes which alter rounding (another device, another torch), or "".
+        offset: Number of bytes of metrics.jsonl to keep; `rows` are written after them.
+        moved: Sentence that names changes which alter rounding (another device, another version of torch), or "".
     """
 
     state: TrainingState
@@ -93,7 +93,8 @@ def resume(run: Run, saved: Checkpoint, dataset: Dataset | None, report: Reporte
     start.offset = saved.facts["metrics_offset"]
     _open_features(start.state, report)
     if is_kept(run.spec.schedule, step) and step not in run_directory.kept_checkpoints(run.path):
-        checkpoint.keep(run.path, step, saved.path)  # the process was killed between writing and copying it
+        # the process was killed after writing this checkpoint and before copying it
+        checkpoint.keep(run.path, step, saved.path)
     return start
 
 
@@ -191,7 +192,7 @@ def load_newest(run: Run, refuse: Callable[[Checkpoint], str] = lambda _: "") ->
 def _prepare(
     run: Run, dataset: Dataset | None, report: Reporter, before: Checkpoint | None = None, step: int = 0
 ) -> tuple[Start, Dataset]:
-    """Prepare the device, read the data and build a state; return it with the data set as it was read.
+    """Prepare the device, read the data and build a state; return the start, and the data before edits by a fork.
 
     Args:
         run: The run.
@@ -225,9 +226,9 @@ def _open_features(state: TrainingState, report: Reporter) -> None:
 
 
 def _truncation_check(run: Run) -> Callable[[Checkpoint], str]:
-    """Return a function that explains in one sentence why metrics.jsonl is shorter than a checkpoint expects, or "".
+    """Return a function that returns why a checkpoint cannot be resumed with this metrics.jsonl, or "" if it can.
 
-    Resuming from such a checkpoint would lose rows.
+    A checkpoint is refused if metrics.jsonl is shorter than when it was written; resuming from it would lose rows.
     """
     path = run.path / run_directory.METRICS
     size = path.stat().st_size if path.exists() else 0

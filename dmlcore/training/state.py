@@ -41,14 +41,14 @@ class TrainingProgress:
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> TrainingProgress:
-        """Read the progress from a checkpoint; entries missing in earlier releases get their defaults."""
+        """Read the progress from a checkpoint; entries that an earlier release did not write get default values."""
         later = {field.name: facts[field.name] for field in fields(cls) if field.name in facts}
         return cls(**later | {"step": facts["step"]})
 
 
 @dataclass
 class TrainingState:
-    """Everything that changes during a training run, and the objects that the run is made of."""
+    """State of a training run: settings, data, network, loss and optimiser, and everything that changes per step."""
 
     spec: RunSpec
     data: Dataset
@@ -59,10 +59,10 @@ class TrainingState:
     optimiser: torch.optim.Optimizer
     batches: Batches
     frozen_at_first: list[nn.Parameter]  # parameters that do not train during the warm-up
-    finite_check: DeferredFiniteCheck | None  # None where checking each step immediately is cheap
+    finite_check: DeferredFiniteCheck | None  # None on a CPU, where checking each step immediately is cheap
     progress: TrainingProgress = field(default_factory=TrainingProgress)
     best: dict[str, Tensor] = field(default_factory=dict)  # weights with the best monitored score
-    # weights of a loss that takes part in embedding, at the same step
+    # weights of the loss at the step of `best`, if the loss takes part in embedding
     best_loss: dict[str, Tensor] = field(default_factory=dict)
     # parameters theta* that the current projection stays close to
     anchor: dict[str, Tensor] = field(default_factory=dict)
@@ -125,7 +125,7 @@ def facts(run: Run, state: TrainingState, metrics_offset: int) -> dict[str, Any]
 
 
 def write(run: Run, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """Replace the newest checkpoint, and keep a copy if its step is one to keep."""
+    """Write the newest checkpoint, and keep a copy of it if `schedule.keep_every` says so."""
     checkpoint.save(run.path, tensors, facts)
     if is_kept(run.spec.schedule, facts["step"]):
         checkpoint.keep(run.path, facts["step"], run.path / run_directory.LAST)
@@ -180,7 +180,7 @@ def restore_projection(state: TrainingState, tensors: Mapping[str, Tensor]) -> N
 
 
 def restore_neighbourhood(state: TrainingState, tensors: Mapping[str, Tensor]) -> None:
-    """Restore the neighbours of the training split; empty if they are not known yet."""
+    """Restore the neighbours of the training split; empty if the checkpoint holds none."""
     state.neighbourhood = dict(checkpoint.select_prefix(tensors, "neighbourhood"))
     if state.neighbourhood:
         state.neighbourhood["table"] = state.neighbourhood["table"].to(state.device)

@@ -1,7 +1,7 @@
 """Feature maps of a frozen backbone, computed once per data set and weights, cached on disk and memory-mapped.
 
-Maps are stored as float16 with channels last, the layout that convolutions write and poolings read; a batch copies
-rows.
+Maps are stored as float16 with channels last, the layout that convolutions write and poolings read. Reading a batch
+copies only its maps.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from dmlcore.training.objective import seed_of
 from dmlcore.typing import Halves, Ints
 
 VERSION = 1  # layout version: a store with another version is not read
-CHUNK = 64  # images per forward pass, and per chunk from which a killed process continues
+CHUNK = 64  # images per forward pass and per chunk; after a kill, computation continues with the next chunk
 SAY_EVERY = 5.0  # seconds between two log messages about the progress
-GIGABYTES = 20.0  # default limit of all maps together, see $DML_FEATURES_GB
+GIGABYTES = 20.0  # default limit of all stored maps together; $DML_FEATURES_GB overrides it
 WHAT = "the kept feature maps"
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,8 @@ class StoredFeatures:
     def __init__(self, network: ImageNetwork, spec: RunSpec, dataset: Dataset, device: torch.device) -> None:
         self._network, self._spec, self._dataset, self._device = network, spec, dataset, device
         self._weights = [*network.backbone.parameters(), *network.backbone.buffers()]
-        self._opened: dict[int, tuple[int, Halves, Ints]] = {}  # by number of views
+        # by number of views: version of the weights, maps, samples
+        self._opened: dict[int, tuple[int, Halves, Ints]] = {}
 
     def __getitem__(self, indices: Ints, /) -> Halves:
         return self._read(0, indices, np.zeros(len(indices), np.int64))
@@ -78,7 +79,7 @@ class StoredFeatures:
         return features.transpose(0, 3, 1, 2)
 
     def _maps(self, views: int) -> tuple[Halves, Ints]:
-        """Return maps (max(1, views) * n, h, w, C), one view after another, and their ascending samples (n,)."""
+        """Return maps (max(1, views) * n, h, w, C), one view after another, and the ascending sample indices (n,)."""
         stamp = sum(tensor._version for tensor in self._weights)  # torch counts the in-place writes to each tensor
         if views not in self._opened or self._opened[views][0] != stamp:
             rows = _rows(self._dataset, views)
@@ -112,7 +113,7 @@ class StoredFeatures:
         return kind.hexdigest()[:20], now.hexdigest()[:20]
 
     def _make(self, staging: Path, views: int, rows: Ints) -> None:
-        """Append the maps chunk by chunk, continuing after the last complete chunk."""
+        """Compute the maps and append them to a file in chunks, continuing after the last complete chunk."""
         total, shape = max(1, views) * len(rows), self._shape(rows)
         each = 2 * int(np.prod(shape))
         _refuse_excess(total * each, total)
@@ -158,10 +159,7 @@ class StoredFeatures:
 
 
 def _rows(dataset: Dataset, views: int) -> Ints:
-    """Return the samples whose maps are stored.
-
-    These are those of all splits, or for views those of all splits but the test data.
-    """
+    """Return the samples whose maps are stored: those of all splits, or for views those of all but the test data."""
     tested = ("test", "gallery") if views else ()
     return np.unique(np.concatenate([rows for name, rows in dataset.splits.items() if name not in tested]))
 
@@ -180,7 +178,7 @@ def _is_shape(shape: object, total: int) -> bool:
 
 
 def _max_bytes() -> int:
-    """Return the limit of all maps together in bytes."""
+    """Return the maximum size of all stored maps together, in bytes."""
     try:
         return int(float(os.environ.get("DML_FEATURES_GB") or GIGABYTES) * 1e9)
     except (ValueError, OverflowError):

@@ -18,8 +18,9 @@ def names() -> list[str]:
 
 
 def create(name: str, image: tuple[int, int] | None = None) -> Backbone:
-    """Create a backbone, a module with `out_channels` and `normalisation`, with He initialisation (timm's own for
-    timm).
+    """Create a backbone by name, a module with the attributes `out_channels` and `normalisation`.
+
+    The weights are He initialised; networks of timm keep timm's own initialisation.
 
     Args:
         name: Name of the backbone, or timm:NAME.

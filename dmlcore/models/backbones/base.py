@@ -21,37 +21,36 @@ class Normalisation:
     scale: Literal[1, 255] = 1
 
 
-# Means and deviations of ImageNet's channels, which torchvision's weights and the ResNet20 of the data pack expect.
+# Means and standard deviations of ImageNet's channels, which torchvision's weights and the ResNet20 of the data pack
+# expect.
 IMAGENET = Normalisation((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 class Backbone(nn.Module):
     """Network that maps normalised images (B, 3, H, W) to features (B, out_channels, h, w), before any global pooling.
 
-    The classifier of the public checkpoint, a linear layer named `classifier` with `classes` outputs, exists only after
-    `keep_classifier`; the features do not pass it.
+    The classifier of the public checkpoint is a linear layer with `classes` outputs; the attribute `classifier` is its
+    name. The layer exists only after `keep_classifier`, and the features do not pass through it.
     """
 
     normalisation: Normalisation = IMAGENET
     classifier: ClassVar[str] = "fc"
     classes: ClassVar[int] = 1000
     smallest: ClassVar[int] = 32  # smallest side of an image in pixels
-    key_prefix: ClassVar[str] = ""  # prefix of the names in this module relative to those of the checkpoint
+    key_prefix: ClassVar[str] = ""  # prefix that parameter names have in this module but not in the checkpoint
     out_channels: int
 
     @property
     def depths(self) -> Mapping[str, int]:
-        """Channels of the maps of earlier depths that the backbone can return, by name."""
+        """Number of channels of each earlier feature map that the backbone can return, by name of the map."""
         return {}
 
     def with_depths(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Return the features, and the maps of `depths` in their order."""
+        """Return the last features, and the earlier feature maps in the order of `depths`."""
         raise NotImplementedError
 
     def keep_classifier(self) -> nn.Linear:
-        """Add the classifier of the checkpoint, (B, out_channels) -> (B, classes), so that it is loaded with the
-        weights.
-        """
+        """Add the checkpoint's classifier, (B, out_channels) -> (B, classes), so that its weights are loaded too."""
         layer = nn.Linear(self.out_channels, self.classes)
         self.add_module(self.classifier, layer)
         return layer
@@ -76,7 +75,7 @@ def backbone(name: str) -> Callable[[Network], Network]:
 
 
 class Headless(Backbone):
-    """A backbone whose public classifier is not a linear layer after a pooling, so that it cannot be kept."""
+    """Base class of backbones whose public classifier is not a linear layer after a pooling and cannot be kept."""
 
     def keep_classifier(self) -> nn.Linear:
         """Raise ValueError, because the classifier is not a linear layer after a pooling."""

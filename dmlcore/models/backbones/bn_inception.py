@@ -12,7 +12,11 @@ from dmlcore.models.backbones.base import Backbone, Normalisation, backbone, con
 
 
 class InceptionBlock(NamedTuple):
-    """Channels of one block; if `plain` and `projected` are 0, the block halves the map without these branches."""
+    """Channels of the branches of one block.
+
+    A block with `plain` = 0 and `projected` = 0 halves the map. It has no 1 x 1 branch, and its pooling branch has no
+    convolution.
+    """
 
     plain: int  # of the 1 x 1 convolution
     three: tuple[int, int]  # 3 x 3 branch: reduced, then full
@@ -37,12 +41,12 @@ _BLOCKS = {
 
 @backbone("bn_inception")
 class BNInception(Backbone):
-    """BN-Inception: images (B, 3, H, W), BGR in 0..255 minus their means, to features (B, 1024, h, w), 7 x 7 at 224.
+    """BN-Inception: images (B, 3, H, W), BGR in 0..255 minus channel means, to features (B, 1024, h, w), 7 x 7 at 224.
 
     Names and shapes are those of the port in Cadene's pretrained-models (`bn_inception-52deb4733.pth`), which
     Proxy-NCA, SoftTriple and Proxy-Anchor use, without `last_linear`. The port fails if a map of odd side is halved;
-    here such a map is padded. The momentum of batch norm is 0.1, as in release 0.7.4 of the port; copies of older
-    releases have 0.9, which is Caffe's weight of the *old* statistics. He initialised.
+    here such a map is padded. The momentum of batch norm is 0.1, as in release 0.7.4 of the port. Copies of older
+    releases have 0.9, because Caffe's momentum is the weight of the *old* statistics. He initialised.
 
     Reference:
         Ioffe & Szegedy, ICML 2015, Fig. 5.

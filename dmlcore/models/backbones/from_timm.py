@@ -14,7 +14,8 @@ class TimmBackbone(Backbone):
     """Backbone from timm, with timm's initialisation and parameter names.
 
     Normalised images (B, 3, H, W) become features (B, out_channels, h, w). The tokens (B, n, C) of a vision transformer
-    are reshaped to a map without those before the patches (class and registers); maps (B, h, w, C) are permuted.
+    are reshaped to a map, without the class and register tokens that precede the patches. Maps (B, h, w, C) are
+    permuted.
 
     Args:
         name: Name of the network in timm.

@@ -64,7 +64,7 @@ class GoogLeNet(Backbone):
 
 
 class Inception(nn.Module):
-    """Four parallel branches: 1 x 1; twice 1 x 1 and 3 x 3; 3 x 3 max pooling and 1 x 1."""
+    """Inception block of four parallel branches: 1 x 1; 1 x 1 then 3 x 3, twice; 3 x 3 max pooling then 1 x 1."""
 
     def __init__(self, inward: int, plain: int, threes: tuple[int, int], fives: tuple[int, int], pooled: int) -> None:
         super().__init__()

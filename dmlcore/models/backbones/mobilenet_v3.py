@@ -11,7 +11,10 @@ from dmlcore.models.backbones.base import Headless, backbone, convolution, initi
 
 
 class Bneck(NamedTuple):
-    """One row of Tables 1 and 2 of the paper; its input channels are the output channels of the previous row."""
+    """Settings of one inverted residual: a row of Table 1 or 2 of the paper.
+
+    The number of input channels is the number of output channels of the previous row.
+    """
 
     size: int  # kernel size of the depthwise convolution
     expanded: int

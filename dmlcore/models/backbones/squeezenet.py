@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from dmlcore.models.backbones.base import Headless, backbone
 
-_SQUEEZED = (16, 16, 32, 32, 48, 48, 64, 64)  # squeezed channels of the eight Fire modules
-_EXPANDED = (64, 64, 128, 128, 192, 192, 256, 256)  # expanded channels of each half of their output
+# output channels of the first convolution of each of the eight Fire modules
+_SQUEEZED = (16, 16, 32, 32, 48, 48, 64, 64)
+_EXPANDED = (64, 64, 128, 128, 192, 192, 256, 256)  # output channels of each of their two parallel convolutions
 
 
 class SqueezeNet(Headless):

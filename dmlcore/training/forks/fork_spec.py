@@ -26,7 +26,7 @@ LONGEST_NUMBER = 12  # digits of a sample number
 
 
 def fork_steps(run: Run) -> list[int]:
-    """Return the steps from which a run can be forked, ascending: kept checkpoints and the last ones."""
+    """Return the steps from which a run can be forked, ascending: those of its kept and of its newest checkpoints."""
     return list(fork_parent.steps(run.path))
 
 
@@ -41,13 +41,15 @@ def create(
 ) -> RunSpec:
     """Return the spec of a fork of `parent` at `step` with changed settings.
 
+    Changes of the training split are added to those that the parent has already made.
+
     Args:
         parent: The run to fork.
-        step: Step of its checkpoint.
+        step: Step of the parent's checkpoint to start from.
         changes: Settings as key=value, see `RunSpec.with_overrides`.
-        leave_out: Classes to leave out, see `of`.
-        without: Samples to leave out.
-        relabel: New class by sample.
+        leave_out: Classes to leave out of training.
+        without: Numbers of samples to leave out of training.
+        relabel: New class of each relabelled sample, by sample number.
     """
     return with_spec(
         parent, step, parent.spec.with_overrides(changes), leave_out=leave_out, without=without, relabel=relabel
@@ -69,14 +71,15 @@ def with_spec(
 
     Args:
         parent: The run to fork.
-        step: Step of its checkpoint.
+        step: Step of the parent's checkpoint to start from.
         spec: Settings of the fork; `schedule.steps` counts from the parent's first step.
-        leave_out: Classes to leave out.
-        without: Samples to leave out.
-        relabel: New class by sample.
+        leave_out: Classes to leave out of training.
+        without: Numbers of samples to leave out of training.
+        relabel: New class of each relabelled sample, by sample number.
 
     Raises:
-        SpecError: If the step has no checkpoint, if a fork cannot change a setting, or if no step is left to make.
+        SpecError: If the step has no checkpoint, if a setting was changed that a fork cannot change, or if no step is
+            left to make.
     """
     there = fork_steps(parent)
     if step not in there:
@@ -113,7 +116,7 @@ def _samples(numbers: set[int]) -> tuple[int, ...]:
 
 
 def check(spec: RunSpec, dataset: Dataset) -> None:
-    """Raise TrainingError if the training split cannot be changed like this, or has too few classes for a batch."""
+    """Raise TrainingError if the fork's changes do not fit the training split, or leave too few classes for a batch."""
     build.refuse_unusable(spec)
     left = training_split.edit_split(dataset, spec.fork)
     classes = len(np.unique(left.labels[left.splits["train"]]))
@@ -126,7 +129,7 @@ def check(spec: RunSpec, dataset: Dataset) -> None:
 def class_of(dataset: Dataset, text: str) -> int:
     """Return the number of a class given by its name or number; raise SpecError if there is none.
 
-    The name is that of the data set, or the name of its folder if that name is not printable.
+    The name may be given as the data set stores it, or in the printable form in which it is displayed.
     """
     names = [number for number, name in enumerate(dataset.class_names) if name in (text, printable(text, LONGEST))]
     if len(names) == 1:

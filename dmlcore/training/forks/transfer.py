@@ -41,7 +41,7 @@ NEUTRAL = ("name", "protocol", "device", "ks", "fork.run", "fork.step", "data.ro
 
 @dataclass(frozen=True)
 class Origin:
-    """Starting point of a fork: its parent's checkpoint and spec, and the rows of metrics that hold for it too."""
+    """Starting point of a fork: the parent's checkpoint and spec, and the metrics rows that hold for both runs."""
 
     saved: Checkpoint
     spec: RunSpec
@@ -53,12 +53,12 @@ class Transfer:
     """Result of a transfer.
 
     Attributes:
-        whole: True if the objective is the parent's.
-        facts: Entries of the checkpoint that the fork's progress starts with.
+        whole: True if the fork has the objective of its parent, so that the parent's best weights remain candidates.
+        facts: Checkpoint entries from which the progress of the fork is read.
         changed: Keys of changed settings.
         carried: Descriptions of tensors that were taken over.
         reset: Descriptions of tensors that were reset.
-        has_proxies: True if the proxies keep their positions.
+        has_proxies: True if the proxies of the loss were taken over.
     """
 
     whole: bool
@@ -75,7 +75,7 @@ def refused_keys(parent: RunSpec, fork: RunSpec) -> list[str]:
 
 
 def same_question(parent: RunSpec, fork: RunSpec) -> bool:
-    """Return True if the best weights can be chosen among those of the parent and of the fork, by the same scores."""
+    """Return True if best weights of parent and fork can be compared: same objective, same monitored score."""
     chooses = ("schedule.monitor", "schedule.monitor_part")
     return not any(
         key not in NEUTRAL and (key in chooses or not key.startswith("schedule.")) for key in _changes(parent, fork)
@@ -149,7 +149,7 @@ def _changes(parent: RunSpec, fork: RunSpec) -> list[str]:
 
 
 def _loss(loss: nn.Module, old: nn.Module, saved: Mapping[str, Tensor]) -> list[str]:
-    """Load the tensors of the loss that match and have the same initial value; return their names."""
+    """Load the saved loss tensors whose name, shape and initial value are unchanged; return their names."""
     before, now = old.state_dict(), loss.state_dict()
     fits = [
         name
@@ -161,7 +161,7 @@ def _loss(loss: nn.Module, old: nn.Module, saved: Mapping[str, Tensor]) -> list[
 
 
 def _moments(state: TrainingState, parent: Origin, old_loss: nn.Module, kept: set[str]) -> dict[str, Tensor]:
-    """Return the optimiser's tensors of each parameter that was taken over, keyed by its new number."""
+    """Return the optimiser moments of each parameter that was taken over, under its number in the new optimiser."""
     before, now = parent.spec.optimiser.name, state.spec.optimiser.name
     if before != now and not (OPTIMISERS[before].state and OPTIMISERS[before].state == OPTIMISERS[now].state):
         return {}
@@ -177,14 +177,14 @@ def _moments(state: TrainingState, parent: Origin, old_loss: nn.Module, kept: se
 
 
 def _numbers(optimiser: torch.optim.Optimizer, model: nn.Module, loss: nn.Module) -> dict[str, int]:
-    """Return the optimiser's number of each parameter, by the parameter's name."""
+    """Map the name of each parameter to its number in the optimiser."""
     named = {id(p): f"model.{name}" for name, p in model.named_parameters()}
     named |= {id(p): f"loss.{name}" for name, p in loss.named_parameters()}
     return {named[id(parameter)]: number for number, parameter in enumerate(optimisers.parameters(optimiser))}
 
 
 def _table(state: TrainingState, parent: Origin) -> None:
-    """Take over the tables of sampler and neighbours if the samples are the same."""
+    """Take over the embedding tables of sampler and conditioning if the fork trains on the parent's samples."""
     table = checkpoint.select_prefix(parent.saved.tensors, "table").get("embeddings")
     before, now = parent.spec.fork, state.spec.fork
     same = (before.leave_out, before.leave_out_samples) == (now.leave_out, now.leave_out_samples)
