@@ -127,8 +127,7 @@ class NeighbourSearch:
         self._prepare(alone=gallery is None)
 
     def _prepare(self, alone: bool) -> None:
-        """Prepare the candidate search on copies of queries and gallery that are scaled, centred and rounded to
-        float32.
+        """Prepare the candidate search on float32 copies of queries and gallery, which are scaled and centred.
 
         Scaling by a power of two is exact and prevents overflow. The data are processed in chunks, so that no second
         copy in double precision is ever held. `alone` is True if the queries are the gallery.
