@@ -1,1 +1,1 @@
-"""Mathematical analysis of losses: active regions, level sets, equivalence and pair weights."""
+"""Mathematical analysis of losses: active regions, level sets, equality up to a factor, and pair weights."""

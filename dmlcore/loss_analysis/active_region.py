@@ -1,7 +1,7 @@
-"""Region of the plane in which a negative receives a force, 0 < raw < m2 (in-loss miner).
+"""Active region of a triplet loss: the negatives in the plane that receive a force, 0 < raw < m2 (in-loss miner).
 
-Losses with a closed form are registered in `CLOSED_FORMS` under their name: the set {raw > level} for a level of 0
-(outer boundary) or m2 (inner boundary). All others are contoured.
+`CLOSED_FORMS` maps the name of a loss to a function that returns the set {raw > level} exactly. The level is 0 for the
+outer boundary of the region and m2 for the inner one. For losses without a closed form the set is contoured on a grid.
 
 Reference: Karaman 2021, Sec. 3.2 and Eq. 3.20, corrected.
 """
@@ -38,21 +38,21 @@ from dmlcore.loss_analysis.level_sets import (
 from dmlcore.losses.engine.triplet_loss import TripletLoss
 from dmlcore.typing import Floats
 
-LOG_ZONE = 1e-9  # exponents closer to 0 mean the logarithm, as in power_potential
+LOG_ZONE = 1e-9  # q counts as 0, for which P_q is the logarithm, if |q| is smaller (as in power_potential)
 
 
 @dataclass(frozen=True)
 class ActiveRegion:
-    """Set 0 < raw < m2 of negatives, with its boundary.
+    """Positions of the negative with 0 < raw < m2 for a fixed anchor and positive, and the boundary of this region.
 
     Attributes:
-        outer: Boundary raw = 0, polylines (K, 2). Closed ones repeat their first point; a half plane (npairs) has a
-            segment.
-        inner: Boundary raw = m2, polylines (K, 2).
+        outer: Boundary raw = 0, polylines of shape (K, 2). Closed polylines repeat their first point; a half plane
+            (npairs) has an open one.
+        inner: Boundary raw = m2, polylines of shape (K, 2).
         area: Area, inf if the region is unbounded.
-        shape: Description, with LaTeX between dollar signs.
-        latex: Formula of the outer boundary, or "".
-        closed_form: True if the boundary is exact (explicit points, areas exact or by quadrature), False if it is
+        shape: Description in words, with LaTeX between dollar signs.
+        latex: Formula of the outer boundary, or "" for a contoured region.
+        closed_form: True if boundary points are exact and areas exact or computed by quadrature, False if the region is
             contoured on a grid.
     """
 
@@ -69,16 +69,17 @@ CLOSED_FORMS: dict[str, tuple[SetAbove, str | Callable[[TripletLoss], str]]] = {
 
 
 def active_region(loss: TripletLoss, anchor: ArrayLike, positive: ArrayLike, *, points: int = 256) -> ActiveRegion:
-    """Compute the region in which a negative has a gradient, for anchor and positive (2,) in the plane.
+    """Compute the region of the plane in which a negative receives a gradient.
 
     Args:
         loss: Triplet loss.
         anchor: Shape (2,).
         positive: Shape (2,).
-        points: Edges per exact boundary curve, at least 8. Contours choose their own number.
+        points: Number of edges per exact boundary curve, at least 8. Contoured curves have as many edges as the grid
+            gives.
 
     Raises:
-        ValueError: If an argument does not fit; the message names it.
+        ValueError: If a point is not two finite coordinates or `points` is below 8; the message names the argument.
     """
     pair = PlanePair(_point("anchor", anchor), _point("positive", positive))
     if points < 8:
@@ -104,7 +105,7 @@ def _point(name: str, value: ArrayLike) -> Floats:
 
 
 def _difference(outer: LevelSet, inner: LevelSet) -> float:
-    """Return the area of `outer` minus the area of `inner`, a subset."""
+    """Return the area of the set `outer` minus that of its subset `inner`; inf if unbounded."""
     if outer.reach != inner.reach or outer.reach == "neither":
         return outer.area if outer.reach == "bounded" else math.inf
     return max(0.0, outer.area - inner.area)
@@ -117,7 +118,12 @@ def _words(outer: LevelSet, inner: LevelSet) -> str:
 
 
 def closed_form(name: str, latex: str | Callable[[TripletLoss], str]) -> Callable[[SetAbove], SetAbove]:
-    """Register the set {raw > level} of the loss `name`. `latex` is the formula of its outer boundary and area."""
+    """Decorate a function that returns the set {raw > level} to register it as the closed form of the loss `name`.
+
+    Args:
+        name: Name of the loss.
+        latex: Formula of the outer boundary and the area, or a function of the loss that returns it.
+    """
 
     def enter(set_above: SetAbove) -> SetAbove:
         CLOSED_FORMS[name] = set_above, latex
@@ -187,18 +193,18 @@ def _moving(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     q = _own(loss, "rho") * (w0 / max(pair.d, FLOOR) + pair.d / 2)  # rho k / d_ap
     Q = pair.d**2 + loss.margin - level
 
-    def cubic(x: float) -> float:  # x = d_an belongs to the set if this is negative
+    def cubic(x: float) -> float:  # negative if d_an = x belongs to the set
         return (x * x - Q) * x + q
 
     def root(low: float, high: float) -> float:
         if (cubic(low) < 0) == (cubic(high) < 0):
-            return high  # rounding has hidden the change of sign
+            return high  # rounding errors hide the change of sign
         return float(brentq(cubic, low, high, xtol=1e-300, rtol=1e-15))
 
-    valley = max(math.sqrt(max(Q, 0.0) / 3), FLOOR)  # minimum of the cubic; below FLOOR the law is constant
+    valley = max(math.sqrt(max(Q, 0.0) / 3), FLOOR)  # minimum of the cubic; distances below FLOOR are frozen
     if not cubic(valley) < 0:
         return NOTHING
-    # upper bracket, at which the cubic is not negative
+    # The second argument is an upper bracket, at which the cubic is not negative.
     outer = root(valley, math.sqrt(max(Q, 0.0)) + max(-q, 0.0) ** (1 / 3))
     return shell(pair.a, "A", root(FLOOR, valley) if cubic(FLOOR) > 0 else 0.0, outer)
 
@@ -208,7 +214,8 @@ LIFTED = RadialTerm(lambda d: -np.exp(-d), lambda v: -np.log(-v), lambda d: np.e
 
 @closed_form("lifted", r"e^{-d_{an}}+e^{-d_{pn}}=e^{-(d_{ap}+m)}")
 def _lifted(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
-    bound = math.exp(min(level - loss.margin - pair.d, 1.0))  # the sum is at most 2; for larger values the set is empty
+    # the left-hand side is at most 2, so the set is empty for any larger bound
+    bound = math.exp(min(level - loss.margin - pair.d, 1.0))
     return two_distances(pair, LIFTED, -bound, rf"$e^{{-d_{{an}}}}+e^{{-d_{{pn}}}}>{number(bound, 4)}$")
 
 
@@ -265,7 +272,7 @@ def _distance_sensitive_latex(loss: TripletLoss) -> str:
 def _distance_sensitive(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     q, rho = 1 - _own(loss, "r"), _own(loss, "rho")
     pull = power_potential(torch.tensor(pair.d, dtype=torch.float64), _own(loss, "s") + 1, floor=FLOOR)
-    bound = (float(pull) + loss.margin - level) / rho  # P_q(d_an) + P_q(d_pn) < bound
+    bound = (float(pull) + loss.margin - level) / rho  # the set is P_q(d_an) + P_q(d_pn) < bound
     if q == 2:
         return disc(pair.midpoint, "M", bound - pair.d**2 / 4)
     if q == 1:

@@ -1,4 +1,4 @@
-"""Set {raw > level} of any triplet loss by contouring, used for losses without a closed form."""
+"""Set {raw > level} of any triplet loss, contoured on a grid; used for losses without a closed form."""
 
 from __future__ import annotations
 
@@ -13,25 +13,29 @@ from dmlcore.loss_analysis.level_sets import EVERYTHING, NOTHING, Curves, LevelS
 from dmlcore.losses.engine.triplet_loss import TripletLoss
 from dmlcore.typing import Floats
 
-RINGS = np.logspace(-3, 4, 71)  # radii around M on which the set is searched, in units of the scene
+# radii around M at which the set is sampled, relative to the largest of 1, d_ap and the coordinates
+RINGS = np.logspace(-3, 4, 71)
 ANGLES = 72
-NODES = 141  # nodes in the even part of each grid axis
+NODES = 141  # grid nodes per axis before refinement near anchor and positive
 
 
 def contour_set(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
-    """Return the set {raw > level} of negatives in the plane, contoured on a grid with points refined onto the level.
+    """Return the set of negatives in the plane with raw > level, contoured on a grid.
 
-    The box grows until it contains the set as seen on 71 rings around M, up to 10^4 times the scene (the largest of 1,
-    d_ap, |a|, |p|). A set that reaches the last ring counts as unbounded. The grid is finer near a and p, where laws
-    may diverge. Compared with closed forms the area is accurate to 1e-6 in most cases, and to 1e-3 for a set of a few
-    grid cells (1/70 of the box). A smaller component away from a and p may be missed.
+    The points of the contours are refined by Newton steps onto the level. The grid covers a box around the midpoint M
+    of anchor and positive. Its size is chosen so that it contains the set as sampled on 71 rings around M, with radii
+    up to 10^4 times the largest of 1, d_ap and the coordinates of both points. A set that reaches the outermost ring
+    counts as unbounded. The grid is finer near anchor and positive, where energies may diverge.
+
+    Compared with closed forms the area is accurate to 1e-6 in most cases, and to 1e-3 for a set of a few grid cells
+    (1/70 of the box). A small component away from anchor and positive may be missed.
     """
     scene = max(1.0, pair.d, *np.abs(pair.a), *np.abs(pair.p))
     angle = np.linspace(0, 2 * np.pi, ANGLES, endpoint=False)
     rays = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     raw = _raw(loss, pair, pair.place(scene * RINGS[:, None, None] * rays))
-    # An energy with exponential decay (hoffer) underflows far away; there it is still above the level, but its digits
-    # are lost.
+    # An exponentially decaying energy (hoffer) underflows far away, where it equals the level numerically but is above
+    # it.
     fading = np.logical_or.accumulate((raw > level) & (raw - level < 1e-100), axis=0)
     above = (raw > level) | (fading & (raw == level))
     last = above[-1]
@@ -58,7 +62,7 @@ def _raw(loss: TripletLoss, pair: PlanePair, negative: Floats) -> Floats:
 
 
 def _lines(loss: TripletLoss, pair: PlanePair, level: float, half: float) -> tuple[Curves, float]:
-    """Return the level lines in the box of half width `half` around M, and the signed area of the closed ones."""
+    """Return the contour lines in the box of half width `half` around M, and the signed area inside the closed ones."""
     even, graded = np.linspace(-half, half, NODES), np.logspace(-5, -1.5, 20) * half
     offsets = np.r_[-graded, graded]
     x = np.unique(np.r_[even, offsets - pair.d / 2, offsets + pair.d / 2])
@@ -76,7 +80,7 @@ def _lines(loss: TripletLoss, pair: PlanePair, level: float, half: float) -> tup
 
 
 def _polished(loss: TripletLoss, pair: PlanePair, level: float, points: Floats, step: float) -> tuple[Floats, Floats]:
-    """Move points onto the level by three Newton steps of at most `step`; return the points and their gradients."""
+    """Move points onto the level by three Newton steps of at most `step`; return points and gradients there."""
     a, p = (torch.as_tensor(x, dtype=torch.float64) for x in (pair.a, pair.p))
     n = torch.as_tensor(points, dtype=torch.float64)
     best = torch.full(n.shape[:-1], torch.inf, dtype=torch.float64)
@@ -94,9 +98,9 @@ def _polished(loss: TripletLoss, pair: PlanePair, level: float, points: Floats, 
 
 
 def _area(curve: Floats, gradient: Floats) -> float:
-    """Return the signed area of a closed polyline with its higher side on the left.
+    """Return the signed area of a closed polyline, positive if the energy is higher on its left side.
 
-    Edges are curved as the gradients turn.
+    Each edge is treated as an arc whose curvature follows from the turn of the gradient between its end points.
     """
     (x, y), (gx, gy) = (curve - curve[0]).T, gradient.T
     chords = float(np.sum(x[:-1] * y[1:] - x[1:] * y[:-1]) / 2)

@@ -1,7 +1,7 @@
-"""Test of two losses for equality up to a factor, by their gradients on random triplets.
+"""Test of two triplet losses for equality up to a factor, by comparing their gradients on random triplets.
 
-The test compares energies before the clamp. With a hinge, two losses switch off the same triplets only if their
-energies also agree up to the factor; the constant difference of the energies is `Sameness.shift`.
+The test compares energies before the clamp. With a clamp, two such losses deactivate the same triplets only if their
+energies also agree up to the factor; `Sameness.shift` is the constant by which they differ.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from dmlcore.losses.engine.triplet_loss import TripletLoss
 Space = Literal["plane", "sphere"]
 Points = tuple[Tensor, Tensor, Tensor]
 
-SAME = 1e-9  # relative differences up to this value are rounding
+SAME = 1e-9  # largest relative difference that is attributed to rounding
 
 
 @dataclass(frozen=True)
 class Sameness:
-    """Result of fitting grad(first) = factor * grad(second) and raw(first) = factor * raw(second) + shift."""
+    """Fit of grad(first) = factor * grad(second) and raw(first) = factor * raw(second) + shift."""
 
-    factor: float  # least squares over all triplets
-    largest: float  # largest |grad(first) - factor grad(second)| of a triplet over the largest |grad(first)|
-    cosine: float  # cosine similarity of all gradients together
-    shift: float | None  # None if the difference of the energies is not constant
+    factor: float  # least-squares fit over all triplets
+    largest: float  # max |grad(first) - factor grad(second)| over triplets, divided by max |grad(first)|
+    cosine: float  # cosine similarity of the gradients of all triplets, joined to one vector
+    shift: float | None  # None if raw(first) - factor * raw(second) is not constant
     same: bool  # largest <= 1e-9 and factor > 0
-    verdict: str  # sentence with the numbers
+    verdict: str  # conclusion in sentences, with the numbers
 
 
 def same_loss(
@@ -45,20 +45,20 @@ def same_loss(
     triplets: int = 256,
     seed: int = 0,
 ) -> Sameness:
-    """Compare the gradients of two raw energies, without clamp, on random triplets of points.
+    """Compare the gradients of two triplet losses, without clamp, on random triplets of points.
 
     Args:
         first: Triplet loss.
         second: Triplet loss.
-        space: "plane" for standard normal points, or "sphere" for unit vectors with gradients projected on the tangent
-            plane.
-        dim: Dimension of the points; 2 by default for "plane" and 3 for "sphere".
-        symmetrised: True to sum each loss over (a, p, n) and (p, a, n), as over all triplets of a batch.
+        space: "plane" for points drawn from a standard normal distribution, or "sphere" for unit vectors with gradients
+            projected onto the tangent space.
+        dim: Dimension of the points; None for 2 with "plane" and 3 with "sphere".
+        symmetrised: True to sum each loss over (a, p, n) and (p, a, n), as a batch does.
         triplets: Number of triplets.
-        seed: Seed of the points.
+        seed: Seed of the random points.
 
     Raises:
-        ValueError: If an argument does not fit; the message names it.
+        ValueError: If `space`, `dim` or `triplets` is invalid; the message names it.
 
     Reference:
         Karaman 2021, Sec. 4.3.1, corrected.
@@ -66,7 +66,7 @@ def same_loss(
     points = _points(space, dim, triplets, seed)
     raw1, grad1 = _gradients(first, points, space, symmetrised)
     raw2, grad2 = _gradients(second, points, space, symmetrised)
-    # Scale first, because the squares of diverging pushes overflow before the pushes do.
+    # Normalise first, because the squares of diverging gradients overflow before the gradients do.
     scale1, scale2 = (float(g.norm(dim=-1).max()) for g in (grad1, grad2))
     unit1, unit2 = grad1 / (scale1 or 1.0), grad2 / (scale2 or 1.0)
     dot, square1, square2 = (float((x * y).sum()) for x, y in ((unit1, unit2), (unit1, unit1), (unit2, unit2)))
@@ -95,7 +95,7 @@ def _points(space: str, dim: int | None, triplets: int, seed: int) -> Points:
 
 
 def _gradients(loss: TripletLoss, points: Points, space: str, symmetrised: bool) -> tuple[Tensor, Tensor]:
-    """Return the energies (T,) and the gradients by all three points, (T, 3 dim)."""
+    """Return the energies (T,) and the gradients with respect to all three points, joined to shape (T, 3 dim)."""
     table = field_table(loss, *points, clamp=False, both_orders=symmetrised)
     gradients = [-force for force in table.forces]
     if space == "sphere":

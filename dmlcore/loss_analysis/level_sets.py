@@ -1,4 +1,4 @@
-"""Sets {raw > level} of the plane that make up active regions, with boundary, area and description."""
+"""Sets {raw > level} of the plane that active regions consist of, with boundary, area and description."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ from dmlcore.typing import Floats
 
 Curves = list[Floats]
 
-FAR = 1e6  # in pair lengths; from this size on a region around the pair is a disc, to 1e-12
+FAR = 1e6  # size in units of d_ap above which the region around the pair equals a disc to 1e-12
 EPS = 4 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
 class PlanePair:
-    """Anchor and positive in the plane, (2,) each, with a frame at their midpoint M: along and across the pair."""
+    """Anchor a and positive p in the plane, shape (2,) each.
+
+    `d` is their distance and `midpoint` their midpoint M. `frame` holds the axes along and across the line from a to p.
+    """
 
     a: Floats
     p: Floats
     d: float = field(init=False)
     midpoint: Floats = field(init=False)
-    frame: Floats = field(init=False)  # (2, 2): rows are the unit vectors along a -> p and across it
+    frame: Floats = field(init=False)  # (2, 2): rows are unit vectors from a to p and perpendicular to that
 
     def __post_init__(self) -> None:
         edge = self.p - self.a
@@ -40,17 +43,19 @@ class PlanePair:
             object.__setattr__(self, name, value)
 
     def place(self, local: Floats, centre: Floats | None = None) -> Floats:
-        """Return points of the plane from coordinates (..., 2) along and across the pair, relative to M or `centre`."""
+        """Convert coordinates (..., 2) along and across the pair, relative to M or `centre`, to points of the plane."""
         return (self.midpoint if centre is None else centre) + local @ self.frame
 
 
 @dataclass(frozen=True)
 class LevelSet:
-    """Set {raw > level}. `curves(points)` returns its boundary as closed polylines of `points` edges each.
+    """Set {raw > level} of positions in the plane.
 
-    `reach` is "bounded" if `area` is the area of the set; "all but bounded" if `area` is minus the area of the
-    complement, so that differences of areas are right for both; or "neither" (a half plane) if `area` is unused.
-    `exact` is False if the set is contoured on a grid.
+    `curves(points)` returns the boundary as polylines of `points` edges each. `words` describes the set.
+
+    `reach` says how to use `area`. For "bounded", `area` is the area of the set. For "all but bounded", it is minus the
+    area of the complement, so that the difference of two areas of the same kind is right. For "neither" (a half plane)
+    it has no meaning. `exact` is False if the set is contoured on a grid.
     """
 
     words: str
@@ -70,7 +75,7 @@ EVERYTHING = LevelSet("the whole plane", 0.0, lambda points: [], "all but bounde
 
 
 def disc(centre: Floats, name: str, square_radius: float) -> LevelSet:
-    """Return the disc around `centre`; empty if the squared radius is not positive."""
+    """Return the disc around `centre`, which `name` names in the description; empty unless square_radius > 0."""
     if not square_radius > 0:
         return NOTHING
     radius = math.sqrt(square_radius)
@@ -79,7 +84,7 @@ def disc(centre: Floats, name: str, square_radius: float) -> LevelSet:
 
 
 def outside(centre: Floats, name: str, square_radius: float) -> LevelSet:
-    """Return the complement of the disc around `centre`; the plane if the squared radius is not positive."""
+    """Return the complement of the disc around `centre`; the whole plane unless square_radius > 0."""
     if not square_radius > 0:
         return EVERYTHING
     inside = disc(centre, name, square_radius)
@@ -87,7 +92,7 @@ def outside(centre: Floats, name: str, square_radius: float) -> LevelSet:
 
 
 def shell(centre: Floats, name: str, inner: float, outer: float) -> LevelSet:
-    """Return the ring between two radii; a disc if the inner radius is 0."""
+    """Return the ring with radii `inner` and `outer` around `centre`; a disc if the inner radius is 0."""
     if not inner > 0:
         return disc(centre, name, outer**2)
     words = f"shell about {name}, radii {inner:.4g} to {outer:.4g}"
@@ -99,9 +104,9 @@ def shell(centre: Floats, name: str, inner: float, outer: float) -> LevelSet:
 
 
 def half_plane(normal: Floats, bound: float) -> LevelSet:
-    """Return the points x with normal . x > bound; all or none if the line is beyond floating-point range.
+    """Return the set of points x with normal . x > bound.
 
-    Its boundary is a segment.
+    The set is everything or empty if the line is beyond floating-point range. Its boundary is drawn as a segment.
     """
     length = float(np.hypot(*normal))
     if abs(bound) >= 1e150 * length:
@@ -119,7 +124,7 @@ def half_plane(normal: Floats, bound: float) -> LevelSet:
 
 
 def ellipse(pair: PlanePair, major: float) -> LevelSet:
-    """Return the set d_an + d_pn < 2 `major`, an ellipse with foci a and p."""
+    """Return the interior of the ellipse d_an + d_pn < 2 `major`, with foci a and p and semi-major axis `major`."""
     if not major > pair.d / 2:
         return NOTHING
     minor = math.sqrt((major - pair.d / 2) * (major + pair.d / 2))
@@ -132,7 +137,10 @@ def ellipse(pair: PlanePair, major: float) -> LevelSet:
 
 @dataclass(frozen=True)
 class RadialTerm:
-    """Increasing function of distance with its inverse and slope; `convex`, or concave and then steepest at 0."""
+    """Increasing function of a distance, with its inverse and its derivative.
+
+    `convex` is True for a convex function. Otherwise the function is concave and steepest at distance 0.
+    """
 
     value: Callable[[Floats], Floats]
     inverse: Callable[[Floats], Floats]
@@ -140,11 +148,11 @@ class RadialTerm:
     convex: bool = False
 
     def at(self, d: float) -> float:
-        """Return the value at a distance."""
+        """Return the value of the function at distance `d`."""
         return float(self.value(np.asarray(d)))
 
     def back(self, value: float) -> float:
-        """Return the distance of a value; NaN or not positive if the function does not take this value."""
+        """Return the distance at which the function has this value; NaN or not positive if there is none."""
         return float(self.inverse(np.asarray(value)))
 
 
@@ -152,19 +160,19 @@ LOGARITHM = RadialTerm(np.log, np.exp, lambda d: 1 / d)
 
 
 def power(q: float) -> RadialTerm:
-    """Return the law P_q(d) = d^q / q for q other than 0."""
+    """Return the power function P_q(d) = d^q / q as a radial term; q is not 0."""
 
     def inverse(v: Floats) -> Floats:
-        # with q = 1/2 the power is a square, which is positive for any base
+        # Invalid values must be masked, because for q = 1/2 the power is a square and thus positive for any base.
         return np.where(q * v < 0, np.nan, q * v) ** (1 / q)
 
     return RadialTerm(lambda d: d**q / q, inverse, lambda d: d ** (q - 1), convex=q > 1)
 
 
 def cassini(pair: PlanePair, bound: float) -> LevelSet:
-    """Return the set log d_an + log d_pn < bound: a Cassini oval, or two lobes around a and p.
+    """Return the set log d_an + log d_pn < bound, a Cassini oval that may consist of two lobes around a and p.
 
-    The area is computed by elliptic integrals.
+    The area is computed with elliptic integrals.
     """
     product, square = math.exp(min(bound, 700.0)), pair.d**2 / 4
     oval = two_distances(pair, LOGARITHM, bound, rf"$d_{{an}}\,d_{{pn}}<{number(product, 4)}$")
@@ -174,7 +182,7 @@ def cassini(pair: PlanePair, bound: float) -> LevelSet:
         area = 2 * product * float(ellipe((square / product) ** 2))
     else:
         k = (product / square) ** 2
-        # E(k) - (1-k) K(k) cancels for small k; its series is pi k/4 (1 + k/8 + 3k^2/64 + ...).
+        # Use the series pi k/4 (1 + k/8 + 3k^2/64 + ...) for small k, where the difference E(k) - (1-k) K(k) cancels.
         series = math.pi * k / 4 * (1 + k / 8 + 3 * k**2 / 64)
         area = 2 * square * (series if k < 1e-4 else float(ellipe(k) - (1 - k) * ellipk(k)))
     return replace(oval, words=f"Cassini oval, {oval.words}", area=area)
@@ -183,16 +191,17 @@ def cassini(pair: PlanePair, bound: float) -> LevelSet:
 def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) -> LevelSet:
     """Return the set law(d_an) + law(d_pn) < bound, with exact boundary points and the area by quadrature.
 
-    `formula` is its formula for the description.
+    `formula` is the inequality in LaTeX, used in the description of the set.
     """
-    # laws diverge at 0, and inverses are NaN outside their range; the code below handles both
+    # The law may diverge at 0, and its inverse is NaN outside its range; the code below handles both.
     with np.errstate(all="ignore"):
         d, c = pair.d, pair.d / 2
-        bisector = law.back(bound / 2)  # distance from a and p of the boundary points on the bisector
+        # distance from a (and p) at which the boundary crosses the perpendicular bisector
+        bisector = law.back(bound / 2)
         least = 2 * law.at(c) if law.convex else law.at(0) + law.at(d)
         if not bound > least:
             return NOTHING
-        # the bound exceeds all values of the law, or the region is beyond floating-point range
+        # The law never reaches the bound, or the region exceeds floating-point range.
         if not 0 < bisector < 1e150:
             return EVERYTHING
         if bisector > FAR * d:
@@ -200,7 +209,7 @@ def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) 
         far = _far_end(law, bound, d, bisector)
         if bound > 2 * law.at(c):
             outline, pieces = _Outline(pair, law, bound, False, bisector, d + far), "one piece"
-        elif far < FLOOR:  # lobes in the zone where diverging laws are constant
+        elif far < FLOOR:  # the lobes lie within FLOOR of a and p, where diverging laws are frozen
             return NOTHING
         else:
             outline, pieces = _Outline(pair, law, bound, True, -_inner_end(law, bound, d), far), "two lobes"
@@ -209,11 +218,12 @@ def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) 
 
 @dataclass(frozen=True)
 class _Outline:
-    """Boundary law(x) + law(y) = bound, in one quarter: left of the bisector and above the pair. The rest is symmetric.
+    """Boundary law(x) + law(y) = bound in one quarter of the plane, the other three of which are its mirror images.
 
-    The boundary is explicit in y, the larger of the two distances: x = law^-1(bound - law(y)). y increases from the
-    bisector, or from the inner end of a lobe, to the far end on the line through a and p. The parameter is v = y, or v
-    = y - d for lobes so that tiny ones keep their digits, with v from `low` to `high`.
+    x and y are the distances from a and p. The quarter lies on the side of a, above the line through a and p, so y is
+    the larger distance. The boundary is explicit in y: x = law^-1(bound - law(y)). y increases from the perpendicular
+    bisector, or from the inner end of a lobe, to the far end on the line through a and p. The parameter v runs from
+    `low` to `high`. It is y, or y - d for lobes, so that the coordinates of tiny lobes keep their precision.
     """
 
     pair: PlanePair
@@ -224,32 +234,37 @@ class _Outline:
     high: float
 
     def quarter(self, phi: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the coordinates along and across the pair at phi in 0..pi, and minus the derivative of the first.
+        """Return the points of the boundary at the parameters phi in 0..pi, and a derivative for the area.
 
-        Coordinates are relative to the centre, which is a for a lobe, else M.
+        Args:
+            phi: Parameters, shape (K,).
+
+        Returns:
+            Coordinates along and across the pair, relative to a for a lobe and otherwise to M, and minus the derivative
+            of the first coordinate with respect to phi, each of shape (K,).
         """
         d, law, half = self.pair.d, self.law, (self.high - self.low) / 2
-        v = self.low + half * (1 - np.cos(phi))  # removes the square-root singularities at both ends
+        v = self.low + half * (1 - np.cos(phi))  # the cosine removes the square-root singularities at both ends
         y = v + d if self.lobes else v
         x = law.inverse(np.maximum(self.bound - law.value(y), law.at(0)))
         if self.lobes:
             along, square = (x**2 - v * (v + 2 * d)) / (2 * d), x**2
         else:
             along, square = (x - y) * (x + y) / (2 * d), (x**2 + y**2) / 2 - d**2 / 4
-        # The distance from the centre is exact; an error of `along` only moves the point along the curve.
+        # The distance from the centre is exact, so an error of `along` only moves the point along the curve.
         along = np.clip(along, -np.sqrt(square), np.sqrt(square))
         across = np.sqrt(np.maximum(square - along**2, 0))
         speed = np.nan_to_num((y + x * law.slope(y) / law.slope(x)) / d, posinf=0.0)
         return along, across, speed * half * np.sin(phi)
 
     def area(self) -> float:
-        """Return the area of the whole set by Gauss-Legendre quadrature, which converges fast in phi."""
+        """Return the area of all four quarters by Gauss-Legendre quadrature in phi."""
         phi, weights = _nodes()
         _, across, speed = self.quarter(phi)
         return 4 * float(weights @ (across * speed))
 
     def curves(self, points: int) -> Curves:
-        """Return one closed polyline, or one lobe around a and one around p."""
+        """Return the whole boundary: one closed polyline, or one for each of the lobes around a and p."""
         with np.errstate(all="ignore"):
             along, across, _ = self.quarter(np.linspace(0, np.pi, points // (2 if self.lobes else 4) + 1))
         across[-1] = 0.0
@@ -264,7 +279,10 @@ class _Outline:
 
 
 def _far_end(law: RadialTerm, bound: float, d: float, bisector: float) -> float:
-    """Return how far beyond a the boundary meets the line through a and p; negative on the side of p."""
+    """Return the distance beyond a, away from p, at which the boundary meets the line through a and p.
+
+    It is negative if the boundary meets the line on the side of p.
+    """
 
     def excess(x: float) -> float:
         return law.at(abs(x)) + law.at(x + d) - bound
@@ -275,7 +293,7 @@ def _far_end(law: RadialTerm, bound: float, d: float, bisector: float) -> float:
 
 
 def _inner_end(law: RadialTerm, bound: float, d: float) -> float:
-    """Return the distance from a at which its lobe ends between a and p."""
+    """Return the distance from a at which the lobe around a ends on the segment from a to p."""
 
     def excess(x: float) -> float:
         return law.at(x) + law.at(d - x) - bound
@@ -284,7 +302,10 @@ def _inner_end(law: RadialTerm, bound: float, d: float) -> float:
 
 
 def _root(excess: Callable[[float], float], low: float, high: float) -> float:
-    """Return the root of an increasing function, or an end of the bracket if rounding has hidden the change of sign."""
+    """Return the root of an increasing function between `low` and `high`.
+
+    If rounding errors hide the change of sign, the end of the bracket nearer to the root is returned.
+    """
     if excess(low) >= 0:
         return float(low)
     if excess(high) <= 0:
@@ -294,7 +315,7 @@ def _root(excess: Callable[[float], float], low: float, high: float) -> float:
 
 @cache
 def _nodes() -> tuple[Floats, Floats]:
-    """Return Gauss-Legendre nodes and weights on 0..pi."""
+    """Return 240 Gauss-Legendre nodes on 0..pi and their weights."""
     nodes, weights = np.polynomial.legendre.leggauss(240)
     return (nodes + 1) * np.pi / 2, weights * np.pi / 2
 

@@ -1,4 +1,4 @@
-"""Effects of normalised embeddings on a loss, computed over unit triplets."""
+"""Properties of a triplet loss on normalised embeddings, computed over triplets of unit vectors."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ from dmlcore.losses import formula as entry_of
 from dmlcore.losses.engine.formula import TripletFormula
 from dmlcore.losses.engine.triplet_loss import TripletLoss
 
-WIDE = 128  # second dimension for results on random triplets, that of the embeddings of the thesis
+WIDE = 128  # second dimension in which random triplets are drawn, the embedding dimension of the thesis
 LARGEST_MARGIN = 1000.0
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Form of the core on the unit sphere, and the largest deviation from it over random unit triplets."""
+    """Simpler form that a loss formula takes on the unit sphere, in LaTeX, and the largest deviation found.
+
+    The deviation is measured over random triplets of unit vectors.
+    """
 
     text: str
     deviation: float
@@ -32,11 +35,11 @@ class Identity:
 
 @dataclass(frozen=True)
 class Normalised:
-    """Loss on the unit sphere, of any dimension from 3 on.
+    """Properties of a loss on the unit sphere of any dimension from 3 on.
 
-    `margin_off` is the smallest margin that switches the lower clamp off for every triplet: inf if there is none, None
-    if the loss has no margin. `largest_margin_below_m2` is the margin above which the upper clamp starts to drop
-    triplets.
+    The core is the value of the loss formula, without margin and clamp. `margin_off` is the smallest margin with which
+    no triplet is ever clamped to 0; it is inf if there is none and None if the loss has no margin.
+    `largest_margin_below_m2` is the largest margin with which no triplet exceeds the upper clamp m2.
     """
 
     least: Extreme  # minimum of the core
@@ -44,23 +47,23 @@ class Normalised:
     margin_name: str | None
     margin_off: float | None
     largest_margin_below_m2: float  # inf without an upper clamp
-    residual: float  # largest component of a gradient along no edge, relative to the gradient, in the surrounding space
-    residual_tangential: float  # the same component within the sphere
+    residual: float  # largest gradient component along no edge of the triplet, relative to the gradient
+    residual_tangential: float  # same as `residual` after projection onto the tangent space of the sphere
     radial_share: (
-        # radial share of the squared gradients of a triplet, in 0..1, mean over random triplets in 3-D; removed by
-        # normalisation
+        # fraction of the squared gradient norm that is radial, which normalisation removes; mean over random triplets
+        # in 3-D
         float
     )
     identity: Identity | None
 
     @property
     def clamp_is_off(self) -> bool:
-        """True if the core alone never reaches zero, so that no triplet is ever satisfied."""
+        """True if the core is positive for every triplet, so that no triplet is ever satisfied."""
         return self.least.value > 0
 
 
 def normalisation(loss: TripletLoss) -> Normalised:
-    """Return the properties of `loss` on the unit sphere. Results are cached by loss and hyper-parameters."""
+    """Return the properties of `loss` on the unit sphere. The result is cached by loss name and hyper-parameters."""
     return _normalisation(loss.formula.name, tuple(loss.hyper.items()))
 
 
@@ -96,7 +99,7 @@ def _margin_off(formula: TripletFormula, own: dict[str, float | str], least: flo
     if "m" not in own:
         return None
 
-    def least_at(m: float) -> float:  # the margin sits inside the core
+    def least_at(m: float) -> float:  # for a loss whose formula contains the margin
         return _extremes(formula.name, tuple((own | {"m": m}).items()))[0].value
 
     low = 1e-3
@@ -105,7 +108,7 @@ def _margin_off(formula: TripletFormula, own: dict[str, float | str], least: flo
     return float(brentq(least_at, low, LARGEST_MARGIN, xtol=1e-10))
 
 
-Form = Callable[[Triplet, Tensor, Tensor], Tensor]  # function of the triplet, a.p and a.n
+Form = Callable[[Triplet, Tensor, Tensor], Tensor]  # function of the triplet and the inner products a.p and a.n
 
 _FORMS: dict[str, tuple[str, Form]] = {
     "facenet": (r"2\,(a^\top n-a^\top p)", lambda t, ap, an: 2 * (an - ap)),
@@ -118,7 +121,7 @@ _FORMS: dict[str, tuple[str, Form]] = {
 
 
 def _identity(formula: TripletFormula, own: dict[str, float | str]) -> Identity | None:
-    """Return the simpler form of the core for norms of 1, or None."""
+    """Return the simpler form that the loss formula takes for vectors of norm 1, or None if there is none."""
     text, form = _FORMS.get(formula.name, ("", None))
     if formula.name == "moving":
         rho = float(own["rho"])
@@ -131,7 +134,7 @@ def _identity(formula: TripletFormula, own: dict[str, float | str]) -> Identity 
         entangle = entry_of("entangle").core
         a, p, n = random_triplets(1, 3, seed=1)
         t = Triplet.of_points(a, p, n)
-        # shift of one triplet; the deviation below shows if it holds for all
+        # difference for one triplet; the deviation computed below shows whether it is the same for all
         shift = float(formula.core(t, **own) - entangle(t))
         text = rf"E_{{\mathrm{{entangled}}}}+{shift:.4g}"
 

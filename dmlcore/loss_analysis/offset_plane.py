@@ -11,10 +11,11 @@ from dmlcore.losses.engine.triplet_loss import TripletLoss
 
 
 class OffsetPlaneLoss(TripletLoss):
-    """Energy of embeddings as a function of their coordinates in a plane at distance `height` from the origin.
+    """Triplet loss as a function of coordinates in a plane of embeddings at distance `height` from the origin.
 
-    Coordinates are in units of `unit`, and so are forces, minus the derivative by a coordinate. With height 0 and unit
-    1 the energy is that of the loss itself. Only a loss that depends on norms (`needs_origin`) depends on the height.
+    Coordinates and forces are measured in units of length `unit`; a force is minus the derivative with respect to a
+    coordinate. With height 0 and unit 1 this is the original loss. Only losses that depend on norms (`needs_origin`)
+    depend on the height.
     """
 
     def __init__(self, formula: TripletFormula, height: float, unit: float = 1.0, **hyper: float | str) -> None:

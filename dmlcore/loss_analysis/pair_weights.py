@@ -1,11 +1,11 @@
-"""Weights that a loss gives to the pairs (a, p), (a, n) and (p, n) of a triplet of unit vectors: dL/dS or dL/dd.
+"""Weights dL/dS or dL/dd that a loss gives to the pairs (a, p), (a, n) and (p, n) of a triplet of unit vectors.
 
 On the unit sphere any rotation-invariant loss of three points is a function L(S_ap, S_an, S_pn) of their similarities S
 = x.y = 1 - d^2/2. Its gradient along the sphere is, for the anchor (and likewise for p and n),
 
     w_ap (p - S_ap a) + w_an (n - S_an a),    w = dL/dS.
 
-A negative weight attracts a pair, a positive one repels it. With d = sqrt(2 - 2S), dL/dd = -d dL/dS.
+A negative weight dL/dS attracts a pair, a positive one repels it. With d = sqrt(2 - 2S), dL/dd = -d (dL/dS).
 
 Reference: pair-weighting view of Wang et al. 2019 (multi-similarity loss), here for triplets.
 """
@@ -30,24 +30,30 @@ Energy = Callable[[Tensor], Tensor]
 
 
 class Similarities(NamedTuple):
-    """Inner products of unit vectors a, p, n, float64, of shapes (...) that broadcast."""
+    """Inner products of the unit vectors a, p, n: float64 tensors whose shapes broadcast to (...)."""
 
     ap: Tensor
     an: Tensor
     pn: Tensor
 
     def determinant(self) -> Tensor:
-        """Return the determinant (...) of the Gram matrix: positive for independent vectors, negative if none exist."""
+        """Return the determinant (...) of the Gram matrix of a, p, n.
+
+        It is positive for linearly independent vectors, and negative if no vectors have these inner products.
+        """
         return 1 + 2 * self.ap * self.an * self.pn - self.ap**2 - self.an**2 - self.pn**2
 
     def distances(self) -> Similarities:
-        """Return the distance d = sqrt(2 - 2S) of each pair."""
+        """Return the distance d = sqrt(2 - 2S) of each pair, in place of its similarity S."""
         return Similarities(*((2 - 2 * s).clamp(min=0.0).sqrt() for s in self))
 
 
 @dataclass(frozen=True)
 class PairWeights:
-    """Derivative dL/dS of each pair, the loss and, for a clamped loss, its energy before the clamp, each (...)."""
+    """Derivative dL/dS of each pair, the loss, and the energy before the clamp, all of shape (...).
+
+    For a loss without a clamp `raw` equals `loss`.
+    """
 
     ap: Tensor
     an: Tensor
@@ -56,19 +62,24 @@ class PairWeights:
     raw: Tensor
 
     def by_distance(self, similarities: Similarities) -> PairWeights:
-        """Return dL/dd = dL/dS dS/dd = -d dL/dS of each pair."""
+        """Return the derivatives dL/dd = (dL/dS) (dS/dd) = -d (dL/dS) with respect to the distances d."""
         d = similarities.distances()
         return PairWeights(-d.ap * self.ap, -d.an * self.an, -d.pn * self.pn, self.loss, self.raw)
 
 
 def similarities(ap: Tensor, an: Tensor, rival: Rival = "perpendicular", pn: float = 0.0) -> Similarities:
-    """Complete S_ap and S_an, (...), by S_pn according to `rival`.
+    """Choose S_pn for given S_ap and S_an, and return all three as float64 tensors (...).
 
-    S_pn is S_ap S_an for "perpendicular" (p and n at right angles as seen from a, which always exists), S_an for a
-    negative that is equally close to anchor and positive, or the fixed value `pn` in [-1, 1].
+    Args:
+        ap: Similarities of anchor and positive, shape (...).
+        an: Similarities of anchor and negative, shape (...).
+        rival: Rule for S_pn. "perpendicular" gives S_ap S_an (the directions from a to p and n are orthogonal, which is
+            always possible), "symmetric" gives S_an (the negative is equally close to anchor and positive), and "fixed"
+            gives `pn`.
+        pn: Value of S_pn in [-1, 1] for "fixed".
 
     Raises:
-        ValueError: If `rival` is unknown.
+        ValueError: If `rival` is unknown or `pn` is not in [-1, 1].
     """
     if rival not in RIVALS or not -1 <= pn <= 1:
         raise ValueError(f"rival must be one of {', '.join(RIVALS)} and pn in [-1, 1], got {rival!r}, {pn!r}")
@@ -77,11 +88,11 @@ def similarities(ap: Tensor, an: Tensor, rival: Rival = "perpendicular", pn: flo
 
 
 def unit_triplet(s: Similarities, dimension: int = 3) -> Tensor:
-    """Return unit vectors a, p, n with these inner products, shape (..., 3, dimension).
+    """Return unit vectors a, p, n with the given inner products, shape (..., 3, dimension).
 
     Raises:
-        ValueError: If such vectors would be linearly dependent or do not exist; |S_ap| < 1 and a positive determinant
-            are required.
+        ValueError: Unless three linearly independent vectors with these inner products exist, that is, |S_ap| < 1 and
+            the determinant is positive, and `dimension` is at least 3.
     """
     ap, an, pn = torch.broadcast_tensors(*s)
     volume = s.determinant().expand(ap.shape)
@@ -97,10 +108,10 @@ def unit_triplet(s: Similarities, dimension: int = 3) -> Tensor:
 
 
 def triplet_weights(loss: TripletLoss, s: Similarities) -> PairWeights:
-    """Compute the weights of triplets under a triplet loss, for a whole array of similarities (...) in one pass.
+    """Compute the pair weights of a triplet loss for all given similarities (...) in one pass.
 
-    The weights are defined for S < 1 and are 0 outside the clamp window. Each is the derivative of the clamped loss by
-    one similarity, with the other two and the lengths constant.
+    Each weight is the derivative of the clamped loss with respect to one similarity, with the other two and the norms
+    held constant. Weights are defined for S < 1 and are 0 outside the clamp window.
     """
     d, one = s.distances(), torch.ones((), dtype=s.ap.dtype)
     raw, by = edge_gradient(loss, Edges(*torch.broadcast_tensors(*d, one, one, one)))
@@ -110,15 +121,19 @@ def triplet_weights(loss: TripletLoss, s: Similarities) -> PairWeights:
 
 
 def gram_weights(energy: Energy, s: Similarities, dimension: int = 3) -> PairWeights:
-    """Compute the weights of any differentiable energy of three vectors, (3, dimension) to scalar, from its gradient.
+    """Compute the pair weights of any differentiable energy of three unit vectors from its gradient.
 
-    The weights are defined for linearly independent unit vectors. Then the two tangents at each vector are independent,
-    and the gradient along the sphere determines the three weights (six numbers for three unknowns, solved by least
-    squares).
+    The vectors must be linearly independent. The gradient along the sphere then determines the three weights: it gives
+    six equations, which are solved by least squares.
+
+    Args:
+        energy: Function that maps the vectors a, p, n, shape (3, dimension), to a scalar.
+        s: Similarities of the pairs.
+        dimension: Dimension of the vectors.
 
     Raises:
-        ValueError: If the vectors are dependent, or if no weights fit the gradient, because the energy depends on more
-            than the similarities.
+        ValueError: If the vectors are linearly dependent, or if no weights fit the gradient, because the energy depends
+            on more than the similarities.
     """
     points = unit_triplet(s, dimension)
     weights = [_solve(energy, x) for x in points.reshape(-1, 3, dimension)]
@@ -127,18 +142,22 @@ def gram_weights(energy: Energy, s: Similarities, dimension: int = 3) -> PairWei
 
 
 def batch_energy(loss: nn.Module, labels: tuple[int, int, int] = (0, 0, 1)) -> Energy:
-    """Return loss(embeddings, labels) on the batch (a, p, n) as an energy for `gram_weights`.
+    """Return the energy loss(embeddings, labels) of the batch (a, p, n), for use with `gram_weights`.
 
-    The weight of a pair counts it in both orders, as the batch does.
+    A pair occurs in both orders in a batch, and the weight of the pair is the sum of both.
     """
     return lambda points: loss(points, torch.tensor(labels))
 
 
 def proxy_energy(loss: nn.Module, parameter: str = "proxies", *, transposed: bool = False) -> Energy:
-    """Return a proxy loss on the embedding a of class 0 as an energy for `gram_weights`.
+    """Return the energy of a proxy loss with two classes, for use with `gram_weights`.
 
-    p is the proxy of class 0, n that of class 1. The loss has two classes; `parameter` names its proxies, of shape (2,
-    D), or (D, 2) if `transposed`.
+    The batch is the embedding a of class 0; p is the proxy of class 0 and n the proxy of class 1.
+
+    Args:
+        loss: Proxy loss with two classes.
+        parameter: Name of the parameter of `loss` that holds the proxies, shape (2, D).
+        transposed: True if that parameter has shape (D, 2).
     """
 
     def energy(points: Tensor) -> Tensor:
@@ -150,12 +169,12 @@ def proxy_energy(loss: nn.Module, parameter: str = "proxies", *, transposed: boo
 
 
 def pair_weights(loss: nn.Module, s: Similarities) -> PairWeights:
-    """Compute the weights under any loss(embeddings, labels): directly for a triplet loss, else from the gradient."""
+    """Compute the pair weights of any loss(embeddings, labels): directly for a triplet loss, else from the gradient."""
     return triplet_weights(loss, s) if isinstance(loss, TripletLoss) else gram_weights(batch_energy(loss), s)
 
 
 def _solve(energy: Energy, points: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return weights ap, an, pn and the loss of one triplet of unit vectors (3, D)."""
+    """Return the weights of ap, an and pn, and the loss, for one triplet of unit vectors (3, D)."""
     with torch.enable_grad():
         x = points.detach().clone().requires_grad_()
         loss = energy(x)
@@ -174,5 +193,5 @@ def _solve(energy: Energy, points: Tensor) -> tuple[Tensor, Tensor, Tensor, Tens
 
 
 def _along_sphere(vectors: Tensor, points: Tensor) -> Tensor:
-    """Return the tangential component of vectors (3, D) at unit points (3, D)."""
+    """Return the components of vectors (3, D) in the tangent spaces of the unit sphere at points (3, D)."""
     return vectors - (vectors * points).sum(-1, keepdim=True) * points

@@ -1,8 +1,8 @@
-"""Figures of Karaman 2021 as settings: points, loss and hyper-parameters of each panel.
+"""Settings that reproduce figures of Karaman 2021: points, loss and hyper-parameters of each panel.
 
-For figures whose points the thesis does not state (2.5, 3.1, 3.3) typical ones are chosen. For figures whose margin it
-does not state (3.1 to 3.4, 3.6, 3.7, upper panel of B.1) the margin keeps every panel active; forces do not depend on
-it.
+The points of figures 2.5, 3.1 and 3.3, which the thesis does not state, are typical choices. The margin of figures 3.1
+to 3.4, 3.6, 3.7 and the upper panel of B.1, which it does not state either, is chosen to keep every panel active;
+forces do not depend on it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from dmlcore.geometry import Probe
 
 Point = tuple[float, float]
-BALANCED = 12 / 7  # rho of a batch of 32 with 4 classes, Eq. 3.19
+BALANCED = 12 / 7  # rho that balances pull and push in a batch of 32 samples from 4 classes, Eq. 3.19
 
 
 @dataclass(frozen=True)
 class FigurePanel:
-    """Panel of a figure. `view` is (centre x, centre y, half width) of the displayed plane."""
+    """Panel of a figure. `view` is (centre x, centre y, half width) of the displayed part of the plane."""
 
     figure: str
     panel: str
@@ -31,8 +31,8 @@ class FigurePanel:
     view: tuple[float, float, float] = (0.25, 0.0, 1.6)
     discs: bool = False  # True to draw the ranking discs around anchor and positive
     edges: bool = False  # True to draw the forces along the edges
-    probe: Probe = "negative"  # point that is moved over the plane
-    mining: bool = False  # True to draw the easy, semi-hard and hard regions for the margin of the loss
+    probe: Probe = "negative"  # point whose force field is drawn over the plane
+    mining: bool = False  # True to draw the easy, semi-hard and hard regions at the margin of the loss
 
 
 def _charges(**hyper: float) -> dict[str, float]:
@@ -187,7 +187,7 @@ _PANELS: tuple[FigurePanel, ...] = (
     ),
 )
 
-# Figures about the forces along the edges.
+# Draw the forces along the edges in the figures that discuss them.
 PRESETS: tuple[FigurePanel, ...] = tuple(
     replace(p, edges=p.figure in ("3.2", "3.3", "3.4", "3.6", "3.7")) for p in _PANELS
 )
