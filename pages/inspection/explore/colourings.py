@@ -83,7 +83,7 @@ def _hubness(neighbours: TestNeighbours) -> Column:
         "never retrieved",
         "usual",
         "hub",
-        "bad hub (mostly wrong class)",
+        "bad hub",
     ]
     return Column(kind.astype(np.uint8), {"names": names}, np.minimum(times, 65535).astype(np.uint16))
 
