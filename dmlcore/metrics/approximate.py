@@ -32,16 +32,16 @@ TITLES: dict[IndexKind, str] = {
 }
 # default number of lists (ivf, ivf_pq) or candidates (hnsw) that a query searches
 BREADTH: dict[IndexKind, int] = {"exact": 1, "ivf": 16, "hnsw": 64, "ivf_pq": 32}
-LINKS = 32  # links of a point in the graph (M), doubled on the lowest layer
-EFFORT = 80  # candidates from which the links of a new point are chosen (efConstruction)
+LINKS = 32  # links per point in the graph (M), doubled on the lowest layer
+EFFORT = 80  # number of candidates among which the links of a new point are chosen (efConstruction)
 BITS = 8  # bits per code
-PER_LIST = 64  # training points per list; faiss warns below 39 and subsamples above 256
-LEAST = 40 * 2**8  # minimum number of training points for the codes
+PER_LIST = 64  # training points per inverted list; faiss warns below 39 and subsamples above 256
+LEAST = 40 * 2**8  # minimum number of training points for product codes
 PART = 2**16  # points added at a time
-QUERIES = 1000  # queries with which recall is measured
+QUERIES = 1000  # default number of queries for measuring recall
 CONFIDENCE = 0.95
-PROBE = 10_000  # points of the small index from which the times of a large one are extrapolated
-ROUNDS = 25  # k-means iterations of faiss for the centres of lists and codes
+PROBE = 10_000  # number of points in the small index from which the times of a large one are extrapolated
+ROUNDS = 25  # k-means iterations of faiss for the centres of lists and product codes
 MOST_CODED = 2**16  # maximum number of training points for product codes: 256 per centroid
 ALONE = 5.0  # factor by which a distance takes longer if list entries are compared with one query instead of many
 
@@ -73,7 +73,14 @@ class Recall:
 
 @dataclass(frozen=True)
 class IndexCost:
-    """Estimated cost of an index of n points: bytes in memory, seconds to build it, seconds for 1,000 queries."""
+    """Estimated cost of an index.
+
+    Attributes:
+        kind: Kind of index.
+        bytes: Memory in bytes.
+        build: Seconds to build the index.
+        thousand: Seconds for 1,000 queries.
+    """
 
     kind: IndexKind
     bytes: int
@@ -125,7 +132,7 @@ class ApproximateSearch:
 
     @property
     def breadth(self) -> int:
-        """Number of lists or candidates that a query searches."""
+        """Number of lists (ivf, ivf_pq) or candidates (hnsw) that a query searches."""
         return self._breadth
 
     @breadth.setter

@@ -93,7 +93,7 @@ def k_means(points: ArrayLike, clusters: int, seed: int = 0) -> Ints:
         niter=ROUNDS,
         nredo=STARTS if near.size * clusters <= CHEAP else 1,
         seed=1 + seed % (2**31 - 2**16),  # fits an int32 even after faiss adds an offset for each further start
-        min_points_per_centroid=1,  # no warning for small classes
+        min_points_per_centroid=1,  # prevents a warning about small clusters
         max_points_per_centroid=len(near),  # no subsampling
     )
     search.train(near)
@@ -102,7 +102,9 @@ def k_means(points: ArrayLike, clusters: int, seed: int = 0) -> Ints:
 
 
 def nmi(clusters: ArrayLike, labels: ArrayLike, *, average: Literal["arithmetic", "geometric"] = "arithmetic") -> float:
-    """Compute the normalised mutual information of two partitions, in 0..1; two partitions with one part each give 1.
+    """Compute the normalised mutual information of two partitions, in 0..1.
+
+    The value is 1 if both partitions consist of a single set.
 
     Args:
         clusters: Shape (N,).
@@ -126,7 +128,9 @@ def nmi(clusters: ArrayLike, labels: ArrayLike, *, average: Literal["arithmetic"
 
 
 def pairwise_f1(clusters: ArrayLike, labels: ArrayLike) -> float:
-    """Compute F1 over pairs of samples, with "same cluster" as the prediction of "same class"; 1 if neither has a pair.
+    """Compute F1 over pairs of samples, with "same cluster" as the prediction of "same class".
+
+    The value is 1 if all clusters and all classes have a single sample.
 
     Args:
         clusters: Shape (N,).

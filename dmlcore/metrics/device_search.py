@@ -110,7 +110,7 @@ def search(
     exclude_self: bool,
     device: torch.device | None = None,
 ) -> NeighbourSearch:
-    """Return a search on the given device, or on the CPU if `device` is None."""
+    """Create a search for queries (Q, D) in a gallery (N, D) on `device`, or on the CPU if `device` is None."""
     if device is None or device.type == "cpu":
         return NeighbourSearch(queries, gallery, exclude_self=exclude_self)
     return DeviceSearch(queries, gallery, exclude_self=exclude_self, device=device)

@@ -1,13 +1,13 @@
 """Exact Euclidean nearest neighbours at the speed of a float32 search.
 
-Guarantee: every returned row is the start of the gallery sorted by (d, index), where d = |q - g| is the direct form
-sqrt(sum (q - g)^2) evaluated in float64 on the given numbers. Ties in d go to the lower index, also at the k-th place.
+Guarantee: the neighbours of a query q are the first items g of the gallery sorted by (d, index), where d = |q - g| is
+computed in float64 from differences, as sqrt(sum (q - g)^2). Ties in d go to the lower index, also at the k-th place.
 Results do not depend on float32 rounding, on the offset of the data or on the number of threads.
 
 Method: slightly more than k candidates are listed in float32 by the expanded form |q|^2 + |g|^2 - 2 q.g, by faiss if
 there are many points. The rounding error has a proven bound (`error_bound`). Candidates that differ by more than twice
-the bound are in their true order; closer ones are ranked again by d. If no such gap lies between the k-th and the last
-candidate, an unlisted point could belong to the result, and the query is compared with the whole gallery by d.
+the bound are in their true order; closer ones are ranked again by d. If there is no such gap between the k-th and the
+last candidate, an unlisted point could belong to the result, and the query is compared with the whole gallery by d.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ def _per_query(
     hits = np.full((len(matches), len(cutoffs)), np.nan)
     r_precision, average_precision, first, two_of_three, majority = np.full((5, len(matches)), np.nan)
 
-    # a function, so that the arrays of one part are freed before the next search
+    # a function, so that the arrays of one chunk are freed before the next search
     def score(rows: Ints, k: int) -> None:
         ranked = search.ranked(rows, k, mark=marks)
         relevant = codes[ranked] == wanted[rows, None]
@@ -172,8 +172,7 @@ def _per_query(
         average_precision[rows] = np.bincount(row, counts[row, at] / place[at], minlength=len(rows)) / r
         hits[rows] = counts[:, [min(cutoff, k) - 1 for cutoff in cutoffs]]
 
-    # Queries with many matches need long lists. Each part groups queries of similar need and is searched no deeper than
-    # necessary.
+    # Queries with many matches need long lists. Each chunk groups queries that need lists of similar length.
     for rows, k in _plan(matches, max(KNN, *cutoffs), search.available):
         score(rows, k)
 

@@ -20,11 +20,14 @@ LEAST = 1e-4  # directions with a smaller singular value, relative to the larges
 def fit(method: str, features: Singles, labels: Ints, dimension: int, *, seed: int = 0) -> tuple[Floats, Floats]:
     """Fit a method to features and return weight (dimension, F) and bias (dimension,) of its linear layer.
 
-    pca: principal components. lda: linear discriminants with Ledoit-Wolf shrinkage, at most classes - 1 of them. nca:
-    neighbourhood components, at most 100 iterations of L-BFGS, starting from linear discriminants if there are as many
-    as outputs, else from principal components. NCA uses at most 4,000 samples drawn by the seed, with features scaled
-    so that squared distances to the nearest sample are 1 on average; otherwise its soft-max is flat or its gradient
-    vanishes. Outputs that a method cannot fill are 0. Every output has mean 0.
+        pca: principal components
+        lda: linear discriminants with Ledoit-Wolf shrinkage, at most classes - 1 of them
+        nca: neighbourhood components, at most 100 iterations of L-BFGS, starting from linear discriminants if there are
+            as many as outputs, else from principal components
+
+    NCA uses at most 4,000 samples drawn by the seed. Features are scaled so that squared distances to the nearest
+    sample are 1 on average; otherwise the soft-max of NCA is flat or its gradient vanishes. Outputs that a method
+    cannot fill are 0. Every output has mean 0.
 
     Args:
         method: "pca", "lda" or "nca".

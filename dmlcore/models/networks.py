@@ -142,7 +142,7 @@ class Network(nn.Module):
 
     @property
     def pooling_ready(self) -> bool:
-        """False while a pooling with prototypes collects their initial values and uses average pooling."""
+        """False while a pooling with prototypes still averages, because its prototypes have no initial values yet."""
         return bool(getattr(getattr(self, "pool", None), "ready", True))
 
 
@@ -272,7 +272,8 @@ class ImageNetwork(Network):
     def freeze_batch_norm(self) -> None:
         """Freeze the statistics, scales and shifts of the backbone's batch norm, in training mode too.
 
-        These layers stay in evaluation mode when `train()` is called. Those of the head are new and not affected.
+        These layers stay in evaluation mode when `train()` is called. Batch norm in the head is not pretrained and not
+        affected.
 
         Reference:
             The code of Proxy-Anchor (Kim et al. 2020).
@@ -288,7 +289,7 @@ class ImageNetwork(Network):
 
     def train(self, mode: bool = True) -> Self:
         """Set training or evaluation mode; a frozen backbone or batch norm stays in evaluation mode."""
-        if self.frozen:  # its many layers are skipped, because a live training run switches modes at each step
+        if self.frozen:  # skip the many layers of the backbone, because a live training run switches modes at each step
             self.training = mode
             self.head.train(mode)
             if self.conditioning is not None:

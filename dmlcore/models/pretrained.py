@@ -244,7 +244,11 @@ def assign(backbone: Backbone, weights: Mapping[str, Tensor], origin: str) -> No
 
 
 def _checkpoint(name: str, start: str) -> PublicWeights | None:
-    """Return the pinned file that `start` names, None for a file of the user; raise WeightsError for other names."""
+    """Return the pinned checkpoint that `start` names, or None for the path of any other file.
+
+    Raises:
+        WeightsError: If `start` is neither, or if a file with the name of a pinned checkpoint has different contents.
+    """
     if start != "imagenet" and start not in CHECKPOINTS:
         path = Path(start).expanduser()
         if not path.is_file():

@@ -112,6 +112,6 @@ def _baseline(subject: str, split: str, scores: Mapping[str, Any]) -> Row:
 
 
 def _flat(row: Row) -> dict[str, Any]:
-    """Return MAP@R, R-precision and R@K of a row of scores under flat names."""
+    """Flatten MAP@R, R-precision and R@K of a row of scores into one mapping, with keys such as recall_at_1."""
     recall = {f"recall_at_{k}": value for k, value in row["recall_at"].items()}
     return recall | {"r_precision": row["r_precision"], "map_at_r": row["map_at_r"]}

@@ -121,8 +121,9 @@ def _triplets(distances: Tensor, same: Tensor, other: Tensor, clamp: tuple[float
     count = (positives * other.sum(1, keepdim=True)).sum()
     shifts = [0.0] if clamp is None else [0.0, clamp[0]] + [clamp[0] - clamp[1]] * (clamp[1] < torch.inf)
 
-    # For each anchor, sort the positives and count by binary search how many are farther than a negative, shifted by
-    # the window. On the CPU the size of the largest class is known at no cost; on other devices all columns are sorted.
+    # For each anchor, sort the positives and count by binary search how many are farther than each negative, shifted by
+    # the limits of the window. On the CPU the size of the largest class is known at no cost; on other devices all
+    # columns are sorted.
     most = max(1, int(positives.max())) if distances.is_cpu else len(distances)
     ordered = distances.where(same, torch.inf).topk(most, largest=False).values
     shifted = torch.cat([distances - shift for shift in shifts], dim=1)

@@ -180,7 +180,7 @@ def embed(
     chunks = np.split(own, range(size, len(own), size))
     embed_set: Callable[[Tensor, Ints], Tensor] | None = getattr(model, "embed_set", None)
     one: Callable[[Tensor], Tensor] = getattr(model, "model", model) if embed_set else model
-    # embeddings stay on the device until the end, so that it computes while the next inputs are read
+    # embeddings stay on the device until the end, so that the device computes while the next inputs are read
     with evaluation_mode(model):
         alone = torch.cat([one(to_device(dataset, c, device)).float() for c in chunks])
         if together:

@@ -164,7 +164,7 @@ def prepare_device(name: str, threads: int) -> torch.device:
         device = torch.device("cuda", processes.local_rank())
         torch.cuda.set_device(device)
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # required by cuBLAS for deterministic results
-    # torch.use_deterministic_algorithms would import Inductor
+    # torch.use_deterministic_algorithms would also import Inductor, which is not needed
     torch.set_deterministic_debug_mode("warn" if device.type == "cuda" else "error")
     # No operation here reads uninitialised memory, so it need not be filled.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

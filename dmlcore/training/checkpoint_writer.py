@@ -54,7 +54,7 @@ class CheckpointWriter:
     def save(self, state: TrainingState, metrics_offset: int) -> None:
         """Write the current state.
 
-        `metrics_offset` is the length of metrics.jsonl in bytes, whose rows must be on disk.
+        `metrics_offset` is the length of metrics.jsonl in bytes; all rows up to there must be on disk.
         """
         facts = training_state.facts(self._run, state, metrics_offset)
         if self._thread is None:

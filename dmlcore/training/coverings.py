@@ -24,11 +24,11 @@ def is_due(state: TrainingState, step: int) -> bool:
 
 
 def row(state: TrainingState, kind: str = "covering", step: int | None = None) -> Row:
-    """Return a row with average covering radii and distances between class means.
+    """Return a metrics row with average covering radii and distances between class means.
 
     train_radius and test_radius are average covering radii; train_between and test_between are mean distances between
-    class means. For losses whose proxies are points among the embeddings, proxy_radius is the mean over training
-    classes of the radius that their proxies cover. Embeddings longer than 1 are scaled to the unit ball, in which
+    class means. For losses whose proxies are points in the embedding space, proxy_radius is the covering radius of a
+    class by its proxies, averaged over training classes. Embeddings longer than 1 are scaled to the unit ball, in which
     losses with proxies compare them.
 
     Reference:
@@ -61,7 +61,7 @@ def row(state: TrainingState, kind: str = "covering", step: int | None = None) -
 
 
 def _draw_samples(data: Dataset, split: str, seed: int) -> Ints:
-    """Return at most SAMPLES samples of each of at most CLASSES classes of a split, the same at every step."""
+    """Draw at most SAMPLES samples from each of at most CLASSES classes of a split, the same at every step."""
     random = np.random.default_rng(seed_of(seed, f"covering {split}"))
     indices = data.splits[split]
     labels = data.labels[indices]

@@ -49,7 +49,7 @@ class DeferredFiniteCheck:
         self._pending: dict[int, Ints] = {}
 
     def note(self, what: str, value: Tensor, step: int, indices: Ints) -> None:
-        """Check the "loss" or the norm of the "gradient" of a step; `indices` are the samples of its batch."""
+        """Check that the "loss" or the norm of the "gradient" is finite at a step; `indices` is the step's batch."""
         bad = (self._first == 0) & ~torch.isfinite(value.detach())
         self._first = torch.where(bad, 2 * step + _WHAT.index(what), self._first)
         self._pending[step] = indices

@@ -38,7 +38,7 @@ RAW_SIDE = 32  # raw images are reduced to this side before they are compared
 
 
 def rows_of(data: Dataset, split: str) -> tuple[Ints, Bools]:
-    """Return the samples (n,) to embed for scoring a split, and a mask (n,) of the gallery among them."""
+    """Return the sample indices (n,) to embed for scoring a split, and a mask (n,) of the gallery among them."""
     indices = data.splits[split]
     gallery = data.splits.get("gallery", indices[:0]) if split == "test" else indices[:0]
     return np.concatenate([indices, gallery]), np.arange(len(indices) + len(gallery)) >= len(indices)
@@ -52,7 +52,7 @@ def embed(
     *,
     precision: Literal["float32", "bfloat16"] = "float32",
 ) -> Singles:
-    """Return embeddings (n, D) float32 of the samples that `rows_of` lists, in their order.
+    """Return embeddings (n, D) float32 of the samples that `rows_of` returns, in that order.
 
     Args:
         model: A network, or any function of inputs on the device. A network is put into evaluation mode for the call;
@@ -121,7 +121,7 @@ def _validation_rows(state: TrainingState, network: nn.Module, embeddings: Singl
 
 
 def embed_test(state: TrainingState) -> tuple[nn.Module, Singles]:
-    """Restore the best weights; return the module that embeds with them and its embeddings of the test split."""
+    """Restore the best weights; return the module that computes embeddings, and its embeddings of the test split."""
     use_best(state)
     network = embedder(state)
     return network, embed(network, state.data, "test", state.device)

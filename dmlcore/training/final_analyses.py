@@ -18,10 +18,10 @@ from dmlcore.storage.metrics_rows import Row
 from dmlcore.training.batches import CHUNK, embed, evaluation_mode, to_device
 from dmlcore.typing import Ints, Singles
 
-IMAGES = 64  # images per class whose local features are read
+IMAGES = 64  # number of images per class whose local features are used
 PROTOTYPES = 48  # prototypes that represent the local features (Gurbuz 2022, Sec. 4.2)
-MOST_CLASSES = 32  # with more classes, overlap is not computed
-MOST_TRAINED = 20_000  # larger training splits are not scored
+MOST_CLASSES = 32  # largest number of classes for which the overlap is computed
+MOST_TRAINED = 20_000  # largest number of training samples for which the training split is scored
 DRAWS = 1000  # random class splits, as in Gurbuz 2022; all splits are evaluated in addition
 
 

@@ -18,7 +18,7 @@ from dmlcore.typing import Bools, Ints, Singles
 
 
 def is_due(state: TrainingState, number: int) -> bool:
-    """Return True if neighbourhood batches have started and the test samples' neighbours are not listed yet."""
+    """Return True if neighbourhood batches have started and the neighbours of test samples are not stored yet."""
     batch = state.spec.batch
     return batch.sampler == "neighbourhood" and number > batch.balanced_steps and state.fixed is None
 
@@ -38,10 +38,11 @@ def find(state: TrainingState, rows: Ints, searched: Bools) -> None:
 
 
 def score_rows(state: TrainingState, embeddings: Singles, rows: Ints, searched: Bools, step: int) -> list[Row]:
-    """Return a row of scores within the fixed neighbourhoods, or [] if no neighbours were listed.
+    """Return a metrics row with scores within the fixed neighbourhoods, or [] if no neighbours are stored.
 
-    The row has R@K for each K of the spec that is not larger than a neighbourhood. The prefix before_ marks the order
-    of the earlier network, chance_ a random order; reach is the share of queries with a match in their neighbourhood.
+    The row has R@K for each K of the spec that is not larger than a neighbourhood. Keys without prefix hold R@K in the
+    order of the current network, `before_` that of the earlier network, and `chance_` that of a random order. `reach`
+    is the share of queries with a match in their neighbourhood.
     """
     if state.fixed is None:
         return []

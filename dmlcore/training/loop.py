@@ -92,7 +92,7 @@ def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | N
         if state.finite_check is not None:
             state.finite_check.wait()
         raise StepError(str(error), number, batch.indices) from None
-    if started is not None and own.requires_grad:  # not if the network is frozen
+    if started is not None and own.requires_grad:  # embeddings have no gradient while the network is frozen
         reference_distance = reference.distance(own, started)
         loss, state.reference_distance = loss + spec.loss.start_weight * reference_distance, reference_distance.detach()
     _require_finite(state, "loss", loss, number, batch.indices)
@@ -216,7 +216,7 @@ def _train(
 ) -> RunState:
     spec, schedule = run.spec, run.spec.schedule
 
-    # New, resumed or forked: the state, and the rows that are known before the next step.
+    # Create the state of a new, resumed or forked run, and the rows to write before the next step.
     with processes.alone():
         start = starts.start(run, dataset, report)
     state, progress = start.state, start.state.progress
@@ -286,8 +286,8 @@ def _make_steps(
 ) -> bool:
     """Make the remaining steps, identically on each process that trains the run; return False if asked to stop.
 
-    Rank 0 decides and broadcasts the decision: only its stop() is called, and all ranks use the scores that it
-    computed.
+    Rank 0 decides and broadcasts the decision: `stop` is called there only, and all ranks use the scores computed
+    there.
 
     Args:
         state: The training state.

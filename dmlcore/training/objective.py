@@ -98,7 +98,11 @@ class Objective(nn.Module):
 
 
 def create(spec: RunSpec, classes: int, model: Network) -> Objective:
-    """Create losses and miner of a spec as a function of its seed; raise TrainingError naming the section."""
+    """Create the losses and the miner that a spec names, initialised from its seed.
+
+    Raises:
+        TrainingError: If this is impossible; the message names the section of the spec.
+    """
     refuse_unusable(spec)
     layer = getattr(model, "embedding_layer", None)
     bare, zero_shot, share = metric_loss(spec, classes, layer.in_features if layer else 0), None, spec.pooling.zero_shot

@@ -15,7 +15,8 @@ from dmlcore.spec.optimisers import OPTIMISERS, OptimiserEntry
 from dmlcore.spec.sections import OptimiserSpec, ScheduleSpec
 from dmlcore.training.errors import TrainingError
 
-LARGE = 1_000_000  # parameters from which the fused CPU kernel is faster: Adam of a ResNet-18 takes 31 instead of 72 ms
+# number of parameters from which the fused CPU kernel is faster: Adam of a ResNet-18 takes 31 instead of 72 ms
+LARGE = 1_000_000
 
 
 def create(spec: RunSpec, model: Network, loss: nn.Module) -> torch.optim.Optimizer:
@@ -35,10 +36,7 @@ def create(spec: RunSpec, model: Network, loss: nn.Module) -> torch.optim.Optimi
 
 
 def is_fused(optimiser: torch.optim.Optimizer) -> bool:
-    """Return True if the kernels are fused.
-
-    An update can then be skipped on the device (`DeferredFiniteCheck.guard`).
-    """
+    """Return True if the optimiser uses fused kernels, which can skip an update on the device."""
     return bool(optimiser.param_groups[0].get("fused"))
 
 
@@ -49,10 +47,11 @@ def disable_fused(optimiser: torch.optim.Optimizer) -> None:
 
 
 def start_momentum(optimiser: torch.optim.Optimizer) -> None:
-    """Give parameters of a fused SGD that have no momentum yet a momentum of zeros; its kernel rejects a mixture.
+    """Give parameters of a fused SGD that have no momentum yet a momentum of zeros.
 
-    Some gradients appear late: after a warm-up, or once a pooling has its prototypes. 0 times momentum plus the
-    gradient equals what a first step uses, bit for bit.
+    The fused kernel rejects a mixture of parameters with and without momentum, which arises if some gradients appear
+    late: after a warm-up, or once a pooling has its prototypes. With a momentum of zeros, the first update is the same
+    bit for bit.
     """
     if isinstance(optimiser, torch.optim.SGD) and is_fused(optimiser) and optimiser.defaults["momentum"]:
         for parameter in parameters(optimiser):

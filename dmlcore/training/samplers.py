@@ -220,7 +220,7 @@ class NeighbourhoodSampler:
     def batch(self, step: int, table: Singles | None = None) -> Ints:
         """Return the (size,) positions in `labels` of batch `step`.
 
-        `table` (N, D) holds float32 embeddings of the split.
+        `table` holds float32 embeddings (N, D) of the training split.
         """
         count = len(self.labels)
         epoch, start = divmod(step * self.size, count)
@@ -309,7 +309,7 @@ def create(
 
 
 def random_at(seed: int, step: int) -> np.random.Generator:
-    """Return the random generator of one step."""
+    """Return the random generator of batch `step`, which depends on (seed, step) only."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(step,)))
 
 

@@ -257,7 +257,7 @@ def _describe_changes(saved: Checkpoint, device: torch.device) -> str:
 
 
 def _threads(saved: Checkpoint | None, spec: RunSpec) -> int:
-    """Return the number of threads to use: that of the checkpoint, because another number rounds differently.
+    """Return the number of threads: that of the checkpoint, if any, because another number rounds differently.
 
     A new run of a small network uses one thread, because a second one does not make it faster.
     """

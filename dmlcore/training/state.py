@@ -26,7 +26,7 @@ from dmlcore.typing import Ints
 
 @dataclass
 class TrainingProgress:
-    """Progress of a run: the entries of a checkpoint in addition to its tensors."""
+    """Progress of a training run, which a checkpoint stores in addition to its tensors."""
 
     step: int = 0
     best_score: float | None = None  # best value of `schedule.monitor`
@@ -36,7 +36,7 @@ class TrainingProgress:
     halvings: int = 0  # number of times the learning rate was multiplied by schedule.plateau_factor
     projection: int = 0  # number of the current projection, from 1; 0 without projections
     projection_score: float | None = None  # best score in the current projection
-    projection_stale: int = 0  # validations since that score
+    projection_stale: int = 0  # validations since `projection_score` was reached
     conditioned: bool = False  # True once embeddings are conditioned on neighbours
 
     @classmethod
@@ -72,7 +72,8 @@ class TrainingState:
     neighbourhood: dict[str, Tensor] = field(default_factory=dict)
     reference: Network | None = None  # the initial network, if embeddings are kept close to those of the start
     reference_distance: Tensor | None = None  # mean distance of the last step's embeddings from the reference
-    fixed: Ints | None = None  # neighbours (Q, K) of each test sample when neighbourhood batches began
+    # neighbours (Q, K) of the test samples, as indices, found when neighbourhood batches began
+    fixed: Ints | None = None
     last_batch: tuple[Tensor, Tensor] | None = None  # last step's embeddings (B, D) float32 and labels (B,), detached
     norm: Tensor | None = None  # norm of the last gradient before clipping, if it was computed
 
@@ -104,7 +105,7 @@ def use_best(state: TrainingState) -> None:
 
 
 def is_kept(schedule: ScheduleSpec, step: int) -> bool:
-    """Return True if the checkpoint of this step is kept: those of step 0 and of each multiple of `keep_every`.
+    """Return True if the checkpoint of this step is kept: that of step 0 or of a multiple of `keep_every`.
 
     The checkpoint of the last step is kept in addition.
     """
@@ -112,12 +113,15 @@ def is_kept(schedule: ScheduleSpec, step: int) -> bool:
 
 
 def save(run: Run, state: TrainingState, metrics_offset: int) -> None:
-    """Write a checkpoint; `metrics_offset` is the length of metrics.jsonl in bytes, whose rows must be on disk."""
+    """Write a checkpoint.
+
+    `metrics_offset` is the length of metrics.jsonl in bytes; all rows up to there must be on disk.
+    """
     write(run, tensors(state), facts(run, state, metrics_offset))
 
 
 def facts(run: Run, state: TrainingState, metrics_offset: int) -> dict[str, Any]:
-    """Return the entries of a checkpoint in addition to its tensors."""
+    """Return the entries of a checkpoint other than its tensors, such as progress, spec and number of threads."""
     known = asdict(state.progress) | {"metrics_offset": metrics_offset, "threads": torch.get_num_threads()}
     known |= {"torch": str(torch.__version__), "device": device_model(state.device)}
     known |= {"spec": run.spec.to_json(), "fused": optimisers.is_fused(state.optimiser)}
@@ -150,7 +154,7 @@ def tensors(state: TrainingState) -> dict[str, Tensor]:
 
 
 def restore(state: TrainingState, tensors: Mapping[str, Tensor], *, fused: bool = True) -> None:
-    """Restore the tensors that `tensors` returned; `fused` is False if the optimiser used plain kernels."""
+    """Restore the tensors that `tensors` returned; `fused` is False if the optimiser used unfused kernels."""
     restore_weights(state, tensors)
     restore_moments(state, checkpoint.select_prefix(tensors, "optimiser"), fused=fused)
     restore_projection(state, tensors)
@@ -187,13 +191,13 @@ def restore_neighbourhood(state: TrainingState, tensors: Mapping[str, Tensor]) -
 
 
 def restore_fixed(state: TrainingState, tensors: Mapping[str, Tensor]) -> None:
-    """Restore the fixed neighbours of the test samples, if they were listed."""
+    """Restore the fixed neighbours of the test samples; None if the checkpoint holds none."""
     listed = checkpoint.select_prefix(tensors, "fixed").get("neighbours")
     state.fixed = None if listed is None else listed.numpy()
 
 
 def restore_moments(state: TrainingState, moments: Mapping[str, Tensor], *, fused: bool) -> None:
-    """Restore the optimiser's moments; if they come from plain kernels, continue with plain kernels."""
+    """Restore the optimiser's moments; if they come from unfused kernels, switch to unfused kernels."""
     checkpoint.restore_optimiser(state.optimiser, moments)
     if optimisers.is_fused(state.optimiser) and not fused:
         optimisers.disable_fused(state.optimiser)
@@ -206,7 +210,7 @@ def device_model(device: torch.device) -> str:
 
 
 class Joined(nn.Module):
-    """A network followed by a loss that combines the embeddings of its learners."""
+    """Network followed by a loss that combines the embeddings of its learners."""
 
     def __init__(self, model: nn.Module, metric: nn.Module) -> None:
         super().__init__()

@@ -60,10 +60,7 @@ class StoredFeatures:
         return self._read(0, indices, np.zeros(len(indices), np.int64))
 
     def batch(self, indices: Ints, seed: int, rows: slice = slice(None)) -> Halves:
-        """Return maps to train on, (n, C, h, w), one view per image, drawn with `seed`.
-
-        `rows` selects a part of the batch.
-        """
+        """Return maps to train on, (n, C, h, w): one view of each image in `indices[rows]`, drawn with `seed`."""
         views = self._spec.data.views
         drawn = np.random.default_rng(seed).integers(0, max(1, views), len(indices))
         return self._read(views, indices[rows], drawn[rows])
@@ -102,7 +99,7 @@ class StoredFeatures:
         return maps.reshape(shape)
 
     def _names(self, views: int, rows: Ints) -> tuple[str, str]:
-        """Return the two names of a store: a digest of the computation and a digest of the images."""
+        """Return the two names of a cache entry: a digest of the computation and a digest of the images."""
         d, spec = self._spec.data, self._spec.model
         cut = (d.crop, d.crop_area, d.crop_ratio) if views else ()
         facts = (VERSION, d.name, self._dataset.inputs.shape[1:], spec.name, self._device.type, views, *cut)

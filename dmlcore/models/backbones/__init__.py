@@ -46,7 +46,7 @@ def smallest(name: str) -> int:
 
 
 def gives_depths(name: str) -> bool:
-    """Return True if a backbone can return maps of earlier depths in addition to its features; builds nothing."""
+    """Return True if a backbone can also return feature maps of earlier depths; the backbone is not built."""
     return BACKBONES.get(name, Backbone).with_depths is not Backbone.with_depths
 
 

@@ -19,8 +19,8 @@ class InceptionBlock(NamedTuple):
     """
 
     plain: int  # of the 1 x 1 convolution
-    three: tuple[int, int]  # 3 x 3 branch: reduced, then full
-    double: tuple[int, int]  # branch with two 3 x 3: reduced, then full
+    three: tuple[int, int]  # channels of the 3 x 3 branch: after reduction, and of its output
+    double: tuple[int, int]  # channels of the branch with two 3 x 3: after reduction, and of its output
     pool: str
     projected: int  # of the pooling branch
 
@@ -82,7 +82,7 @@ class BNInception(Backbone):
 
     @property
     def depths(self) -> dict[str, int]:
-        """Channels of the depths that GDFL uses (Zabihzadeh et al. 2021)."""
+        """Number of channels of each earlier block that GDFL uses (Zabihzadeh et al. 2021), by name of the block."""
         return {"4d": 608, "4e": 1056, "5a": 1024}
 
     def with_depths(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:

@@ -23,7 +23,7 @@ class Conv4(Headless):
 
     @property
     def depths(self) -> dict[str, int]:
-        """Channels of the second and the third block."""
+        """Number of channels of the second and the third block, by number of the block."""
         return dict.fromkeys(("2", "3"), self.out_channels)
 
     def __init__(self) -> None:

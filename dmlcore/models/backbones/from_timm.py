@@ -54,7 +54,7 @@ class TimmBackbone(Backbone):
         self.normalisation = _normalisation(config)
 
     def keep_classifier(self) -> nn.Linear:
-        """Raise ValueError: the position of the classifier differs between networks of timm."""
+        """Raise ValueError, because the position of the classifier differs between networks of timm."""
         raise ValueError(f"the classifier of timm:{self.name} cannot be kept; choose model.keep_classifier=false")
 
     def without_place(self) -> tuple[str, ...]:

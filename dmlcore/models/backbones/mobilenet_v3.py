@@ -136,7 +136,7 @@ class InvertedResidual(nn.Module):
 
 
 class SqueezeExcitation(nn.Module):
-    """Squeeze-and-excitation: channels weighted by a hard sigmoid of their averages, with a bottleneck of a quarter."""
+    """Squeeze-and-excitation: channels weighted by a hard sigmoid of their averages, with a bottleneck of C / 4."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()

@@ -48,7 +48,7 @@ class ResNet(Backbone):
 
 
 class Basic(nn.Module):
-    """Two 3 x 3 convolutions with a shortcut."""
+    """Basic residual block: two 3 x 3 convolutions with a shortcut."""
 
     expansion: ClassVar[int] = 1
 
@@ -67,7 +67,10 @@ class Basic(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """Convolutions of 1 x 1, 3 x 3 and 1 x 1 with a shortcut; the output has four times the inner channels."""
+    """Bottleneck residual block: convolutions of 1 x 1, 3 x 3 and 1 x 1 with a shortcut.
+
+    The output has four times the channels of the inner convolution.
+    """
 
     expansion: ClassVar[int] = 4
 

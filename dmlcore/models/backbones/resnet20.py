@@ -41,7 +41,7 @@ class ResNet20(Backbone):
 
 
 class ResidualBlock(nn.Module):
-    """Two 3 x 3 convolutions with a shortcut without parameters."""
+    """Residual block: two 3 x 3 convolutions with a shortcut that has no parameters."""
 
     def __init__(self, inward: int, outward: int, stride: int) -> None:
         super().__init__()

@@ -22,7 +22,7 @@ from dmlcore.training import build
 from dmlcore.training.forks import training_split, transfer
 
 LONGEST_NAME = 80
-LONGEST_NUMBER = 12  # digits of a sample number
+LONGEST_NUMBER = 12  # maximum number of digits of a sample number
 
 
 def fork_steps(run: Run) -> list[int]:

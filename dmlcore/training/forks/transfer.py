@@ -70,7 +70,7 @@ class Transfer:
 
 
 def refused_keys(parent: RunSpec, fork: RunSpec) -> list[str]:
-    """Return the keys that the fork has changed although a fork cannot change them."""
+    """Return the keys of settings that the fork has changed although a fork cannot change them."""
     return [key for key in _changes(parent, fork) if key.startswith(FIXED) and key not in FREE]
 
 
@@ -105,7 +105,7 @@ def origin(run: Run) -> Origin | None:
 def transfer(state: TrainingState, parent: Origin, classes: int) -> Transfer:
     """Copy the matching tensors of the parent into a new training state.
 
-    `classes` is the number of classes of the loss.
+    `classes` is the number of classes for which the loss is created.
     """
     saved, spec = parent.saved, state.spec
     whole = same_question(parent.spec, spec)
