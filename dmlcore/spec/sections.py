@@ -102,7 +102,9 @@ _MESSAGES = {
 
 class DataSpec(Section):
     name: str = Field("digits", min_length=1, max_length=64, description="Data set")
-    root: str | None = Field(None, description="Folder that holds the data set or its archive; empty: the usual places")
+    root: str | None = Field(
+        None, description="Folder with the data set or its archive; empty: $DML_DATA and the default folders"
+    )
     split: Literal["classes", "samples", "own"] | None = Field(
         None, description="Test on unseen classes, or on unseen samples of known classes; empty: the data set's default"
     )
