@@ -123,7 +123,7 @@ def flat(text: str) -> str:
 def flaws(path: str, text: str) -> list[str]:
     """Return the refused phrases and openings of a file's prose, each with its line.
 
-    Prose is documents, docstrings and comments, and outside tests also messages in Python.
+    Prose is documents, TOML files, docstrings and comments, and outside tests also messages in Python.
     """
     found: list[str] = []
     if not (MARKED_OPENING.search(text) or PHRASE.search(flat(re.sub(r"\n\s*(#|\*|//)", " ", text)))):
@@ -134,7 +134,7 @@ def flaws(path: str, text: str) -> list[str]:
         prose += [(line, PYTHON_COMMENT.sub("", each), OPENING) for line, each in comments(text)]
         if not path.startswith("tests/"):
             prose += [(line, each, None) for line, each in messages(text)]
-    elif path.endswith(".md"):
+    elif path.endswith((".md", ".toml")):
         prose = [(1 + text.count("\n", 0, m.start()), m[0], None) for m in re.finditer(r".+(\n.+)*", text)]
     else:
         matches = SCRIPT_COMMENT.finditer(text)
@@ -174,7 +174,7 @@ def test_no_two_classes_of_the_library_and_the_pages_have_one_name() -> None:
 
 
 def test_prose_is_plain_english() -> None:
-    files = tracked(".py", ".js", ".ts", ".css", ".md")
+    files = tracked(".py", ".js", ".ts", ".css", ".md", ".toml")
     found = [f"{path}:{flaw}" for path, text in files for flaw in flaws(path, text)]
     assert not found, f"{len(found)} passages; see PHRASES and the openings above:\n" + "\n".join(found[:60])
 
