@@ -16,7 +16,7 @@ import torch
 from dmlcore.metrics.nearest_neighbours import SPARE, direct_distances, error_bound, split_rows, tuned_faiss
 from dmlcore.typing import Floats, Ints, Reals, Singles
 
-PART = 2**17  # points that are searched at a time
+PART = 2**17  # number of points that are searched at a time
 
 
 def nearest_others(points: Reals, rows: Ints, k: int, pool: Ints | None = None) -> tuple[Floats, Ints]:

@@ -1,7 +1,7 @@
 """Linear metric learning on features: linear layers whose Euclidean distances are Mahalanobis distances.
 
-A Mahalanobis distance is |L x - L y| with M = L^T L, so each method is one linear layer L on the features. The solvers
-are scikit-learn's.
+The Mahalanobis distance with matrix M = L^T L is |L x - L y|, so each method fits one linear layer L to the features.
+The solvers are those of scikit-learn.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Reporter:
     def __init__(self, run: Run) -> None:
         self.run, self.state = run, run.state()
         self.step, self.last = self.state.step, 0.0
-        self.began = time.monotonic() - self.state.seconds  # earlier sessions of an interrupted run count too
+        self.began = time.monotonic() - self.state.seconds  # time of earlier sessions of an interrupted run counts too
 
     def __call__(self, step: int, message: str, **changes: Any) -> RunState:
         """Report the current step and message; `changes` sets other fields, which are written immediately."""

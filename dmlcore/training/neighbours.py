@@ -1,4 +1,4 @@
-"""Networks whose embeddings are conditioned on neighbours: the search for neighbours and the embedding of a set."""
+"""Networks whose embeddings are conditioned on neighbours: search for neighbours and embedding of whole sets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dmlcore.training import batches
 from dmlcore.training.objective import seed_of
 from dmlcore.typing import Ints, Singles
 
-# kinds of scores, by the set in which a sample's neighbours are searched
+# kind of embeddings for each value of `conditioning.among`, the set in which neighbours are searched
 KINDS = {"own": "transductive", "train": "inductive"}
 
 

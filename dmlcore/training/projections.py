@@ -28,12 +28,16 @@ from dmlcore.training.state import TrainingState
 from dmlcore.typing import Floats, Ints
 
 LEAST = 1e-5  # smallest increase of the score that counts as an improvement
-PROXIES = "proxies"  # key of the proxies in `candidate`; parameters of the network have the prefix "network."
+# key of the proxies in `TrainingState.candidate`, next to network parameters with the prefix NETWORK
+PROXIES = "proxies"
 NETWORK = "network."
 
 
 def begin(state: TrainingState, *, place: bool = True) -> None:
-    """Start the first projection; if `place`, put proxies on samples, else leave them unchanged."""
+    """Start the first projection, if the spec has projections.
+
+    If `place`, each proxy is set to the embedding of a sample of its class; else the proxies are left unchanged.
+    """
     if not state.spec.projection.pool:
         return
     state.progress.projection = 1

@@ -1,4 +1,4 @@
-"""Frozen copy of the network at the start of a run, from whose embeddings the loss can penalise departures.
+"""Frozen copy of the network at the start of a run, used to penalise how far embeddings move from their start.
 
 The penalty is the term J_pre of Can 2018, Sec. 3.4.
 """

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from dmlcore.typing import Array, Ints, Singles
 
-ROWS = 32  # rows that are compared with the whole table in one call
+ROWS = 32  # number of rows of the table that are compared with the whole table in one call
 
 
 class Sampler(Protocol):
-    """Interface of a sampler; `uses_table` says whether it needs embeddings of the training split."""
+    """Interface of a sampler; `uses_table` is True if it needs embeddings of the training split."""
 
     uses_table: bool
 
@@ -250,7 +250,8 @@ def neighbourhood_batch(labels: Ints, table: Array, order: Ints, size: int, neig
 
 def _neighbourhoods(table: Array, order: Ints, k: int) -> Iterator[tuple[int, Ints]]:
     """Yield each centre with its k nearest other rows of the table (N, D); ties go to the lower index."""
-    slack = 1e-5 * float(np.square(table).sum(1).max())  # rounding error of float32: all rows within it are candidates
+    # bound on the float32 rounding error; rows beyond the k-th distance by less are candidates too
+    slack = 1e-5 * float(np.square(table).sum(1).max())
     for centres in np.split(order, range(ROWS, len(order), ROWS)):
         for centre, row in zip(centres.tolist(), _squares(table, centres), strict=True):
             row[centre] = np.inf

@@ -81,7 +81,8 @@ class TrainingState:
 def embedder(state: TrainingState) -> nn.Module:
     """Return the module whose embeddings are scored.
 
-    That is the network, combined with the loss of an ensemble or with neighbours if the spec uses these.
+    This is the network, followed by the loss if the loss combines the embeddings of several learners (`Joined`), or
+    with conditioning on neighbours once this has started (`Conditioned`).
     """
     if state.progress.conditioned:
         still = not state.spec.conditioning.continued  # otherwise the stored table belongs to earlier weights

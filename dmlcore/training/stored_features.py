@@ -42,12 +42,12 @@ log = logging.getLogger(__name__)
 class StoredFeatures:
     """Feature maps that the backbone of a network computes for a data set: indices (n,) -> maps (n, C, h, w) float16.
 
-    `batch` draws from `data.views` flipped and cropped views of the training images, if there are any. Maps are read
-    from the cache or computed at first use, and computed again if the weights of the backbone change.
+    If `data.views` is positive, `batch` draws from that many flipped and cropped views of each training image. Maps are
+    read from the cache or computed at first use, and computed again if the weights of the backbone change.
 
     Raises:
         DataError: If images cannot be read, or the cache cannot hold the maps.
-        TrainingError: If a value exceeds float16.
+        TrainingError: If a value exceeds the range of float16.
     """
 
     def __init__(self, network: ImageNetwork, spec: RunSpec, dataset: Dataset, device: torch.device) -> None:
@@ -156,7 +156,10 @@ class StoredFeatures:
 
 
 def _rows(dataset: Dataset, views: int) -> Ints:
-    """Return the samples whose maps are stored: those of all splits, or for views those of all but the test data."""
+    """Return the ascending indices of the samples whose maps are stored.
+
+    These are the samples of all splits, or, if maps of augmented views are stored, of all splits except the test data.
+    """
     tested = ("test", "gallery") if views else ()
     return np.unique(np.concatenate([rows for name, rows in dataset.splits.items() if name not in tested]))
 

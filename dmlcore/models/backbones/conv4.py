@@ -38,7 +38,7 @@ class Conv4(Headless):
         initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the features."""
+        """Return the features (B, out_channels, h, w) of images (B, 3, H, W)."""
         maps: Tensor = self.blocks(images)
         return maps
 

@@ -62,7 +62,7 @@ class TimmBackbone(Backbone):
         return tuple(f"{self.key_prefix}{name}." for name in self._classifiers)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the features."""
+        """Return the features (B, out_channels, h, w) of images (B, 3, H, W)."""
         maps: Tensor = self.network(images)
         if maps.ndim == 3:
             maps = self._map(maps, images)

@@ -53,7 +53,7 @@ class GoogLeNet(Backbone):
         return (*super().without_place(), "aux1.", "aux2.")
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the features."""
+        """Return the features (B, out_channels, h, w) of images (B, 3, H, W)."""
         x = F.max_pool2d(self.conv1(images), 3, 2, ceil_mode=True)
         x = F.max_pool2d(self.conv3(self.conv2(x)), 3, 2, ceil_mode=True)
         for name in _BLOCKS:
@@ -87,5 +87,5 @@ class Unit(nn.Module):
         self.bn = nn.BatchNorm2d(outward, eps=1e-3)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the output features."""
+        """Return the output of the block for features (B, C, h, w)."""
         return F.relu(self.bn(self.conv(x)), inplace=True)

@@ -94,7 +94,7 @@ class MobileNetV3(Headless):
         initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the features."""
+        """Return the features (B, out_channels, h, w) of images (B, 3, H, W)."""
         maps: Tensor = self.features(images)
         return maps
 
@@ -130,7 +130,7 @@ class InvertedResidual(nn.Module):
         self.is_residual = row.stride == 1 and inward == row.outward
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the output features."""
+        """Return the output of the block for features (B, C, h, w)."""
         maps: Tensor = self.block(x)
         return maps + x if self.is_residual else maps
 
@@ -144,7 +144,7 @@ class SqueezeExcitation(nn.Module):
         self.fc1, self.fc2 = nn.Conv2d(channels, squeezed, 1), nn.Conv2d(squeezed, channels, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the weighted features."""
+        """Return the features (B, C, h, w) with weighted channels."""
         return x * F.hardsigmoid(self.fc2(F.relu(self.fc1(x.mean((2, 3), keepdim=True)))))
 
 

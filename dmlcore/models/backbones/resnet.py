@@ -40,7 +40,7 @@ class ResNet(Backbone):
         initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the features."""
+        """Return the features (B, out_channels, h, w) of images (B, 3, H, W)."""
         x: Tensor = self.maxpool(F.relu(self.bn1(self.conv1(images)), inplace=True))
         for stage in (1, 2, 3, 4):
             x = self.get_submodule(f"layer{stage}")(x)
@@ -61,7 +61,7 @@ class Basic(nn.Module):
         self.downsample = _projection(inward, width, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the output features."""
+        """Return the output of the block for features (B, C, h, w)."""
         inside = F.relu(self.bn1(self.conv1(x)), inplace=True)
         return F.relu(self.bn2(self.conv2(inside)) + (x if self.downsample is None else self.downsample(x)))
 
@@ -85,7 +85,7 @@ class Bottleneck(nn.Module):
         self.downsample = _projection(inward, 4 * width, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the output features."""
+        """Return the output of the block for features (B, C, h, w)."""
         inside = F.relu(self.bn1(self.conv1(x)), inplace=True)
         inside = F.relu(self.bn2(self.conv2(inside)), inplace=True)
         return F.relu(self.bn3(self.conv3(inside)) + (x if self.downsample is None else self.downsample(x)))

@@ -34,7 +34,7 @@ class ResNet20(Backbone):
                 nn.init.kaiming_normal_(layer.weight)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the last feature map."""
+        """Return the features (B, 64, H/4, W/4) of images (B, 3, H, W)."""
         features = F.relu(self.bn1(self.conv1(images)))
         maps: Tensor = self.layer3(self.layer2(self.layer1(features)))
         return maps
@@ -52,7 +52,7 @@ class ResidualBlock(nn.Module):
         self.stride, self.new_channels = stride, outward - inward
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the output features."""
+        """Return the output of the block for features (B, C, h, w)."""
         features = F.relu(self.bn1(self.conv1(inputs)))
         return F.relu(self.bn2(self.conv2(features)) + self.shortcut(inputs))
 

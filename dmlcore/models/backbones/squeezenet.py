@@ -47,7 +47,7 @@ class SqueezeNet(Headless):
                 nn.init.zeros_(module.bias)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the features."""
+        """Return the features (B, out_channels, h, w) of images (B, 3, H, W)."""
         maps: Tensor = self.features(images)
         return maps
 

@@ -1,7 +1,7 @@
 """Specs of forks: runs that continue from a checkpoint of another run with other settings or another training split.
 
-`transfer` defines which parts of the parent are taken over. The step counter always is, so that both runs can be
-compared step by step.
+`transfer` defines which weights and other states of the parent are taken over. The step counter always is, so that both
+runs can be compared step by step.
 """
 
 from __future__ import annotations
