@@ -157,7 +157,7 @@ def decay(schedule: ScheduleSpec, number: int) -> float:
 
 
 def gradients_of(optimiser: torch.optim.Optimizer) -> list[Tensor]:
-    """Return the gradients of all parameters whose gradient is not None, as it is for frozen parameters."""
+    """Return the gradients of all parameters that have one; the gradient of a frozen parameter is None."""
     return [p.grad for group in optimiser.param_groups for p in group["params"] if p.grad is not None]
 
 

@@ -70,7 +70,8 @@ class TrainingState:
     # Neighbours of the training split for conditioned embeddings: "table" (N, D), embeddings by the network alone, and
     # "neighbours" (N, K), row indices into the table, on the CPU.
     neighbourhood: dict[str, Tensor] = field(default_factory=dict)
-    reference: Network | None = None  # the initial network, if embeddings are kept close to those of the start
+    # the initial network, if the loss keeps embeddings close to those of the initial network
+    reference: Network | None = None
     reference_distance: Tensor | None = None  # mean distance of the last step's embeddings from the reference
     # neighbours (Q, K) of the test samples, as indices, found when neighbourhood batches began
     fixed: Ints | None = None
@@ -106,7 +107,7 @@ def use_best(state: TrainingState) -> None:
 
 
 def is_kept(schedule: ScheduleSpec, step: int) -> bool:
-    """Return True if the checkpoint of this step is kept: that of step 0 or of a multiple of `keep_every`.
+    """Return True if the checkpoint of this step is kept permanently: step 0 and every multiple of `keep_every`.
 
     The checkpoint of the last step is kept in addition.
     """
@@ -130,7 +131,7 @@ def facts(run: Run, state: TrainingState, metrics_offset: int) -> dict[str, Any]
 
 
 def write(run: Run, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """Write the newest checkpoint, and keep a copy of it if `schedule.keep_every` says so."""
+    """Write the newest checkpoint, and copy it to keep it permanently if `is_kept` returns True for its step."""
     checkpoint.save(run.path, tensors, facts)
     if is_kept(run.spec.schedule, facts["step"]):
         checkpoint.keep(run.path, facts["step"], run.path / run_directory.LAST)
