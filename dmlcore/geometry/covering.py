@@ -52,7 +52,8 @@ def k_center(points: ArrayLike | torch.Tensor, existing: ArrayLike | torch.Tenso
     for i in range(k):
         picks[i] = pick = int(uncovered.argmax())
         uncovered = np.minimum(uncovered, _distances(points, points[pick : pick + 1])[:, 0])
-        uncovered[picks[: i + 1]] = -1.0  # a duplicate of a centre also has distance 0 but may still be chosen
+        # exclude the chosen points, but not their duplicates, which also have distance 0
+        uncovered[picks[: i + 1]] = -1.0
     return picks
 
 
@@ -85,7 +86,13 @@ def covering_curve(points: ArrayLike | torch.Tensor) -> Floats:
 
 
 def average_covering_radius(points: ArrayLike | torch.Tensor, labels: ArrayLike | torch.Tensor) -> float:
-    """Return a measure of class spread: greedy covering radii averaged over k = 1..n per class, then over classes."""
+    """Return the greedy covering radius, averaged over k = 1..n for each class of n points, then over classes.
+
+    The result measures the spread of the classes.
+
+    Raises:
+        ValueError: If the labels do not have one entry per point, or there are no points.
+    """
     points, labels = _points("points", points), np.asarray(labels)
     if labels.shape != (len(points),) or not len(labels):
         raise ValueError(f"labels must have shape ({len(points)},), one per point, got {labels.shape}")

@@ -143,11 +143,11 @@ def needs_origin(loss: EdgeEnergy) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class PlaneForces:
-    """Forces on anchor, positive and negative of an embedded triplet; all forces are zero unless 0 < raw < m2.
+    """Forces on anchor, positive and negative of an embedded triplet, minus the gradient of the clamped loss.
 
-    A force equals in_plane B + off_plane v. `radial` (positive outward) is its component along the position vector of
-    its point, which normalisation removes. The remaining tangential force has the components `tangential` in the plane
-    and `tangential_off` along v.
+    All forces are zero unless the energy before the clamp satisfies 0 < raw < m2. A force equals in_plane B + off_plane
+    v. `radial` (positive outward) is its component along the position vector of its point, which normalisation removes.
+    The remaining tangential force has the components `tangential` in the plane and `tangential_off` along v.
     """
 
     raw: float

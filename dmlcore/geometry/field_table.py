@@ -27,11 +27,11 @@ from dmlcore.typing import Bools, Floats
 
 Read = tuple[Floats, Floats, Bools]  # raw, energy, active
 PROBES: tuple[Probe, Probe, Probe] = ("anchor", "positive", "negative")
-# indices of the points that determine each of the six numbers (edge lengths ap, an, pn; squared norms of a, p, n)
+# points (0 anchor, 1 positive, 2 negative) on which each edge length (ap, an, pn) and squared norm depends
 TOUCHES = (*ENDS, (0,), (1,), (2,))
-# sign that makes slopes along ap, an, pn strengths: a positive slope pulls along ap, a negative one pushes along an, pn
+# factors that turn the slopes along ap, an and pn into the strengths of the pull and of both pushes
 SIGNS = (1.0, -1.0, -1.0)
-SWAPPED = [0, 2, 1, 4, 3, 5]  # permutation of the six numbers that exchanges anchor and positive
+SWAPPED = [0, 2, 1, 4, 3, 5]  # permutation of (ap, an, pn, aa, pp, nn) that exchanges anchor and positive
 CHUNK = 1 << 14  # triplets per pass, to bound memory
 
 
@@ -78,7 +78,7 @@ class FieldTable:
     orders: Sequence[Tensor]
     probe: Probe  # point whose force is `force`
     sides: Sides
-    # (...) each: derivative of the energy with respect to number k; numbers without influence are missing
+    # (...) each: derivative with respect to edge length or squared norm k, if the energy depends on it
     slopes: Mapping[int, Floats]
     scans: bool = False  # True if only the probe moves, so that the table lacks slopes that do not depend on the probe
     tangential: bool = False  # True if forces are projected on the tangent spaces of the sphere about the origin

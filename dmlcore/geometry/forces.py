@@ -41,7 +41,7 @@ class EdgeEnergy(Protocol):
 def forces(loss: TripletEnergy, a: Tensor, p: Tensor, n: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Compute the forces on anchor, positive and negative, which are minus the gradient of the clamped loss.
 
-    All three forces are zero unless 0 < raw < m2.
+    All three forces are zero unless the energy before the clamp satisfies 0 < raw < m2.
 
     Args:
         loss: Triplet loss, for example from `losses.create`.

@@ -1,4 +1,4 @@
-"""Overlap of classes, each represented by the convex hull of the prototypes that it uses.
+"""Overlap of classes, each represented by the convex hull of its active prototypes.
 
 Import this module directly, not through the package: it loads scipy, which training runs do not need.
 """
@@ -221,7 +221,7 @@ def overlaps(
     Reference:
         Gurbuz 2022, ch. 4.
     """
-    # Validate the arguments against each other.
+    # Check that the shapes of all arguments agree.
     v = _points("prototypes", prototypes)
     classes, shares = class_histograms(histograms, labels)
     if shares.shape[1] != len(v):
@@ -231,7 +231,7 @@ def overlaps(
     x, y = None if embeddings is None else _points("embeddings", embeddings), np.asarray(labels)
     if x is not None and x.shape != (len(y), v.shape[1]):
         raise ValueError(f"embeddings must have shape ({len(y)}, {v.shape[1]}), got {x.shape}")
-    # The hull of a class is spanned by its active prototypes; in the plane, by the outermost of them.
+    # A class is represented by its active prototypes. In 2-D the vertices of their convex hull suffice.
     flags = active(shares, tau)
     corners = [v[f] for f in flags]
     if v.shape[1] == 2:

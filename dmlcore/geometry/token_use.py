@@ -52,7 +52,7 @@ class TokenUse:
         return weight
 
     def intersections(self) -> Floats:
-        """Return the intersections (C, C) of the weights of all pairs of classes: 1 if equal, 0 if disjoint."""
+        """Return the overlap (C, C) of the weights of all pairs of classes, from 0 if disjoint to 1 if equal."""
         shared: Floats = np.minimum(self.weights[:, None], self.weights[None]).sum(-1)
         return shared
 

@@ -44,7 +44,7 @@ class Triplet:
 
     @classmethod
     def of_points(cls, a: Tensor, p: Tensor, n: Tensor, floor: float = 0.0) -> Triplet:
-        """Create the triplet of anchor, positive and negative of shapes (..., D), which broadcast."""
+        """Create a triplet from anchors, positives and negatives (..., D), whose shapes broadcast."""
         points = {"a": a, "p": p, "n": n}
         return cls(
             lambda pair: distance(points[pair[0]], points[pair[1]]),

@@ -1,5 +1,6 @@
-"""Active region of a triplet loss: the negatives in the plane that receive a force, 0 < raw < m2 (in-loss miner).
+"""Active region of a triplet loss in the plane: the positions in which a negative receives a force (in-loss miner).
 
+These are the positions with 0 < raw < m2, where raw is the energy before the clamp and m2 the upper clamp.
 `CLOSED_FORMS` maps the name of a loss to a function that returns the set {raw > level} exactly. The level is 0 for the
 outer boundary of the region and m2 for the inner one. For losses without a closed form the set is contoured on a grid.
 
@@ -38,12 +39,13 @@ from dmlcore.loss_analysis.level_sets import (
 from dmlcore.losses.engine.triplet_loss import TripletLoss
 from dmlcore.typing import Floats
 
-LOG_ZONE = 1e-9  # q counts as 0, for which P_q is the logarithm, if |q| is smaller (as in power_potential)
+# an exponent q with |q| below this value counts as 0, for which P_q is the logarithm (see power_potential)
+LOG_ZONE = 1e-9
 
 
 @dataclass(frozen=True)
 class ActiveRegion:
-    """Positions of the negative with 0 < raw < m2 for a fixed anchor and positive, and the boundary of this region.
+    """Positions at which a negative receives a force, 0 < raw < m2, for a fixed anchor and positive.
 
     Attributes:
         outer: Boundary raw = 0, polylines of shape (K, 2). Closed polylines repeat their first point; a half plane
@@ -214,7 +216,7 @@ LIFTED = RadialTerm(lambda d: -np.exp(-d), lambda v: -np.log(-v), lambda d: np.e
 
 @closed_form("lifted", r"e^{-d_{an}}+e^{-d_{pn}}=e^{-(d_{ap}+m)}")
 def _lifted(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
-    # the left-hand side is at most 2, so the set is empty for any larger bound
+    # the sum of both exponentials is at most 2, so any bound above 2 gives the empty set
     bound = math.exp(min(level - loss.margin - pair.d, 1.0))
     return two_distances(pair, LIFTED, -bound, rf"$e^{{-d_{{an}}}}+e^{{-d_{{pn}}}}>{number(bound, 4)}$")
 

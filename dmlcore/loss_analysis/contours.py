@@ -1,4 +1,7 @@
-"""Set {raw > level} of any triplet loss, contoured on a grid; used for losses without a closed form."""
+"""Set {raw > level} of any triplet loss, contoured on a grid; used for losses without a closed form.
+
+raw is the energy before the clamp.
+"""
 
 from __future__ import annotations
 

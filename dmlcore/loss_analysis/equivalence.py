@@ -25,7 +25,10 @@ SAME = 1e-9  # largest relative difference that is attributed to rounding
 
 @dataclass(frozen=True)
 class Sameness:
-    """Fit of grad(first) = factor * grad(second) and raw(first) = factor * raw(second) + shift."""
+    """Fit of grad(first) = factor * grad(second) and raw(first) = factor * raw(second) + shift.
+
+    raw is the energy before the clamp and grad its gradient.
+    """
 
     factor: float  # least-squares fit over all triplets
     largest: float  # max |grad(first) - factor grad(second)| over triplets, divided by max |grad(first)|

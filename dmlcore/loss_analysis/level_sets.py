@@ -1,4 +1,7 @@
-"""Sets {raw > level} of the plane that active regions consist of, with boundary, area and description."""
+"""Sets {raw > level} of the plane that active regions consist of, with boundary, area and description.
+
+raw is the energy of a triplet loss before the clamp, as a function of the position of the negative.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ class PlanePair:
 
 @dataclass(frozen=True)
 class LevelSet:
-    """Set {raw > level} of positions in the plane.
+    """Set of positions of the negative in the plane at which the energy before the clamp, raw, exceeds a level.
 
     `curves(points)` returns the boundary as polylines of `points` edges each. `words` describes the set.
 

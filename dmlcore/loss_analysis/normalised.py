@@ -99,7 +99,7 @@ def _margin_off(formula: TripletFormula, own: dict[str, float | str], least: flo
     if "m" not in own:
         return None
 
-    def least_at(m: float) -> float:  # for a loss whose formula contains the margin
+    def least_at(m: float) -> float:  # least energy at margin m, for a loss whose formula contains the margin
         return _extremes(formula.name, tuple((own | {"m": m}).items()))[0].value
 
     low = 1e-3

@@ -1,4 +1,4 @@
-"""Triplet losses on a plane of embeddings that does not pass through the origin."""
+"""Triplet loss of embeddings in a plane that does not pass through the origin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dmlcore.losses.engine.triplet_loss import TripletLoss
 
 
 class OffsetPlaneLoss(TripletLoss):
-    """Triplet loss as a function of coordinates in a plane of embeddings at distance `height` from the origin.
+    """Triplet loss of points in a plane at distance `height` from the origin, as a function of plane coordinates.
 
     Coordinates and forces are measured in units of length `unit`; a force is minus the derivative with respect to a
     coordinate. With height 0 and unit 1 this is the original loss. Only losses that depend on norms (`needs_origin`)

@@ -1,4 +1,4 @@
-"""Triplet and quadruplet hinges that avoid listing triplets by counting, with a sort, the triplets of each pair."""
+"""Triplet and quadruplet hinges, which sort the distances of each anchor instead of listing triplets."""
 
 from __future__ import annotations
 

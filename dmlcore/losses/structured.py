@@ -144,9 +144,9 @@ class NPair(PairLoss):
             raise ValueError("ref_emb: N-pair with one pair per class has no place for one; choose form = all")
         order = torch.arange(len(pairs.rows), device=pairs.rows.device)
         partner = pairs.positive & (order > order[:, None])
-        second = torch.where(partner, order, len(order)).amin(1)  # the next positive of each sample
+        second = torch.where(partner, order, len(order)).amin(1)  # index of the next positive of each sample
         earlier = (pairs.positive & (order < order[:, None])).any(1)
-        anchor = (second < len(order)) & ~earlier  # the first sample of its class, if it has a positive
+        anchor = (second < len(order)) & ~earlier  # True for the first sample of each class that has a second one
         positive = torch.zeros(len(order) + 1, dtype=torch.bool, device=order.device)
         positive[torch.where(anchor, second, len(order))] = True
         positive = positive[:-1]

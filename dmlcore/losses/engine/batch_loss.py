@@ -184,7 +184,7 @@ def _deprecated_of(loss: nn.Module) -> Callable[..., Tensor]:
 
 @dataclass(frozen=True)
 class BatchPairs:
-    """Pairs of a batch sample (row) and a sample of the batch or a reference (column), with masks of their kind.
+    """Pairs of a batch sample (row) and another sample (column), with masks of positive and negative pairs.
 
     Attributes:
         rows: Embeddings of the batch, shape (B, D).
@@ -240,7 +240,7 @@ class PairLoss(nn.Module):
     """
 
     pairs: ClassVar[bool] = True
-    # True if the loss accepts embeddings of any length, for example because only their direction counts
+    # True if embeddings with overflowing squares are accepted, for example because only their direction counts
     unbounded: bool = False
 
     def __init__(self) -> None:

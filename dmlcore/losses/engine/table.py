@@ -115,7 +115,7 @@ class TripletBlock:
 
     edges: dict[str, Index]  # "ap", "an", "pn" to indices into the (B, B) distances
     vertices: dict[str, Index]  # "a", "p", "n" to indices into the (B,) squared norms
-    valid: Tensor  # bool, broadcasts to the block; False if anchor and positive are the same sample
+    valid: Tensor  # bool mask of valid triplets, broadcasts to the block
     repeats: bool  # True if the index tensors may list a pair of samples twice
     copies: int = 1  # 2 if each triplet (a, p, n) also stands for (p, a, n)
     ranked: bool = False  # True to sort the negatives instead of evaluating each triplet
@@ -187,11 +187,11 @@ def valid_blocks(
         ranked = separable and size >= RANKED[0] and size * others >= RANKED[1]
 
         def values_per_anchor(pairs: int, others: int = others, ranked: bool = ranked) -> int:
-            """Return how many values one anchor with `pairs` positives needs at a time."""
+            """Return how many values are in memory for one anchor with `pairs` positives."""
             return pairs + others if ranked else pairs * others
 
         per_block = max(1, BLOCK // (size * values_per_anchor(size)))
-        # Several small classes share a block; a large class is split into anchors first..last.
+        # Several small classes share a block; a large class is split into ranges of anchors, first to last - 1.
         for chosen in same_size.split(per_block):
             members = by_class[starts[chosen][:, None] + torch.arange(size, device=labels.device)]
             negatives = (classes[chosen][:, None] != labels).nonzero()[:, 1].view(len(chosen), others)
