@@ -62,7 +62,7 @@ class CrossEntropy(ProxyLoss):
     sentence="Softmax on angles, with a margin added to the angle of the own class.",
 )
 class ArcFace(ProxyLoss):
-    """Cross-entropy over the logits scale cos(theta_c), with cos(theta + margin) for the class of the sample.
+    """Cross-entropy over the logits scale * cos(theta_c), with cos(theta_c + margin) for the class of the sample.
 
     theta_c is the angle between an embedding and the weight vector of class c. `margin` is in degrees. cos(theta +
     margin) would increase again for theta > pi - margin; there cos(theta) - margin sin(margin) is used instead.
@@ -146,7 +146,7 @@ class SubCentreArcFace(ArcFace):
     sentence="Softmax on cosines, with a margin subtracted from the cosine of the own class.",
 )
 class CosFace(ProxyLoss):
-    """Cross-entropy over the logits scale cos(theta_c), with scale (cos(theta) - margin) for the class of the sample.
+    """Cross-entropy over the logits scale * cos(theta_c), with cos(theta_c) - margin for the class of the sample.
 
     theta_c is the angle between an embedding and the weight vector of class c.
 

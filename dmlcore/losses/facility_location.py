@@ -97,10 +97,11 @@ class FacilityLocation(nn.Module):
 
 
 def choose_facilities(distances: Floats, labels: Ints, gamma: float) -> Facilities:
-    """Choose as many samples as there are classes. Each greedy step maximises F(S) + gamma (1 - NMI).
+    """Choose C samples greedily as cluster centres, where C is the number of classes.
 
-    F(S) is minus the sum of the distances from all samples to their nearest chosen sample. All candidates of a step are
-    evaluated together.
+    Each step chooses the sample that maximises F(S) + gamma (1 - NMI) for the set S of chosen samples. F(S) is minus
+    the sum of the distances from all samples to their nearest chosen sample. All candidates of a step are evaluated
+    together.
 
     Args:
         distances: Symmetric distance matrix, shape (N, N).

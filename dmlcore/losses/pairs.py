@@ -82,10 +82,10 @@ class Contrastive(PairLoss):
 class MarginLoss(PairLoss):
     """Margin loss, which keeps pairs of one class within a boundary distance beta and pairs of two classes beyond it.
 
-    It is the mean of [d - beta + alpha]+ over pairs of one class and [beta - d + alpha]+ over pairs of two classes that
-    are above 0. `counting` is "pairs" to count each pair once, or "triplets" to count it once per triplet that contains
-    it, as pytorch-metric-learning does. `boundary` is "learned" for one learned beta, "per_class" for a learned beta
-    per class of the anchor, or "fixed".
+    The terms are [d - beta + alpha]+ for pairs of one class and [beta - d + alpha]+ for pairs of two classes; the loss
+    is the mean of the terms above 0. `counting` is "pairs" to count each pair once, or "triplets" to count it once per
+    triplet that contains it, as pytorch-metric-learning does. `boundary` is "learned" for one learned beta, "per_class"
+    for a learned beta per class of the anchor, or "fixed".
 
     Reference:
         Wu et al. 2017, Eq. 6; Psomas 2020, Eq. 2.23 with I = +-1 (errata).

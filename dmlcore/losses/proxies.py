@@ -98,13 +98,13 @@ class SmoothedProxyNCA(ProxyLoss):
 
 
 def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float, over: str) -> Tensor:
-    """Compute the cross-entropy against smoothed targets, of which the share `smoothing` is spread over other classes.
+    """Compute the cross-entropy against targets of which the share `smoothing` is spread evenly over several classes.
 
     Args:
         logits: Shape (B, C).
         labels: Shape (B,).
         smoothing: Share in 0..1.
-        over: "all" to spread it over all C classes, "others" for the C - 1 classes other than the label.
+        over: "all" to spread the share over all C classes, "others" for the C - 1 classes other than the label.
 
     Reference:
         Szegedy et al. 2016; Zabihzadeh et al. 2021, Eq. 19, 20 ("all") and its implementation ("others").

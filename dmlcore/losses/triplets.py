@@ -1,7 +1,7 @@
 """Formulas of the triplet losses, without margin and clamp, each a pure function of a `Triplet`.
 
-The `Triplet` t provides edge lengths and squared norms. Each line therefore reads like its formula and works for points
-and for the distance table of a batch. Equation numbers are those of Karaman 2021 (METU MSc thesis).
+The `Triplet` t provides edge lengths and squared norms. The code of each loss therefore reads like its formula and
+works for points and for the distance table of a batch. Equation numbers are those of Karaman 2021 (METU MSc thesis).
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def mean(total: Tensor, count: Tensor) -> Tensor:
 
 
 def reduce_terms(terms: Tensor, valid: Tensor, divisor: str) -> Tensor:
-    """Divide the sum of the terms by a count.
+    """Divide the sum of the terms by the count that `divisor` names.
 
     Args:
         terms: Terms >= 0 of shape (B, ...), 0 where not valid.

@@ -15,7 +15,7 @@ DISTANCES = ("euclidean", "squared", "cosine", "ball")
 
 
 def distance_table(kind: str, rows: Tensor, columns: Tensor) -> Tensor:
-    """Compute the distances (B, R) between each row (B, D) and each column (R, D).
+    """Compute the distance matrix (B, R) between the vectors `rows` (B, D) and `columns` (R, D).
 
     Coincident points have distance 0 and zero gradient.
 
@@ -48,7 +48,7 @@ def clip_to_unit_ball(x: Tensor) -> Tensor:
 
 
 def euclidean(rows: Tensor, columns: Tensor) -> Tensor:
-    """Compute the Euclidean distances |x_i - y_j| between rows and columns, shape (B, R)."""
+    """Compute the Euclidean distance matrix (B, R) between the vectors `rows` (B, D) and `columns` (R, D)."""
     distances: Tensor = _Euclidean.apply(rows, columns)
     return distances
 
@@ -96,7 +96,7 @@ class _Euclidean(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         rows, columns, distances = ctx.saved_tensors
         apart = distances > 0
-        if torch.is_grad_enabled():  # second derivatives: the derivative of grad / 0 would be NaN
+        if torch.is_grad_enabled():  # for second derivatives avoid grad / 0, whose derivative is NaN
             distances = torch.where(apart, distances, 1.0)
         weight = torch.where(apart, grad / distances, 0.0)
         centre = rows.detach().mean(0)  # subtracting the mean leaves the result unchanged but reduces rounding errors

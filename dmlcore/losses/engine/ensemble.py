@@ -63,7 +63,7 @@ class Rescaling(nn.Module):
 
 
 class Coefficients(nn.Module):
-    """Weights w_j = c_j^2 + 1 / (4 M) of M losses, with the penalty eta (sum w - 1)^2.
+    """Weights w_j = c_j^2 + 1 / (4 M) of M losses with learned c_j, and the penalty eta (sum w - 1)^2.
 
     Args:
         prior: Initial weights, M numbers.

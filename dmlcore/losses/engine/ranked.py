@@ -82,8 +82,8 @@ def ranked_sum(
     if not differentiable:
         return total, counts, ()
 
-    # Sum the weights of the pairs for which each negative is active: cumulative sum over ranks of the weight of pairs
-    # whose range starts there minus the weight of pairs whose range ends there.
+    # For each negative, sum the weights of the pairs for which it is active. A pair adds its weight at the start of its
+    # range of ranks and subtracts it at the end.
     marks = weight.new_zeros(*an.shape[:-2], size + 1)
     marks.scatter_add_(-1, first[..., 0], weight[..., 0]).scatter_add_(-1, last[..., 0], -weight[..., 0])
     push = torch.zeros_like(shape).scatter_(-1, order, marks.cumsum(-1)[..., None, :-1])

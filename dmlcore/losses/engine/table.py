@@ -113,8 +113,8 @@ class TripletBlock:
     The indices broadcast to the shape of the block.
     """
 
-    edges: dict[str, Index]  # "ap", "an", "pn" to indices into the (B, B) distances
-    vertices: dict[str, Index]  # "a", "p", "n" to indices into the (B,) squared norms
+    edges: dict[str, Index]  # maps "ap", "an", "pn" to indices into the (B, B) distances
+    vertices: dict[str, Index]  # maps "a", "p", "n" to indices into the (B,) squared norms
     valid: Tensor  # bool mask of valid triplets, broadcasts to the block
     repeats: bool  # True if the index tensors may list a pair of samples twice
     copies: int = 1  # 2 if each triplet (a, p, n) also stands for (p, a, n)
@@ -187,7 +187,7 @@ def valid_blocks(
         ranked = separable and size >= RANKED[0] and size * others >= RANKED[1]
 
         def values_per_anchor(pairs: int, others: int = others, ranked: bool = ranked) -> int:
-            """Return how many values are in memory for one anchor with `pairs` positives."""
+            """Return how many values one anchor with `pairs` positives needs in memory at a time."""
             return pairs + others if ranked else pairs * others
 
         per_block = max(1, BLOCK // (size * values_per_anchor(size)))

@@ -191,7 +191,7 @@ def list_triplets(indices: Index) -> Indices:
 
 
 def names() -> list[str]:
-    """Return the names of all triplet losses in catalogue order. These losses have a force field.
+    """Return the names of all triplet losses in catalogue order.
 
     Example:
         >>> from dmlcore import losses
