@@ -68,7 +68,8 @@ def _partial(loss: EdgeEnergy, edges: Sequence[Tensor], by: Sequence[int]) -> tu
 class FieldTable:
     """Energies, slopes and forces of a loss at triplets of points (..., D).
 
-    Forces are 0 where the loss is not active.
+    Slopes are derivatives of the energy with respect to edge lengths and squared norms. Forces are 0 where the loss is
+    not active.
     """
 
     raw: Tensor  # (...) energy before the clamp
@@ -121,7 +122,8 @@ class FieldTable:
         Edges of length 0 exert no force.
 
         Raises:
-            ValueError: If the table is a scan and `name` is not its probe; a scan knows only the forces on its probe.
+            ValueError: If the table was computed for a moving probe and `name` is another point, whose force is
+                unknown.
         """
         at = PROBES.index(name)
         if self.scans and name != self.probe:
@@ -200,7 +202,7 @@ def field_table(
     most = max(x.ndim for x in points)
     sides = Sides.of([_first(x[(None,) * (most - x.ndim)]) for x in points])
     shape = np.broadcast_shapes(*(x.shape for x in sides.lengths))
-    # If only the probe moves, differentiate only the numbers that depend on it; the others stay scalars.
+    # If only the probe moves, differentiate only by the lengths and norms that depend on it; the others stay scalars.
     by = [k for k in range(6) if at is None or scanned in TOUCHES[k]]
     numbers = [
         x.reshape(-1) if x.shape == shape or (k not in by and x.size == 1) else np.broadcast_to(x, shape).flatten()
@@ -286,7 +288,7 @@ def snapshot(loss: EdgeEnergy, points: Floats, *, probe: Probe, at: Floats, reac
     own = Sides.of(list(points))
     numbers = np.empty((6, m + 1 + 3 * k))
     numbers[:] = np.array(own.numbers)[:, None]
-    # For the probe positions only the numbers that depend on the probe differ from those of the triplet itself.
+    # Only the edge lengths and norms that depend on the probe differ between its positions.
     places, edges, lengths = np.ascontiguousarray(at.T), list(own.edges), list(own.lengths)
     for i, (x, y) in enumerate(ENDS):
         if scanned in (x, y):

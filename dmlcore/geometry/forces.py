@@ -79,7 +79,7 @@ def forces(loss: TripletEnergy, a: Tensor, p: Tensor, n: Tensor) -> tuple[Tensor
 
 
 def gradients(energy: Callable[..., Tensor], a: Tensor, p: Tensor, n: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute the gradients of `energy(a, p, n)` by autograd, each of the shape of its point."""
+    """Compute the gradients of `energy(a, p, n)` with respect to a, p and n by autograd."""
     with torch.enable_grad():
         points = [x.detach().requires_grad_() for x in (a, p, n)]
         slopes = torch.autograd.grad(energy(*points).sum(), points, allow_unused=True, materialize_grads=True)

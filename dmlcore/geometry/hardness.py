@@ -24,7 +24,7 @@ class Hardness:
 
 
 def hardness(loss: EdgeEnergy, a: Tensor, p: Tensor, n: Tensor, probe: Probe) -> Hardness:
-    """Compute the easy, semi-hard and hard regions of the probe, as in Karaman 2021, Fig. 2.5.
+    """Compute the regions in which the moving point (`probe`) is easy, semi-hard or hard, as in Karaman 2021, Fig. 2.5.
 
     A negative is hard if it is closer to the anchor than the positive, semi-hard if it is farther and the loss is
     active, and easy if the loss is zero. A positive is hard if it is farther from the anchor than the negative,

@@ -1,4 +1,6 @@
-"""Triplets on the unit circle or sphere: conversion from and to angles, force components, and scans of a probe."""
+"""Triplets on the unit circle or sphere: conversion from and to angles, force components, and fields of one moving
+point.
+"""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) 
 
     `formula` is the inequality in LaTeX, used in the description of the set.
     """
-    # The law may diverge at 0, and its inverse is NaN outside its range; the code below handles both.
+    # The function may diverge at 0, and its inverse is NaN outside its range; the code below handles both.
     with np.errstate(all="ignore"):
         d, c = pair.d, pair.d / 2
         # distance from a (and p) at which the boundary crosses the perpendicular bisector
@@ -204,7 +204,7 @@ def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) 
         least = 2 * law.at(c) if law.convex else law.at(0) + law.at(d)
         if not bound > least:
             return NOTHING
-        # The law never reaches the bound, or the region exceeds floating-point range.
+        # The bound exceeds all values of the function, or the region exceeds floating-point range.
         if not 0 < bisector < 1e150:
             return EVERYTHING
         if bisector > FAR * d:
@@ -212,7 +212,7 @@ def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) 
         far = _far_end(law, bound, d, bisector)
         if bound > 2 * law.at(c):
             outline, pieces = _Outline(pair, law, bound, False, bisector, d + far), "one piece"
-        elif far < FLOOR:  # the lobes lie within FLOOR of a and p, where diverging laws are frozen
+        elif far < FLOOR:  # the lobes lie within FLOOR of a and p, where diverging functions are frozen
             return NOTHING
         else:
             outline, pieces = _Outline(pair, law, bound, True, -_inner_end(law, bound, d), far), "two lobes"

@@ -50,9 +50,9 @@ class Similarities(NamedTuple):
 
 @dataclass(frozen=True)
 class PairWeights:
-    """Derivative dL/dS of each pair, the loss, and the energy before the clamp, all of shape (...).
+    """Derivatives dL/dS of a loss L with respect to the similarity S of each pair, all of shape (...).
 
-    For a loss without a clamp `raw` equals `loss`.
+    `loss` is L and `raw` is the energy before the clamp; both are equal for a loss without a clamp.
     """
 
     ap: Tensor

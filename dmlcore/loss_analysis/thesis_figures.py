@@ -29,7 +29,7 @@ class FigurePanel:
     positive: Point = (1.0, 0.0)
     negative: Point = (0.0, 1.0)
     view: tuple[float, float, float] = (0.25, 0.0, 1.6)
-    discs: bool = False  # True to draw the ranking discs around anchor and positive
+    discs: bool = False  # True to draw the discs around anchor and positive in which the ranking loss is active
     edges: bool = False  # True to draw the forces along the edges
     probe: Probe = "negative"  # point whose force field is drawn over the plane
     mining: bool = False  # True to draw the easy, semi-hard and hard regions at the margin of the loss
