@@ -1,6 +1,4 @@
-"""Triplets on the unit circle or sphere: conversion from and to angles, force components, and fields of one moving
-point.
-"""
+"""Triplets on the unit circle or sphere: conversion from and to angles, and forces on fixed and moving points."""
 
 from __future__ import annotations
 

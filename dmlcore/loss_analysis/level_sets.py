@@ -194,7 +194,7 @@ def cassini(pair: PlanePair, bound: float) -> LevelSet:
 def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) -> LevelSet:
     """Return the set law(d_an) + law(d_pn) < bound, with exact boundary points and the area by quadrature.
 
-    `formula` is the inequality in LaTeX, used in the description of the set.
+    `law` is an increasing function of a distance. `formula` is the inequality in LaTeX, for the description of the set.
     """
     # The function may diverge at 0, and its inverse is NaN outside its range; the code below handles both.
     with np.errstate(all="ignore"):

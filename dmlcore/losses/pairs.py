@@ -37,13 +37,14 @@ Base = Annotated[float, Slider(-0.5, 1, "m", "Cosine similarity that pairs are c
 class Contrastive(PairLoss):
     """Contrastive loss, the sum of [d - m_pos]+ over pairs of one class and [m_neg - d]+ over pairs of two classes.
 
-    `divisor` names the number by which each sum is divided: that of its terms above 0 ("nonzero"), of its pairs
-    ("pairs"), of the anchors ("anchors"), or 1 ("one"). Pairs count in both orders.
+    `divisor` names the number by which each of the two sums is divided: the number of its terms above 0 ("nonzero"),
+    the number of its pairs ("pairs"), the number of anchors ("anchors"), or 1 ("one"). Pairs count in both orders.
 
     Reference:
-        Hadsell, Chopra & LeCun 2006. With a positive margin ("C2"), and with cosine distance, m_pos = 1e-5 and m_neg =
-        0.5 divided by the anchors ("C1"): Gurbuz 2022, Sec. 3.3. Squared distances: Karaman 2021, Eq. 2.2, 2.3. With
-        cosine distance the sum is Psomas 2020, Eq. 2.15 with lambda = 1 - m_neg, up to the number of positive pairs.
+        Hadsell, Chopra & LeCun 2006. Gurbuz 2022, Sec. 3.3, for a positive margin ("C2") and for cosine distance with
+        m_pos = 1e-5, m_neg = 0.5 and divisor "anchors" ("C1"). Karaman 2021, Eq. 2.2, 2.3, for squared distances. With
+        cosine distance the loss equals Psomas 2020, Eq. 2.15 with lambda = 1 - m_neg, up to the number of positive
+        pairs.
     """
 
     def __init__(
