@@ -78,7 +78,7 @@ EVERYTHING = LevelSet("the whole plane", 0.0, lambda points: [], "all but bounde
 
 
 def disc(centre: Floats, name: str, square_radius: float) -> LevelSet:
-    """Return the disc around `centre`, which `name` names in the description; empty unless square_radius > 0."""
+    """Return the disc around `centre`, or the empty set unless square_radius > 0. `name` is the name of the centre."""
     if not square_radius > 0:
         return NOTHING
     radius = math.sqrt(square_radius)
