@@ -1,4 +1,4 @@
-"""Conformance cases: compares a printed formula with the results of dmlcore and of a library."""
+"""Conformance cases, which compare a printed formula with the results of dmlcore and of another library."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ Computation = Callable[[Vector], Outcome]
 
 @dataclass(frozen=True)
 class Case:
-    """Computation that libraries offer, with its printed formula.
+    """A computation that libraries offer, with its printed formula.
 
     Attributes:
         printed: Formula of `source`, written out in float64 and differentiated by autograd. It shares no code with the
             losses of dmlcore or of a library.
         ours: Computation of dmlcore, if it has one.
-        variants: Other interpretations by description. The table names the one that a library follows if it deviates
-            from the printed formula.
+        variants: Other readings of the formula, keyed by description. The table of results names the variant that a
+            library follows if it deviates from the printed formula.
+        on: Batches on which the case is evaluated.
         tolerance: Relative tolerance.
     """
 
@@ -54,7 +55,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Library:
-    """Library with the module to import, the name to install, and its call for each case by name."""
+    """External library: name of the package, module to import, and a computation for each case by name."""
 
     name: str
     module: str
@@ -62,7 +63,7 @@ class Library:
 
     @property
     def version(self) -> str:
-        """Installed version. Raises LibraryMissing."""
+        """Installed version. Raises LibraryMissing if the library cannot be imported."""
         try:
             importlib.import_module(self.module)
             return metadata.version(self.name)
@@ -83,7 +84,7 @@ class NotRun(RuntimeError):
 
 @dataclass(frozen=True)
 class Row:
-    """Result of a case on one vector: outcomes or reasons for their absence, and deviations from the formula."""
+    """Result of a case on one batch: outcomes or reasons for their absence, and deviations from the formula."""
 
     case: Case
     vector: str
@@ -106,7 +107,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """Statement on which computations match the printed formula, derived from the three numbers."""
+        """One-line verdict on which computations match the printed formula."""
         if isinstance(self.theirs, str) and self.theirs_off != self.theirs_off:
             return f"not run: {self.theirs}"
         ours = None if self.ours_off is None else self.ours_off <= self.case.tolerance
@@ -125,7 +126,7 @@ class Row:
 
 
 def compare(case: Case, vector: Vector, theirs: Computation) -> Row:
-    """Evaluate a case by the printed formula, by dmlcore and by the library, on one vector."""
+    """Evaluate a case by the printed formula, by dmlcore and by the library, on one batch."""
     printed = case.printed(vector)
     ours = None if case.ours is None else case.ours(vector)
     ours_off = None if ours is None else deviation(ours, printed)
@@ -146,13 +147,13 @@ def compare(case: Case, vector: Vector, theirs: Computation) -> Row:
 
 
 def _variant(result: Outcome, case: Case, vector: Vector) -> str | None:
-    """Return the name of the first variant with the same result."""
+    """Return the first variant of the case that gives `result`; None if no variant does."""
     near = max(case.tolerance, SINGLE)
     return next((name for name, other in case.variants.items() if deviation(result, other(vector)) <= near), None)
 
 
 def run(cases: Sequence[Case], library: Library) -> list[Row]:
-    """Compare all cases for which the library has a call, in order.
+    """Compare all cases for which the library has a call, each on all of its batches, in order.
 
     Raises:
         LibraryMissing: If the library is not installed.
@@ -167,9 +168,9 @@ def run(cases: Sequence[Case], library: Library) -> list[Row]:
 
 
 def deviation(result: Outcome, printed: Outcome) -> float:
-    """Return the largest relative deviation of value and arrays, relative to max(1, |printed|).
+    """Return the largest deviation of value and arrays, relative to max(1, |printed|).
 
-    The result is inf if a shape or name differs, or a number is not finite.
+    The deviation is inf if a shape or name differs, or if a number is not finite.
     """
     if result.arrays.keys() != printed.arrays.keys():
         return float("inf")
@@ -188,7 +189,7 @@ def deviation(result: Outcome, printed: Outcome) -> float:
 def evaluate_loss(
     loss: Callable[..., Tensor], vector: Vector, *weights: Tensor, dtype: torch.dtype = torch.float64
 ) -> Outcome:
-    """Return the value of loss(embeddings, *weights) and its gradients, by autograd."""
+    """Return the value of loss(embeddings, *weights) and its gradients with respect to all arguments, by autograd."""
     leaves = [given.detach().to(dtype).clone().requires_grad_() for given in (vector.embeddings, *weights)]
     value = loss(*leaves)
     gradients = torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
@@ -200,7 +201,7 @@ def evaluate_module(
 ) -> Outcome:
     """Return the value of module(embeddings, labels, *more) and its gradients.
 
-    `weights` names the parameter that is set to `given`, transposed if necessary.
+    `weights` names the parameter of the module that is set to `given`, transposed if necessary.
     """
     embeddings = vector.embeddings.detach().clone().requires_grad_()
     if not weights:
@@ -217,7 +218,7 @@ def evaluate_module(
 
 
 def selection_masks(size: int, *tuples: Sequence[Tensor]) -> Outcome:
-    """Return the selection of a miner as masks; each of `tuples` is a list of index arrays, of triplets or of pairs."""
+    """Return the selection of a miner as masks. Each of `tuples` is a list of index arrays, for triplets or pairs."""
     masks, count = {}, 0
     for place, indices in enumerate(tuples):
         mask = torch.zeros((size,) * len(indices), dtype=torch.float64)

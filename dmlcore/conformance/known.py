@@ -1,4 +1,7 @@
-"""Known cases in which a formula is right but its computation may fail: float32, several processes, or a memory."""
+"""Known cases in which the formula is right but its computation may fail.
+
+They use float32, several processes, a memory of embeddings, or inputs at which a result may not be finite.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ SINGLES = 1e-4  # relative tolerance of a computation in float32
 
 
 def _in_single(name: str, **hyper: Any) -> Computation:
-    """Return the computation of a dmlcore loss on the batch in its own dtype."""
+    """Return the computation of a dmlcore loss in the dtype of the batch."""
 
     def computed(v: Vector) -> Outcome:
         loss = losses.for_training(name, classes=v.classes, embedding_dim=v.embeddings.shape[1], **hyper)
@@ -35,7 +38,7 @@ def _in_single(name: str, **hyper: Any) -> Computation:
 
 
 def rows_of(process: int, v: Vector) -> Tensor:
-    """Return the indices of the samples of a process."""
+    """Return the indices of the samples in the batch that a process holds."""
     return torch.arange(process, len(v.labels), PROCESSES)
 
 
@@ -44,7 +47,7 @@ def _whole(v: Vector) -> Outcome:
 
 
 def _apart(v: Vector) -> Outcome:
-    """Compute the mean of each process over its own anchors, with the samples of the others constant."""
+    """Average over processes the loss of each one's own anchors, with samples of other processes held constant."""
     gradient, value = torch.zeros_like(v.embeddings), 0.0
     for process in range(PROCESSES):
         own = rows_of(process, v)
@@ -68,14 +71,14 @@ def _cold(v: Vector) -> Outcome:
 
 
 def opposite() -> Vector:
-    """Return three samples in the plane; the first is opposite to its own proxy and close to that of another class."""
+    """Return a batch of three samples; the first is opposite its proxy and close to the proxy of another class."""
     x = torch.tensor([[1.0, 0.1], [0.2, 1.0], [-1.0, 0.3]], dtype=torch.float64)
     w = torch.tensor([[-1.0, 0.0], [0.1, 1.0], [1.0, 0.0]], dtype=torch.float64)
     return single(Vector("a sample opposite its proxy", x, torch.tensor([0, 1, 0]), w))
 
 
 def near() -> Vector:
-    """Return 30 vectors of three classes that have almost coincided, 10^-4 apart, as in a collapse."""
+    """Return a batch of 30 nearly equal embeddings of three classes, 10^-4 apart, as after a collapse."""
     i, d = torch.arange(30, dtype=torch.float64)[:, None], torch.arange(8, dtype=torch.float64)
     x = F.normalize((0.3 + 0.5 * d).cos() + 5e-5 * (1.1 * i + 0.7 * d + 0.4 * i * d).sin())
     return single(Vector("30 samples 10^-4 apart", x, torch.arange(30) % 3, x[:3]))
@@ -93,7 +96,7 @@ def _own_distances(v: Vector) -> Outcome:
 
 
 def of_table(distances: Tensor) -> Outcome:
-    """Return 10^4 times a table of distances and its mean, with the rounding errors on the diagonal set to 0."""
+    """Return 10^4 times a distance matrix and its mean; the diagonal, which holds rounding errors, is set to 0."""
     table = 1e4 * distances.double().fill_diagonal_(0.0)
     return Outcome(table.mean().item(), {"distances": table})
 
@@ -102,19 +105,19 @@ def of_table(distances: Tensor) -> Outcome:
 
 
 def own_weight() -> Vector:
-    """Return a sample that coincides with the weight of its class."""
+    """Return a batch of two samples that coincide with the weights of their classes."""
     x = torch.tensor([[1.0, 0.0, 0.0], [0.3, 0.9, 0.1]], dtype=torch.float64)
     return Vector("a sample on its own weight", x, torch.tensor([0, 1]), x.clone())
 
 
 def finite(computed: Outcome) -> Outcome:
-    """Return 1 if value and gradients are finite, else 0."""
+    """Return 1 if the value and the gradients are finite, else 0."""
     arrays = [torch.tensor(computed.value), *computed.arrays.values()]
     return Outcome(float(all(bool(array.isfinite().all()) for array in arrays)))
 
 
 def equal() -> Vector:
-    """Return two equal samples of one class."""
+    """Return a batch of two classes in which the two samples of the first class are equal."""
     x = torch.eye(4, dtype=torch.float64)[[0, 0, 1, 2]]
     return Vector("two equal samples", x, torch.tensor([0, 0, 1, 1]), x)
 
@@ -127,13 +130,13 @@ def _histogram(v: Vector) -> Outcome:
 
 
 def steps() -> list[Tensor]:
-    """Return three batches of four samples in three dimensions, shape (3, 4, 3)."""
+    """Return three batches of four three-dimensional embeddings, shape (4, 3) each."""
     i, d = torch.arange(4, dtype=torch.float64)[:, None], torch.arange(3, dtype=torch.float64)
     return [(0.5 + 0.9 * t + 1.1 * i + 0.7 * d + 0.4 * i * d).sin() for t in range(3)]
 
 
 def last_step() -> Vector:
-    """Return the last of the batches of `steps`."""
+    """Return the last batch of `steps` with its labels."""
     return Vector("the third batch", steps()[-1], torch.tensor([0, 0, 1, 1]), torch.eye(3, dtype=torch.float64)[:2])
 
 
@@ -152,7 +155,7 @@ def _own_memory(v: Vector) -> Outcome:
 
 
 def case(name: str, title: str, source: str, printed: Computation, on: Vector, **rest: Any) -> Case:
-    """Create a known case with its own vector."""
+    """Create a case of the kind "known case" that is evaluated on its own batch."""
     return Case(name, "known case", title, source, printed, on=(on,), **rest)
 
 

@@ -1,4 +1,4 @@
-"""Cases of losses of samples: printed formula, computation of dmlcore, and interpretations that libraries follow."""
+"""Cases of losses between samples: printed formula, computation of dmlcore, and readings that libraries follow."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def case(name: str, title: str, source: str, printed: Computation, **rest: Any) 
 
 
 def mean_triplets(m: float, between: pairs.Between = pairs.length, *, swap: bool = False) -> Computation:
-    """Return the computation of the mean of the triplet hinge over all triplets."""
+    """Return the computation of the triplet hinge averaged over all triplets."""
 
     def loss(x: Tensor, y: list[int]) -> Tensor:
         return pairs.average([pairs.hinge(t) for t in pairs.triplet_terms(x, y, m, between, swap=swap)])

@@ -1,4 +1,4 @@
-"""Cases of miners."""
+"""Conformance cases of miners: the selection by the printed rule, and by dmlcore."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dmlcore.conformance.case import Case, Computation, Outcome, selection_masks
 from dmlcore.conformance.printed import choices, pairs
 from dmlcore.conformance.vectors import BALANCED, Vector
 
-DRAWS = 1500  # draws of the distance-weighted miner; a frequency is off by 5 standard deviations at 0.065
+DRAWS = 1500  # number of draws of the distance-weighted miner; 5 standard deviations of a frequency are then 0.065
 
 
 def mined(formula: Callable[..., list[choices.Triple]], **options: object) -> Computation:
@@ -43,9 +43,9 @@ def _hard_pairs(v: Vector) -> Outcome:
 
 
 def _chances(v: Vector) -> Outcome:
-    """Return the probability of each negative of an anchor: 1 over the density of distances on the sphere.
+    """Return the probability of each negative given its anchor, as printed: 1 over the density of distances.
 
-    Distances below 0.5 count as 0.5; negatives beyond 1.4 are excluded.
+    The density is that of distances on the sphere. Distances below 0.5 count as 0.5; negatives beyond 1.4 are excluded.
     """
     d, size, dimension = choices.table(v.embeddings), len(v.labels), v.embeddings.shape[1]
     chances = torch.zeros(size, size, dtype=torch.float64)
@@ -57,7 +57,7 @@ def _chances(v: Vector) -> Outcome:
 
 
 def frequencies(v: Vector, draw: Callable[[], Sequence[Tensor]], draws: int = DRAWS) -> Outcome:
-    """Return the frequency of each negative of an anchor over `draws` draws of triplets."""
+    """Return the frequency of each negative for each anchor over `draws` draws of triplets."""
     drawn = torch.zeros(len(v.labels), len(v.labels), dtype=torch.float64)
     for _ in range(draws):
         a, _, n = draw()

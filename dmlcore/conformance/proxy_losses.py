@@ -17,19 +17,19 @@ CENTRES = 2  # centres per class of soft triple and of sub-centre ArcFace
 
 
 def centres(vector: Vector) -> Tensor:
-    """Return two centres of each class, ordered by class, shape (2 classes, D)."""
+    """Return two centres for each class, ordered by class, shape (2 classes, D)."""
     r = torch.arange(CENTRES * vector.classes, dtype=torch.float64)[:, None]
     d = torch.arange(vector.embeddings.shape[1], dtype=torch.float64)
     return (0.4 + 1.3 * r - 0.7 * d + 0.09 * r * d).cos()
 
 
 def unit_weights(vector: Vector) -> Tensor:
-    """Return the proxies, normalised."""
+    """Return the proxies of a batch, normalised to unit length."""
     return F.normalize(vector.proxies)
 
 
 def beyond_pi() -> Vector:
-    """Return two samples, one of which is farther than π - m from its class weight (golden arcface_beyond_pi)."""
+    """Return two samples, one at an angle above π - m to its class weight (golden vector arcface_beyond_pi)."""
     x = torch.tensor([[-1.0, -0.35, 0.05], [0.3, 0.9, 0.1]], dtype=torch.float64)
     w = torch.tensor([[1.0, 0.2, 0.0], [0.0, 1.0, 0.3]], dtype=torch.float64)
     return Vector("an angle beyond π - m", x, torch.tensor([0, 1]), w)
@@ -38,7 +38,7 @@ def beyond_pi() -> Vector:
 def of_proxies(
     formula: Callable[..., Tensor], *more: object, weights: Callable[[Vector], Tensor] | None = None, **options: object
 ) -> Computation:
-    """Return the computation of formula(x, y, w, *more, **options) with its gradients by x and w."""
+    """Return the computation of formula(x, y, w, *more, **options) with its gradients with respect to x and w."""
 
     def computed(v: Vector) -> Outcome:
         w = v.proxies if weights is None else weights(v)

@@ -1,4 +1,4 @@
-"""Cases of reducers, on the hinges of all triplets with margin 0.5, and of samplers."""
+"""Conformance cases of reducers, applied to the hinges of all triplets with margin 0.5, and of samplers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dmlcore.conformance.vectors import BALANCED
 
 
 def reduced(how: Callable[[list[Tensor], list[int]], Tensor]) -> Computation:
-    """Return the computation of how(hinges of all triplets, class of the anchor of each)."""
+    """Return the computation of `how`, which receives the hinges of all triplets and the classes of their anchors."""
 
     def loss(x: Tensor, y: list[int]) -> Tensor:
         terms = [pairs.hinge(term) for term in pairs.triplet_terms(x, y, 0.5)]
@@ -73,7 +73,7 @@ REDUCERS = (
 
 
 def sampler(name: str, title: str, source: str) -> Case:
-    """Create a case of a sampler, which counts deviations and expects 0."""
+    """Create a case of a sampler, whose result is a count of deviations that should be 0."""
     return Case(name, "sampler", title, source, lambda v: Outcome(0.0), on=(BALANCED,))
 
 

@@ -1,4 +1,4 @@
-"""Cases of scores of a ranked list and of a partition."""
+"""Conformance cases of retrieval scores of a ranked list and of scores of a partition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dmlcore.conformance.vectors import BALANCED, FAR_AWAY, HIGH_LABELS, UNEVEN,
 
 
 def clusters(v: Vector) -> list[int]:
-    """Return an arbitrary partition into three clusters."""
+    """Return an arbitrary partition of the batch into three clusters."""
     return [(i * i // 3) % 3 for i in range(len(v.labels))]
 
 

@@ -51,7 +51,7 @@ def section(library: Library, rows: Sequence[Row]) -> str:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Return a sentence with the number of rows that match the printed formula and the results of the others."""
+    """Return a sentence with the total number of comparisons and the number of each kind of verdict."""
     kinds = Counter(_kind(row) for row in rows)
     return f"{len(rows)} comparisons: " + "; ".join(f"{count} {kind}" for kind, count in kinds.most_common()) + "."
 
@@ -94,7 +94,7 @@ def number(outcome: Outcome | str) -> str:
 
 
 def deviation(off: float | None) -> str:
-    """Format a deviation with one digit, rounding as such, or a dash if there is none."""
+    """Format a deviation with one digit, "< 1e-9" for mere rounding, or a dash if it is missing or infinite."""
     if off is None or not off < float("inf"):
         return "–"
     return "< 1e-9" if off <= EXACT else f"{off:.0e}"
@@ -110,12 +110,12 @@ def _rule(columns: Sequence[str]) -> list[str]:
 
 
 def marks(name: str) -> tuple[str, str]:
-    """Return the marker lines around the section of a library."""
+    """Return the lines that mark the start and the end of the section of a library."""
     return f"<!-- {name}: python -m dmlcore conformance {name} --write -->\n", f"\n<!-- /{name} -->\n"
 
 
 def write(path: Path, library: Library, rows: Sequence[Row]) -> None:
-    """Replace the section of a library in the page and keep the other sections."""
+    """Replace the section of a library in the page `path` and keep the other sections."""
     text = path.read_text() if path.exists() else ""
     parts = [HEAD]
     for name in sorted({library.name, *_sections(text)}):

@@ -29,7 +29,7 @@ class Vector:
 
 
 def by_rule(name: str, labels: list[int], classes: int, phase: float = 0.0, dimensions: int = 5) -> Vector:
-    """Create the batch with the given labels by the rule of the golden vectors, tests/golden/losses.json."""
+    """Create a batch with the given labels by the formula of the golden vectors (tests/golden/losses.json)."""
     y = torch.tensor(labels)
     i, c = torch.arange(len(labels), dtype=torch.float64)[:, None], torch.arange(classes, dtype=torch.float64)[:, None]
     d, own = torch.arange(dimensions, dtype=torch.float64), y.double()[:, None]

@@ -1,4 +1,4 @@
-"""Baselines in charts of scores, drawn with the same colours and dashes everywhere."""
+"""Baselines of score charts, drawn in the same colours and dashes in every chart."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import altair as alt
 from dmlcore.figures.vega_lite import NARROW, Spec, values
 from dmlcore.significance import verdicts
 
-# Okabe-Ito colours that no other mark of these charts uses, and dashes, so that baselines differ not only in colour.
+# Colour (Okabe-Ito palette) and dash pattern of each baseline. No other mark of these charts uses these colours, and
+# the dashes distinguish baselines without colour.
 LOOKS = {
     "inputs": ("#009E73", [1, 0]),
     "untrained": ("#CC79A7", [6, 3]),
@@ -26,9 +27,9 @@ def describe(levels: Levels) -> str:
 
 
 def layers_over_bars(levels: Levels, y: alt.Y) -> list[alt.Chart]:
-    """Return a layer for horizontal bars that marks each baseline with a stroke through the band of each variant.
+    """Return a layer that marks each baseline with a vertical line across the bar of each variant.
 
-    Strokes of equal scores join to one line through the whole chart. The list is empty without baselines.
+    Marks at equal scores join to one line through the whole chart. The list is empty without baselines.
 
     Args:
         levels: Scores by baseline and variant.
@@ -42,7 +43,7 @@ def layers_over_bars(levels: Levels, y: alt.Y) -> list[alt.Chart]:
         for name, label in there.items()
         for variant, value in levels[name].items()
     ]
-    phone = f"windowSize()[0] < {NARROW}"  # below this width the names of the bars leave less than 200 pixels
+    phone = f"windowSize()[0] < {NARROW}"  # below this width the variant names leave fewer than 200 pixels for the bars
     legend = alt.Legend(
         title=None,
         orient="top",
@@ -78,13 +79,13 @@ def layers_over_curves(levels: Mapping[str, float], y: alt.Y) -> list[alt.Chart]
     layers = curve_level_layers(levels, channel)
     drawn = [alt.Chart.from_dict(layer) for layer in layers]
     for chart, layer in zip(drawn, layers, strict=True):
-        # inline; altair would otherwise move it to the top-level data sets of the chart
+        # Keep the data inline; otherwise altair would move it to the top-level data sets of the chart.
         chart.data = values(*layer["data"]["values"])
     return drawn
 
 
 def curve_level_layers(levels: Mapping[str, float], y: Spec) -> list[Spec]:
-    """Return the layers of `layers_over_curves` as Vega-Lite, for a chart that is written without altair."""
+    """Return the layers of `layers_over_curves` as Vega-Lite dictionaries, for charts built without altair."""
     layers: list[Spec] = []
     for name, (colour, dash) in LOOKS.items():
         if name not in levels:

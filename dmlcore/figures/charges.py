@@ -1,4 +1,4 @@
-"""One step of a simulation of charges as a figure for print: the plane and the phase portrait of its triplets."""
+"""Print figure of one step of a charge simulation: the points in the plane, and the density of all triplets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ __all__ = ["draw_charges", "save_figure"]
 
 
 TAIL = 40  # length of a trail, in steps
-# Okabe-Ito colour of each class. Each class also has its own marker, as on the page (assets/losses/charges/draw.js).
+# Okabe-Ito colours of the classes, keyed by dark theme. Each class also has its own marker, as on the page
+# (assets/losses/charges/draw.js).
 COLOURS = {
     False: ("#0072B2", "#D55E00", "#009E73", "#A8518A", "#1b2430", "#2E8FC7", "#B87A00", "#7A7400"),
     True: ("#3D9BD6", "#F07A2B", "#22C495", "#E08DBD", "#e6eaf0", "#8CCBF2", "#E69F00", "#F0E442"),
@@ -40,15 +41,15 @@ def draw_charges(
 ) -> Figure:
     """Draw the points at `step` and, to their right, the density of all triplets over (d_ap, d_an).
 
-    The figure is ready for `save_figure`. Steps that are missing are computed. In the density the lines are the clamps
-    of the loss: raw = 0 solid, raw = m2 dashed.
+    The figure is ready for `save_figure`. Steps that have not been simulated yet are computed. Lines over the density
+    show where the loss is clamped: raw = 0 solid, raw = m2 dashed.
 
     Args:
         simulation: The simulation that holds the step.
         step: Number of the step.
-        trails: Draw the last 40 steps.
+        trails: Draw the path of each point over the last 40 steps.
         arrows: Draw the force on each point.
-        circles: Draw the radius of each class about its mean.
+        circles: Draw a circle around the mean of each class that reaches its farthest point.
         dark: Use the colours of the dark theme.
         size: Width of each of the two charts in inches.
 
@@ -76,7 +77,7 @@ def draw_charges(
             _arrows(left, frame, half, dark)
         _points(left, frame, simulation.labels, dark)
         left.set_title(f"{loss.formula.title}, step {step}\n{values(loss)}", color=ink["text"], fontsize=9, loc="left")
-        # Right: the phase portrait. The caption says for which triplets its lines hold.
+        # Right: the density of triplets. The caption states the assumptions under which the clamp lines hold.
         share = _portrait(figure, right, simulation, frame, loss, dark)
         scores = f"loss {frame.loss:.4g}, active triplets {frame.active:.1%}, MAP@R {frame.map_at_r:.3f}"
         words = (
@@ -107,7 +108,7 @@ def _points(axes: Axes, frame: ChargesFrame, labels: Ints, dark: bool) -> None:
 def _trails(axes: Axes, simulation: Simulation, step: int, dark: bool) -> None:
     from matplotlib.collections import LineCollection
 
-    # (N, K, 2): K positions per point
+    # shape (N, K, 2): K successive positions per point
     passed = np.stack([f.positions for f in simulation.frames[max(0, step - TAIL) : step + 1]], axis=1)
     colours = [COLOURS[dark][label] for label in simulation.labels]
     axes.add_collection(LineCollection(list(passed), colors=colours, linewidths=0.7, alpha=0.35, zorder=2))
@@ -120,7 +121,7 @@ def _circle(axes: Axes, centre: Any, radius: float, colour: str, style: str, wid
 
 
 def _arrows(axes: Axes, frame: ChargesFrame, half: float, dark: bool) -> None:
-    """Draw the forces in their exact directions, scaled to |F| / (|F| + 1) of a sixteenth of the view's width."""
+    """Draw each force as an arrow of length |F| / (|F| + 1) times a sixteenth of the width of the view."""
     size = np.linalg.norm(frame.force, axis=1, keepdims=True)
     shaft = frame.force / (size + 1) * half / 8
     felt = size[:, 0] > 1e-3

@@ -1,4 +1,4 @@
-"""Comparison of losses in one figure: one plane per loss under a common colour scale, and the difference of two."""
+"""Print figure that compares the force fields of losses, with one plane per loss and the difference between two."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ComparisonPlane:
-    """One loss of the figure.
+    """A loss with its field and its forces, drawn as one plane of the comparison.
 
     Attributes:
         title: Heading of the plane.
-        field: The field on the grid.
+        field: Force field of the loss on the grid.
         forces: Forces on the three points, shape (3, 2).
-        m2: Upper end of the clamp.
+        m2: Upper bound of the clamp.
         clamp: True if field and forces belong to the clamped loss.
     """
 
@@ -60,20 +60,20 @@ def draw_comparison(
 ) -> Figure:
     """Draw the planes in a row, followed by the difference planes[pair[0]] - planes[pair[1]].
 
-    All planes share one colour scale and one reference of arrow length, |F| / (|F| + median |F|).
+    All planes share one colour scale and one scale of arrow lengths, |F| / (|F| + median |F|).
 
     Args:
-        planes: The losses, each with a field over the grid of `x` and `y`.
+        planes: One plane per loss, each with a field over the grid of `x` and `y`.
         x: Abscissas of the grid, shape (W,).
         y: Ordinates of the grid, shape (H,).
         points: Anchor, positive and negative, shape (3, 2).
         view: Centre x, centre y and half width of the visible square.
-        pair: Indices of the two planes that are subtracted.
-        shade: "energy" or "force".
-        signed: Use a diverging colour scale with a fixed zero.
+        pair: Indices of the two planes to subtract.
+        shade: Quantity shown as colour, "energy" or "force".
+        signed: Use a diverging colour scale centred at zero.
         region: Draw the boundaries of the active region.
         arrows: Draw the direction of the force.
-        probe: Name of the point that scans the plane.
+        probe: Point moved over the plane: "anchor", "positive" or "negative".
         caption: Text below the figure.
         dark: Use the colours of the dark theme.
         size: Width of a plane in inches.
@@ -83,14 +83,16 @@ def draw_comparison(
     """
     if shade not in ("energy", "force"):
         raise ValueError(f"shade must be energy or force, got {shade!r}")
-    # All planes share one colour scale and one reference of arrow length. Singular and inactive places affect neither.
+    # All planes share one colour scale and one reference force for arrow lengths. Singular and inactive nodes affect
+    # neither.
     values = [_values(p.field, shade) for p in planes]
     active = np.stack([p.field.active.numpy() for p in planes])
     finite = active & np.isfinite(np.stack(values))
     top = strokes.colour_top(np.abs(np.stack(values)), finite)
     force = np.stack([p.field.force.numpy() for p in planes])
     reference = strokes.median_force(np.linalg.norm(force, axis=-1), active)
-    # The difference of the two planes. Its scale never gets so fine that rounding errors become visible.
+    # The upper limit of the difference scale is at least a thousandth of that of the planes, so that rounding errors
+    # stay invisible.
     first, second = pair
     apart = values[first] - values[second]
     if shade == "force":
@@ -130,7 +132,7 @@ def draw_comparison(
             bar.set_label(name, color=ink["text"], fontsize=8)
             bar.ax.tick_params(colors=ink["text"], labelsize=7.5, width=0.6, length=2.5)
         if caption:
-            # About 15 characters of this size fit on an inch.
+            # About 15 characters of this size fit in an inch.
             figure.supxlabel(
                 textwrap.fill(caption, int(15 * count * size)), color=ink["text"], fontsize=7.5, x=0.01, ha="left"
             )
@@ -143,7 +145,9 @@ def _values(field: FieldTable, shade: str) -> Floats:
 
 
 def _boundaries(axes: Axes, x: Floats, y: Floats, plane: ComparisonPlane, dark: bool) -> None:
-    """Draw raw = 0 solid and raw = m2 dashed, for each order of the loss; without a clamp only the zero line."""
+    """Draw raw = 0 solid and raw = m2 dashed, for each order of anchor and positive; without a clamp, draw only raw =
+    0.
+    """
     for raw in plane.field.orders if plane.clamp else (plane.field.raw,):
         for level, style in ((0.0, "-"), (plane.m2 if plane.clamp else math.inf, "--")):
             values = np.arcsinh(np.clip(raw.numpy() - level, -1e9, 1e9) / 0.1) if math.isfinite(level) else None

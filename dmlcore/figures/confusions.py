@@ -1,6 +1,7 @@
-"""Charts of confused classes, scores by class and hubs.
+"""Charts of confused classes, of scores by class and of hubs.
 
-Class names are data: they enter a chart as values of columns and of a parameter, never as text of an expression.
+Class names are treated as data: they enter a chart only as values of columns and parameters, never inside a Vega
+expression.
 """
 
 from __future__ import annotations
@@ -16,40 +17,41 @@ from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, square
 from dmlcore.typing import Floats, Ints
 
 RIGHT, WRONG, MARKED = "#009E73", "#D55E00", "#0072B2"
-# pixels: side of the matrix including names; least and largest side of a square cell
+# in pixels: side of the matrix including names; minimum and maximum side of a cell
 SIDE, LEAST_CELL, MOST_CELL = 600, 3, 44
-MOST_NAMED = 40  # classes whose names are shown next to the matrix; a cell is then at least 12 pixels wide
-UPRIGHT = 18  # pixels of a cell; in narrower cells the column names are vertical, because slanted names would overflow
-NUMBERED = 28  # pixels of a cell from which its number is shown
-LONGEST_NAME, LETTER = 130, 5.5  # pixels: longest name next to the matrix; approximate width of a letter
-STRONG = 0.35  # share of the top of the scale above which white text is easier to read
-MOST_POINTS = 500  # classes in the ranking; of more classes, evenly spaced ranks are shown
+MOST_NAMED = 40  # classes up to which names are shown next to the matrix; a cell is then at least 12 pixels wide
+UPRIGHT = 18  # cell width in pixels below which column names are vertical, because slanted names would overflow
+NUMBERED = 28  # cell width in pixels from which the share is written in the cell
+LONGEST_NAME, LETTER = 130, 5.5  # in pixels: maximum width of a name next to the matrix; approximate width of a letter
+STRONG = 0.35  # share of the upper limit of the scale from which white text is easier to read
+MOST_POINTS = 500  # maximum number of classes in the ranking; if there are more, evenly spaced ranks are shown
 MOST_BARS = 50
 GREY = "#7F7F7F"
 TICKS = (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000)
-CELL = "cell"  # name of the matrix's selection, with the fields i and j (labels of classes)
+CELL = "cell"  # name of the Vega-Lite selection of a matrix cell, with the fields i and j (class labels)
 
 
 def matrix(
     shares: Floats, labels: Ints, names: Sequence[str], chosen: tuple[int, int] | None, *, ink: str = "#333"
 ) -> tuple[Spec, Columns]:
-    """Return the confusion matrix as a Vega-Lite specification with its rows.
+    """Return the confusion matrix as a Vega-Lite specification and its data rows.
 
-    The own class is green, others are orange, and larger shares are more opaque. The scale ends at the largest share of
-    another class. All cells are squares of one size. With more than MOST_NAMED classes, names appear only in tooltips.
+    Diagonal cells are green, others are orange, and larger shares are more opaque. The opacity scale ends at the
+    largest share off the diagonal. All cells are squares of one size. With more than MOST_NAMED classes, names appear
+    only in tooltips.
 
     Args:
-        shares: Shares (c, c) of the neighbours of the row's class that belong to the column's class.
-        labels: Labels (c,) of the classes, in the given order.
-        names: Names of the classes.
-        chosen: Labels of the cell to frame, if any.
+        shares: Share of the neighbours of queries of the row's class that belong to the column's class, shape (c, c).
+        labels: Label of each row and column, shape (c,).
+        names: Names of the classes, in the order of `labels`.
+        chosen: Row and column label of the cell to frame; None for no frame.
         ink: Colour of numbers on pale cells.
     """
     columns = _cells(shares, labels, names, chosen)
     # The scale of opacity ends at the largest confusion; otherwise the diagonal would make all other cells pale.
     off = columns["share"][columns["i"] != columns["j"]]
     top = round_top(float(off.max(initial=0.0)), 1.0)
-    # Axes with a name for every class. An expression looks the names up, so that the labels remain the keys.
+    # Axes with a name for every class. An expression looks up the name of a label, so that cells are keyed by label.
     named = len(labels) <= MOST_NAMED
     room = SIDE - (min(LONGEST_NAME, LETTER * max(map(len, names))) if named else 0)
     cell = int(np.clip(room // len(labels), LEAST_CELL, MOST_CELL))
@@ -107,7 +109,7 @@ def matrix(
 
 
 def _cells(shares: Floats, labels: Ints, names: Sequence[str], chosen: tuple[int, int] | None) -> Columns:
-    """Return rows of the non-empty cells only, as most pairs are never confused; the chosen cell is always included."""
+    """Return one row per non-zero cell, because most pairs of classes are never confused, plus the chosen cell."""
     row, column = np.nonzero(shares)
     if chosen is not None and set(chosen) <= set(labels.tolist()):
         at = [int(np.flatnonzero(labels == label)[0]) for label in chosen]
@@ -126,7 +128,7 @@ def _cells(shares: Floats, labels: Ints, names: Sequence[str], chosen: tuple[int
 
 
 def ranking(names: Sequence[str], map_at_r: Floats, recall_at_1: Floats, queries: Ints) -> tuple[Spec, Columns]:
-    """Return a chart of MAP@R (discs) and R@1 (squares) by rank; the classes are given in ascending order of MAP@R."""
+    """Return a chart of MAP@R (discs) and R@1 (squares) by class; pass the classes in ascending order of MAP@R."""
     rank = np.unique(np.linspace(0, len(names) - 1, min(len(names), MOST_POINTS)).round().astype(int))
     text = np.array(names, dtype=object)[rank]
     columns: Columns = {
@@ -161,14 +163,15 @@ def ranking(names: Sequence[str], map_at_r: Floats, recall_at_1: Floats, queries
 def occurrences(counts: Ints, chance: Floats, threshold: float) -> tuple[Spec, Columns]:
     """Return a histogram of how often samples occur as a neighbour (N_k), compared with chance.
 
-    Bars on a logarithmic scale, chance as a dashed line, and a vertical line where hubs start.
+    Counts are bars on a symmetric logarithmic scale, chance is a dashed line, and a vertical line marks the hub
+    threshold.
 
     Args:
         counts: Number of samples with N_k = 0..m-1, shape (m,).
         chance: Number expected by chance, shape (m,).
         threshold: N_k from which a sample is a hub.
     """
-    # With more counts than bars fit, several counts share a bar.
+    # If there are more values of N_k than MOST_BARS, each bar covers several consecutive values.
     width = -(-len(counts) // MOST_BARS)
     start = np.arange(0, len(counts), width)
     columns: Columns = {
@@ -180,7 +183,7 @@ def occurrences(counts: Ints, chance: Floats, threshold: float) -> tuple[Spec, C
     }
     columns["middle"] = (columns["from"] + columns["to"]) / 2
     count = alt.Axis(tickMinStep=1, format=",d")
-    # Bars are as wide as the counts that they cover, so that the line of chance passes through their centres.
+    # Bars are as wide as the range of N_k that they cover, so that the line of chance passes through their centres.
     domain = alt.Scale(domain=[-0.5, float(columns["to"][-1])], nice=False)
     ticks = alt.Axis(values=[v for v in TICKS if v <= max(1, counts.max())], format=",d")
     title, symlog = "times a neighbour, N_k", alt.Scale(type="symlog")

@@ -1,4 +1,8 @@
-"""Charts of counter-examples along one number: the printed curve, the true curve and the referee's values."""
+"""Chart of a counter-example over one number, for checking a printed claim against its correction.
+
+It shows the curve of the printed claim, that of the corrected claim, and values of an independent computation, called
+the referee.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,15 @@ from dmlcore.figures.vega_lite import FIT, ROWS, Spec, specification
 from dmlcore.typing import Floats
 
 PRINTED, TRUE = "printed", "true"
-# keyed by dark theme; printed, true, referee
+# colours of the printed curve, the true curve and the referee's values, keyed by dark theme
 COLOURS = {False: ("#B04A00", "#00694D", "#3D4654"), True: ("#F58A42", "#22C495", "#C3CBD6")}
 
 
 class BothSides(Protocol):
-    """Curves of a printed and a true claim at x (n,), and the referee's values at dots (m,); NaN means no value."""
+    """Curves of a printed and a true claim at `x` (n,), and values of an independent referee at `dots` (m,).
+
+    NaN means that there is no value.
+    """
 
     @property
     def x(self) -> Floats: ...
@@ -42,11 +49,11 @@ def two_sides(
     dark: bool = False,
     height: int = 240,
 ) -> tuple[Spec, list[dict[str, Any]]]:
-    """Return the chart of both sides: printed dashed, true solid, referee as rings, and a vertical line at `at`.
+    """Return a chart of the printed (dashed) and the true (solid) curve, with the referee's values as rings.
 
     Args:
         sides: The curves and the referee's values.
-        at: The selected number on the x axis.
+        at: The selected number, marked by a vertical line.
         axis: Title of the x axis.
         quantity: Title of the chart.
         by: Name of the referee in the legend.
@@ -61,7 +68,7 @@ def two_sides(
     x = alt.X("x:Q", title=axis, scale=alt.Scale(nice=False, zero=False, padding=4), axis=ticks)
     y = alt.Y("y:Q", title=None, scale=alt.Scale(zero=False))
     names, ranges = [PRINTED, TRUE, by], list(COLOURS[dark])
-    if not np.isfinite(sides.printed).any():  # then the legend omits it
+    if not np.isfinite(sides.printed).any():  # omit the printed curve from the legend if it has no values
         names, ranges = names[1:], ranges[1:]
     legend = alt.Legend(title=None, orient="top", labelLimit=320, symbolStrokeWidth=3)
     colour = alt.Color("side:N", scale=alt.Scale(domain=names, range=ranges), legend=legend)

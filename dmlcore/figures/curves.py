@@ -1,7 +1,7 @@
-"""Training curves of several runs over the same steps, with a common hover for all panels.
+"""Training curves of several runs over the same steps, with a hover shared by all panels.
 
-The hover is one parameter that names the views of all panels. The specification is written directly, because altair
-takes about 20 ms per panel.
+The hover is a Vega-Lite parameter that lists the views of all panels. The specification is written without altair,
+which would take about 20 ms per panel.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ MOST = 300  # maximum number of points of a curve, about one per three pixels
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C6BB1", "#7F7F7F")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [10, 3], [3, 1], [6, 2, 1, 2])
 POINTER = {"type": "point", "fields": ["tick"], "nearest": True, "on": "pointerover", "clear": "pointerout"}
-X_TICKS = {"expr": "max(3, windowSize()[0] / 120)"}  # as many ticks as numbers of six digits fit
+# about one tick per 120 pixels, enough room for numbers of six digits
+X_TICKS = {"expr": "max(3, windowSize()[0] / 120)"}
 HOVERED = {"param": "hover", "empty": False}
 
 
 @dataclass(frozen=True)
 class RunCurve:
-    """One quantity of one run, or its mean over several runs.
+    """Curve of one quantity of one run, or its mean over several runs.
 
     Attributes:
         run: Name in the legend.
@@ -46,17 +47,17 @@ class RunCurve:
 
 @dataclass(frozen=True)
 class CurvePanel:
-    """One of the stacked charts.
+    """One chart of a vertical stack, which shows one quantity.
 
     Attributes:
-        title: Name of the quantity, title of the y axis.
+        title: Name of the quantity, used as title of the y axis.
         curves: The curves of the panel.
         unit: D3 number format of axis and tooltip.
         height: Height in pixels.
         levels: Baselines as pairs of name and score.
         bend: Value at which the scale turns from linear to logarithmic, for panels with both small and large values;
             None for a linear scale.
-        ticks: Tick values of such a scale, whose default ticks would be those of a linear scale.
+        ticks: Tick values for a scale with `bend`, whose default ticks would be those of a linear scale.
     """
 
     title: str
@@ -71,7 +72,7 @@ class CurvePanel:
 def averaged(name: str, curves: Sequence[RunCurve]) -> RunCurve:
     """Return the mean over several runs at each step, with a band from the lowest to the highest value.
 
-    A step's mean includes the runs that have a value there.
+    The mean at a step covers only the runs that have a value at that step.
     """
     steps, places, counts = np.unique(
         np.concatenate([curve.steps for curve in curves]), return_inverse=True, return_counts=True
@@ -88,14 +89,15 @@ def linked(
 ) -> tuple[Spec, Columns]:
     """Return the Vega-Lite specification and rows of the panels, stacked over the steps 0..`steps`.
 
-    Lines are means over `interval` steps; the band behind a line is the range of its values in that interval.
+    Each line shows means over intervals of steps (see `interval`); the band behind it spans the minimum to the maximum
+    of each interval.
 
     Args:
         panels: The charts, top to bottom.
         steps: Last step of the x axis.
-        forks: Steps marked by a vertical line, where runs diverge or a projection has ended.
-        smoothing: Weight of the past in `smoothed`, in 0..1 with 1 excluded. If positive, lines are smoothed and faint
-            lines show the raw means.
+        forks: Steps marked by a vertical line, where a run was forked or a projection ended.
+        smoothing: Weight of the past in `smoothed`, in [0, 1). If positive, lines are smoothed and faint lines show the
+            unsmoothed means.
     """
     runs = [*dict.fromkeys(curve.run for panel in panels for curve in panel.curves)]
     last = len(panels) - 1
@@ -112,7 +114,7 @@ def linked(
 
 
 def _points(number: int) -> str:
-    """Return the name of the view on which a panel's hover listens."""
+    """Return the name of the Vega-Lite view that receives the hover events of panel `number`."""
     return f"points_{number}"
 
 
@@ -121,7 +123,7 @@ def smoothed(values: Floats, weight: float) -> Floats:
 
     Args:
         values: Values (n,).
-        weight: Weight of the past, in 0..1 with 1 excluded; 0 returns the values unchanged.
+        weight: Weight of the past, in [0, 1); 0 returns the values unchanged.
 
     Reference:
         TensorBoard's line charts (`smooth`), with the bias correction of Kingma and Ba 2015, section 3.
@@ -135,7 +137,7 @@ def smoothed(values: Floats, weight: float) -> Floats:
 
 
 def table(panels: Sequence[CurvePanel], smoothing: float = 0.0) -> Columns:
-    """Return one row per drawn point; `tick` numbers the intervals of steps, which all panels and runs share."""
+    """Return one row per drawn point. Column `tick` is the index of its interval of steps, equal in all panels."""
     curves = [(panel.title, curve) for panel in panels for curve in panel.curves if len(curve.steps)]
     width = interval(max((int(curve.steps[-1]) for _, curve in curves), default=1))
     parts = [thin(curve, width) | {"run": curve.run, "panel": title} for title, curve in curves]
@@ -154,17 +156,17 @@ def table(panels: Sequence[CurvePanel], smoothing: float = 0.0) -> Columns:
 
 
 def interval(steps: int) -> int:
-    """Return the smallest power of two that divides `steps` into at most MOST intervals.
+    """Return the smallest power of two that, as interval width, divides `steps` into at most MOST intervals.
 
-    The width changes rarely as training proceeds, so that points stay where they are.
+    A power of two changes rarely as training proceeds, so that drawn points keep their positions.
     """
     return 1 << max(0, -(-steps // MOST) - 1).bit_length()
 
 
 def thin(curve: RunCurve, width: int) -> dict[str, Any]:
-    """Return mean, minimum and maximum of each interval of `width` steps, placed at its last recorded step.
+    """Return mean, minimum and maximum of each interval of `width` steps.
 
-    Step 0, before training, is a separate interval.
+    Each result is placed at the last recorded step of its interval. Step 0, before training, is a separate interval.
     """
     tick = -(-curve.steps // width)
     starts = np.flatnonzero(np.diff(tick, prepend=-1))
@@ -179,7 +181,7 @@ def thin(curve: RunCurve, width: int) -> dict[str, Any]:
 
 
 def _by_run(runs: Sequence[str]) -> tuple[Spec, Spec]:
-    """Return the channels of colour and dashes by run, with a common legend unless there is a single run."""
+    """Return the colour and dash encodings by run, with a common legend if there is more than one run."""
     legend = {
         "title": None,
         "orient": "top",
@@ -201,7 +203,7 @@ def _by_run(runs: Sequence[str]) -> tuple[Spec, Spec]:
 def _layers(
     panel: CurvePanel, number: int, runs: Sequence[str], steps: int, forks: Sequence[int], last: bool, smooth: bool
 ) -> list[Spec]:
-    """Return the layers of a panel, back to front; `smooth` says that its lines are smoothed."""
+    """Return the layers of a panel, back to front; `smooth` is True if its lines are smoothed."""
     colour, dash = _by_run(runs)
     step = {"field": "step", "type": "quantitative"}
     x = step | {
@@ -224,7 +226,7 @@ def _layers(
         tooltip.append({"field": "raw", "type": "quantitative", "format": panel.unit, "title": panel.title})
 
     def own(mark: str, looks: Spec, **encoding: Any) -> Spec:
-        """Return a layer of the rows of this panel."""
+        """Return a layer that draws only the rows of this panel."""
         return {
             "mark": {"type": mark} | looks,
             "transform": [{"filter": {"field": "panel", "equal": panel.title}}],
@@ -235,7 +237,7 @@ def _layers(
     return [
         own("area", {"opacity": 0.15}, y=low, y2={"field": "high"}),
         *([own("line", {"strokeWidth": 1, "opacity": 0.35, "aria": False}, y=raw)] if smooth else []),
-        {  # from the rows of all panels, so that the rule also appears where this panel has no point
+        {  # drawn from the rows of all panels, so that the rule also appears where this panel has no point
             "mark": {"type": "rule", "color": "#888888", "aria": False},
             "transform": [{"filter": HOVERED}],
             "encoding": {"x": step | {"aggregate": "max"}},
@@ -248,7 +250,7 @@ def _layers(
 
 
 def _fork(step: int, x: Spec) -> Spec:
-    """Return a vertical line at the step where runs diverge or another projection starts."""
+    """Return a vertical line at a step where a run was forked or a projection ended."""
     return {
         "data": {"values": [{"step": step}]},
         "mark": {"type": "rule", "strokeDash": [3, 3], "strokeWidth": 1.5, "aria": False},

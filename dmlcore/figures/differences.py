@@ -1,4 +1,4 @@
-"""Charts of a retrieval difference: every query in model A and in model B, and the flips between snapshots."""
+"""Charts of retrieval differences: each query under models A and B, and queries gained or lost between snapshots."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from dmlcore.typing import Bools, Floats, Ints
 
 RIGHT, WRONG, QUIET = "#009E73", "#D55E00", "#7F7F7F"
 KINDS = ("stayed right", "right in B only", "right in A only", "stayed wrong")
-MOST_POINTS = 3000  # with more queries, counts on a grid are drawn instead of points
+MOST_POINTS = 3000  # number of queries above which counts on a grid are drawn instead of points
 CELLS = 25
-PICKED = "picked"  # name of the scatter's selection, with the field `sample`
+PICKED = "picked"  # name of the Vega-Lite selection of the scatter plot, with the field `sample`
 
 
 def scatter(before: Floats, after: Floats, right: Bools, samples: Ints) -> tuple[Spec, Columns]:
-    """Return a chart of the AP@R of every query in A (x) and B (y) with the diagonal; many queries are binned into
-    cells.
+    """Return a chart of the AP@R of each query under model A (x) and model B (y), with the diagonal.
+
+    More than MOST_POINTS queries are binned into cells.
 
     Args:
-        before: AP@R in A, in 0..1, shape (n,).
-        after: AP@R in B, in 0..1, shape (n,).
-        right: True if the nearest neighbour is of the query's class, in A and in B, shape (2, n).
-        samples: Identifiers of the points, shape (n,).
+        before: AP@R under A, in 0..1, shape (n,).
+        after: AP@R under B, in 0..1, shape (n,).
+        right: Boolean mask (2, n) for A and B, True where the nearest neighbour has the query's class.
+        samples: Index of each query's sample, shape (n,).
     """
     scale = alt.Scale(domain=[-0.03, 1.03], nice=False)
     axis = alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1], grid=True)
@@ -41,7 +42,7 @@ def scatter(before: Floats, after: Floats, right: Bools, samples: Ints) -> tuple
 
 def _points(before: Floats, after: Floats, right: Bools, samples: Ints) -> tuple[alt.Chart, Columns]:
     kind = np.select([right[0] & right[1], right[1], right[0]], [0, 1, 2], 3)
-    order = np.argsort(np.isin(kind, (1, 2)), kind="stable")  # flipped queries are drawn on top
+    order = np.argsort(np.isin(kind, (1, 2)), kind="stable")  # draw queries that changed between A and B on top
     columns: Columns = {"x": before, "y": after, "sample": samples, "kind": np.array(KINDS, dtype=object)[kind]}
     colours = alt.Scale(domain=KINDS, range=[QUIET, RIGHT, WRONG, QUIET])
     shapes = alt.Scale(domain=KINDS, range=["circle", "triangle-up", "square", "cross"])
@@ -92,8 +93,8 @@ def turnover(steps: Sequence[int], right: Floats, gained: Ints, lost: Ints) -> t
     Args:
         steps: Ascending steps of the snapshots, length S.
         right: R@1 at each snapshot, in 0..1, shape (S,).
-        gained: Queries that became right, shape (S - 1,).
-        lost: Queries that became wrong, shape (S - 1,).
+        gained: Number of queries that became right in each interval between snapshots, shape (S - 1,).
+        lost: Number of queries that became wrong in each interval, shape (S - 1,).
     """
     begin, end = np.array(steps[:-1]), np.array(steps[1:])
     between = len(begin)
@@ -115,7 +116,8 @@ def turnover(steps: Sequence[int], right: Floats, gained: Ints, lost: Ints) -> t
         alt.Y(
             "value:Q",
             title="R@1",
-            axis=alt.Axis(format="%", tickCount=4),  # with as many digits as its ticks need
+            # without a precision, so that labels have as many digits as the ticks need
+            axis=alt.Axis(format="%", tickCount=4),
             scale=alt.Scale(domain=domain, nice=False),
         ),
         tooltip=[alt.Tooltip("from:Q", title="step", format=","), alt.Tooltip("value:Q", title="R@1", format=".1%")],

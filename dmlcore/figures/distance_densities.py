@@ -1,4 +1,4 @@
-"""Charts of the distances of a whole test split: histograms, and the density of triplets over (d_ap, d_an)."""
+"""Charts of the distances within a test split: histograms, and the density of triplets over (d_ap, d_an)."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def distances(
 
     Args:
         histograms: Histograms of one or two runs.
-        windows: Intervals of the distance to shade.
-        mean: Position of a vertical line, the mean of the positives to which the windows belong.
+        windows: Distance intervals to shade.
+        mean: Mean distance of the positives to which the windows belong, drawn as a vertical line; None for no line.
     """
-    # One row per bin of each run and kind of pair.
+    # One row per run, kind of pair and bin.
     parts = [
         {
             "from": h.edges[:-1],
@@ -101,15 +101,16 @@ def portrait(
     height: int = 420,
     title: str | None = None,
 ) -> tuple[Spec, Columns]:
-    """Return the density of triplets (t,) over d_ap (x) and d_an (y), both in 0..`reach`, with logarithmic opacity.
+    """Return a heat map of the number of triplets over d_ap (x) and d_an (y), with logarithmic opacity.
 
-    The dotted diagonal is d_an = d_ap; a triplet below it is wrong.
+    The dotted diagonal is d_an = d_ap; in triplets below it the negative is nearer than the positive.
 
     Args:
-        d_ap: Distances of anchor and positive, shape (t,).
-        d_an: Distances of anchor and negative, shape (t,).
-        reach: Upper end of both axes.
-        lines: Polylines (K, 2) of raw = 0, where the loss starts (solid), and of raw = m2, its upper clamp (dashed).
+        d_ap: Distances between anchor and positive, shape (t,).
+        d_an: Distances between anchor and negative, shape (t,).
+        reach: Upper end of both axes, which start at 0.
+        lines: Two lists of polylines (K, 2): those of raw = 0, where the loss starts (solid), and those of raw = m2,
+            its upper clamp (dashed).
         bins: Number of bins along each axis.
         height: Height in pixels; below 300, axis titles and legends are omitted.
         title: Heading of the chart, if any.
@@ -169,7 +170,7 @@ def portrait(
 
 
 def _drawn(lines: tuple[Sequence[Floats], Sequence[Floats]]) -> list[dict[str, Any]]:
-    """Return the points of the polylines of both boundaries in order, each with the number of its line."""
+    """Return one row per point of the polylines of both boundaries, with the index of its line and its place in it."""
     return [
         {"line": number, "order": place, "ap": float(point[0]), "an": float(point[1]), "kind": kind}
         for kind, group in zip(BORDERS, lines, strict=True)

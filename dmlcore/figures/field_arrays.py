@@ -1,4 +1,4 @@
-"""Export of the numbers of a force field: named arrays, JSON, npz, and a script that recomputes the arrays."""
+"""Numerical export of a force field as named arrays, JSON or npz, and as a script that recomputes the arrays."""
 
 from __future__ import annotations
 
@@ -33,29 +33,31 @@ def field_arrays(
     view: View = (0.25, 0.0, 1.6),
     n: int = NODES,
 ) -> Arrays:
-    """Compute every number of the field that acts on `probe` as it scans the view.
+    """Compute the field that acts on `probe` at each node of the view, and the forces within the triplet.
 
-    All arrays are float64 unless stated otherwise. `raw` is +inf where a diverging push under a finite m2 meets
-    distance 0. Rows of the grids are y.
+    All arrays are float64 unless stated otherwise. If m2 is finite, `raw` is +inf at distance 0 from a point whose
+    repulsion diverges there. Rows of the grids are y.
 
     Args:
         loss: The triplet loss.
         anchor: The two coordinates of the anchor.
         positive: The two coordinates of the positive.
         negative: The two coordinates of the negative.
-        probe: Name of the point that scans the view.
+        probe: Point moved over the view: "anchor", "positive" or "negative".
         view: Centre x, centre y and half width of the square.
         n: Nodes along each side.
 
     Returns:
-        Arrays by name. Of the grid:
-        x, y (n,) from edge to edge of the view; raw, energy (n, n); force (n, n, 2); active (n, n) bool.
-        outer (K, 2) and inner (K, 2), the concatenated polylines raw = 0 and raw = m2, with the number of points of
-        each line in outer_sizes and inner_sizes (L,).
-        Of the triplet itself:
-        points (3, 2); forces (3, 2), their parts (3, 3, 2) along the edges ap, an, pn, and residuals (3, 2); edges (3,)
-        = d_ap, d_an, d_pn; edge_forces (3,) = pull_ap, push_an, push_pn, where positive numbers mean attraction,
-        repulsion and repulsion; triplet (2,) = raw, energy.
+        Arrays by name. On the grid:
+        x, y (n,), the coordinates from edge to edge of the view; raw, energy (n, n); force (n, n, 2); active (n, n),
+        boolean;
+        outer (K, 2) and inner (K, 2), the concatenated polylines raw = 0 and raw = m2; outer_sizes and inner_sizes
+        (L,), the number of points of each line.
+        For the triplet:
+        points (3, 2); forces (3, 2), the total force on each point; parts (3, 3, 2), the components of each force along
+        the edges ap, an, pn; residuals (3, 2), the remaining components; edges (3,) = d_ap, d_an, d_pn; edge_forces
+        (3,) = pull_ap, push_an, push_pn, where positive numbers mean attraction, repulsion and repulsion; triplet (2,)
+        = raw, energy.
 
     Raises:
         ValueError: If a point is not two finite numbers, the view is empty, n < 2 or the probe is unknown.
@@ -79,7 +81,8 @@ def field_arrays(
     for name, level in (("outer", 0.0), ("inner", loss.m2)):
         lines = level_lines(arrays["x"], arrays["y"], arrays["raw"], level) if level < math.inf else []
         arrays |= end_to_end(name, lines)
-    # The triplet itself: the force of each edge on each point (rows a, p, s; columns ap, an, pn).
+    # The triplet itself: the force along each edge (columns ap, an, pn) on each point (rows anchor, positive,
+    # negative).
     triplet = field_table(loss, a, p, s)
     pull, push_an, push_pn = (
         strength * direction(u, v) for strength, (u, v) in zip(triplet.strengths, ((p, a), (a, s), (p, s)), strict=True)
@@ -109,20 +112,20 @@ def polylines(arrays: Arrays, name: str) -> list[Floats]:
 
 
 def as_npz(arrays: Arrays, about: Mapping[str, Any]) -> bytes:
-    """Return the arrays as a compressed npz file; the plain data `about` is stored as JSON text under "about"."""
+    """Return the arrays as a compressed npz file, with the metadata `about` stored as JSON text under "about"."""
     file = io.BytesIO()
     np.savez_compressed(file, about=np.array(_dumps(_finite(about))), **arrays)  # type: ignore[arg-type]
     return file.getvalue()
 
 
 def as_json(arrays: Arrays, about: Mapping[str, Any]) -> bytes:
-    """Return a JSON object of `about` and the arrays as nested lists; numbers that are not finite become null."""
+    """Return UTF-8 JSON of the metadata `about` and the arrays as nested lists; non-finite numbers become null."""
     lists = {name: _lists(array) for name, array in arrays.items()}
     return _dumps({**_finite(about), **lists}).encode()
 
 
 def about(loss: TripletLoss, *, probe: Probe = "negative", view: View = (0.25, 0.0, 1.6)) -> dict[str, Any]:
-    """Return a description of the arrays as plain data: loss, hyper-parameters, source, probe and view."""
+    """Return JSON-serialisable metadata of the export: loss, hyper-parameters, source, probe and view."""
     return about_loss(loss) | {
         "probe": probe,
         "view": list(view),
@@ -131,7 +134,7 @@ def about(loss: TripletLoss, *, probe: Probe = "negative", view: View = (0.25, 0
 
 
 def about_loss(loss: TripletLoss) -> dict[str, Any]:
-    """Return the description of a loss as plain data: name, title, formula (LaTeX), source and hyper-parameters."""
+    """Return JSON-serialisable metadata of a loss: name, title, formula (LaTeX), source and hyper-parameters."""
     return {
         "loss": loss.formula.name,
         "title": loss.formula.title,
@@ -152,20 +155,19 @@ def snippet(
     n: int = NODES,
     **drawing: Any,
 ) -> str:
-    """Return a Python script that computes exactly this view with `dmlcore` alone and draws it.
+    """Return a Python script that computes and draws this field using only `dmlcore`.
 
-    Its results equal those of `field_arrays` to the last bit: its variables are x, y, field, force_a, force_p and
-    force_n.
+    Its variables x, y, field, force_a, force_p and force_n equal the results of `field_arrays` bit for bit.
 
     Args:
         loss: The triplet loss.
         anchor: The two coordinates of the anchor.
         positive: The two coordinates of the positive.
         negative: The two coordinates of the negative.
-        probe: Name of the point that scans the view.
+        probe: Point moved over the view: "anchor", "positive" or "negative".
         view: Centre x, centre y and half width of the square.
         n: Nodes along each side.
-        **drawing: Arguments of `draw_field`.
+        **drawing: Further arguments of `draw_field`.
     """
     x0, y0, half = (float(v) for v in view)
     points = "\n".join(
@@ -208,7 +210,7 @@ def creation(loss: TripletLoss) -> str:
 
 
 def arguments(given: Mapping[str, Any]) -> str:
-    """Return keyword arguments as source, each preceded by a comma; infinity, an open upper clamp, becomes None."""
+    """Return keyword arguments as source code, each preceded by a comma; infinity (no upper clamp) becomes None."""
     return "".join(f", {k}={'None' if v == math.inf else repr(v)}" for k, v in given.items())
 
 
@@ -224,13 +226,13 @@ def _dumps(data: Any) -> str:
 
 
 def _lists(array: Array) -> Any:
-    """Return nested lists, with None for each number that is not finite."""
+    """Convert an array to nested lists, with None in place of each non-finite number."""
     finite = np.isfinite(array)
     return (array if finite.all() else np.where(finite, array, np.array(None))).tolist()
 
 
 def _finite(data: Any) -> Any:
-    """Return plain data with None for each number that is not finite."""
+    """Copy nested mappings and sequences with None in place of each non-finite number."""
     if isinstance(data, Mapping):
         return {k: _finite(v) for k, v in data.items()}
     if isinstance(data, (list, tuple)):

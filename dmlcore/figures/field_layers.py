@@ -1,4 +1,4 @@
-"""Layers of a field figure: each function draws one element of the arrays of `field_arrays` into matplotlib axes."""
+"""Layers of a force-field figure. Each function draws one element of `field_arrays` into matplotlib axes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 Shade = Literal["energy", "raw", "force", "none"]
 
-LEAST, MOST = 16 / 320, 150 / 320  # lengths of the shafts of forces, in half widths of the view
+# arrow shafts in half widths of the view: length for a tiny force, and largest increase with the force
+LEAST, MOST = 16 / 320, 150 / 320
 BOUNDARIES: dict[str, Any] = {"outer": "-", "inner": (0, (4, 2.5))}  # raw = 0, raw = m2
 
 
@@ -56,7 +57,7 @@ def draw_plane(axes: Axes, view: View, dark: bool) -> None:
 
 
 def boundary_words(arrays: Arrays, prefixes: Sequence[str] = ("",)) -> list[str]:
-    """Return caption entries that explain the lines and hatching present in the arrays.
+    """Return the caption entries that explain the boundary lines and the hatching of the drawn fields.
 
     Args:
         arrays: Arrays of one or several fields.
@@ -69,7 +70,7 @@ def boundary_words(arrays: Arrays, prefixes: Sequence[str] = ("",)) -> list[str]
 
 
 def draw_heat(figure: Figure, axes: Axes, arrays: Arrays, shade: Shade, m2: float, dark: bool, *, bar: bool) -> float:
-    """Draw the heat map of `arrays`, clamped at `m2`, with a colour bar if `bar`, and return the top of its scale."""
+    """Draw the quantity `shade` as a heat map, with a colour bar if `bar`, and return the upper limit of its scale."""
     strength = np.linalg.norm(arrays["force"], axis=-1)
     values = strength if shade == "force" else arrays[shade]
     shown = np.abs(values) if shade == "raw" else values
@@ -84,7 +85,7 @@ def draw_heat(figure: Figure, axes: Axes, arrays: Arrays, shade: Shade, m2: floa
 
 
 def _compressed(raw: Floats, level: float) -> Floats:
-    """Return raw - level on a compressed scale on which infinities are finite."""
+    """Return arcsinh((raw - level) / 0.1), with the difference clipped so that infinities become finite."""
     return np.arcsinh(np.clip(raw - level, -1e9, 1e9) / 0.1)
 
 
@@ -97,7 +98,7 @@ def draw_region(axes: Axes, arrays: Arrays, m2: float, dark: bool) -> None:
 def draw_inactive(
     axes: Axes, x: Floats, y: Floats, raw: Floats, m2: float, dark: bool, clip: Patch | None = None
 ) -> None:
-    """Hatch where raw (H, W) over x (W,), y (H,) is clamped, within `clip` if given."""
+    """Hatch the area where `raw` (H, W), on the grid x (W,) and y (H,), is clamped; `clip` limits the hatching."""
     ink, far = INK[dark], 50.0  # arcsinh(1e10) = 23.7
     levels = [([-far, 0.0], _compressed(raw, 0.0))]
     if math.isfinite(m2):
@@ -111,14 +112,14 @@ def draw_inactive(
 
 
 def draw_boundaries(axes: Axes, arrays: Arrays, dark: bool, pattern: str = "{}") -> None:
-    """Draw the polylines "outer" solid and "inner" dashed; `pattern` turns these names into names of arrays."""
+    """Draw the polylines "outer" solid and "inner" dashed; `pattern` is the format string of their array names."""
     for name, dashes in BOUNDARIES.items():
         for line in polylines(arrays, pattern.format(name)):
             axes.plot(*line.T, color=INK[dark]["text"], linewidth=1.2, linestyle=dashes, zorder=2)
 
 
 def draw_contours(axes: Axes, arrays: Arrays, which: str, m2: float, dark: bool) -> None:
-    """Draw about ten labelled equipotentials: of the "raw" loss everywhere, of the "clamped" loss within 0..m2."""
+    """Draw about ten labelled equipotential lines of the "raw" loss, or of the "clamped" loss between 0 and m2."""
     values = arrays["raw"] if which == "raw" else arrays["energy"]
     inside = values[arrays["active"]] if which == "clamped" else values[np.isfinite(values)]
     if not inside.size or np.ptp(inside) == 0:
@@ -136,7 +137,7 @@ def draw_contours(axes: Axes, arrays: Arrays, which: str, m2: float, dark: bool)
 
 
 def draw_rings(axes: Axes, rings: Sequence[tuple[Floats, float, str]], dark: bool) -> None:
-    """Draw dotted circles, each given as centre (2,), radius and a label below the circle or ""."""
+    """Draw dotted circles, each given as its centre (2,), its radius and its label, where "" means no label."""
     from matplotlib.patches import Circle
 
     colour = INK[dark]["disc"]
@@ -159,9 +160,9 @@ def draw_streams(axes: Axes, arrays: Arrays, dark: bool) -> None:
 
 
 def draw_arrows(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
-    """Draw arrows in the exact directions of the force, scaled to |F| / (|F| + median |F|) of a cell.
+    """Draw arrows in the direction of the force, with length |F| / (|F| + median |F|) relative to a grid cell.
 
-    The scaling keeps a diverging push from hiding all other arrows.
+    The bounded length keeps a diverging repulsion from hiding all other arrows.
     """
     nodes = arrow_nodes(len(arrays["x"]))
     force = arrays["force"][np.ix_(nodes, nodes)]
@@ -174,7 +175,7 @@ def draw_arrows(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
 
 
 def draw_edges(axes: Axes, arrays: Arrays, dark: bool) -> None:
-    """Draw the triangle: a-p solid, a-n and p-n dashed."""
+    """Draw the edges of the triplet: a-p solid, a-n and p-n dashed."""
     ink, (a, p, n) = INK[dark], arrays["points"]
     for start, end, colour, dashes in ((a, p, "positive", "-"), (a, n, "negative", "--"), (p, n, "negative", "--")):
         axes.plot(*np.stack([start, end]).T, color=ink[colour], linewidth=1.0, linestyle=dashes, zorder=4)
@@ -183,7 +184,7 @@ def draw_edges(axes: Axes, arrays: Arrays, dark: bool) -> None:
 def draw_resultants(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
     """Draw the force on each point with its magnitude, without overlapping numbers."""
     ink, half, centre = INK[dark], view[2], np.array(view[:2])
-    taken = list(arrays["points"])  # places to keep free of further numbers
+    taken = list(arrays["points"])  # positions that labels drawn later must avoid
     room = np.array([1.0, 0.5]) / cast("Figure", axes.figure).get_figwidth() * half
     for at, force in zip(arrays["points"], arrays["forces"], strict=True):
         shaft = arrow_shaft(force, LEAST * half, MOST * half)
@@ -196,13 +197,13 @@ def draw_resultants(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
 
 
 def free_place(tip: Floats, unit: Floats, taken: Sequence[Floats], room: Floats, centre: Floats, half: float) -> Floats:
-    """Return the place (2,) for the number of an arrow: beyond its tip, or to the side if that place is occupied.
+    """Return the position (2,) of an arrow's label: beyond the tip, or to the side if that position is occupied.
 
     Args:
         tip: Tip of the arrow, shape (2,).
         unit: Direction of the arrow, shape (2,).
-        taken: Occupied places, shape (2,) each.
-        room: Width and height that a number needs, shape (2,).
+        taken: Occupied positions, shape (2,) each.
+        room: Width and height of a label, shape (2,).
         centre: Centre of the view, shape (2,).
         half: Half width of the view.
     """
@@ -214,9 +215,9 @@ def free_place(tip: Floats, unit: Floats, taken: Sequence[Floats], room: Floats,
 
 
 def draw_parts(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
-    """Draw every part of every force: a-p in the colour of the positive, the others in that of the negative.
+    """Draw the components of each force along the edges, and its residual as a dotted arrow.
 
-    Residuals are dotted.
+    Components along a-p have the colour of the positive, those along a-n and p-n the colour of the negative.
     """
     ink = INK[dark]
     for i, at in enumerate(arrays["points"]):
@@ -232,7 +233,7 @@ def draw_parts(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
 def draw_points(
     axes: Axes, arrays: Arrays, probe: Probe, dark: bool, hidden: Sequence[bool] = (False, False, False)
 ) -> None:
-    """Draw the three points; `hidden` points, behind a sphere, are hollow."""
+    """Draw the three points; those marked in `hidden`, which are behind a sphere, are hollow."""
     ink = INK[dark]
     for name, at, behind in zip(("anchor", "positive", "negative"), arrays["points"], hidden, strict=True):
         shape: dict[str, Any] = {"marker": "s" if name == "negative" else "o", "linestyle": "none", "zorder": 7}

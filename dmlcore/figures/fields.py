@@ -1,6 +1,6 @@
-"""A force field as a figure for print, drawn with matplotlib but without pyplot, so that any thread may draw it.
+"""Print figure of a force field, drawn with matplotlib but without pyplot, so that any thread may draw it.
 
-Equal scenes give equal bytes: files contain no dates, and identifiers are fixed.
+Equal inputs give byte-identical files: no dates are written, and identifiers are fixed.
 """
 
 from __future__ import annotations
@@ -88,16 +88,16 @@ def draw_field(
         anchor: The two coordinates of the anchor.
         positive: The two coordinates of the positive.
         negative: The two coordinates of the negative.
-        probe: Name of the point that scans the view.
+        probe: Point moved over the view: "anchor", "positive" or "negative".
         view: Centre x, centre y and half width of the square.
-        shade: Quantity of the colours: "energy" (clamped loss), "raw" (raw loss, signed), "force" or "none".
+        shade: Quantity shown as colour: "energy" (clamped loss), "raw" (raw loss, signed), "force" or "none".
         n: Nodes along each side.
-        contours: Draw equipotential lines of the raw or clamped loss.
+        contours: Draw equipotential lines of the raw or clamped loss; None for no lines.
         region: Hatch where no force acts on the probe and draw raw = 0 solid, raw = m2 dashed.
         arrows: Draw the direction of the force as arrows.
         streams: Draw streamlines instead of arrows.
-        forces: Draw the resultants on the three points with their magnitudes.
-        decomposed: Draw the parts of the forces along the edges and the residuals (dotted).
+        forces: Draw the total force on each of the three points with its magnitude.
+        decomposed: Draw the components of these forces along the edges, and the residuals (dotted).
         discs: Draw the ranking discs (margin 0.1).
         mining: Draw the easy, semi-hard and hard regions (Karaman 2021, Fig. 2.5).
         title: Heading; None for the name of the loss, "" for no heading.
@@ -146,7 +146,7 @@ def draw_field(
 
 
 def save_figure(figure: Figure, target: str | Path | None = None, format: str = "svg", dpi: int = DPI) -> bytes:
-    """Return the figure as svg, pdf or png, and write it to `target` if given.
+    """Return the bytes of the figure as svg, pdf or png, and write them to `target` if given.
 
     Equal figures give equal bytes.
 
@@ -176,7 +176,7 @@ def save_figure(figure: Figure, target: str | Path | None = None, format: str = 
 
 @contextmanager
 def figure_style() -> Iterator[None]:
-    """Apply the matplotlib settings of all figures; one thread at a time holds them."""
+    """Apply the matplotlib settings shared by all figures; only one thread at a time can be inside the context."""
     with _drawing:
         import matplotlib
 
@@ -187,9 +187,9 @@ def figure_style() -> Iterator[None]:
 
 @cache
 def _read_formulas_once() -> None:
-    """Let all files share one cache of parsed formulas.
+    """Make all matplotlib parsers share one cache of parsed formulas.
 
-    Otherwise each file has its own parser with its own cache, which takes a third of the time to write a file.
+    By default each saved file uses a new parser with an empty cache, and parsing takes a third of the time to save.
     """
     from matplotlib.mathtext import MathTextParser
 
@@ -200,7 +200,7 @@ def _read_formulas_once() -> None:
 
 @cache
 def embed_glyphs_alone() -> None:
-    """Embed glyphs in PDF files without tables for further typesetting, which take half of the time to write a PDF."""
+    """Drop the layout tables of fonts embedded in PDF files; subsetting them takes half of the time to save."""
     from fontTools.subset import Options
 
     Options._drop_tables_default = [*Options._drop_tables_default, "GDEF", "GPOS", "GSUB", "kern"]
@@ -208,14 +208,14 @@ def embed_glyphs_alone() -> None:
 
 @contextmanager
 def sheet(width: float, height: float, dark: bool) -> Iterator[Figure]:
-    """Yield an empty figure of `width` x `height` inches, with the settings of all figures applied."""
+    """Yield an empty figure of `width` x `height` inches, with the matplotlib settings of all figures applied."""
     with figure_style():
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor=strokes.INK[dark]["page"])
         yield figure
         if (layout := figure.get_layout_engine()) is not None:
-            layout.execute(figure)  # once; otherwise the layout would change with each save
+            layout.execute(figure)  # run the layout once; otherwise it would change with each save
         figure.set_layout_engine(None)  # with "none" instead of None, each save would draw the figure twice
 
 
@@ -230,19 +230,19 @@ def _caption(
 
 
 def write_title(axes: Axes, loss: TripletLoss, title: str | None, dark: bool, *, formula: bool = True) -> None:
-    """Write `title`, or the name of the loss if it is None, and the formula if requested, above the axes."""
+    """Write `title` above the axes, or the name of the loss if it is None, followed by the formula if requested."""
     text = (title or loss.formula.title) + (f"\n$E = {energy_latex(loss)}$" if formula else "")
     axes.set_title(text, color=strokes.INK[dark]["text"], fontsize=9.5, loc="left")
 
 
 def write_caption(figure: Figure, words: str, dark: bool, *, first: str = "", width: int = 90) -> None:
-    """Write small lines of `width` characters below a figure, preceded by the line `first`, which may be mathtext."""
+    """Write the line `first`, which may be mathtext, and `words`, wrapped at `width` characters, below a figure."""
     text = "\n".join(x for x in [first, *textwrap.wrap(words, width)] if x)
     figure.supxlabel(text, fontsize=7, color=strokes.INK[dark]["text"], x=0.02, ha="left", linespacing=1.45)
 
 
 def values(loss: TripletLoss) -> str:
-    r"""Return the hyper-parameters as a line of text with mathtext symbols: "$s$ = 1, $\\rho$ = 1.714"."""
+    r"""Return the hyper-parameters as one line with mathtext symbols, such as "$s$ = 1, $\rho$ = 1.714"."""
     parts = []
     for name, parameter in loss.formula.parameters.items():
         value = loss.hyper[name]
@@ -255,7 +255,7 @@ def values(loss: TripletLoss) -> str:
 
 
 def formula_svg(loss: TripletLoss, *, dark: bool = False) -> str:
-    """Return the formula of the energy as an SVG element, for files without a typesetter."""
+    """Return the formula of the energy as an SVG element, for HTML files that load no LaTeX renderer."""
     with figure_style():
         from matplotlib.font_manager import FontProperties
         from matplotlib.mathtext import math_to_image

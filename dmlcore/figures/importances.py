@@ -1,4 +1,4 @@
-"""Bar chart of the importance of settings, longest bar first."""
+"""Bar chart of the importance of each setting."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from dmlcore.figures.vega_lite import FIT, ROWS, Columns, Spec, specification
 
 
 def bars(shares: Mapping[str, float]) -> tuple[Spec, Columns]:
-    """Return the Vega-Lite specification and rows of shares in 0..1 by setting, in the given order."""
+    """Return the specification and rows of a bar chart with one bar per setting, in the order of `shares`.
+
+    Args:
+        shares: Share of the differences in score that each setting explains, in 0..1.
+    """
     base = alt.Chart().encode(
         alt.Y("setting:N", sort=None, title=None, axis=alt.Axis(labelLimit=320)),
         alt.X(
             "share:Q",
             title="share of the differences in score",
             axis=alt.Axis(format="%", tickCount=5),
-            # leaves room for the numbers
+            # leaves room for the numbers to the right of the bars
             scale=alt.Scale(domain=[0, 1.2 * max(shares.values(), default=1.0)], nice=False),
         ),
     )

@@ -1,7 +1,7 @@
-"""The energy of the scanning point as a surface in space, for one loss or several side by side.
+"""Surface plots of the energy over the position of one point of a triplet, for one or several losses.
 
-A figure is plain data that plotly.js draws, on the page or in a file (https://plotly.com/javascript/reference/); plotly
-itself is not imported.
+A figure is a JSON-serialisable dictionary that plotly.js draws, on a page or in an HTML file
+(https://plotly.com/javascript/reference/). The Python package plotly is not imported.
 """
 
 from __future__ import annotations
@@ -30,16 +30,18 @@ Trace = dict[str, Any]
 NODES = 81  # nodes along a side of the surface
 PERCENT = 97  # percentile of the energies that must be visible; extreme energies would otherwise flatten the rest
 STEEP = 3.0  # the surface is cut if its highest energy exceeds this multiple of that percentile
-LIFT, STAND = 0.012, 0.05  # shares of the height: distance of lines and of the marble's centre above the surface
-SLOPE = 0.22  # length of the tangent seen from above, in half widths
-# frames of a marble until it has covered this share of its path, at equal times; ten more frames cover the rest
+# as shares of the plot's height: distance of lines, and of the marble's centre, above the surface
+LIFT, STAND = 0.012, 0.05
+SLOPE = 0.22  # length of the tangent seen from above, in half widths of the view
+# number of frames, at equal times, until a marble has covered the share ALMOST of its path; ten more frames cover the
+# rest
 FRAMES, ALMOST = 90, 0.98
-EYE = {"x": 1.85, "y": 0.53, "z": 1.2}  # a negative pushed up the plane rolls within sight
+EYE = {"x": 1.85, "y": 0.53, "z": 1.2}  # camera position from which a negative that is pushed towards +y stays in sight
 
 
 @dataclass(frozen=True)
 class Surface:
-    """The energy of the probe on a grid, and the heights at which the drawn surface is cut."""
+    """Energy on a grid of positions of the probe, and the heights at which the drawn surface is cut."""
 
     variant: Variant
     x: Floats  # (n,)
@@ -48,7 +50,7 @@ class Surface:
     energy: Floats  # (n, n): energy before the cut
     low: float
     high: float
-    lowest: float  # lowest energy, including the places of the other two points; may be infinite
+    lowest: float  # lowest energy, also at the positions of the other two points; may be infinite
     highest: float
 
     @property
@@ -58,7 +60,7 @@ class Surface:
 
     @property
     def hidden(self) -> str:
-        """Sentence on the energies that the cut hides; empty if it hides none."""
+        """Sentence on the energies that the cut hides; empty if nothing is hidden."""
         ends = [
             f"cut off {where} {_plain(at)} (it continues to {_plain(end)})"
             for where, at, end, hides in (
@@ -71,12 +73,12 @@ class Surface:
 
 
 def surface(variant: Variant, points: Sequence[Tensor], *, probe: Probe, view: View, n: int = NODES) -> Surface:
-    """Compute the energy of a triplet with its `probe` at the n x n nodes of the view, edge to edge.
+    """Compute the energy of a triplet with its `probe` at each of n x n nodes, from edge to edge of the view.
 
     Args:
         variant: The loss and its variant.
-        points: Anchor, positive and negative, shape (2,), float64.
-        probe: Name of the point that is moved.
+        points: Anchor, positive and negative, shape (2,) each, float64.
+        probe: Point that is moved: "anchor", "positive" or "negative".
         view: Centre x, centre y and half width of the square.
         n: Nodes along each side.
     """
@@ -99,13 +101,13 @@ def surface(variant: Variant, points: Sequence[Tensor], *, probe: Probe, view: V
 
 
 def to_one_scale(surfaces: Sequence[Surface]) -> list[Surface]:
-    """Return the surfaces, all cut at the lowest and the highest of their ends."""
+    """Return copies of the surfaces cut at common heights: the lowest `low` and the highest `high`."""
     low, high = min(s.low for s in surfaces), max(s.high for s in surfaces)
     return [replace(s, low=low, high=high) for s in surfaces]
 
 
 def _end(values: Floats) -> float:
-    """Return the upper end of the drawn range: the maximum, unless a few values far exceed all others."""
+    """Return the upper limit of drawn heights: the maximum, or a rounded percentile if a few values far exceed it."""
     typical = percentile(values, PERCENT)
     highest = float(values.max())
     if math.isfinite(highest) and highest <= max(STEEP * typical, 0.0):
@@ -115,7 +117,7 @@ def _end(values: Floats) -> float:
 
 @dataclass(frozen=True)
 class Landscape:
-    """Surfaces over the same points, with one marble's roll per surface or none at all."""
+    """Energy surfaces of one triplet, with either one rolling marble per surface or none."""
 
     surfaces: Sequence[Surface]
     points: Sequence[Tensor]
@@ -132,9 +134,9 @@ class Landscape:
 
 
 def draw(landscape: Landscape, *, dark: bool = False, stacked: bool = False) -> dict[str, Any]:
-    """Return the figure: "data" and "layout" of plotly.js, and "marbles", the moving traces.
+    """Return a plotly.js figure as a dictionary with the keys "data", "layout" and "marbles".
 
-    An entry of "marbles" holds the index of a surface's marble trace and the coordinates of its frames.
+    Each entry of "marbles" holds the index of the trace of a moving marble and its coordinates in every frame.
 
     Args:
         landscape: The surfaces and marbles.
@@ -205,10 +207,10 @@ def _still(landscape: Landscape, shown: Surface, dark: bool) -> list[Trace]:
 
 
 def _tangent(landscape: Landscape, shown: Surface, dark: bool) -> list[Trace]:
-    """Return a tangent that points downhill from the probe, as steep as the force is strong; empty without a force.
+    """Return the downhill tangent at the probe, with slope |F|; empty if the force is zero or not finite.
 
-    Below a convex surface the tangent is hidden, so a horizontal arrow above the surface shows the direction and the
-    force as a number.
+    A convex surface hides its tangent, so a horizontal arrow above the surface also shows the direction, labelled with
+    the magnitude of the force.
     """
     ink, (floor, top) = INK[dark], landscape.range
     table = shown.variant.table(*landscape.points, probe=landscape.probe)
@@ -252,7 +254,7 @@ def _moving(landscape: Landscape, shown: Surface, way: Roll, dark: bool) -> list
 
 
 def _energies(landscape: Landscape, shown: Surface, places: Floats) -> Floats:
-    """Return the energy of the probe at places (K, 2)."""
+    """Return the energy with the probe at each of the positions `places` (K, 2)."""
     at = torch.from_numpy(places)
     return shown.variant.table(*landscape.points, probe=landscape.probe, at=at).energy.numpy()
 
@@ -262,7 +264,7 @@ def _height(energy: Floats, shown: Surface, span: float, lift: float = LIFT) -> 
 
 
 def frames(landscape: Landscape, shown: Surface, way: Roll) -> dict[str, list[float]]:
-    """Return x, y and z of the marble in each frame, at equal times; the slow end of its path is shortened."""
+    """Return x, y and z of the marble in each frame; the slow last part of the roll takes only ten frames."""
     floor, top = landscape.range
     steps = np.hypot(*np.diff(way.path, axis=0).T)
     gone = np.concatenate([[0.0], np.cumsum(steps)])
@@ -338,8 +340,9 @@ def typed(values: Array) -> dict[str, str]:
 
 
 def _mixed(colour: str, page: str, share: float) -> str:
-    """Return the opaque mix of `share` of a colour with the page's; plotly.js draws transparent colours too bright in
-    3-D.
+    """Return `colour` mixed with the page colour, with weight `share`.
+
+    The opaque mix replaces transparency, because plotly.js draws transparent colours too bright in 3-D.
     """
     mixed = [round(share * int(colour[i : i + 2], 16) + (1 - share) * int(page[i : i + 2], 16)) for i in (1, 3, 5)]
     return "#" + "".join(f"{part:02x}" for part in mixed)

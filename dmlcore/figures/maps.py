@@ -1,4 +1,4 @@
-"""A map of embeddings: the points of a projection by class as they appear on a screen, and the lasso."""
+"""Map of embeddings: projected points by class on a square grid, and their selection with a lasso."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from dmlcore.typing import Floats, Ints
 
-# The first three are Okabe and Ito's. Each further colour is as far from the previous ones as a contrast of 3 on both
-# backgrounds allows, in CIELAB, for normal vision and without one type of cones: 17 or more
-# (tests/figures/test_colour_vision.py).
+# The first three colours are from the Okabe-Ito palette. Each further colour is as far from the previous ones in CIELAB
+# as a contrast of 3 on both backgrounds allows, for normal vision and for each kind of dichromacy. All distances are 17
+# or more (tests/figures/test_colour_vision.py).
 FEW = ("#0072B2", "#D55E00", "#009E73", "#875A78", "#873CFF", "#F0004B", "#FF2DE1", "#69693C")
-MOST_COLOURS = 256  # colours repeat beyond this number, as more could not be told apart
-LIGHTNESS = (0.28, 0.13, 0.20)  # relative luminance: contrast of at least 3 on white and on #12161C
-MARGIN = 0.03  # free share of the square at each side
+MOST_COLOURS = 256  # colours repeat beyond this number, because more would be indistinguishable
+LIGHTNESS = (0.28, 0.13, 0.20)  # relative luminances with a contrast of at least 3 on white and on #12161C
+MARGIN = 0.03  # empty margin on each side, as a share of the square
 STEPS = 65535  # largest coordinate on either axis of the square
 _TURN = 0.381966  # the golden angle as a share of the hue circle, so that consecutive classes differ most
 
@@ -42,9 +42,9 @@ def luminance(colour: str) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """Points on a square grid of 65536 x 65536 places, y upwards, in the order of the embeddings.
+    """Projected points with integer coordinates on a square grid of 65536 x 65536, y upwards, in embedding order.
 
-    Frames show the same points at different times; they share the square, so that points do not jump between frames.
+    Frames hold the same points at different times. They are scaled together, so that points do not jump between frames.
     """
 
     frames: NDArray[np.uint16]  # (S, n, 2)
@@ -78,7 +78,7 @@ class Sheet:
 
     @cached_property
     def central(self) -> Ints:
-        """For each class, the row of the point nearest to the class's median in the last frame, shape (C,)."""
+        """Index of the point nearest to the median of each class in the last frame, shape (C,)."""
         points = self.frames[-1].astype(float)
         starts = np.cumsum(self.counts) - self.counts
         low, high = starts + (self.counts - 1) // 2, starts + self.counts // 2
@@ -89,10 +89,10 @@ class Sheet:
         return rows
 
     def enclosed(self, polygon: NDArray[np.integer[Any]], frame: int = -1) -> Ints:
-        """Return the rows, ascending, of the points inside a polygon (m, 2) with coordinates in 0..65535.
+        """Return the indices, ascending, of the points inside a polygon (m, 2) with coordinates in 0..65535.
 
-        The polygon closes itself. A point is inside if the winding number is not 0, so that a lasso that crosses itself
-        loses no points. The arithmetic uses integers only, like the browser's.
+        The polygon is closed automatically. A point is inside if its winding number is not 0, so that a lasso that
+        crosses itself loses no points. All arithmetic uses integers, as in the browser.
 
         Raises:
             ValueError: If the polygon has fewer than 3 corners.
@@ -115,11 +115,12 @@ class Sheet:
 
 
 def in_square(points: NDArray[np.floating[Any]], frame: NDArray[np.floating[Any]] | None = None) -> Floats:
-    """Shift and scale points (n, 2) equally on both axes into the unit square, centred, with a margin.
+    """Scale points (n, 2) equally on both axes and centre them in the unit square, with a margin on each side.
 
     Args:
         points: The points to transform.
-        frame: Points (m, 2) that determine the transformation, `points` by default; other points may leave the square.
+        frame: Points (m, 2) that determine scale and shift, `points` by default. Points beyond them may leave the
+            square.
     """
     filling = points if frame is None else frame
     low, high = filling.min(axis=0).astype(float), filling.max(axis=0).astype(float)
@@ -134,7 +135,7 @@ def _hue(number: int) -> str:
 
 
 def _colour(hue: float, target: float) -> str:
-    """Return the colour of this hue whose relative luminance is `target`."""
+    """Return the colour with the given hue whose relative luminance is `target`."""
     low, high = 0.0, 1.0
     for _ in range(12):
         lightness = (low + high) / 2

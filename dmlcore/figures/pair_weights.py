@@ -1,4 +1,4 @@
-"""The weights that losses give to a pair, over similarities, as a figure, as arrays and as a script."""
+"""Weights that losses assign to a pair, as functions of the similarities: as a figure, as arrays and as a script."""
 
 from __future__ import annotations
 
@@ -45,26 +45,26 @@ def weight_arrays(
     at: tuple[float, float] = (0.5, 0.6),
     n: int = NODES,
 ) -> Arrays:
-    """Compute every weight of `losses` over S_ap (columns) and S_an (rows).
+    """Compute the pair weights dL/dS and dL/dd of each loss over S_ap (columns) and S_an (rows).
 
     All arrays are float64 unless stated otherwise.
 
     Args:
         losses: The losses, numbered k = 1, 2, ... in the names of the arrays.
         rival: Placement of the negative, as in `loss_analysis.pair_weights.similarities`.
-        pn: Similarity of positive and negative for the rival "fixed".
+        pn: Similarity between positive and negative if `rival` is "fixed".
         at: (S_ap, S_an) of one triplet whose weights are returned in addition.
         n: Nodes along each side.
 
     Returns:
-        Arrays by name:
-        similarity (n,), the centres of n cells of [-1, 1]; S_pn (n, n); exists (n, n) bool, True where unit vectors
+        Arrays by name. For all losses:
+        similarity (n,), the centres of n cells of [-1, 1]; S_pn (n, n); exists (n, n), boolean, True where unit vectors
         with these similarities exist.
-        Of loss k: dL_dS<k> and dL_dd<k> (3, n, n), the weights of a-p, a-n, p-n; loss<k> and raw<k> (n, n); outer<k>
+        For loss k: dL_dS<k> and dL_dd<k> (3, n, n), the weights of a-p, a-n, p-n; loss<k> and raw<k> (n, n); outer<k>
         (K, 2) and inner<k> (K, 2), the concatenated polylines raw = 0 and raw = m2 as (S_ap, S_an), where triplets
-        exist, with the number of points of each line in outer<k>_sizes and inner<k>_sizes (L,).
-        Of the triplet `at`: at (3,) = S_ap, S_an, S_pn; at_exists () bool; at_dL_dS<k>, at_dL_dd<k> (3,); at_loss<k>
-        (2,) = raw, loss.
+        exist; outer<k>_sizes and inner<k>_sizes (L,), the number of points of each line.
+        For the triplet `at`: at (3,) = S_ap, S_an, S_pn; at_exists (), boolean; at_dL_dS<k> and at_dL_dd<k> (3,);
+        at_loss<k> (2,) = raw, loss.
 
     Raises:
         ValueError: If similarities are outside [-1, 1], the rival is unknown or n < 2.
@@ -98,7 +98,7 @@ def weight_arrays(
 
 
 def boundary(axis: Floats, raw: Floats, level: float, rival: Rival, pn: float) -> Lines:
-    """Return the level line of raw (n, n) over axis x axis, where triplets exist, as polylines of (S_ap, S_an)."""
+    """Return the lines where raw (n, n) equals `level` and triplets exist, as polylines of (S_ap, S_an)."""
     lines: Lines = []
     for line in level_lines(axis, axis, raw, level) if math.isfinite(level) else []:
         s = similarities(torch.from_numpy(line[:, 0]), torch.from_numpy(line[:, 1]), rival, pn)
@@ -110,7 +110,7 @@ def boundary(axis: Floats, raw: Floats, level: float, rival: Rival, pn: float) -
 
 
 def about(losses: Sequence[TripletLoss], *, rival: Rival = "perpendicular", pn: float = 0.0) -> dict[str, Any]:
-    """Return a description of the arrays as plain data: the losses and the placement of the negative."""
+    """Return JSON-serialisable metadata of the arrays: the losses and the placement of the negative."""
     return {
         "losses": [about_loss(loss) for loss in losses],
         "rival": rival,
@@ -120,13 +120,13 @@ def about(losses: Sequence[TripletLoss], *, rival: Rival = "perpendicular", pn: 
 
 
 def common_top(sizes: Floats) -> float:
-    """Return the top of the common colour scale of several maps.
+    """Return the upper limit of the colour scale shared by several maps.
 
-    It is the smallest of the tops of the single maps, so that every map shows contrast, but at least a tenth of the
+    It is the smallest of the limits of the single maps, so that every map shows contrast, but at least a tenth of the
     largest. Larger weights saturate.
 
     Args:
-        sizes: Magnitudes of the weights, (maps, n, n), 0 where no triplet exists.
+        sizes: Magnitudes of the weights, shape (maps, n, n), 0 where no triplet exists.
     """
     tops = [strokes.colour_top(each, each > 0) for each in sizes if (each > 0).any()] or [1.0]
     return max(min(tops), max(tops) / 10)
@@ -145,18 +145,18 @@ def draw_weights(
     dark: bool = False,
     size: float = 4.0,
 ) -> Figure:
-    """Draw maps of dL/dS or dL/dd of one pair, one map per loss with a common colour scale, ready for `save_figure`.
+    """Draw one map of dL/dS or dL/dd of a pair per loss, on a common colour scale, ready for `save_figure`.
 
-    Lines: loss = 0 solid, upper clamp dashed. No triplet exists in hatched areas. The cross is the triplet `at`, whose
-    weights the titles state.
+    Lines show loss = 0 (solid) and the upper clamp (dashed). No triplet exists in hatched areas. The cross marks the
+    triplet `at`, whose weights the titles state.
 
     Args:
         losses: The losses.
         weight: The pair: "ap", "an" or "pn".
-        by: "S" for weights by similarity, "d" by distance.
-        signed: Colour attraction and repulsion instead of the magnitude.
+        by: "S" for derivatives with respect to similarity, "d" with respect to distance.
+        signed: Distinguish attraction and repulsion by colour instead of showing the magnitude.
         rival: Placement of the negative.
-        pn: Similarity of positive and negative for the rival "fixed".
+        pn: Similarity between positive and negative if `rival` is "fixed".
         at: (S_ap, S_an) of the cross.
         n: Nodes along each side.
         dark: Use the colours of the dark theme.
@@ -216,7 +216,7 @@ def _frame(axes: Axes, dark: bool) -> None:
 
 
 def _no_triplets(axes: Axes, rival: Rival, pn: float, ink: dict[str, str]) -> None:
-    """Hatch where no three unit vectors have these similarities."""
+    """Hatch the area of (S_ap, S_an) in which no triplet of unit vectors exists."""
     axis = torch.linspace(-1, 1, 2 * NODES, dtype=torch.float64)
     room = similarities(axis[None, :], axis[:, None], rival, pn).determinant().numpy()
     if room.min() < 0:
@@ -244,18 +244,18 @@ def snippet(
     n: int = NODES,
     **drawing: Any,
 ) -> str:
-    """Return a Python script that computes exactly these maps with `dmlcore` alone and draws them.
+    """Return a Python script that computes and draws these maps using only `dmlcore`.
 
-    Its results equal those of `weight_arrays` to the last bit: its variables are axis, s, there, weights, by_distance
-    and weights_there.
+    Its variables axis, s, there, weights, by_distance and weights_there equal the results of `weight_arrays` bit for
+    bit.
 
     Args:
         losses: The losses.
         rival: Placement of the negative.
-        pn: Similarity of positive and negative for the rival "fixed".
+        pn: Similarity between positive and negative if `rival` is "fixed".
         at: (S_ap, S_an) of the cross.
         n: Nodes along each side.
-        **drawing: Arguments of `draw_weights`.
+        **drawing: Further arguments of `draw_weights`.
     """
     made = "\n".join(f"    {creation(loss)}," for loss in losses)
     at = (float(at[0]), float(at[1]))

@@ -1,4 +1,4 @@
-"""Charts of published results: scores over a hyper-parameter with the noise band, and pairwise duels of losses."""
+"""Charts of published results: scores over a hyper-parameter with a noise band, and pairwise comparisons of losses."""
 
 from __future__ import annotations
 
@@ -50,21 +50,22 @@ def sweep(
     band: float,
     height: int = 380,
 ) -> tuple[Spec, Rows]:
-    """Return a chart of the printed series over the hyper-parameter, our points on top, and the band below the best.
+    """Return a chart of published scores over a hyper-parameter, with our own scores and the noise band.
 
-    Wide ranges of x use a scale that is linear around 0 and logarithmic outside.
+    The band covers scores within `band` of the best published one. If x spans more than a factor of ten, its scale is
+    linear around 0 and logarithmic outside.
 
     Args:
         printed: The published points.
-        ours: Our points.
+        ours: Points of our own runs, drawn on top.
         x_title: Title of the x axis.
         y_title: Title of the y axis.
-        band: Width of the band below the best printed score, in per cent points; 0 for none.
+        band: Width of the band below the best printed score, in percentage points; 0 for none.
         height: Height in pixels.
     """
     names = list(dict.fromkeys(point.series for point in printed))
     values = sorted({point.x for point in (*printed, *ours)})
-    # Wide: the largest value is more than ten times the smallest that is not 0.
+    # Use the logarithmic scale if the largest value is more than ten times the smallest one that is not 0.
     wide = max(map(abs, values)) > 2 * min((abs(v) for v in values if v), default=1.0) * 5
     best = max(point.score for point in printed)
     symlog = alt.Scale(type="symlog", constant=0.05, nice=False, padding=16)
@@ -92,7 +93,7 @@ def sweep(
         lines.mark_line(strokeWidth=2).encode(dash),
         lines.mark_point(filled=True, size=75, opacity=1).encode(shape, tooltip=tooltip),
     ]
-    # The band is below the lines, our points above them.
+    # The band is drawn below the lines, our points above them.
     if band:
         words = f"within {band:g} of the best: equal within the noise"
         best_band = alt.Chart(inline({"low": best - band, "high": best, "words": words}))
@@ -108,9 +109,9 @@ def sweep(
 
 
 def duels(names: Sequence[str], outcomes: Sequence[Sequence[tuple[int, int, int]]]) -> tuple[Spec, Rows]:
-    """Return the duel matrix, each row against each column: wins, ties, defeats.
+    """Return a matrix chart with the wins, ties and defeats of each row's loss against each column's loss.
 
-    Cells are blue where the row is ahead and vermillion where it is behind.
+    Cells are blue where the row has more wins than defeats, and vermilion where it has fewer.
     """
     rows = [
         {

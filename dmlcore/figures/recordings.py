@@ -1,4 +1,4 @@
-"""Moments of recorded training runs as figures for print: proxies with their samples, and weights of an ensemble."""
+"""Print figures of one step of a recorded training run: projected samples and proxies, or ensemble weights."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ DASHES = ("-", "--", "-.", ":")
 def draw_projection(
     points: Floats, labels: Ints, proxies: Floats, *, words: str, event: str, measured: str, dark: bool = False
 ) -> Figure:
-    """Draw samples (n, 2) of classes `labels` (n,) in the unit disc, and proxies (classes, P, 2) as diamonds.
+    """Draw projected samples as dots in the unit disc and projected proxies as diamonds, coloured by class.
 
     Args:
         points: Projected samples, shape (n, 2).
         labels: Class of each sample, shape (n,).
         proxies: Projected proxies, shape (classes, P, 2).
-        words: Heading at the left.
-        event: Heading at the right.
-        measured: Line of measured values below the heading.
+        words: Heading on the left.
+        event: Heading on the right.
+        measured: Line of measured values below the headings.
         dark: Use the colours of the dark theme.
     """
     with sheet(5.2, 5.6, dark) as figure:
@@ -58,9 +58,15 @@ def draw_projection(
 def draw_ensemble(
     names: Sequence[str], steps: Sequence[int], weights: Floats, relative: Floats, at: int, dark: bool = False
 ) -> Figure:
-    """Draw the weights (S, M) of the losses `names` over `steps`, and the losses relative to their running means.
+    """Draw the ensemble weights of M losses over S steps and, to their right, each loss relative to its running mean.
 
-    A vertical line marks the step `at`.
+    Args:
+        names: Names of the losses, length M.
+        steps: Steps of the recording, length S.
+        weights: Weights, shape (S, M).
+        relative: Losses divided by their means so far, shape (S, M).
+        at: Step to mark with a vertical line.
+        dark: Use the colours of the dark theme.
     """
     with sheet(8.2, 3.8, dark) as figure:
         ink = strokes.INK[dark]["text"]

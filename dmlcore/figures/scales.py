@@ -1,4 +1,4 @@
-"""Upper ends of colour scales: round numbers that nearly all values stay below, equal on pages and in print."""
+"""Rounded upper limits of colour scales, below which nearly all values lie; pages and print use the same limits."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from dmlcore.typing import Floats
 
 
 def percentile(values: Floats, percent: float) -> float:
-    """Return the percentile `percent` (0..100) of the finite `values` of any shape; 1 if there are none."""
+    """Return the percentile `percent` (0..100) of the finite `values` of any shape; 1 if no value is finite."""
     inside = values[np.isfinite(values)]
     return float(np.percentile(inside, percent)) if inside.size else 1.0
 
 
 def round_top(top: float, upper: float = math.inf) -> float:
-    """Return `top`, limited to `upper` and rounded up to two digits; 1 if it is 0, negative or infinite."""
+    """Return the smaller of `top` and `upper`, rounded up to two significant digits; 1 unless it is positive and
+    finite.
+    """
     top = min(top, upper)
     if not (math.isfinite(top) and top > 0):
         return 1.0

@@ -1,4 +1,4 @@
-"""Export of the numbers of a triplet on the unit circle or sphere: named arrays, and a script that recomputes them."""
+"""Numerical export of a triplet on the unit circle or sphere: named arrays, and a script that recomputes them."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ from dmlcore.geometry.sphere import (
 from dmlcore.losses import TripletLoss
 from dmlcore.typing import Arrays, Floats
 
-ROWS, RING, MAP = 181, 720, 181  # latitudes, nodes of the ring, nodes along a side of the angle map
-SAMPLE = 4096  # random triplets that determine a colour scale
+# number of latitudes, of nodes on the circle, and of nodes along each side of the angle map
+ROWS, RING, MAP = 181, 720, 181
+SAMPLE = 4096  # number of random triplets that determine a colour scale
 
 Surface = Literal["sphere", "circle"]
 Place = float | Sequence[float]
 
 
 def unit(place: Place) -> Tensor:
-    """Return the unit vector of an angle, shape (2,), or of a longitude and latitude, shape (3,), as float64.
+    """Return the float64 unit vector at an angle, shape (2,), or at a longitude and latitude, shape (3,).
 
     Args:
         place: An angle, or longitude and latitude, in degrees.
 
     Raises:
-        ValueError: If `place` is neither of the two, or not finite.
+        ValueError: If `place` is not one or two finite numbers.
     """
     degrees = torch.as_tensor(place, dtype=torch.float64)
     if degrees.shape not in ((), (2,)) or not bool(degrees.isfinite().all()):
@@ -57,32 +58,32 @@ def sphere_arrays(
     probe: Probe = "negative",
     rows: int = ROWS,
 ) -> Arrays:
-    """Compute every number of the unit sphere that `probe` scans.
+    """Compute the field on the unit sphere that acts on `probe` at each node, and the forces within the triplet.
 
-    All arrays are float64 unless stated otherwise. `raw` is +inf where a diverging push under a finite m2 meets
-    distance 0.
+    All arrays are float64 unless stated otherwise. If m2 is finite, `raw` is +inf at distance 0 from a point whose
+    repulsion diverges there.
 
     Args:
         loss: The triplet loss.
         anchor: Longitude and latitude of the anchor in degrees.
         positive: Longitude and latitude of the positive in degrees.
         negative: Longitude and latitude of the negative in degrees.
-        probe: Name of the point that scans the sphere.
+        probe: Point moved over the sphere: "anchor", "positive" or "negative".
         rows: Number of latitudes.
 
     Returns:
-        Arrays by name, with H = rows and W = 2 rows - 1. Of the grid:
-        longitude (W,) from -180 to 180 and latitude (H,) from -90 to 90 degrees; raw, energy (H, W), active (H, W)
-        bool; force (H, W, 3), the component along the sphere; radial (H, W), the outward component that normalisation
-        removes.
-        outer (K, 2) and inner (K, 2), the concatenated polylines raw = 0 and raw = m2 as longitude and latitude, with
-        the number of points of each line in outer_sizes and inner_sizes (L,).
-        Of the triplet itself:
-        points (3, 3); forces (3, 3) along the sphere; radials (3,); angles (3,) = a-p, a-n, p-n in degrees; edges (3,),
-        their chords; triplet (2,) = raw, energy.
+        Arrays by name, with H = rows and W = 2 rows - 1. On the grid:
+        longitude (W,) from -180 to 180 and latitude (H,) from -90 to 90 degrees; raw, energy (H, W); active (H, W),
+        boolean; force (H, W, 3), the component along the sphere; radial (H, W), the outward component that
+        normalisation removes;
+        outer (K, 2) and inner (K, 2), the concatenated polylines raw = 0 and raw = m2 as longitude and latitude;
+        outer_sizes and inner_sizes (L,), the number of points of each line.
+        For the triplet:
+        points (3, 3); forces (3, 3) along the sphere; radials (3,), the outward components; angles (3,) = a-p, a-n, p-n
+        in degrees; edges (3,), the chords of these angles; triplet (2,) = raw, energy.
 
     Raises:
-        ValueError: If a point is not a place on the sphere, the probe is unknown or rows < 2.
+        ValueError: If a point is not a longitude and a latitude, the probe is unknown or rows < 2.
     """
     points = [_on("sphere", name, x) for name, x in _named(anchor, positive, negative)]
     if rows < 2:
@@ -100,23 +101,23 @@ def sphere_arrays(
 def circle_arrays(
     loss: TripletLoss, anchor: Place, positive: Place, negative: Place, *, probe: Probe = "negative", n: int = MAP
 ) -> Arrays:
-    """Compute every number of the unit circle that `probe` scans, and the map over both angles.
+    """Compute the field on the unit circle that acts on `probe`, and the map of the loss over both angles.
 
     Args:
         loss: The triplet loss.
         anchor: Angle of the anchor in degrees.
         positive: Angle of the positive in degrees.
         negative: Angle of the negative in degrees.
-        probe: Name of the point that scans the circle.
+        probe: Point moved over the circle: "anchor", "positive" or "negative".
         n: Nodes along each side of the map.
 
     Returns:
-        Arrays by name. Of the circle: angle (720,) in degrees; raw, energy, active, radial (720,) and force (720, 2) as
+        Arrays by name. On the circle: angle (720,) in degrees; raw, energy, active, radial (720,) and force (720, 2) as
         in `sphere_arrays`.
-        Of the map of raw over the angles of P and N relative to A: map_axis (n,) from -180 to 180 degrees; map_raw,
-        map_energy, map_active (n, n), whose rows are the angle of N; map_outer, map_inner (K, 2) with map_outer_sizes,
-        map_inner_sizes (L,).
-        Of the triplet itself: the same arrays as `sphere_arrays`, in two dimensions.
+        On the map, over the angles of positive and negative relative to the anchor: map_axis (n,) from -180 to 180
+        degrees; map_raw, map_energy, map_active (n, n), with rows by the angle of the negative; map_outer, map_inner
+        (K, 2) with map_outer_sizes, map_inner_sizes (L,).
+        For the triplet: the same arrays as `sphere_arrays`, in two dimensions.
 
     Raises:
         ValueError: If a point is not an angle, the probe is unknown or n < 2.
@@ -140,14 +141,14 @@ def circle_arrays(
 
 
 def colour_scale(loss: TripletLoss, probe: Probe, dimension: int) -> tuple[float, float]:
-    """Return the tops of the scales of colours and arrows of a loss on random unit triplets.
+    """Return the upper limit of the colour scale and the reference force of arrows, from random unit triplets.
 
-    Both belong to the loss, not to the displayed triplet, so that colours and arrows keep their meaning while points
+    Both depend on the loss but not on the displayed triplet, so that colours and arrows keep their meaning while points
     move.
 
     Args:
         loss: The triplet loss.
-        probe: Name of the scanning point.
+        probe: Point whose force is measured: "anchor", "positive" or "negative".
         dimension: Dimension of the unit vectors.
 
     Returns:
@@ -167,9 +168,10 @@ def colour_scale(loss: TripletLoss, probe: Probe, dimension: int) -> tuple[float
 
 
 def steady_lines(x: Tensor, y: Tensor, raw: Tensor, level: float, scale: float) -> Lines:
-    """Return polylines (K, 2) of raw (H, W) = level over x (W,), y (H,) that are smooth near poles.
+    """Return polylines (K, 2) where raw (H, W) over x (W,) and y (H,) equals `level`, smooth even near poles.
 
-    Near a pole 1/d the transformed value above / (|above| + scale) is almost linear in d, so that few nodes suffice.
+    Near a pole 1/d, the transform v / (|v| + scale) of v = raw - level is almost linear in d, so that few nodes
+    suffice.
     """
     above = (raw.clamp(-1e12, 1e12) - level).numpy()
     quotient = above / (np.abs(above) + scale)
@@ -179,7 +181,7 @@ def steady_lines(x: Tensor, y: Tensor, raw: Tensor, level: float, scale: float) 
 def about(
     loss: TripletLoss, on: Surface, anchor: Place, positive: Place, negative: Place, *, probe: Probe = "negative"
 ) -> dict[str, Any]:
-    """Return a description of the arrays as plain data: loss, source, surface, probe and places in degrees."""
+    """Return JSON-serialisable metadata of the arrays: loss, source, surface, probe and positions in degrees."""
     places = dict(_named(anchor, positive, negative))
     note = (
         "force = minus the gradient of min(m2, max(0, raw)) along the unit sphere, radial = the outward part that "
@@ -198,18 +200,18 @@ def snippet(
     probe: Probe = "negative",
     **drawing: Any,
 ) -> str:
-    """Return a Python script that computes exactly this view with `dmlcore` alone and draws it.
+    """Return a Python script that computes and draws this view using only `dmlcore`.
 
-    Its variables raw, energy, forces, field (and map_raw on the circle) equal the exported arrays to the last bit.
+    Its variables raw, energy, forces, field (and map_raw on the circle) equal the exported arrays bit for bit.
 
     Args:
         loss: The triplet loss.
         on: "sphere" or "circle".
-        anchor: Place of the anchor in degrees.
-        positive: Place of the positive in degrees.
-        negative: Place of the negative in degrees.
-        probe: Name of the scanning point.
-        **drawing: Arguments of `draw_sphere` or `draw_circle`.
+        anchor: Position of the anchor in degrees.
+        positive: Position of the positive in degrees.
+        negative: Position of the negative in degrees.
+        probe: Point moved over the surface: "anchor", "positive" or "negative".
+        **drawing: Further arguments of `draw_sphere` or `draw_circle`.
     """
     sphere = on == "sphere"
     place = f"on_{on}(*torch.deg2rad(" if sphere else f"on_{on}(torch.deg2rad("

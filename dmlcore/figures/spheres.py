@@ -1,4 +1,4 @@
-"""A triplet on the unit sphere or circle as a figure for print, drawn from the arrays of `sphere_arrays`."""
+"""Print figures of a triplet on the unit sphere or circle, drawn from the arrays of `sphere_arrays`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["about", "circle_arrays", "draw_circle", "draw_sphere", "save_figure", "snippet", "sphere_arrays"]
 
 
-PIXELS = 521  # number of pixels of the surface along its diameter
-NEEDLES, WHIRL = 360, 36  # number of arrows over the whole sphere; around the circle
+PIXELS = 521  # number of pixels along the diameter of the sphere
+NEEDLES, WHIRL = 360, 36  # number of arrows on the whole sphere, and around the circle
 SPHERE_VIEW, CIRCLE_VIEW = (0.0, 0.0, 1.19), (0.0, 0.0, 1.55)  # centre and half width of the axes, in radii
 BAND = 0.065  # half width of the ring
 LEVELS = 8  # number of equal-energy lines of the map
@@ -49,18 +49,18 @@ def draw_sphere(
     dark: bool = False,
     size: float = 5.2,
 ) -> Figure:
-    """Draw the unit sphere that `probe` scans in orthographic projection, ready for `save_figure`.
+    """Draw the unit sphere over which `probe` moves, in orthographic projection, ready for `save_figure`.
 
-    Places are (longitude, latitude) in degrees. Colours show the clamped loss with the probe at each pixel. Points
-    behind the sphere are hollow.
+    Positions are (longitude, latitude) in degrees. The colour of a pixel is the clamped loss with the probe at that
+    pixel. Points behind the sphere are hollow.
 
     Args:
         loss: The triplet loss.
-        anchor: Place of the anchor.
-        positive: Place of the positive.
-        negative: Place of the negative.
-        probe: Name of the point that scans the sphere.
-        eye: Place above which the viewer is.
+        anchor: Position of the anchor.
+        positive: Position of the positive.
+        negative: Position of the negative.
+        probe: Point moved over the sphere: "anchor", "positive" or "negative".
+        eye: Position on the sphere that faces the viewer.
         region: Hatch where no force acts on the probe and draw raw = 0 solid, raw = m2 dashed.
         arrows: Draw the force on the probe along the sphere, with length |F| / (|F| + median |F|).
         radial: Draw the components of the forces that normalisation removes.
@@ -69,7 +69,7 @@ def draw_sphere(
         size: Width of the figure in inches.
 
     Raises:
-        ValueError: If a place or the probe is invalid.
+        ValueError: If a position or the probe is invalid.
     """
     arrays = sphere_arrays(loss, anchor, positive, negative, probe=probe)
     # Axes of the page: to the right, up, and towards the viewer.
@@ -130,16 +130,16 @@ def draw_circle(
     dark: bool = False,
     size: float = 4.4,
 ) -> Figure:
-    """Draw the unit circle that `probe` scans as a ring, and the map of the two angles that determine the triplet.
+    """Draw the unit circle over which `probe` moves as a ring, and a map over both angles of the triplet.
 
-    The orange line of the map marks the section that the ring shows.
+    The orange line in the map marks the triplets that the ring shows.
 
     Args:
         loss: The triplet loss.
         anchor: Angle of the anchor in degrees.
         positive: Angle of the positive in degrees.
         negative: Angle of the negative in degrees.
-        probe: Name of the point that scans the circle.
+        probe: Point moved over the circle: "anchor", "positive" or "negative".
         region: Hatch where no force acts on the probe and draw raw = 0 solid, raw = m2 dashed.
         arrows: Draw the force on the probe along the circle.
         radial: Draw the components of the forces that normalisation removes.
@@ -197,9 +197,10 @@ def _forces(
     view: tuple[float, float, float],
     dark: bool,
 ) -> None:
-    """Draw shafts of forces at the points, with their magnitudes; shafts behind the sphere are faint.
+    """Draw the force arrows at the three points, with their magnitudes; arrows behind the sphere are faint.
 
-    Shafts have shape (2,) on the circle and (3,) on the sphere, the last coordinate towards the viewer.
+    Positions and arrows have shape (2,) on the circle and (3,) on the sphere, where the last coordinate points to the
+    viewer.
     """
     ink, half = strokes.INK[dark], view[2]
     width = axes.get_figure(root=True).get_figwidth() / (1 if half == SPHERE_VIEW[2] else 2)  # type: ignore[union-attr]
@@ -270,7 +271,7 @@ def _axes_of(eye: Sequence[float]) -> Floats:
 
 
 def _facing(x: Floats, seen: Floats) -> Floats:
-    """Return the directions (n, n, 3) on the sphere below the pixels x times x; outside the disc those of the rim."""
+    """Return the points (n, n, 3) of the sphere seen at the pixels x times x; pixels off the disc map to its rim."""
     u, v = np.meshgrid(x, x)
     r = np.maximum(np.hypot(u, v), 1e-12)
     shrink = np.minimum(1.0, 1 / r)
@@ -281,14 +282,14 @@ def _facing(x: Floats, seen: Floats) -> Floats:
 
 
 def _rim(axes: Axes, x: Floats, disc: Patch) -> None:
-    """Draw a darker rim that makes the disc look round; its middle keeps the colours of the scale."""
+    """Darken the rim of the disc so that it looks like a sphere; its middle keeps the colours of the scale."""
     shadow = np.zeros((len(x), len(x), 4))
     shadow[..., 3] = 0.28 * np.clip((np.hypot(*np.meshgrid(x, x)) - 0.84) / 0.16, 0, 1)
     axes.imshow(shadow, extent=(-1, 1, -1, 1), origin="lower", interpolation="bilinear", zorder=1.5).set_clip_path(disc)
 
 
 def _front(line: Floats, seen: Floats, side: int = 1) -> Floats:
-    """Return the page coordinates (K, 2) of a line (K, 3) on the sphere; nan on the other side of the sphere."""
+    """Return page coordinates (K, 2) of a line (K, 3) on the sphere; NaN off the front (side 1) or back (side -1)."""
     flat = line @ seen.T
     shown: Floats = np.where(side * flat[:, 2:] >= 0, flat[:, :2], np.nan)
     return shown
@@ -332,7 +333,7 @@ def _needles(
     seen: Floats,
     dark: bool,
 ) -> None:
-    """Draw the force on the probe along the sphere at evenly spread nodes."""
+    """Draw the force on the probe along the sphere at evenly distributed visible nodes."""
     nodes = fibonacci_sphere(NEEDLES)
     force = scan_sphere(loss, *points, probe=probe, nodes=nodes).tangential.numpy()
     shaft = 0.18 * _compressed(force, reference)
@@ -390,9 +391,9 @@ def _ring(axes: Axes, arrays: Arrays, top: float, region: bool, dark: bool) -> N
 
 
 def _runs(active: Bools) -> list[tuple[int, int, bool]]:
-    """Return (first node, end, active) of each stretch of the ring.
+    """Return (first node, end node, active) of each run of nodes on the ring that are all active or all inactive.
 
-    `end` is the node after the last; it exceeds the size of the ring if the stretch crosses node 0.
+    The end node is exclusive; it exceeds the number of nodes if the run crosses node 0.
     """
     starts = np.flatnonzero(active != np.roll(active, 1))
     if not len(starts):
@@ -439,7 +440,7 @@ def _map(
         axes.plot(x, y, color=ink["text"], linewidth=0.7, linestyle=(0, (1.5, 3)), zorder=2)
         strokes.draw_text(axes, at, text, ink["text"], dark, va="center", fontsize=6.5)
     a, p, n = angles
-    # The triplet, rotated so that the anchor is at 0, and the line that its probe sweeps.
+    # Mark the triplet, rotated so that the anchor is at 0, and the line along which the probe moves.
     p, n = (x - a - 360 * round((x - a) / 360) for x in (p, n))
     sweep: dict[str, Any] = {"color": "#E69F00", "linewidth": 1.4, "zorder": 4}
     if probe == "anchor":

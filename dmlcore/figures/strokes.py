@@ -1,6 +1,7 @@
-"""Drawing primitives of figures for print: colours, strokes, frames, images, arrows and texts in matplotlib axes.
+"""Drawing primitives of print figures: colours, lines, frames, images, arrows and texts in matplotlib axes.
 
-Colours are those of the pages (assets/shared/colours.js): Okabe-Ito roles, and one ramp of lightness for energies.
+Colours equal those of the pages (assets/shared/colours.js): an Okabe-Ito colour for each role, and a lightness ramp for
+energies.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
     from matplotlib.patheffects import AbstractPathEffect
 
-ARROWS = 20  # number of arrows along one side
+ARROWS = 20  # number of arrows along one side of the view
 
 _PALETTE = json.loads(Path(__file__).with_name("palette.json").read_text("utf-8"))  # also read by the pages
 _THEMES = {False: _PALETTE["light"], True: _PALETTE["dark"]}  # by `dark`
@@ -32,7 +33,7 @@ SIGNED: dict[bool, tuple[str, ...]] = {dark: tuple(theme["signed"]) for dark, th
 
 
 def colour_top(values: Floats, active: Bools, upper: float = math.inf) -> float:
-    """Return the top of the colour scale: the 97th percentile of the active values, two digits, at most `upper`."""
+    """Return the upper limit of a colour scale: the 97th percentile of active values, rounded up, at most `upper`."""
     return round_top(percentile(values[active], 97), upper)
 
 
@@ -47,14 +48,14 @@ def draw_frame(axes: Axes, dark: bool, across: str = "", up: str = "", *, ticks:
 
 
 def ramp(dark: bool, *, signed: bool = False, first: int = 0) -> LinearSegmentedColormap:
-    """Return the colour map of energies, or of signed values, starting at entry `first` of its list of colours."""
+    """Return the colour map of energies, or of signed values, without the first `first` colours of its list."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("field", (SIGNED if signed else RAMP)[dark][first:])
 
 
 def rim(width: float, colour: str) -> list[AbstractPathEffect]:
-    """Return a path effect: a stroke `width` points wide behind the drawn line or text."""
+    """Return a path effect that draws a stroke `width` points wide behind a line or text, as an outline."""
     from matplotlib.patheffects import withStroke
 
     return [withStroke(linewidth=width, foreground=colour)]
@@ -63,7 +64,7 @@ def rim(width: float, colour: str) -> list[AbstractPathEffect]:
 def draw_image(
     axes: Axes, x: Floats, y: Floats, values: Floats, top: float, dark: bool, *, signed: bool = False
 ) -> AxesImage:
-    """Draw values (H, W) at x (W,), y (H,) as colours on a scale from 0, or -top if `signed`, to top."""
+    """Draw `values` (H, W) on the grid x (W,), y (H,) as an image, coloured from 0, or -top if `signed`, to top."""
     low, cell = -top if signed else 0.0, (x[1] - x[0]) / 2
     return axes.imshow(
         np.clip(values, low, top), extent=(x[0] - cell, x[-1] + cell, y[0] - cell, y[-1] + cell), origin="lower",
@@ -72,7 +73,7 @@ def draw_image(
 
 
 def draw_needles(axes: Axes, x: Floats, y: Floats, along: Floats, dark: bool) -> None:
-    """Draw small arrows `along` (..., 2) centred at x, y, in units of the axes."""
+    """Draw small arrows with the vectors `along` (..., 2), in data coordinates, centred at x and y."""
     axes.quiver(
         x, y, along[..., 0], along[..., 1],
         pivot="mid", angles="xy", scale_units="xy", scale=1, color=INK[dark]["arrow"], zorder=3,
@@ -81,13 +82,13 @@ def draw_needles(axes: Axes, x: Floats, y: Floats, along: Floats, dark: bool) ->
 
 
 def median_force(size: Floats, active: Bools) -> float:
-    """Return the median of the sizes (...) where `active`, the reference of arrow lengths; 1 if there is none."""
+    """Return the median magnitude of active forces, the reference for arrow lengths; 1 if it is not positive."""
     felt = size[active]
     return float(np.median(felt)) if felt.size and np.median(felt) > 0 else 1.0
 
 
 def arrow_nodes(n: int) -> Ints:
-    """Return the indices of those of n nodes along a side that carry an arrow."""
+    """Return the indices of the nodes at which arrows are drawn, out of n nodes along a side."""
     nodes: Ints = ((np.arange(ARROWS) + 0.5) * n / ARROWS).astype(int)
     return nodes
 
@@ -95,7 +96,7 @@ def arrow_nodes(n: int) -> Ints:
 def draw_bar(
     figure: Figure, axes: Any, image: Any, name: str, dark: bool, *, ends: Literal["neither", "max", "both"] = "max"
 ) -> None:
-    """Draw the colour bar of `image` next to its axes."""
+    """Draw the colour bar of `image` next to `axes`; pointed `ends` show that values beyond the scale are clipped."""
     ink = INK[dark]["text"]
     colours = figure.colorbar(image, ax=axes, fraction=0.046, pad=0.02, extend=ends)
     colours.set_label(name, color=ink, fontsize=8)
@@ -104,8 +105,9 @@ def draw_bar(
 
 
 def arrow_shaft(force: Floats, least: float, most: float) -> Floats:
-    """Return the arrow of a force, whose length grows ever more slowly with the force, as on the page; zero for no
-    force.
+    """Return the arrow vector of a force; its length saturates between `least` and `least + most`.
+
+    A zero or infinite force has a zero vector. The pages use the same formula.
     """
     magnitude = float(np.linalg.norm(force))
     if not (1e-9 < magnitude < math.inf):
@@ -114,7 +116,7 @@ def arrow_shaft(force: Floats, least: float, most: float) -> Floats:
 
 
 def draw_arrow(axes: Axes, at: Any, tip: Any, colour: str, edge: str, width: float, style: str = "-") -> None:
-    """Draw an arrow from `at` to `tip`, (2,) each, `width` points wide, with a rim, clipped to the axes."""
+    """Draw an outlined arrow from `at` (2,) to `tip` (2,), `width` points wide, clipped to the axes."""
     head = f"-|>,head_length={0.3 + width / 11},head_width={0.15 + width / 20}"
     shaft = {"arrowstyle": head, "color": colour, "linewidth": width, "linestyle": style, "shrinkA": 0, "shrinkB": 0}
     arrow = axes.annotate("", tip, at, arrowprops=shaft, zorder=5, annotation_clip=False).arrow_patch
@@ -124,7 +126,7 @@ def draw_arrow(axes: Axes, at: Any, tip: Any, colour: str, edge: str, width: flo
 
 
 def draw_text(axes: Axes, at: Any, text: str, colour: str, dark: bool, *, offset: Any = (0, 0), **align: Any) -> None:
-    """Draw `text` with a rim at `at`, shifted by `offset` points; `align` holds further arguments of `annotate`."""
+    """Draw outlined `text` at position `at`, shifted by `offset` points; `align` is passed to `Axes.annotate`."""
     align = (
         dict[str, Any]({"ha": "center", "fontsize": 7.5, "fontweight": "bold", "color": colour, "zorder": 6}) | align
     )

@@ -1,4 +1,4 @@
-"""Charts of a study: validation curves of its variants over seeds, and bars with their spread."""
+"""Charts of a study: validation curves of each variant and seed, and bars of mean scores with their spread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dmlcore.figures.vega_lite import FIT, NARROW, ROWS, Columns, Spec, specific
 from dmlcore.significance import verdicts
 
 CEILING = "#7F7F7F"
-STEP, LEAST_STEP = 26, 13  # pixels per bar; minimum with many bars
+STEP, LEAST_STEP = 26, 13  # pixels per bar, and the minimum if there are many bars
 IN_SIGHT = 480  # height of all bars in pixels where possible, so that the first and the last are visible together
 
 
@@ -31,27 +31,27 @@ class SeedCurve:
 
 @dataclass(frozen=True)
 class Bar:
-    """A variant with the values of its seeds, in 0..1."""
+    """A variant with the score of each of its seeds, in 0..1."""
 
     variant: str
     values: Sequence[float]
 
 
 def mean_curve(curves: Sequence[SeedCurve]) -> tuple[list[int], list[float]]:
-    """Return (steps, means) over the steps that every curve has."""
+    """Return the steps that all curves have in common, and the mean over the curves at each of these steps."""
     tables = [dict(zip(curve.steps, curve.values, strict=True)) for curve in curves]
     common = sorted(set.intersection(*(set(table) for table in tables))) if tables else []
     return common, [float(np.mean([table[step] for table in tables])) for step in common]
 
 
 def ceiling_of(curves: Sequence[SeedCurve], variant: str) -> float | None:
-    """Return the mean over the seeds of the best validation score of a variant; None without curves of it."""
+    """Return the best validation score of a variant, averaged over its seeds; None if it has no curves."""
     best = [max(curve.values) for curve in curves if curve.variant == variant and len(curve.values)]
     return float(np.mean(best)) if best else None
 
 
 def ceilings(curves: Sequence[SeedCurve]) -> dict[str, float | None]:
-    """Return `ceiling_of` each variant, in order of appearance."""
+    """Return `ceiling_of` for each variant, in order of appearance."""
     return {name: ceiling_of(curves, name) for name in dict.fromkeys(curve.variant for curve in curves)}
 
 
@@ -62,11 +62,11 @@ def curves(
     against: Mapping[str, float] | None = None,
     height: int = 300,
 ) -> tuple[Spec, Columns]:
-    """Return a chart with thin lines for the seeds and a thick line for their mean, by variant.
+    """Return a chart with a thin line for each seed and a thick line for the mean over seeds, coloured by variant.
 
     Args:
         seed_curves: The curves of all seeds of all variants.
-        ceiling: Variant drawn as a horizontal line at its best validation score.
+        ceiling: Reference variant, whose best validation score is also drawn as a horizontal line; None for no line.
         against: Score of each baseline on the validation split.
         height: Height in pixels.
     """
@@ -100,7 +100,7 @@ def curves(
         means.mark_line(strokeWidth=3, point={"size": 34, "filled": True}),
         *baselines.layers_over_curves(against or {}, y),
     ]
-    # The variant that the others are measured against is drawn as a level, not as a curve.
+    # Draw the best validation score of the reference variant as a horizontal line.
     level = ceiling_of(seed_curves, ceiling) if ceiling else None
     if level is not None:
         words = f"{ceiling}: best validation {100 * level:.1f} %"
@@ -122,17 +122,17 @@ def bars(
     top: Sequence[str] | None = None,
     over: str = "seeds",
 ) -> tuple[Spec, Columns]:
-    """Return a chart of one bar per variant, best on top: the mean, and one sample standard deviation to either side.
+    """Return a chart with one bar per variant, best on top: the mean, with one sample standard deviation either side.
 
-    Single values appear as dots.
+    The standard deviation uses ddof=1. Scores of single seeds appear as dots.
 
     Args:
-        results: Values of each variant.
+        results: Scores of each variant.
         title: Name of the score.
-        ceiling: Variant in the colour of a reference.
-        against: Baselines, drawn through the bars.
+        ceiling: Variant drawn in the grey of a reference; None for none.
+        against: Scores of the baselines, drawn across the bars.
         top: Variants in full colour, all others being pale; None for all.
-        over: Plural noun for the values of a variant.
+        over: Plural noun for the repetitions of a variant, for the axis title.
     """
     # One row per variant, the best first.
     order = sorted((bar for bar in results if len(bar.values)), key=lambda bar: -float(np.mean(bar.values)))
@@ -151,13 +151,13 @@ def bars(
         "opacity": np.array([0.85 if top is None or name in top else 0.4 for name in names]),
         "label": np.array(label),
     }
-    # Without padding, strokes of equal baselines join.
+    # Without padding between bars, baseline marks at equal scores join to one line.
     scale = alt.Scale(paddingInner=0, paddingOuter=0)
     step = max(LEAST_STEP, min(STEP, IN_SIGHT // max(1, len(names))))
     font = min(12, step - 2)
     axis_of_names = alt.Axis(labelLimit=200, labelFontSize=font, labelOverlap=False, labelFlush=False)
     y = alt.Y("variant:N", sort=names, title=None, axis=axis_of_names, scale=scale)
-    # The title of the axis explains the bar and its rule.
+    # The axis title explains the bar and its error line.
     seeds_of = f"{count.min()}" if len(set(count)) == 1 else f"{count.min()} to {count.max()}"
     noise = f"mean ± deviation of {seeds_of} {over}" if count.max() > 1 else "one seed each: noise unknown"
     tooltip = [
@@ -188,7 +188,7 @@ def bars(
 
 
 def _room(columns: Columns, against: Levels) -> alt.Scale:
-    """Return a scale that leaves room for the numbers at the right ends of the bars; a phone needs a larger share."""
+    """Return an x scale with room for the numbers at the right ends of the bars, relatively more on narrow windows."""
     most = max([*columns["end"], *(value for level in against.values() for value in level.values())], default=1.0)
     room = f"(windowSize()[0] < {NARROW} ? 1.55 : windowSize()[0] < 1200 ? 1.15 : 1.08)"
     end = alt.ExprRef(f"{room} * {float(most)}")

@@ -1,4 +1,4 @@
-"""Results of a study as a figure for print: one bar per variant, its seeds as dots, and the baselines as lines."""
+"""Print figure of the results of a study: one bar per variant, one dot per seed, and one line per baseline."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def draw_bars(
     dark: bool = False,
     width: float = 6.0,
 ) -> Figure:
-    """Draw the means of `values` as bars, best on top, with every seed as a dot; ready for `save_figure`.
+    """Draw the mean score of each variant as a bar, best on top, with a dot per seed; ready for `save_figure`.
 
     Args:
         values: Scores of the seeds of each variant, in 0..1.
-        levels: Score of each baseline.
+        levels: Score of each baseline, in 0..1.
         title: Name of the score.
         dark: Use the colours of the dark theme.
         width: Width in inches.
@@ -56,7 +56,7 @@ def draw_studies(
     """Draw several studies side by side, each as `draw_bars` does, but without the names of variants.
 
     Args:
-        charts: By title, the scores of the variants and of the baselines.
+        charts: For each chart title, the scores of the variants and of the baselines.
         title: Name of the score.
         dark: Use the colours of the dark theme.
         width: Width in inches.

@@ -1,4 +1,4 @@
-"""Transport from the pixels of a feature map of mixtures to prototypes, as a figure, as arrays and as a script."""
+"""Optimal transport from the pixels of a feature map to prototypes, as a figure, as arrays and as a script."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FLOOR = 1e-17
 
 
 def solved(pixels: Ints, prototypes: Ints, mu: float, epsilon: float) -> Gate:
-    """Solve the transport of pixels (H, W, 2) to prototypes (m, 2), both in the steps of `red_blue`."""
+    """Solve the transport of pixels (H, W, 2) to prototypes (m, 2), each given as red and blue in steps of 1/160."""
     features, centres = (torch.from_numpy(mixture(np.asarray(x))) for x in (pixels, prototypes))
     return Gate.of(features.flatten(0, 1), centres, mu, epsilon)
 
@@ -34,22 +34,22 @@ def solved(pixels: Ints, prototypes: Ints, mu: float, epsilon: float) -> Gate:
 def transport_arrays(
     pixels: Ints, prototypes: Ints, *, mu: float = 0.2, epsilon: float = 5.0, sweeps: int = 100
 ) -> Arrays:
-    """Compute all arrays of the transport of a map to prototypes.
+    """Compute the transport of the pixels of a feature map to prototypes, and the pooled features.
 
     All arrays are float64; n = H W.
 
     Args:
-        pixels: The map, shape (H, W, 2), in the steps of `red_blue`.
-        prototypes: Prototypes, shape (m, 2), in the steps of `red_blue`.
+        pixels: Red and blue of each pixel in steps of 1/160 (`red_blue.STEPS`), shape (H, W, 2).
+        prototypes: Red and blue of each prototype in the same steps, shape (m, 2).
         mu: Transported mass in (0, 1].
         epsilon: Inverse temperature, > 0.
         sweeps: Number of sweeps to record.
 
     Returns:
-        Arrays by name: features (n, 3), prototypes (m, 3), cost and pi (m, n), rho, soft_min (n,); weights (3, n) and
-        pooled (3, 3) of the linear programme, the smoothed problem and the average; marginals (m,); bias () (infinite
-        at mu = 1); k and r (); sweep_biases (sweeps + 1,), sweep_errors (sweeps,); newton_biases and newton_errors,
-        which include the start.
+        Arrays by name: features (n, 3), prototypes (m, 3); cost and pi (m, n); rho and soft_min (n,); weights (3, n)
+        and pooled (3, 3), both for the linear programme, the smoothed problem and the average; marginals (m,); bias (),
+        infinite at mu = 1; k and r (), the constants of the convergence rate; sweep_biases (sweeps + 1,) and
+        sweep_errors (sweeps,); newton_biases and newton_errors, which include the start.
     """
     gate = solved(pixels, prototypes, mu, epsilon)
     swept = gate.sweep_biases(sweeps)
@@ -74,7 +74,7 @@ def transport_arrays(
 
 
 def about(*, mu: float = 0.2, epsilon: float = 5.0, sweeps: int = 100) -> dict[str, Any]:
-    """Return a description of the arrays as plain data."""
+    """Return JSON-serialisable metadata of the arrays: parameters, names of the poolings and source."""
     return {
         "mu": mu,
         "epsilon": epsilon,
@@ -95,11 +95,13 @@ def draw_transport(
     dark: bool = False,
     size: float = 2.6,
 ) -> Figure:
-    """Draw the map with the weights of three poolings, the gate, the plan and the convergence, ready for `save_figure`.
+    """Draw the map, the weights of three poolings, the gate, its bias, the convergence and the marginals.
+
+    The figure is ready for `save_figure`.
 
     Args:
-        pixels: The map, shape (H, W, 2), in the steps of `red_blue`.
-        prototypes: Prototypes, shape (m, 2), in the steps of `red_blue`.
+        pixels: Red and blue of each pixel in steps of 1/160 (`red_blue.STEPS`), shape (H, W, 2).
+        prototypes: Red and blue of each prototype in the same steps, shape (m, 2).
         mu: Transported mass in (0, 1].
         epsilon: Inverse temperature, > 0.
         sweeps: Number of sweeps to draw.
@@ -107,7 +109,7 @@ def draw_transport(
         size: Width of a map in inches.
 
     Raises:
-        ValueError: Raised by `transport` or `mixture`.
+        ValueError: If `transport` or `mixture` rejects an argument.
     """
     pixels = np.asarray(pixels)
     gate = solved(pixels, prototypes, mu, epsilon)
@@ -116,7 +118,8 @@ def draw_transport(
         ink = strokes.INK[dark]
         upper, lower = figure.subplots(2, 4)
         colours = _colours(gate.features.numpy(), dark)
-        # Above: the map, then the weights of three poolings on one scale up to 1 / (n mu), the maximum of a weight.
+        # Top row: the map, then the weights of three poolings on one scale up to 1 / (n mu), the largest possible
+        # weight.
         upper[0].imshow(colours.reshape(*shape, 3), interpolation="nearest")
         _heading(upper[0], "map", f"{points.sum()} of {points.size} pixels informative", ink)
         for axes, name, weights in zip(upper[1:], POOLINGS, gate.weights.numpy(), strict=True):
@@ -125,7 +128,7 @@ def draw_transport(
         for axes in upper:
             axes.set(xticks=[], yticks=[])
         strokes.draw_bar(figure, list(upper), image, "weight", dark, ends="neither")
-        # Below: gate, bias, convergence and marginals, from which the weights follow.
+        # Bottom row: gate, bias, convergence and marginals.
         _draw_gate(lower[0], gate, colours, ink)
         _draw_bias(lower[1], gate, sweeps, ink)
         _draw_convergence(lower[2], gate, sweeps, ink)
@@ -215,9 +218,9 @@ def _labels(axes: Axes, title: str, across: str, ink: dict[str, str]) -> None:
 def snippet(
     pixels: Ints, prototypes: Ints, *, mu: float = 0.2, epsilon: float = 5.0, sweeps: int = 100, **drawing: Any
 ) -> str:
-    """Return a Python script that solves this transport with `dmlcore` alone and draws it.
+    """Return a Python script that solves and draws this transport using only `dmlcore`.
 
-    `drawing` holds arguments of `draw_transport`.
+    `drawing` holds further arguments of `draw_transport`.
     """
     rows = "\n".join(f"    {row}," for row in np.asarray(pixels).tolist())
     return f'''"""Generalized sum pooling of a map: mu = {mu:g}, epsilon = {epsilon:g}."""

@@ -1,7 +1,8 @@
-"""Helpers for charts that altair writes and the pages draw, with rows and theme supplied separately.
+"""Helpers for Vega-Lite charts that are built with altair and drawn by the pages, which add rows and theme.
 
-Rows are kept out of the specification so that it stays equal while only rows change; such a chart is redrawn without a
-flicker. Channels are named in full, alt.X2("to") for x2="to", because altair takes 2 ms to turn a text into its class.
+Rows are kept out of the specification, so that it does not change with them and the chart is redrawn without a flicker.
+Channels are given as objects, such as alt.X2("to") instead of x2="to", because altair takes 2 ms to convert a string to
+its channel class.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ FIT = alt.AutoSizeParams(type="fit-x", contains="padding")
 
 
 def specification(chart: alt.TopLevelMixin) -> Spec:
-    """Return the Vega-Lite specification of a chart of ROWS, without the rows and without altair's theme.
+    """Return the Vega-Lite specification of a chart built on ROWS, without the rows and without altair's theme.
 
-    Validation is skipped: the parts were validated when they were built, and validating the whole chart again would
-    double the time.
+    Validation is skipped, because the components were validated when they were created and validating the whole chart
+    would double the time.
     """
     return {
         key: part for key, part in chart.to_dict(validate=False).items() if key not in ("$schema", "config", "data")
@@ -47,5 +48,5 @@ def square_legend(title: str, colour: str, format: str) -> alt.Legend:
 
 
 def values(*rows: dict[str, Any]) -> alt.Data:
-    """Return rows of one layer that are stored in the chart itself."""
+    """Return inline data for one layer, stored in the specification itself."""
     return alt.Data(values=list(rows))

@@ -36,7 +36,7 @@ def _of_source(letter: str) -> Iterator[PublishedTable]:
 
 
 def _entry(file: table_reader.File, row: table_reader.PrintedRow) -> PublishedRow:
-    """Return the row with the defaults of its table filled in, and numeric hyper-parameters as text."""
+    """Convert a printed row: fill in the defaults of its table and format its hyper-parameters as text."""
     setting = [
         row.setting,
         ", ".join(f"{'ρ' if k == 'rho' else k}={_number(v)}" for k, v in row.numbers.items()),

@@ -1,6 +1,6 @@
-"""Gradients and edge laws of the losses in closed form, each as LaTeX and as a function of the same formula.
+"""Closed-form gradients and edge forces of the triplet losses, each as LaTeX and as a function of the same formula.
 
-The functions verify the LaTeX: they agree with automatic differentiation (tests/published).
+The functions verify the LaTeX: tests compare them with automatic differentiation (tests/published).
 Source: Karaman 2021, corrected by its errata.
 """
 
@@ -22,15 +22,15 @@ Laws = tuple[Tensor, Tensor, Tensor]
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """Gradients on a, p, n and the laws along the edges, of the energy before the clamp.
+    """Closed-form gradients of a loss before the clamp, and the strengths of its forces along the edges.
 
     Attributes:
         gradient_latex: Formulas of the gradients on a, p, n.
         gradient: Function of (a, p, n, **hyper) that returns three tensors (..., D).
-        laws_latex: Formulas of pull_ap, push_an and push_pn.
-        laws: Function of (a, p, n, **hyper) that returns three tensors (..., 1).
-        where: Definitions of abbreviations.
-        residual: The components in addition to the edge forces.
+        laws_latex: Formulas of the strengths pull_ap, push_an and push_pn.
+        laws: Function of (a, p, n, **hyper) that returns these strengths, three tensors (..., 1).
+        where: Definitions of abbreviations in the formulas.
+        residual: Formula of the gradient components that lie along no edge.
         remark: Statement that also holds for other hyper-parameters than the defaults.
     """
 
@@ -44,7 +44,7 @@ class ClosedForm:
 
 
 def _along(laws: Callable[..., Laws]) -> Callable[..., Gradients]:
-    """Return the gradient function of a loss that depends on distances alone, built from its laws along the edges."""
+    """Return the gradient function of a loss that depends on distances alone, from its force along each edge."""
 
     @functools.wraps(laws)
     def gradient(a: Tensor, p: Tensor, n: Tensor, **hyper: float) -> Gradients:

@@ -1,4 +1,4 @@
-"""The result tables of Karaman 2021 (4.1-4.14): 180 rows as printed, by loss of the catalogue."""
+"""Result tables 4.1 to 4.14 of Karaman 2021: 180 rows as printed, each assigned to a loss of the catalogue."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LossRow:
         hyper: Hyper-parameters as printed.
         scores: The nine scores in per cent, by column.
         label: Name of the method as printed, if the row states one.
-        quoted_from: Number of the table that a row of an overview (4.13, 4.14) repeats, else "".
+        quoted_from: Number of the table from which an overview (4.13, 4.14) repeats the row, else "".
         unhinged: True if the run used no clamp.
     """
 
@@ -63,7 +63,7 @@ def rows() -> tuple[LossRow, ...]:
 
 
 def of_loss(name: str, dataset: str = "CUB-200-2011") -> list[LossRow]:
-    """Return the rows of a loss on a data set, without rows that quote others, unless the loss has only such rows."""
+    """Return the rows of a loss on a data set; rows that repeat others are returned only if there are no others."""
     matching = [row for row in rows() if row.loss == name and row.dataset == dataset]
     return [row for row in matching if not row.quoted_from] or matching
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dmlcore.published import collection, karaman
 from dmlcore.published.collection import PublishedRow, PublishedTable
 
-KARAMAN = {"R@1": 0.9, "MAP@R": 0.2}  # per cent; the numbers in karaman.NOISE
+KARAMAN = {"R@1": 0.9, "MAP@R": 0.2}  # in per cent; the numbers stated in karaman.NOISE
 WHY = (
     "The evidence: the one setting that Tables 4.10 and 4.11 both hold differs by up to 0.38 R@1 and 0.16 MAP@R; pairs "
     "of settings that are equal up to a factor without the clamp (ranking and (0, 0) with ρ = 1/2, FaceNet and "
@@ -17,7 +17,7 @@ WHY = (
 
 
 def band(table: PublishedTable) -> Mapping[str, float]:
-    """Return, by column, the differences in per cent up to which two rows are equal within run-to-run noise.
+    """Return, by column, the largest score difference in per cent that counts as run-to-run noise.
 
     The result is empty if the source gives no evidence of its noise; a lead may then be due to chance.
     """
@@ -49,7 +49,7 @@ def words(table: PublishedTable) -> str:
 
 
 def spreads(key: str, column: str) -> tuple[float, float]:
-    """Return the least and the largest standard deviation that a table prints in a column."""
+    """Return the smallest and the largest standard deviation that a table prints in a column."""
     published = collection.table(key)
     assert published is not None, key
     printed = [row.spread[column] for row in published.rows if row.spread and column in row.spread]
@@ -57,16 +57,16 @@ def spreads(key: str, column: str) -> tuple[float, float]:
 
 
 def best(rows: Sequence[PublishedRow], column: str, width: float = 0.0) -> list[bool]:
-    """Return, for each row, True if it is best in a column within the noise.
+    """Return, for each row, True if its score is best in a column within the noise.
 
-    Rows are compared with those of the same data, network and embedding size; a row that is alone in its group is never
-    best.
+    Rows are compared only with rows of the same data set, network and embedding size. A row that is alone in its group
+    is False.
 
     Args:
         rows: The rows.
         column: Name of the score.
-        width: The band. Where a row or the highest has a printed deviation, rows whose intervals of one deviation
-            overlap are equal as well.
+        width: Noise band in per cent. If standard deviations are printed, a row is also best if its interval of one
+            deviation overlaps that of the highest row.
     """
     groups: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for row in rows:

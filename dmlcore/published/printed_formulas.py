@@ -27,7 +27,7 @@ Energy = Callable[..., Tensor]
 
 @dataclass(frozen=True)
 class Counterexample:
-    """An erratum that can be drawn: both sides as functions, and a triplet of the plane on which they differ."""
+    """An erratum with its printed and its true formula, and a triplet in the plane on which the two differ."""
 
     loss: str  # name in the catalogue; determines the sliders and the link to the Fields page
     printed: Callable[..., Gradients]
@@ -43,7 +43,7 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class CounterExampleGradients:
-    """Both sides of a counter-example on triplets (..., D): gradients (..., D) each, energies (...)."""
+    """Printed and true gradients, shape (..., D) per point, and energies (...), of a counter-example."""
 
     printed: Gradients
     true: Gradients
@@ -52,7 +52,7 @@ class CounterExampleGradients:
 
     @property
     def difference(self) -> Tensor:
-        """Length of printed - true over all coordinates of the three points, shape (...)."""
+        """Norm of the difference between printed and true gradients over all three points, shape (...)."""
         squares = ((x - y).square().sum(-1) for x, y in zip(self.printed, self.true, strict=True))
         return torch.stack(torch.broadcast_tensors(*squares)).sum(0).sqrt()
 
@@ -83,13 +83,13 @@ def compare(
 
 
 def points(example: Counterexample) -> Gradients:
-    """Return anchor, positive and negative of an example, shape (2,), float64."""
+    """Return anchor, positive and negative of an example, shape (2,) each, float64."""
     a, p, n = (torch.tensor(getattr(example, name), dtype=torch.float64) for name in POINTS)
     return a, p, n
 
 
 def autograd(energy: Energy, a: Tensor, p: Tensor, n: Tensor, **hyper: float | str) -> Gradients:
-    """Return the gradients of `energy` on the three points, shape (..., D) each."""
+    """Return the gradients of `energy` with respect to the three points, shape (..., D) each."""
     return gradients(partial(energy, **hyper), a, p, n)
 
 
@@ -126,12 +126,12 @@ def dot(x: Tensor, y: Tensor) -> Tensor:
 
 
 def facenet(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Gradients:
-    """Return the gradients of Eq. 2.8."""
+    """Return the gradients of the FaceNet loss as printed in Karaman 2021, Eq. 2.8."""
     return n - p, p - a, a - n
 
 
 def ratio(a: Tensor, p: Tensor, n: Tensor, *, m: float, **_: float | str) -> Gradients:
-    """Return the gradients of Eq. 2.10."""
+    """Return the gradients of the ratio loss as printed in Karaman 2021, Eq. 2.10."""
     scale = 1 / (edge(a, p) + m)
     return (
         scale * (edge(a, n) * unit(a, p) - edge(a, p) * unit(a, n)),
@@ -141,26 +141,26 @@ def ratio(a: Tensor, p: Tensor, n: Tensor, *, m: float, **_: float | str) -> Gra
 
 
 def hoffer(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Gradients:
-    """Return the gradients of Eq. 2.11."""
+    """Return the gradients of the loss of Hoffer as printed in Karaman 2021, Eq. 2.11."""
     pull, push = edge(a, p).exp(), edge(a, n).exp()
     g = 2 * pull**2 * push / (pull + push) ** 2
     return g * (unit(a, p) - unit(a, n)), -g * unit(a, p), g * unit(a, n)
 
 
 def angular(a: Tensor, p: Tensor, n: Tensor, *, rho: float, **_: float | str) -> Gradients:
-    """Return the gradients of Eq. 2.13."""
+    """Return the gradients of the angular loss as printed in Karaman 2021, Eq. 2.13."""
     t, w = math.tan(rho) ** 2, a + p - 2 * n
     return 2 * (a - p) - 2 * t * w, 2 * (p - a) - 4 * t * w, 4 * t * w
 
 
 def moving_energy(a: Tensor, p: Tensor, n: Tensor, *, rho: float, **_: float | str) -> Tensor:
-    """Return the energy of Eq. 2.14, infinite where d_ap = d_an."""
+    """Return the energy of the moving loss as printed in Karaman 2021, Eq. 2.14; infinite where d_ap = d_an."""
     d_ap, d_an = distance(a, p), distance(a, n)
     return d_ap**2 - d_an**2 - rho * (1 - dot(a, p)) / (d_ap - d_an)
 
 
 def moving(a: Tensor, p: Tensor, n: Tensor, *, rho: float, **_: float | str) -> Gradients:
-    """Return the gradients of Eq. 2.15."""
+    """Return the gradients of the moving loss as printed in Karaman 2021, Eq. 2.15."""
     d_ap, d_an = edge(a, p), edge(a, n)
     return (
         2 * (n - p) - rho * ((a - p) / (d_ap * d_an) - d_ap * (a - n) / d_an**3),
@@ -170,48 +170,48 @@ def moving(a: Tensor, p: Tensor, n: Tensor, *, rho: float, **_: float | str) -> 
 
 
 def lifted_energy(a: Tensor, p: Tensor, n: Tensor, *, m: float, **_: float | str) -> Tensor:
-    """Return J of Eq. 2.17."""
+    """Return the energy J of the lifted structure loss as printed in Karaman 2021, Eq. 2.17."""
     return distance(a, p) + torch.logaddexp(m - distance(a, n), m - distance(p, n))
 
 
 def lifted_pair(a: Tensor, p: Tensor, n: Tensor, *, m: float, **_: float | str) -> Tensor:
-    """Return Eq. 2.16 with a single pair: max(0, J)^2 / 2."""
+    """Return the lifted structure loss of Karaman 2021, Eq. 2.16, for a single pair: max(0, J)^2 / 2."""
     return lifted_energy(a, p, n, m=m).clamp(min=0).square() / 2
 
 
 def npairs_energy(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Tensor:
-    """Return the energy of Eq. 2.19, line 1, with one negative."""
+    """Return the energy of the N-pairs loss as printed in Karaman 2021, Eq. 2.19, line 1, with one negative."""
     return torch.nn.functional.softplus(dot(a, p) - dot(a, n))
 
 
 def npairs(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Gradients:
-    """Return the gradients of Eq. 2.22."""
+    """Return the gradients of the N-pairs loss as printed in Karaman 2021, Eq. 2.22."""
     S = torch.sigmoid(dot(a, n) - dot(a, p))[..., None]
     return S * (n - p), -S * p, S * a
 
 
 def constant_forces(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Gradients:
-    """Return the gradients of Eq. 3.5, whose edge forces all have size 1."""
+    """Return the gradients as printed in Karaman 2021, Eq. 3.5, whose edge forces all have size 1."""
     return unit(a, p) - unit(a, n), -unit(a, p) - unit(p, n), unit(a, n) + unit(p, n)
 
 
 def frozen_energy(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Tensor:
-    """Return the energy of Eq. 3.7 with c_i = 1/d_i inserted: (d_ap - d_an - d_pn) / 2."""
+    """Return the energy of Karaman 2021, Eq. 3.7, with c_i = 1/d_i inserted: (d_ap - d_an - d_pn) / 2."""
     return (distance(a, p) - distance(a, n) - distance(p, n)) / 2
 
 
 def entangle_energy(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Tensor:
-    """Return the energy of Eq. 3.8, line 1."""
+    """Return the energy of the entangle loss as printed in Karaman 2021, Eq. 3.8, line 1."""
     return dot(a, n) + dot(p, n) - dot(a, p) + dot(n, n)
 
 
 def location_aware(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Gradients:
-    """Return the gradients of Eq. 3.10."""
+    """Return the gradients of the location-aware loss as printed in Karaman 2021, Eq. 3.10."""
     return a - p + n, p - a + n, a + p + n
 
 
 def n_pairs_turned(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Tensor:
-    """Return the energy of Zabihzadeh et al. 2021, Eq. 5, with the terms of N-pairs and one negative."""
+    """Return the energy as printed in Zabihzadeh et al. 2021, Eq. 5, with the terms of N-pairs and one negative."""
     return -torch.nn.functional.softplus(dot(a, n) - dot(a, p))
 
 
@@ -233,7 +233,7 @@ COUNTEREXAMPLES: Mapping[int, Counterexample] = {
         negative=(0.5, 0.5),
         sides=("Eq. 2.17", "Eq. 2.16, one pair"),
     ),
-    # a.p = 1 and a.n = 0, as in the text
+    # chosen so that a.p = 1 and a.n = 0, as in the text of the erratum
     8: Counterexample(
         "npairs", _of_energy(npairs_energy), npairs_energy, anchor=(1.0, 0.0), positive=(1.0, 0.5), negative=(0.0, 1.0)
     ),

@@ -1,4 +1,4 @@
-"""Reference of the losses: declaration, gradients, invariances and published results of each.
+"""Reference of every loss: declaration, gradients, invariances and published results.
 
 Everything is read from the catalogue or computed, so that a new loss of the catalogue gets its page automatically.
 Closed forms of gradients come from `gradients.CLOSED_FORMS`, if present. `python -m dmlcore.published.reference` prints
@@ -26,14 +26,14 @@ HOLDS = 1e-9  # relative deviation up to which a property holds
 
 @dataclass(frozen=True)
 class Invariances:
-    """Invariances of the core of a loss: largest relative deviations over random triplets in 2-D, 3-D and 128-D.
+    """Invariances of a loss without margin and clamp, measured on random triplets in 2-D, 3-D and 128-D.
 
     Attributes:
-        rotation: Deviation under rotations and reflections.
-        translation: Deviation under translations.
-        exchange: Deviation when anchor and positive are exchanged.
-        degree: The core scales as |x|^degree; None if it is not homogeneous.
-        sphere: The loss on unit vectors.
+        rotation: Largest relative deviation under rotations and reflections.
+        translation: Largest relative deviation under translations.
+        exchange: Largest relative deviation when anchor and positive are exchanged.
+        degree: The loss scales as |x|^degree; None if it is not homogeneous.
+        sphere: Properties of the loss on unit vectors.
     """
 
     rotation: float
@@ -44,7 +44,7 @@ class Invariances:
 
     @property
     def rows(self) -> list[tuple[str, bool, str]]:
-        """Each property as text, True if it holds, and the measured result as text."""
+        """Rows of a table of properties: the property as text, True if it holds, and the measured result as text."""
         exact = ("changes", "exact to rounding")
         along, on_sphere = self.sphere.residual < HOLDS, self.sphere.residual_tangential < HOLDS
         held = [
@@ -72,7 +72,7 @@ class Invariances:
 
 @dataclass(frozen=True)
 class PublishedResults:
-    """Published rows of a loss on one data set: their number, and the best by R@1 and by MAP@R."""
+    """Summary of the published rows of a loss on one data set: their number, and the best by R@1 and by MAP@R."""
 
     dataset: str
     count: int
@@ -123,7 +123,7 @@ class Reference:
 
 @cache
 def reference(name: str) -> Reference:
-    """Return the reference of a loss at its defaults.
+    """Return the reference of a loss with its default hyper-parameters.
 
     Raises:
         KeyError: If the loss is unknown; the message lists the known names.
@@ -140,7 +140,7 @@ def reference(name: str) -> Reference:
 
 
 def invariances(loss: TripletLoss, count: int = 64) -> Invariances:
-    """Measure a loss on `count` random triplets per dimension; invariant properties deviate only by rounding errors."""
+    """Measure the invariances of a loss on `count` random triplets each in 2, 3 and 128 dimensions."""
     deviations = torch.zeros(3, dtype=torch.float64)
     degrees = []
     for dimension in (2, 3, 128):
@@ -169,12 +169,15 @@ def invariances(loss: TripletLoss, count: int = 64) -> Invariances:
 
 
 def _degrees(loss: TripletLoss, triplet: Tensor, core: Tensor) -> Tensor:
-    """Return log(core(k x)/core(x)) / log k for every triplet and k = 1/2, 2, 3; NaN where the sign changes."""
+    """Return log(f(k x) / f(x)) / log k with f = loss.core, for every triplet x and k = 1/2, 2, 3.
+
+    The result is NaN where the sign changes.
+    """
     return torch.cat([(loss.core(*(k * triplet)) / core).log() / math.log(k) for k in (0.5, 2.0, 3.0)])
 
 
 def _shapes(formula: losses.TripletFormula, key: str) -> bool:
-    """Return True if a hyper-parameter belongs to the core and is not a margin."""
+    """Return True if a hyper-parameter changes the loss itself, and not only its margin or clamp."""
     return key in formula.own and key != "m"
 
 
@@ -195,7 +198,7 @@ def hyper_text(row: karaman.LossRow) -> str:
 
 
 def parameter_rows(formula: losses.TripletFormula) -> list[tuple[str, str, str, str, str]]:
-    """Return symbol (LaTeX), name, range, default and meaning of each hyper-parameter that a panel offers."""
+    """Return symbol (LaTeX), name, range, default and meaning of each hyper-parameter with a control on the pages."""
     rows = []
     for name, parameter in formula.sliders.items():
         span = (
@@ -208,7 +211,7 @@ def parameter_rows(formula: losses.TripletFormula) -> list[tuple[str, str, str, 
 
 
 def tried_text(reference: Reference) -> str:
-    """Return the values that the thesis tried, by hyper-parameter; empty if it tried none."""
+    """Return the values that Karaman 2021 tried, grouped by hyper-parameter, as text; empty if there are none."""
     return "; ".join(f"{_letter(k)}: {', '.join(map(_plain, values))}" for k, values in reference.tried.items())
 
 
@@ -236,7 +239,7 @@ def _section(r: Reference) -> list[str]:
         lines += ["| parameter | name | range | default | meaning |", "|:--|:--|:--|--:|:--|"]
         lines += [f"| ${s}$ | `{name}` | {span} | {default} | {help} |" for s, name, span, default, help in parameters]
         lines.append("")
-    # Gradients and laws, if they have a closed form.
+    # Gradients and edge forces, if they have a closed form.
     if r.closed_form:
         where = f"with ${r.closed_form.where}$" if r.closed_form.where else ""
         lines += ["| gradient on the | |", "|:--|:--|"]

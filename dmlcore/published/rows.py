@@ -20,7 +20,7 @@ SCORE = re.compile(r"(R@|P@|MAP@R|NMI|F1|Recall@|kNN-Acc)[\dR]*")
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """One row: method, data and network, and the values by column as printed.
+    """Row of a published table: method, data set, network, and the printed value of each column.
 
     Attributes:
         method: Name of the method.
@@ -29,7 +29,7 @@ class PublishedRow:
         network: Name of the network.
         size: Embedding size.
         setting: Hyper-parameters as text.
-        loss: Name in our catalogue, if the method is in it.
+        loss: Name of the loss in the catalogue of dmlcore, or "" if the catalogue does not contain it.
         hyper: Hyper-parameters as numbers, if stated.
         spread: Printed standard deviations by column, if any.
         damaged: Columns whose value was read from damaged text.
@@ -48,11 +48,11 @@ class PublishedRow:
 
     @property
     def alike(self) -> tuple[str, str, str]:
-        """Attributes that comparable rows share: data, network and embedding size."""
+        """Attributes that comparable rows share: data set, network and embedding size."""
         return self.dataset, self.network, self.size
 
     def score(self, column: str) -> float | None:
-        """Return a score in per cent under any of its names: R@1 is also Recall@1 and P@1."""
+        """Return a score in per cent by any of its names (R@1 is also Recall@1 and P@1); None if it is missing."""
         for name, value in self.values.items():
             if SAME.get(name, name) == column and isinstance(value, (int, float)):
                 return float(value)
@@ -85,7 +85,7 @@ class PublishedTable:
 
     @property
     def columns(self) -> list[str]:
-        """Columns of all rows, in order."""
+        """Columns of all rows, in order of appearance."""
         return list(dict.fromkeys(column for row in self.rows for column in row.values))
 
     @property
@@ -95,7 +95,7 @@ class PublishedTable:
 
     @property
     def datasets(self) -> list[str]:
-        """Data sets of the rows, in order."""
+        """Data sets of the rows, in order of appearance."""
         return list(dict.fromkeys(row.dataset for row in self.rows if row.dataset))
 
     def errata(self) -> list[Erratum]:

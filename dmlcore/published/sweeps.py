@@ -1,4 +1,4 @@
-"""Scores over a hyper-parameter, mostly the margin, for the losses that Karaman 2021 sweeps."""
+"""Published scores over a hyper-parameter, mostly the margin, for losses that Karaman 2021 ran with several values."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from functools import cache
 from dmlcore.published import karaman
 from dmlcore.published.collection import loss_title
 
-FEWEST = 3  # least number of values of a sweep
+FEWEST = 3  # minimum number of values in a sweep
 AXES = ("m", "m1", "rho")
 AXIS_TITLES = {"m": "margin m", "m1": "lower margin m1", "rho": "ρ"}
 
 
 @dataclass(frozen=True)
 class SweepSeries:
-    """Rows that differ only in the swept hyper-parameter; `fixed` states the others as text."""
+    """Rows that differ only in the swept hyper-parameter; `fixed` states the other hyper-parameters as text."""
 
     fixed: str
     hyper: Mapping[str, float]  # the other hyper-parameters
@@ -49,7 +49,7 @@ class Sweep:
         return sorted(numbers, key=lambda number: int(number.split(".")[1]))
 
     def best(self, column: str) -> float:
-        """Return the highest score in a column."""
+        """Return the highest score of all series in a column."""
         return max(row.scores[column] for series in self.series for row in series.rows)
 
 

@@ -1,6 +1,7 @@
-"""Reader of published tables: tables/SOURCE/NUMBER.toml holds a table as printed, tables/sources.toml its source.
+"""Reader of published tables. Each tables/SOURCE/NUMBER.toml holds a table as printed.
 
-Only the format is validated, and torch is not imported; `collection` prepares the tables for the pages.
+The file tables/sources.toml describes the sources. Only the format is validated, and torch is not imported;
+`collection` prepares the tables for the pages.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class _TableModel(BaseModel):
 
 
 class PrintedRow(_TableModel):
-    """A row as printed; empty fields take the table's value. A row without `method` is named after its loss."""
+    """Row of a table as printed. Empty fields take the table's value; an empty `method` takes the loss name."""
 
     values: tuple[int | float | str, ...] = Field(description='By column; "": not reported, or not legible')
     spread: tuple[float, ...] = Field((), description="Printed standard deviations, by column")
@@ -46,7 +47,7 @@ class PrintedRow(_TableModel):
 
 
 class File(_TableModel):
-    """One table as printed."""
+    """One published table, as stored in its TOML file."""
 
     caption: str
     columns: tuple[str, ...]
@@ -71,7 +72,7 @@ class File(_TableModel):
 
 
 class Note(_TableModel):
-    """A note on several tables."""
+    """A note that applies to several tables of a source."""
 
     tables: tuple[str, ...] = Field(description='Their numbers, or "all"')
     text: str

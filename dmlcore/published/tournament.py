@@ -1,4 +1,4 @@
-"""Comparison of losses over many experiments: duels decided by more than the noise, and mean ranks."""
+"""Comparison of losses over many experiments: pairwise wins that exceed the noise, and mean ranks."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ Scores = Mapping[str, Mapping[str, float]]  # experiment -> competitor -> score 
 
 @dataclass(frozen=True)
 class Competition:
-    """Tables whose rows compete, with one experiment per data set, network and embedding size."""
+    """Published tables whose methods are compared, in one experiment per data set, network and embedding size."""
 
     title: str
     tables: tuple[str, ...]  # keys of the tables
     column: str
     words: str
-    spread: str = ""  # key of the table whose largest printed deviation in the column is the band, if any
+    # key of the table whose largest printed standard deviation in `column` is the noise band; "" for no band
+    spread: str = ""
 
     @property
     def band(self) -> float:
-        """Largest difference in per cent that may be due to chance by the source's evidence; 0 if there is none."""
+        """Noise band in per cent: the largest standard deviation printed in the table `spread`; 0 if there is none."""
         return noise.spreads(self.spread, self.column)[1] if self.spread else 0.0
 
 
@@ -64,7 +65,10 @@ COMPETITIONS: Mapping[str, Competition] = {
 
 @dataclass(frozen=True)
 class CompetitorRank:
-    """A competitor with its rank in each experiment and its duels; competitors within the band share a rank."""
+    """Result of one competitor: its rank in each experiment, and its wins, ties and defeats against all others.
+
+    Competitors whose scores differ by at most the noise band are tied.
+    """
 
     name: str
     ranks: tuple[float, ...]
@@ -79,13 +83,17 @@ class CompetitorRank:
 
     @property
     def deviation(self) -> float:
-        """Sample standard deviation of the ranks."""
+        """Sample standard deviation (ddof=1) of the ranks; 0 for a single experiment."""
         return statistics.stdev(self.ranks) if len(self.ranks) > 1 else 0.0
 
 
 @dataclass(frozen=True)
 class Tournament:
-    """Standings, best first; duels[i][j] = (wins, ties, defeats) of standing i against standing j."""
+    """Result of a competition.
+
+    `standings` is sorted by mean rank, best first. duels[i][j] holds the (wins, ties, defeats) of standing i against
+    standing j.
+    """
 
     experiments: tuple[str, ...]
     standings: tuple[CompetitorRank, ...]
@@ -109,12 +117,12 @@ def scores(competition: Competition) -> dict[str, dict[str, float]]:
 def compete(by_experiment: Scores, band: float = 0.0) -> Tournament:
     """Compare every competitor with every other one in every experiment.
 
-    The rank in an experiment is 1 + the number of clearly better competitors + half the number of tied ones. Without a
-    band this is the usual rank, where equal scores share the mean of their places.
+    The rank in an experiment is 1 + the number of clearly better competitors + half the number of tied ones. With a
+    band of 0 this is the usual rank, in which equal scores share the mean of their ranks.
 
     Args:
-        by_experiment: Scores by experiment and competitor.
-        band: Differences up to this many per cent points are ties.
+        by_experiment: Scores in per cent by experiment and competitor.
+        band: Differences up to this many percentage points are ties.
 
     Raises:
         ValueError: If the band is negative, or the competitors differ between experiments.

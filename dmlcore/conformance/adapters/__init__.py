@@ -1,1 +1,1 @@
-"""Adapters of libraries, which contain the call that a user would make for each case. Libraries are imported on use."""
+"""Adapters of other libraries: the calls that a user would make for each case. A library is imported on first use."""

@@ -1,7 +1,8 @@
-"""Calls of open-metric-learning for each case.
+"""Calls of open-metric-learning (OML) for each case.
 
-Its packages import torchvision and other modules that the parts used here do not need. If those are missing, a module
-is loaded from its own file without the `__init__` of its package. The code that runs is still that of the library.
+The packages of the library import torchvision and other modules that are not needed here. If those are missing, a
+module of the library is loaded from its own file without running the `__init__` of its package. The code that runs is
+still that of the library.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dmlcore.conformance.vectors import Vector
 
 
 def module(name: str) -> Any:
-    """Import a module of the library.
+    """Import a module of the library by its dotted name.
 
     Raises:
         ImportError: If a dependency is missing; the message names it.
@@ -54,18 +55,21 @@ def loss(make: Callable[[], nn.Module], *, unit: bool = False) -> Computation:
 
 
 def triplet(margin: float | None) -> Computation:
-    """Return the computation of its triplet loss over all triplets."""
+    """Return the computation of the OML triplet loss over all triplets."""
     return loss(lambda: module("oml.losses.triplet").TripletLossWithMiner(margin), unit=True)
 
 
 def arcface(v: Vector) -> Outcome:
-    """Compute the loss of its ArcFace classifier."""
+    """Compute the loss of the ArcFace classifier of OML."""
     made = module("oml.losses.arcface").ArcFaceLoss(v.embeddings.shape[1], v.classes, m=np.radians(28.6), s=8)
     return evaluate_module(made, v, "weight")
 
 
 def miner(name: str, kind: str) -> Computation:
-    """Return the selection of a miner on unit vectors. `sample` checks the batch, `_sample` selects the samples."""
+    """Return the computation of the triplets that an OML miner selects on unit vectors.
+
+    Its method `sample` checks the batch, `_sample` selects the triplets.
+    """
 
     def computed(v: Vector) -> Outcome:
         made = getattr(module(f"oml.miners.{name}"), kind)()
@@ -78,7 +82,7 @@ def miner(name: str, kind: str) -> Computation:
 
 
 def score(name: str, first: int) -> Computation:
-    """Return the computation of a score of its search of the batch in itself."""
+    """Return the computation of an OML retrieval score over the first `first` neighbours within the batch."""
 
     def computed(v: Vector) -> Outcome:
         every = torch.arange(len(v.labels))
@@ -94,19 +98,19 @@ def score(name: str, first: int) -> Computation:
 
 
 def epochs() -> list[list[list[int]]]:
-    """Return ten epochs of batches of 4 classes with 3 samples each."""
+    """Return ten epochs of the OML balance sampler, as batches of 4 classes with 3 samples each."""
     np.random.seed(0)  # noqa: NPY002 - the library draws from it
     sampler = module("oml.samplers.balance").BalanceSampler(LABELS, n_labels=4, n_instances=3)
     return [list(sampler) for _ in range(10)]
 
 
 def m_per_class(_: Vector) -> Outcome:
-    """Count its batches that do not have 4 classes with 3 samples each."""
+    """Count the batches of the OML balance sampler that do not have 4 classes with 3 samples each."""
     return misshapen([batch for epoch in epochs() for batch in epoch], 4, 3)
 
 
 def epoch_of_classes(_: Vector) -> Outcome:
-    """Count, over ten epochs, the (epoch, class) that do not occur exactly once."""
+    """Count the classes that do not occur exactly once in an epoch, summed over ten epochs."""
     wrong = 0
     for epoch in epochs():
         given = [label for batch in epoch for label in {LABELS[i] for i in batch}]

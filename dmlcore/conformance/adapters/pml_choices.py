@@ -17,7 +17,7 @@ from dmlcore.conformance.vectors import Vector
 
 
 def miner(make: Callable[[Any], Any]) -> Computation:
-    """Return the computation of the selection of a miner of the library."""
+    """Return the computation of the pairs or triplets that a miner of the library selects."""
 
     def computed(v: Vector) -> Outcome:
         result = make(parts())(v.embeddings, v.labels)
@@ -27,7 +27,7 @@ def miner(make: Callable[[Any], Any]) -> Computation:
 
 
 def easy(negatives: str) -> Computation:
-    """Return the computation of its easy-positive miner, with pairs converted to triplets."""
+    """Return the computation of the library's easy-positive miner, with pairs converted to triplets."""
 
     def computed(v: Vector) -> Outcome:
         mine = parts().miners.BatchEasyHardMiner(pos_strategy="easy", neg_strategy=negatives)
@@ -38,14 +38,14 @@ def easy(negatives: str) -> Computation:
 
 
 def drawn(v: Vector) -> Outcome:
-    """Return the frequencies of its distance-weighted miner."""
+    """Return the frequencies of negatives drawn by the library's distance-weighted miner."""
     torch.manual_seed(0)
     mine = parts().miners.DistanceWeightedMiner()
     return frequencies(v, lambda: mine(v.embeddings, v.labels))
 
 
 def score(name: str) -> Computation:
-    """Return the computation of a score of its calculator, on unnormalised embeddings."""
+    """Return the computation of a score of the library's AccuracyCalculator, on unnormalised embeddings."""
 
     def computed(v: Vector) -> Outcome:
         from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
@@ -57,7 +57,7 @@ def score(name: str) -> Computation:
 
 
 def partition(name: str) -> Computation:
-    """Return the computation of a score of its calculator for a given partition."""
+    """Return the computation of a clustering score of AccuracyCalculator for the partition `clusters`."""
 
     def computed(v: Vector) -> Outcome:
         from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
@@ -70,7 +70,7 @@ def partition(name: str) -> Computation:
 
 
 def m_per_class(_: Vector) -> Outcome:
-    """Count its batches, of 100, that do not have 4 classes with 3 samples each."""
+    """Count the batches of MPerClassSampler, out of 100, that do not have 4 classes with 3 samples each."""
     np.random.seed(0)  # noqa: NPY002 - the library draws from it
     sampler = parts().samplers.MPerClassSampler(LABELS, 3, batch_size=12, length_before_new_iter=1200)
     given = list(sampler)
@@ -78,18 +78,18 @@ def m_per_class(_: Vector) -> Outcome:
 
 
 def sampler_length(_: Vector) -> Outcome:
-    """Test its sampler with more classes than fit the length."""
+    """Return how many samples MPerClassSampler gives beyond its length, if more classes exist than fit into it."""
     sampler = parts().samplers.MPerClassSampler(LABELS, 3, length_before_new_iter=50)
     return Outcome(float(len(list(sampler)) - len(sampler)))
 
 
 def reduced(make: Callable[[Any], Any]) -> Computation:
-    """Return the computation of its triplet loss with the given reducer."""
+    """Return the computation of the library's triplet loss with the given reducer."""
     return loss(lambda p: p.losses.TripletMarginLoss(0.5, reducer=make(p.reducers)))
 
 
 def per_anchor(p: Any) -> Any:
-    """Return the positive half of its contrastive loss, reduced by anchor."""
+    """Create the library's contrastive loss with the mean over each anchor's positives and without negatives."""
     reducers = p.reducers.MultipleReducers(
         {"pos_loss": p.reducers.PerAnchorReducer(), "neg_loss": p.reducers.SumReducer()}
     )

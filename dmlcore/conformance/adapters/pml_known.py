@@ -17,7 +17,7 @@ _both = cache(lambda v: pml_processes.gradients(v.embeddings, v.labels))  # star
 
 
 def gathered(mode: str) -> Computation:
-    """Return the computation of the loss on two processes."""
+    """Return the computation of the multi-similarity loss on two processes; `mode` is a key of `MODES`."""
 
     def computed(v: Vector) -> Outcome:
         if not distributed.is_available() or not distributed.is_gloo_available():
@@ -29,7 +29,7 @@ def gathered(mode: str) -> Computation:
 
 
 def memory(v: Vector) -> Outcome:
-    """Compute the loss of its memory after the previous batches."""
+    """Compute the loss of the library's cross-batch memory after it has stored the previous batches."""
     p = parts()
     inner = p.losses.ContrastiveLoss(0, 1.5, distance=p.distances.LpDistance(normalize_embeddings=False))
     module = p.losses.CrossBatchMemory(inner, 3, memory_size=MEMORY_BATCHES * len(v.labels))
@@ -39,12 +39,12 @@ def memory(v: Vector) -> Outcome:
 
 
 def distances(v: Vector) -> Outcome:
-    """Compute its table of distances, in the dtype of the batch."""
+    """Compute the library's distance matrix in the dtype of the batch."""
     return of_table(parts().distances.LpDistance()(v.embeddings))
 
 
 def value_only(computed: Computation) -> Computation:
-    """Return the computation without the gradient, which is discontinuous there."""
+    """Return the computation without its gradient, which is discontinuous on the tested batch."""
     return lambda v: Outcome(computed(v).value)
 
 

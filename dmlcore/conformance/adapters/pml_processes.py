@@ -1,6 +1,6 @@
 """Wrapper of pytorch-metric-learning for several processes, run on two local processes that communicate by gloo.
 
-The processes import this module, so it imports nothing of dmlcore.
+The child processes import this module, so it imports nothing from dmlcore.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ MODES = {"all": False, "efficient": True}
 def gradients(embeddings: Tensor, labels: Tensor) -> dict[str, tuple[float, Tensor]]:
     """Return, per mode, the multi-similarity loss and the gradient (B, D) that DistributedDataParallel would use.
 
-    Process i has the rows i, i + 2, i + 4, .... The gradient is the mean over the processes. The loss is the mean
-    divided by the number of processes, by which the wrapper multiplies it.
+    Process i has the samples i, i + 2, i + 4, .... The gradient is the mean over the processes. The loss is the mean
+    over the processes divided by their number, because the wrapper multiplies the loss by it.
     """
     with tempfile.TemporaryDirectory() as folder:
         np.savez(Path(folder) / "batch.npz", embeddings=embeddings.numpy(), labels=labels.numpy())

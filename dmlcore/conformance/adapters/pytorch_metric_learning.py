@@ -1,4 +1,4 @@
-"""Calls of pytorch-metric-learning for each case of a loss, reducer, miner, score and sampler."""
+"""Calls of pytorch-metric-learning for each case of a loss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dmlcore.conformance.vectors import Vector
 
 
 def parts() -> Any:
-    """Import the packages of the library, on first use."""
+    """Import the library with all subpackages that are used here, and return it."""
     import pytorch_metric_learning as pml
     import pytorch_metric_learning.distances
     import pytorch_metric_learning.losses
@@ -48,21 +48,21 @@ def learned(
 
 
 def margin(v: Vector) -> Outcome:
-    """Compute its margin loss with the boundary in float64; its own float32 one is not part of the comparison."""
+    """Compute the library's margin loss with its boundary in float64, so that float32 rounding is not compared."""
     module = parts().losses.MarginLoss(margin=0.2, beta=1.2)
     module.beta = torch.tensor([1.2], dtype=torch.float64)
     return evaluate_module(module, v)
 
 
 def mined(v: Vector) -> Outcome:
-    """Compute the loss on the selection of the miner."""
+    """Compute the multi-similarity loss on the pairs that the library's multi-similarity miner selects."""
     pml = parts()
     pairs = pml.miners.MultiSimilarityMiner(0.1)(v.embeddings, v.labels)
     return evaluate_module(pml.losses.MultiSimilarityLoss(2, 50, 0.5), v, "", None, pairs)
 
 
 def soft_triple(p: Any, c: int, d: int) -> nn.Module:
-    """Create its soft triple loss with the regulariser, which the library keeps separately."""
+    """Create the library's soft triple loss with its regulariser, which is a separate class."""
     module: nn.Module = p.losses.SoftTripleLoss(
         c,
         d,

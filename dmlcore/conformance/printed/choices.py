@@ -1,4 +1,4 @@
-"""Miners and scores as printed, with plain loops over sorted lists."""
+"""Miners and scores as printed in their sources, with plain loops over sorted lists."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def where(x: Tensor, y: list[int], keep: Callable[[float], bool]) -> list[Triple
 def one_each(x: Tensor, y: list[int], *, farthest: bool, semi_hard: bool = False) -> list[Triple]:
     """Return for each anchor its farthest (or nearest) positive and its nearest negative.
 
-    With `semi_hard` the negative is the nearest that is farther than that positive.
+    With `semi_hard` the negative is the nearest one that is farther than the chosen positive.
     """
     d, result = table(x), []
     for a in range(len(y)):
@@ -42,7 +42,7 @@ def one_each(x: Tensor, y: list[int], *, farthest: bool, semi_hard: bool = False
 
 
 def hard_pairs(x: Tensor, y: list[int], epsilon: float) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return positives with s < max_N s + epsilon and negatives with s > min_P s - epsilon."""
+    """Return positive pairs with s < max_N s + epsilon and negative pairs with s > min_P s - epsilon, s the cosine."""
     s = table(x, cosine)
     pull, push = [], []
     for i in range(len(y)):
@@ -65,7 +65,7 @@ def wide_angles(x: Tensor, y: list[int], degrees: float, *, raw: bool = False) -
 
 
 def ranked(x: Tensor, y: list[int]) -> list[list[bool]]:
-    """Return, for each query, which items of its list are of its class, nearest first, by raw Euclidean distance."""
+    """Return, for each query, the relevance of all other items, nearest first by Euclidean distance."""
     lists = []
     for q in range(len(y)):
         order = sorted((j for j in range(len(y)) if j != q), key=lambda j: float(((x[q] - x[j]) ** 2).sum()))
@@ -90,13 +90,13 @@ def r_precision(marks: list[bool], r: int) -> float:
 
 
 def average_precision(marks: list[bool], r: int, first: int | None = None, divisor: int | None = None) -> float:
-    """Compute 1/R Σ rel_i P@i over the first `first` items, all by default."""
+    """Compute 1/R Σ rel_i P@i over the first `first` items, all by default; `divisor` replaces R."""
     hits = [sum(marks[: i + 1]) / (i + 1) for i in range(len(marks) if first is None else first) if marks[i]]
     return sum(hits) / (r if divisor is None else max(divisor, 1))
 
 
 def map_at_r(marks: list[bool], r: int) -> float:
-    """Compute 1/R Σ_(i <= R) rel_i P@i."""
+    """Compute the MAP@R of one query, 1/R Σ_(i <= R) rel_i P@i."""
     return average_precision(marks, r, r)
 
 
@@ -114,13 +114,16 @@ def entropies(a: list[int], b: list[int]) -> tuple[float, float, float]:
 
 
 def nmi(a: list[int], b: list[int]) -> float:
-    """Compute I / ((H_a + H_b) / 2)."""
+    """Compute the normalised mutual information of two partitions, I / ((H_a + H_b) / 2)."""
     h_a, h_b, mutual = entropies(a, b)
     return mutual / ((h_a + h_b) / 2)
 
 
 def ami(a: list[int], b: list[int]) -> float:
-    """Compute (I - E[I]) / ((H_a + H_b) / 2 - E[I]), with E over random partitions of these sizes (hypergeometric)."""
+    """Compute the adjusted mutual information of two partitions, (I - E[I]) / ((H_a + H_b) / 2 - E[I]).
+
+    E is the expectation over random partitions with the same cluster sizes (hypergeometric).
+    """
     h_a, h_b, mutual = entropies(a, b)
     n, expected = len(a), 0.0
     for row in Counter(a).values():

@@ -27,7 +27,7 @@ def cosine(a: Tensor, b: Tensor) -> Tensor:
 
 
 def length(a: Tensor, b: Tensor) -> Tensor:
-    """Return the Euclidean distance of the normalised vectors."""
+    """Return the Euclidean distance between the normalised vectors."""
     difference = unit(a) - unit(b)
     return dot(difference, difference).sqrt()
 
@@ -79,7 +79,7 @@ def contrastive(x: Tensor, y: list[int], m_pos: float, m_neg: float) -> Tensor:
 
 
 def triplet_terms(x: Tensor, y: list[int], m: float, between: Between = length, *, swap: bool = False) -> list[Tensor]:
-    """Return d_ap - d_an + m of all triplets before the hinge; `swap` takes min(d_an, d_pn) (Balntas et al. 2016)."""
+    """Return d_ap - d_an + m for all triplets, before the hinge; `swap` takes min(d_an, d_pn) (Balntas et al. 2016)."""
     result = []
     for a, p, n in triplets(y):
         far = between(x[a], x[n])
@@ -205,8 +205,8 @@ def multi_similarity(
 def cross_batch(x: Tensor, y: list[int], memory: Tensor, held: list[int], m: float) -> Tensor:
     """Compute the contrastive loss of a batch against a memory whose last len(x) rows are the batch itself.
 
-    Self matches are left out. The loss is the mean above 0 of d over the positives plus that of [m - d]+ over the
-    negatives, with Euclidean distances of unnormalised vectors.
+    Pairs of a sample with itself are excluded. The loss is the mean above 0 of d over the positives plus that of [m -
+    d]+ over the negatives, with Euclidean distances of unnormalised vectors.
     """
     pull: list[Tensor] = []
     push: list[Tensor] = []

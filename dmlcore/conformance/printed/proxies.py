@@ -16,9 +16,10 @@ def _choice(logits: list[Tensor], own: int) -> Tensor:
 
 
 def proxy_nca(x: Tensor, y: list[int], w: Tensor, scale: float, *, own_below: bool = False) -> Tensor:
-    """Compute the mean of -log e^(-scale d(x, w_y)) / Σ_(c != y) e^(-scale d(x, w_c)), d squared on unit vectors.
+    """Compute the mean of -log e^(-scale d(x, w_y)) / Σ_(c != y) e^(-scale d(x, w_c)).
 
-    With `own_below` the denominator also contains the own proxy, which gives the normalised softmax.
+    d is the squared distance between unit vectors. With `own_below` the denominator also contains the own proxy, which
+    gives the normalised softmax.
     """
     terms = []
     for i, label in enumerate(y):
@@ -59,7 +60,7 @@ def soft_triple(
     """Compute the SoftTriple loss.
 
     It is the mean of -log e^(λ(S_y - δ)) / (e^(λ(S_y - δ)) + Σ_(c != y) e^(λ S_c)) + τ Σ_c Σ_(k < l) √(2 - 2 w_k·w_l) /
-    (C K (K - 1)), S_c = Σ_k softmax_k(s_k / γ) s_k. `eps` is added under the root.
+    (C K (K - 1)), where S_c = Σ_k softmax_k(s_k / γ) s_k. `eps` is added under the root.
     """
     groups = [[unit(row) for row in w[c * centres : (c + 1) * centres]] for c in range(len(w) // centres)]
     terms = []

@@ -1,4 +1,8 @@
-"""Losses that weigh a whole list, as printed: angular, circle, average precision, histograms and neighbours."""
+"""Losses over ranked lists and sets of similarities, as printed.
+
+They are angular, circle, tuplet margin, FastAP, Smooth AP, ranked list, histogram, neighbourhood components and the
+recall surrogate.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +60,8 @@ def tuplet_margin(x: Tensor, y: list[int], degrees: float, scale: float) -> Tens
 def fast_ap(x: Tensor, y: list[int], bins: int) -> Tensor:
     """Compute FastAP, the mean over anchors with a positive of 1 - 1/|P| Σ_j h_j+ H_j+ / H_j.
 
-    h and H are triangular bins of squared distances.
+    h_j is the soft count of samples in bin j of the squared distance, with triangular bins; H_j is its cumulative sum,
+    and + restricts a count to positives.
     """
     width = 4 / bins
     terms = []
@@ -82,7 +87,7 @@ def smooth_ap(x: Tensor, y: list[int], temperature: float, *, itself: bool = Fal
     """Compute Smooth AP with a sigmoid G.
 
     It is the mean over queries of 1 - 1/|P| Σ_i (1 + Σ_(j in P) G(s_j - s_i)) / (1 + Σ_(j in P and N) G(s_j - s_i)).
-    With `itself` the query is one of its own positives and of the gallery.
+    With `itself` the query is in the gallery and counts as one of its own positives.
     """
     terms = []
     for q in range(len(y)):

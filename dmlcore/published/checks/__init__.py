@@ -1,4 +1,8 @@
-"""Recomputation of the errata: stated numbers against computed ones, and both sides against an independent referee."""
+"""Recomputation of the errata.
+
+Numbers stated in an erratum are compared with computed ones. Its two sides, the printed and the true value, are
+compared with an independent computation, the referee.
+"""
 
 from __future__ import annotations
 
@@ -72,20 +76,21 @@ def _outcomes(erratum: int) -> tuple[Outcome, ...]:
 
 
 def numbers(erratum: int) -> tuple[Number, ...]:
-    """Return the recomputed numbers of an erratum, computed once and cached; empty for errata of wording."""
+    """Return the numbers that an erratum states, with recomputed values (cached); empty for errata of wording."""
     return tuple(x for x in _outcomes(erratum) if isinstance(x, Number))
 
 
 def decisions(erratum: int) -> tuple[Decision, ...]:
-    """Return the decisions between both sides of an erratum, computed once and cached; empty if nothing can be
-    computed.
+    """Return the decisions between the printed and the true side of an erratum (cached).
+
+    The result is empty if nothing can be computed.
     """
     return tuple(x for x in _outcomes(erratum) if isinstance(x, Decision))
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """A gradient of a counter-example: its description and its coordinates."""
+    """A gradient of a counter-example, with its description, and its stated and computed coordinates."""
 
     what: str
     numbers: tuple[Number, ...]
@@ -93,7 +98,7 @@ class Coordinates:
 
 @cache
 def coordinates(erratum: int) -> tuple[Coordinates, ...]:
-    """Return the gradients that the text of an erratum states, with both sides evaluated on its triplet."""
+    """Return the gradients stated in the text of an erratum, printed and true, with computed coordinates."""
     example = COUNTEREXAMPLES.get(erratum)
     if example is None:
         return ()
@@ -119,7 +124,7 @@ def checked() -> frozenset[int]:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Curves of a counter-example: both sides at x (n,), and the referee at dots (m,); NaN where a value is missing."""
+    """Sampled curves of a counter-example: both sides at `x` (n,), the referee at `dots` (m,); NaN if missing."""
 
     x: Floats
     printed: Floats
@@ -130,7 +135,7 @@ class Drawn:
 
 @cache
 def drawn(erratum: int) -> Drawn:
-    """Evaluate the counter-example of `CURVES` over its whole axis, computed once and cached.
+    """Sample both sides and the referee of an erratum in `CURVES` over the whole axis (cached).
 
     Raises:
         KeyError: If the erratum has no curve.

@@ -1,4 +1,4 @@
-"""Errata of Can 2018: distances, losses of a centre, scores and the thesis' own tables, with both sides evaluated."""
+"""Checks of the errata of Can 2018, which concern distances, losses of a centre, scores and tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ def _double_sum() -> Iterable[Outcome]:
 
 
 def of_centre(positives: tuple[float, ...], negatives: tuple[float, ...], form: str) -> float:
-    """Return the loss of a centre with these raw similarities in the given form, "pairs" or "ratio"."""
+    """Return the tuplet loss of a centre from its raw similarities to positives and negatives.
+
+    `form` selects the form of the loss, "pairs" or "ratio".
+    """
     D = torch.tensor([[*positives, *negatives]], dtype=torch.float64)
     positive = torch.arange(D.shape[1])[None] < len(positives)
     return float(centre_losses(D, positive, ~positive, form))
@@ -39,7 +42,7 @@ def _identity() -> Iterable[Outcome]:
 
 
 def _without_positives() -> Iterable[Outcome]:
-    """Compare the mean over a batch of two samples of one class and one single sample, on raw inner products."""
+    """Compare batch means of the tuplet loss when one of three samples is alone in its class, on inner products."""
     x = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.0, -1.0]], dtype=torch.float64)
     labels = torch.tensor([0, 0, 1])
     D = (x @ x.mT).numpy()

@@ -1,4 +1,7 @@
-"""Counter-examples along one number: both sides of an erratum as functions of the number, and a referee."""
+"""Counter-examples over one number: printed and true value as functions of the number, with a referee.
+
+The referee is an independent computation of the same quantity.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ import numpy as np
 from dmlcore.published.checks.number import Decision
 from dmlcore.typing import Floats
 
-POINTS, REFEREES = 61, 13  # points along the axis for the two sides, and for the referee
+POINTS, REFEREES = 61, 13  # number of points along the axis, for the two sides and for the referee
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A quantity as a function of one number.
+    """Counter-example of an erratum, given as a quantity over one number.
 
     Attributes:
         quantity: Name of the quantity.
@@ -26,9 +29,9 @@ class Curve:
         sides: Function that returns the printed value, or None if nothing is printed, and the true value.
         referee: Independent computation of the quantity.
         by: Name of the referee's method.
-        bound: As in `Decision`.
+        bound: True if both sides are upper bounds of the referee's value, as in `Decision`.
         whole: True if only integers are valid.
-        tolerance: As in `Decision`.
+        tolerance: Relative tolerance, as in `Decision`.
     """
 
     quantity: str
@@ -44,13 +47,13 @@ class Curve:
     tolerance: float = 1e-6
 
     def decision(self, x: float) -> Decision:
-        """Return the decision at x: both sides and the referee's value."""
+        """Return the decision between printed and true value at x by the referee's value."""
         printed, true = self.sides(x)
         return Decision(
             f"{self.quantity}; {self.axis}: {x:g}", printed, true, self.referee(x), self.by, self.bound, self.tolerance
         )
 
     def places(self, count: int) -> Floats:
-        """Return about `count` places along the axis, including its ends; integers if the axis is `whole`."""
+        """Return `count` evenly spaced numbers from `low` to `high`, rounded to distinct integers if `whole`."""
         spread = np.linspace(self.low, self.high, count)
         return np.unique(spread.round()) if self.whole else spread

@@ -1,4 +1,4 @@
-"""Counter-examples along one number on a small batch, a ranking or a layer."""
+"""Counter-examples over one number that are evaluated on a small batch, a ranking or a layer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dmlcore.published.checks import small_transport
 from dmlcore.published.checks.curve import Curve
 from dmlcore.typing import Floats, Ints
 
-# ---- a ranking with 10 matches: the nearest neighbour is one hit, and the second is at a variable place
+# ---- a ranking with R = 10 relevant items: the nearest neighbour is a hit, and the second hit is at a variable rank
 
 MATCHES = 10
 
@@ -28,7 +28,7 @@ def _hits(place: float) -> Floats:
 
 
 def _average_precision(place: float) -> tuple[float, float]:
-    """Return AP@R with the precision over all R as printed, and with the precision at each hit."""
+    """Return AP@R with the precision over all R as printed, and with the precision at each hit (true)."""
     hits = _hits(place)
     precision = hits.cumsum() / np.arange(1, MATCHES + 1)
     return float((hits.mean() * hits).sum() / MATCHES), float((precision * hits).sum() / MATCHES)
@@ -52,14 +52,14 @@ def _proximal(theta: float) -> float:
 
 
 def _bounds(weight: float) -> tuple[float, float]:
-    """Return two bounds of the layer W = [1 w]: its largest column sum, and sqrt(column sum x row sum)."""
+    """Return two bounds on the norm of the layer W = [1 w]: its largest column sum, and sqrt(column sum x row sum)."""
     W = np.abs(np.array([[1.0, weight]]))
     columns, rows = W.sum(0).max(), W.sum(1).max()
     return float(columns), math.sqrt(columns * rows)
 
 
 def _means(shift: float) -> tuple[float, float]:
-    """Return E[z²] over {0, 1, 2} minus itself, and minus E[z²] over the shifted set."""
+    """Return E[z²] over {0, 1, 2} minus the same mean (printed), and minus E[z²] over the shifted set (true)."""
     x = np.arange(3.0)
     mean = float(np.square(x).mean())
     return mean - mean, mean - float(np.square(x + shift).mean())
@@ -72,11 +72,11 @@ def _joint(shift: float) -> float:
     return float((mass * np.square(support)).sum())
 
 
-# ---- the multipliers of the transport
+# ---- the Lagrange multipliers of the transport problem
 
 
 def _moved_mass(epsilon: float) -> tuple[float, float]:
-    """Return d(transported mass) / d(first cost), for both signs of the multipliers."""
+    """Return d(transported mass) / d(first cost), for both signs of the Lagrange multipliers."""
     A, x = small_transport.constraints(epsilon=epsilon)
     D, first = np.diag(x), small_transport.N
     multipliers = A.T @ np.linalg.solve(A @ D @ A.T, A @ D)
@@ -95,9 +95,7 @@ def _sample(degrees: float) -> Tensor:
 
 
 def _relabelled(degrees: float) -> tuple[float, float]:
-    """Return the change of Proxy-NCA when the label changes from 0 to 1, with the nearest proxy and with the class's
-    own.
-    """
+    """Return the change of Proxy-NCA between labels 0 and 1, with the nearest proxy and with the label's own proxy."""
     s = (_sample(degrees) @ torch.tensor(THREE, dtype=torch.float64).mT)[0]
 
     def with_proxy(chosen: int) -> float:
@@ -121,7 +119,7 @@ SCALE, GAMMA, DELTA = 20.0, 0.1, 0.1
 
 
 def _soft_triple(tau: float) -> tuple[float, float]:
-    """Return SoftTriple with the first centre of each class alone, and with both centres and the regulariser."""
+    """Return the SoftTriple loss with the first centre of each class only, and with both and the regulariser."""
     x, w = (np.array(v) / np.linalg.norm(v, axis=1, keepdims=True) for v in (SAMPLES, CENTRES))
     s = (x @ w.T).reshape(4, 3, 2)
 
@@ -143,7 +141,7 @@ CLASSES = 6
 
 
 def _pushing(present: float) -> float:
-    """Return how many proxies push the first one, with orthogonal proxies and a sample on each of `present` proxies."""
+    """Return the number of proxies that push the first of six orthogonal ones, with samples on `present` proxies."""
     loss = ProxyPush(32.0, 0.1, "proxies", classes=CLASSES, embedding_dim=CLASSES).double()
     loss.proxies = nn.Parameter(torch.eye(CLASSES, dtype=torch.float64))
     batch = torch.eye(CLASSES, dtype=torch.float64)[: int(present)]

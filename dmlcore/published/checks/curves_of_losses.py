@@ -1,4 +1,4 @@
-"""Counter-examples along one number on the losses of a pair, a centre, or a sample and its proxies."""
+"""Counter-examples over one number that concern the loss of a pair, of a centre, or of a sample and its proxies."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ ONE_CLASS, TWO_CLASSES = torch.tensor([0, 0]), torch.tensor([0, 1])
 
 
 def _at_cosine(s: float) -> Tensor:
-    """Return the unit vector (1, 0) and another one at cosine s to it."""
+    """Return the unit vector (1, 0) and another one whose cosine to it is s, as rows."""
     return torch.tensor([[1.0, 0.0], [s, math.sqrt(max(0.0, 1 - s * s))]], dtype=torch.float64)
 
 
 def _slope_in_cosine(loss: Callable[[Tensor], Tensor], s: float) -> float:
-    """Return dL/ds of a loss of the unit vector at cosine s to the first axis, computed through its angle."""
+    """Return dL/ds of a loss of the unit vector whose cosine to the first axis is s, by autograd through its angle."""
     angle = torch.tensor(math.acos(s), dtype=torch.float64, requires_grad=True)
     (slope,) = torch.autograd.grad(loss(torch.stack([angle.cos(), angle.sin()])), angle)
     return float(slope) / -math.sin(math.acos(s))
@@ -35,7 +35,8 @@ def _slope_in_cosine(loss: Callable[[Tensor], Tensor], s: float) -> float:
 
 def _contrastive(d: float) -> float:
     points = torch.tensor([[0.0], [d]], dtype=torch.float64)
-    return float(Contrastive(0.0, 1.0, divisor="one")(points, ONE_CLASS)) / 2  # the batch loss counts both orders
+    # the batch loss counts both orders of the pair
+    return float(Contrastive(0.0, 1.0, divisor="one")(points, ONE_CLASS)) / 2
 
 
 LAMBDA, COSINE_BOUNDARY, DISTANCE_BOUNDARY = 0.5, 0.2, 1.2
@@ -55,7 +56,7 @@ def _margin_of_one(d: float) -> float:
 
 
 def _gap(gap: float) -> tuple[float, float]:
-    """Return the loss of two classes, the other one ahead by `gap`: with the own class in the sum, and without."""
+    """Return the two-class loss if the wrong logit leads by `gap`: with the own class in the sum, and without it."""
     return math.log1p(math.exp(gap) + 1), math.log1p(math.exp(gap))
 
 
@@ -73,13 +74,13 @@ def _three(first: float) -> Tensor:
 
 
 def _label(first: float) -> tuple[float, float]:
-    """Return the cross-entropy with y_j = 1 for all j, and with the label y_i, for logits whose first is correct."""
+    """Return the cross-entropy of the logits (first, 0, -1) with label 1 for every class, and for the first only."""
     log_p = _three(first)[0].log_softmax(0)
     return float(-log_p.sum()), float(-log_p[0])
 
 
 def _centre(spread: float) -> tuple[float, float]:
-    """Return both forms of the tuplet loss for positives 1 + spread and 1 - spread and the negative 0."""
+    """Return both forms of the tuplet loss for positive similarities 1 + spread and 1 - spread and the negative 0."""
     D, positive = (
         torch.tensor([[1 + spread, 1 - spread, 0.0]], dtype=torch.float64),
         torch.tensor([[True, True, False]]),
@@ -89,7 +90,7 @@ def _centre(spread: float) -> tuple[float, float]:
 
 
 def _mean_share(spread: float) -> float:
-    """Return -log of the mean softmax share of a positive over all samples: the right side of (3.2)."""
+    """Return -log of the mean softmax share of a positive over all samples, the right side of Can 2018, Eq. 3.2."""
     exponentials = [math.exp(x) for x in (1 + spread, 1 - spread, 0.0)]
     return -math.log(sum(exponentials[:2]) / sum(exponentials) / 2)
 
@@ -116,7 +117,7 @@ ALPHA, DELTA = 32.0, 0.1
 
 
 def _anchor(s: float) -> tuple[float, float]:
-    """Return dL/ds of ProxyAnchor for its only positive at similarity s: by Eq. 2.32, and corrected."""
+    """Return dL/ds of ProxyAnchor for its only positive at similarity s, by Psomas 2020, Eq. 2.32, and corrected."""
     e = math.exp(-ALPHA * (s - DELTA))
     return -ALPHA * (s - DELTA) / (1 + e), -ALPHA * e / (1 + e)
 
@@ -138,7 +139,7 @@ def _nca_slope(s: float) -> float:
 
 
 def _nearer(gamma: float) -> tuple[float, float]:
-    """Return the weight of the nearer of two centres, similarities 0.8 and 0.6: divided by gamma, and multiplied."""
+    """Return the softmax weight of the nearer of two centres, with similarities divided and multiplied by gamma."""
     divided, multiplied = (1 / (1 + math.exp(-0.2 * factor)) for factor in (1 / gamma, gamma))
     return divided, multiplied
 

@@ -1,4 +1,4 @@
-"""Counter-examples along one number on features, blocks of an embedding, clusters and running means."""
+"""Counter-examples over one number that concern features, blocks of an embedding, clusters or running means."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dmlcore.typing import Floats
 
 
 def _pooled_error(distance: float) -> float:
-    """Return the pooled error for one feature at `distance` from the only prototype, on the rim of the unit disc."""
+    """Return the pooled error of one feature at `distance` from the only prototype, which is on the unit circle."""
     read = prototype_shares.read([[[1.0 - distance, 0.0]]], [[1.0, 0.0]])
     return float(read.error[0] * read.scale)
 
@@ -86,7 +86,7 @@ def exponential(values: Floats) -> float:
 
 
 def rescaled(values: Floats) -> float:
-    """Return the mean that the rescaling of an ensemble with one member holds after these losses."""
+    """Return the running mean of losses that `Rescaling` with a single ensemble member holds after these losses."""
     rescaling = Rescaling(1).double()
     for value in values:
         rescaling(torch.tensor([value]))
@@ -98,7 +98,7 @@ def _counted(steps: float) -> Floats:
 
 
 def _blocks(degrees: float) -> Tensor:
-    """Return two blocks of one sample that enclose the given angle, shape (1, 2, 2)."""
+    """Return two unit-length blocks of one embedding at the given angle to each other, shape (1, 2, 2)."""
     angle = math.radians(degrees)
     return torch.tensor([[[1.0, 0.0], [math.cos(angle), math.sin(angle)]]], dtype=torch.float64)
 
@@ -109,14 +109,14 @@ def _by_angle(degrees: float) -> tuple[float, float]:
 
 
 def _evaluated(degrees: float) -> float:
-    """Return the squared distance of two samples whose four blocks all enclose the given angle."""
+    """Return the squared distance between two embeddings whose four blocks all differ by the given angle."""
     ensemble = DiverseEnsemble([nn.Identity()] * 4, PRIORS["source"], 100.0, 1.0).double()
     joined = ensemble.weighted_blocks(_blocks(degrees)[0].repeat(1, 4)).detach()
     return float((joined[0] - joined[1]).square().sum())
 
 
 def _greatest(blocks: float) -> float:
-    """Return the greatest diversity of `blocks` blocks, found by gradient ascent from a random start."""
+    """Return the largest diversity of `blocks` embedding blocks, found by optimisation from a random start."""
     M = int(blocks)
     start = np.random.default_rng(0).normal(size=M * (M - 1))
 

@@ -1,4 +1,4 @@
-"""Errata of Gürbüz 2022 about losses, scores and Lipschitz constants, with both sides evaluated."""
+"""Checks of the errata of Gürbüz 2022 about losses, scores and Lipschitz constants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dmlcore.published.checks.number import Check, Decision, Outcome
 
 
 def _contrastive() -> Iterable[Outcome]:
-    """Evaluate one pair of a class, 2 apart, with a margin of 1; the batch loss counts the pair in both orders."""
+    """Compare the pull on a positive pair at distance 2 with a margin of 1; the batch loss counts both orders."""
     points = torch.tensor([[0.0], [2.0]], dtype=torch.float64, requires_grad=True)
     total = Contrastive(0.0, 1.0, divisor="one")(points, torch.zeros(2, dtype=torch.long)) / 2
     (slope,) = torch.autograd.grad(total, points)
@@ -31,7 +31,7 @@ def _contrastive() -> Iterable[Outcome]:
 
 
 def _average_precision() -> Iterable[Outcome]:
-    """Evaluate a query with three matches whose first three neighbours are hit, miss, hit."""
+    """Evaluate the MAP@R of a query with three relevant items whose first three neighbours are hit, miss, hit."""
     hits = np.array([1.0, 0.0, 1.0])
     precision = hits.cumsum() / np.arange(1, 4)
     referee = metrics.retrieval(

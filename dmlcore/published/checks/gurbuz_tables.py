@@ -1,4 +1,4 @@
-"""Errata of Gürbüz 2022 about settings and the thesis' own tables, recomputed."""
+"""Checks of the errata of Gürbüz 2022 about settings and about the tables of the thesis."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ BATCH = 32
 
 
 def _memories() -> Iterable[Outcome]:
-    """Compare how many batches the proxies fill with the memories that the source used."""
+    """Compare the number of proxies, in batches, with the memory sizes that the source used."""
     filled = {
         data: [round(per_class * PUBLISHED[data]["train"].classes / BATCH) for per_class in counts]
         for data, counts in PROXIES.items()
@@ -68,7 +68,7 @@ def _memories() -> Iterable[Outcome]:
 
 
 def _edition() -> Iterable[Outcome]:
-    """Predict P@1 from MAP@R with a line fitted to the other methods, as the other edition is not among the tables."""
+    """Predict P@1 from MAP@R by a line fitted to the other methods, because the tables omit the other edition."""
     rows = [row for row in printed("G-3.1").rows if (row.dataset, row.size) == ("CUB-200-2011", "512D")]
     scores = {row.method: (float(row.values["MAP@R"] or 0), float(row.values["P@1"] or 0)) for row in rows}
     at, here = scores.pop("SoftTriple-S/L")

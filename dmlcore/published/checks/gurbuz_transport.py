@@ -1,4 +1,4 @@
-"""Errata of Gürbüz 2022 about histograms of features and the entropic transport (ch. 4, 5, App. B), evaluated."""
+"""Checks of the errata of Gürbüz 2022 about histograms of features and entropic transport (ch. 4, 5, App. B)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dmlcore.published.checks.small_transport import EPSILON, MU, M, N
 
 
 def _slope(cost: Tensor, at: tuple[int, int], of: Callable[[Tensor], Tensor], h: float = 1e-5) -> Tensor:
-    """Return the central difference of `of` with respect to one entry of the costs."""
+    """Return the central difference of the function `of` with respect to the entry `at` of the costs."""
     step = torch.zeros_like(cost)
     step[at] = h
     return (of(cost + step) - of(cost - step)) / (2 * h)
@@ -39,7 +39,7 @@ def _difference_of_means() -> Iterable[Outcome]:
 def _ties() -> Iterable[Outcome]:
     distances = np.abs(np.array([-1.0, 1.0]) - 0.0)  # two prototypes, and a feature between them
     plans = set()
-    # a linear programme returns one solution; a slight preference selects each of them in turn
+    # A linear programme returns one solution; slightly lowering one of the costs selects each solution in turn.
     for preferred in range(2):
         nudged = distances - 1e-6 * (np.arange(2) == preferred)
         plans.add(tuple(linprog(nudged, A_eq=np.ones((1, 2)), b_eq=[1.0]).x.round(9)))

@@ -1,4 +1,4 @@
-"""Errata 1 to 36 of Karaman 2021 that concern losses: energies, forces, areas and margins, evaluated."""
+"""Checks of those errata 1 to 36 of Karaman 2021 that concern losses: energies, forces, areas and margins."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def _exponents() -> Iterable[Number]:
 
 
 def _above_the_window() -> Iterable[Number]:
-    side = brentq(lambda d: d**2 / 2 + 2 / d - 10, 1.26, 10)  # an equilateral triplet whose core is 10
+    # side of an equilateral triplet whose energy without margin is 10
+    side = brentq(lambda d: d**2 / 2 + 2 / d - 10, 1.26, 10)
     triplet = _plane((side, 0), (side / 2, side * math.sqrt(3) / 2))
     loss = losses.create("distance_sensitive", s=1, r=2, rho=1, m1=-2, m2=5)
     yield Number("core", "10", float(loss.core(*triplet)))
@@ -78,7 +79,10 @@ def _above_the_window() -> Iterable[Number]:
 
 
 def _two_symbols() -> Iterable[Outcome]:
-    """Compare which equilateral triplets on both sides of the upper clamp feel a force, with m1 = -2 and m2 = 5."""
+    """Test whether -m1 < L < m2 - m1 bounds the active region if L is the raw loss or the energy without margin.
+
+    The forces on equilateral triplets below and above the upper clamp decide, with m1 = -2 and m2 = 5.
+    """
     m1, m2 = -2.0, 5.0
     loss = losses.create("distance_sensitive", s=1, r=2, rho=1, m1=m1, m2=m2)
     for core in (3.0, 8.0):
@@ -108,7 +112,7 @@ def _rotations() -> Iterable[Number]:
 
 
 def _laws(name: str, ap: float, an: float, pn: float, **hyper: float) -> tuple[float, float, float]:
-    """Return pull_ap, push_an and push_pn of the energy before the clamp for edges of these lengths."""
+    """Return pull_ap, push_an and push_pn of the energy before the clamp, for a triplet with these edge lengths."""
     lengths = [torch.tensor(float(x), dtype=torch.float64) for x in (ap, an, pn, 0, 0, 0)]
     _, by = edge_gradient(losses.create(name, **hyper, m2=math.inf), Edges(*lengths))
     return float(by.ap), -float(by.an), -float(by.pn)

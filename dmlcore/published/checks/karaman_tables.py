@@ -1,4 +1,4 @@
-"""Errata of Karaman 2021 that concern counts, scores, sampling and the thesis' own tables, recomputed."""
+"""Checks of the errata of Karaman 2021 about counts, scores, sampling and the tables of the thesis."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def _precision() -> Iterable[Number]:
 
 
 def average_precision(relevant: tuple[int, ...]) -> float:
-    """Return AP@R of the first R relevances: the sum of P@i rel_i over i = 1..R, divided by R."""
+    """Return AP@R from the relevances of the first R items: the sum of P@i rel_i over i = 1..R, divided by R."""
     rel = np.asarray(relevant, dtype=float)
     rank = np.arange(1, len(rel) + 1)
     return float((rel.cumsum() / rank * rel).sum() / len(rel))
 
 
 def printed_precision(relevant: tuple[int, ...]) -> float:
-    """Return Eq. 2.35 as printed: P@R rel_R, the last term alone."""
+    """Return AP@R by Eq. 2.35 as printed, which has only the last term, P@R rel_R."""
     return sum(relevant) / len(relevant) * relevant[-1]
 
 
@@ -117,7 +117,7 @@ def _toy() -> Iterable[Number]:
 
 
 def _input_space() -> Iterable[Outcome]:
-    """Predict MAP@R at the printed P@R from five simulated toy sets of 12 classes of 200 points."""
+    """Predict MAP@R at the printed P@R from five simulations of the toy data, with 12 classes of 200 points."""
     scores = []
     for seed in range(5):
         generator = np.random.default_rng(seed)
@@ -154,7 +154,7 @@ TWELVE = (
 
 
 def _summed(name: str, stretched: float = 1.0, **hyper: float) -> Tensor:
-    """Return the gradient of the unclamped mean over all valid triplets of the twelve points, shape (24,).
+    """Return the gradient of the mean unclamped loss over all valid triplets of the twelve points, shape (24,).
 
     `stretched` multiplies the x coordinates.
     """

@@ -1,4 +1,4 @@
-"""Outcomes of the checks of errata: numbers, stated and computed, and decisions between two sides."""
+"""Outcomes of the checks of errata: stated numbers with computed ones, and decisions between printed and true."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Number:
-    """A number of an erratum.
+    """A number that an erratum states, with its recomputed value.
 
     Attributes:
         what: Description of the number.
@@ -63,17 +63,17 @@ class Decision:
 
     @property
     def printed_holds(self) -> bool:
-        """True if the printed value holds."""
+        """True if the printed value agrees with the referee's."""
         return self._holds(self.printed)
 
     @property
     def true_holds(self) -> bool:
-        """True if the corrected value holds."""
+        """True if the corrected value agrees with the referee's."""
         return self._holds(self.true)
 
     @property
     def decides(self) -> bool:
-        """True if the corrected value holds and the printed one does not."""
+        """True if the corrected value agrees with the referee's and the printed one does not."""
         return self.true_holds and not self.printed_holds
 
 

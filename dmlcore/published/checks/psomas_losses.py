@@ -1,4 +1,4 @@
-"""Errata of Psomas 2020 about losses, evaluated with the losses of the catalogue."""
+"""Checks of the errata of Psomas 2020 about losses, evaluated with the losses of the catalogue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _at(angles: list[float]) -> Tensor:
 
 
 def _indicator() -> Iterable[Outcome]:
-    """Evaluate a pair of two classes at cosine 0.4, boundary 0.2: [λ + I (β - S)]+ with I = -1, or with I = 0."""
+    """Compare I = 0 (printed) with I = -1 in [λ + I (β - S)]+, for a negative pair at S = 0.4 with β = 0.2."""
     angle = torch.tensor(math.acos(0.4), dtype=torch.float64, requires_grad=True)
     x = torch.stack(
         [torch.stack([torch.ones_like(angle), torch.zeros_like(angle)]), torch.stack([angle.cos(), angle.sin()])]

@@ -1,4 +1,4 @@
-"""Errata of Psomas 2020 about counts and the thesis' own tables, recomputed."""
+"""Checks of the errata of Psomas 2020 about counts and about the tables of the thesis."""
 
 from __future__ import annotations
 

@@ -25,7 +25,11 @@ def solution(mu: float = MU, epsilon: float = EPSILON) -> tuple[Floats, Floats]:
 
 
 def gradient(vector_outside: bool, epsilon: float = EPSILON) -> Tensor:
-    """Return dL/dc (3, 7) by (5.2.2); with rho outside of Diag its second term is a vector (3,), repeated in rows."""
+    """Return dL/dc (3, 7) by Gürbüz 2022, Eq. 5.2.2.
+
+    With `vector_outside`, rho is outside of Diag as printed; the second term is then a vector (3,), repeated for each
+    feature.
+    """
     cost, g_rho, g_pi = problem()
     rho, pi = transport(cost, MU, epsilon)
     q = rho * g_rho + (pi * g_pi).sum(0)
@@ -73,5 +77,5 @@ def inverted(mu: float = MU) -> Floats:
 
 
 def scaled_determinant(mu: float = MU) -> float:
-    """Return det H times n^n, which equals k."""
+    """Return det H times n^n, which equals the number k of Eq. 5.2.2."""
     return float(np.linalg.det(inverted(mu))) * float(N) ** N

@@ -1,4 +1,4 @@
-"""Errata of Zabihzadeh et al. 2021: members and sum of an ensemble, and its tables, with both sides evaluated."""
+"""Checks of the errata of Zabihzadeh et al. 2021 about the members and the sum of an ensemble, scores and tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dmlcore.typing import Floats
 
 
 def _sign() -> Iterable[Outcome]:
-    """Evaluate the sign of the gradient on a negative, for a positive pair with cosine 0.62 on the unit circle."""
+    """Compare signs of the gradient on a negative, for a positive pair with cosine 0.62 on the unit circle."""
     at = torch.tensor([0.0, 0.9, 1.7], dtype=torch.float64, requires_grad=True)  # angles
     x = torch.stack([at.cos(), at.sin()], 1)
     s = (x @ x.mT).detach()
@@ -55,7 +55,7 @@ def _squares() -> Iterable[Outcome]:
 
 
 def twelve() -> tuple[Floats, list[int]]:
-    """Return twelve embeddings in five dimensions with their labels, four classes of three: the test vectors' batch."""
+    """Return the batch of the test vectors: twelve five-dimensional embeddings and their labels, 3 per class."""
     labels = [i // 3 for i in range(12)]
     i, d, y = np.arange(12)[:, None], np.arange(5), np.array(labels)[:, None]
     return 0.8 * np.cos(1.7 * y + 0.9 * d * (y + 1)) + 0.9 * np.sin(0.7 * i + 1.3 * d + 0.77 * i * d + 1), labels

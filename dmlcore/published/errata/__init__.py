@@ -1,4 +1,4 @@
-"""The errata of all sources: the printed and the true statement, and how each was checked, one TOML file per source."""
+"""Errata of all sources: printed statement, true statement and methods of checking, in one TOML file per source."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ FOUND_RIGHT: Mapping[str, tuple[str, ...]] = {  # statements that were checked a
 
 @dataclass(frozen=True)
 class PrintedGradient:
-    """One gradient of the counter-example as the text states it: coordinates as decimal texts, to their digits."""
+    """Printed and true gradient on one point of a counter-example.
+
+    Coordinates are decimal strings, which a recomputed value must match to the number of digits shown.
+    """
 
     point: str  # anchor | positive | negative
     printed: tuple[str, str]
@@ -63,7 +66,7 @@ class PrintedGradient:
 
 @dataclass(frozen=True)
 class Live:
-    """Link to a page that demonstrates an erratum: the page, its query and the label of the link."""
+    """Link to a page that demonstrates an erratum: name of the page, URL query string and link text."""
 
     page: str
     query: str
@@ -72,7 +75,7 @@ class Live:
 
 @dataclass(frozen=True)
 class Erratum:
-    r"""One difference between a source and the truth; in LaTeX, \diff{...} marks the differing part."""
+    r"""One error in a source with its correction; in LaTeX, \diff{...} marks the part that differs."""
 
     source: str  # key of `sources`
     number: int
@@ -92,12 +95,12 @@ class Erratum:
 
 @cache
 def errata() -> tuple[Erratum, ...]:
-    """Return all errata, numbered from 1."""
+    """Return all errata in order of their numbers, which start at 1."""
     return tuple(_entry(letter, row) for letter in sources() for row in _rows(letter))
 
 
 def _rows(letter: str) -> list[dict[str, Any]]:
-    """Return the entries of a source; empty if it has no file."""
+    """Return the raw TOML entries of a source; empty if it has no file."""
     file = files(__package__).joinpath(f"{sources()[letter].folder}.toml")
     return list(tomllib.loads(file.read_text("utf-8"))["erratum"]) if file.is_file() else []
 
@@ -122,7 +125,7 @@ def search(
         kind: Kind of the erratum.
         loss: Name of a loss of the catalogue.
         text: Words that must all occur, ignoring case.
-        numbers: Numbers to choose from; None for all.
+        numbers: Numbers of the errata to search; None for all.
         source: Key of the source.
     """
     words = text.casefold().split()
@@ -143,7 +146,8 @@ def _text(e: Erratum) -> str:
     return text + text.translate(_SPELT)
 
 
-_SPELT = str.maketrans({"ρ": "rho", "μ": "mu", "α": "alpha", "π": "pi"})  # letters that few keyboards have
+# spelt-out Greek letters, so that searches need no Greek keyboard
+_SPELT = str.maketrans({"ρ": "rho", "μ": "mu", "α": "alpha", "π": "pi"})
 
 
 def _entry(source: str, row: dict[str, Any]) -> Erratum:
