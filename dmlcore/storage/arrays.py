@@ -1,9 +1,9 @@
-"""Validated reading and aligned writing of the .npz files of a run directory.
+"""Validated reading and aligned writing of the .npz files in a run directory.
 
-All headers are compared with a schema before any array is read, so that arrays of inconsistent shapes, or larger than
-their file, are reported as an error with a message. Uncompressed float and int64 arrays of at least MIN_MAPPED_BYTES
-are memory-mapped: a million embeddings use no memory of this process. Files are replaced and never modified
-(`atomic_files.replace`), so a mapped array does not change.
+All headers are compared with a schema before any array is read. An array of an inconsistent shape, or one that claims
+to be larger than its file, raises Unreadable with a message for the user. Uncompressed float and int64 arrays of at
+least MIN_MAPPED_BYTES are memory-mapped instead of being copied into the memory of the process. Files are replaced and
+never modified (`atomic_files.replace`), so a mapped array does not change.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from numpy.lib import format as npy
 from dmlcore.storage import atomic_files
 from dmlcore.typing import Array
 
-MAX_BYTES = 2**34  # bytes of a file, and of an unpacked array
-MAX_MAGNITUDE = 1e18  # magnitude of a value: its square is still finite in float32
+MAX_BYTES = 2**34  # limit in bytes for a file and for an unpacked array
+MAX_MAGNITUDE = 1e18  # largest absolute value of a float; its square is still finite in float32
 MAX_INTEGER = 2**31  # sample numbers and steps
 MAX_CLASSES = 2**22
-MIN_MAPPED_BYTES = 2**26  # bytes from which on an array is memory-mapped
-CHUNK = 2**22  # bytes or values of a mapped array that are checked at a time
-ALIGNED = 64  # bytes; `save` aligns every array to a multiple, so that it can be mapped
+MIN_MAPPED_BYTES = 2**26  # smallest size in bytes of an array that is memory-mapped
+CHUNK = 2**22  # bytes (for the CRC) or values (for their range) that are checked at a time
+ALIGNED = 64  # alignment of arrays in bytes, required to memory-map them
 
 
 class Unreadable(RuntimeError):
@@ -39,7 +39,7 @@ class Unreadable(RuntimeError):
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """Required dtype and shape of an array; equal letters in the shapes of a schema stand for equal sizes.
+    """Required dtype and shape of an array; a letter that occurs in several shapes of a schema stands for one size.
 
     Attributes:
         kinds: Allowed dtype kinds, as in `numpy.dtype.kind`.
@@ -74,14 +74,15 @@ EMBEDDINGS: Schema = {
 
 
 def read(path: Path, schema: Schema, *names: str, remedy: str, **sizes: int) -> dict[str, Array]:
-    """Read and validate arrays of a file.
+    """Read and validate arrays from an .npz file.
 
     Args:
         path: The .npz file.
         schema: Requirements on its arrays. All of them are checked, including those that are not returned.
-        names: Arrays to return if present; none: all.
+        names: Names of the arrays to return; missing ones are omitted. Without names, all arrays of the schema are
+            returned.
         remedy: Advice appended to an error message, as a sentence without its full stop.
-        sizes: Known sizes of letters in the shapes of the schema.
+        sizes: Required sizes for letters in the shapes of the schema.
 
     Returns:
         Arrays by name; integers as int64.
@@ -93,12 +94,12 @@ def read(path: Path, schema: Schema, *names: str, remedy: str, **sizes: int) -> 
         with atomic_files.open_regular(path, MAX_BYTES) as file, zipfile.ZipFile(file) as archive:
             there = _validate_headers(archive, schema, dict(sizes))
             return {name: _load(archive, name, schema[name]) for name in names or there if name in there}
-    except Exception as error:  # a truncated or forged archive raises nearly anything, including MemoryError
+    except Exception as error:  # a truncated or forged archive can raise almost any exception, including MemoryError
         raise Unreadable(f"The file {_short_name(path)} cannot be read ({_describe(error)}). {remedy}.") from None
 
 
 def _validate_headers(archive: zipfile.ZipFile, schema: Schema, sizes: dict[str, int]) -> list[str]:
-    """Return the names of the arrays in the archive; raises ValueError if one does not match the schema."""
+    """Return the names of the schema's arrays that are in the archive; raises ValueError if one does not match."""
     members = {info.filename: info for info in archive.infolist()}
     differences = []
     for name, form in schema.items():
@@ -129,11 +130,11 @@ def _header(member: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def save(file: IO[bytes], **content: Array) -> None:
-    """Write arrays in the format of np.savez, without pickling, each aligned to ALIGNED bytes."""
+    """Write arrays as an uncompressed .npz file without pickling, each aligned to a multiple of ALIGNED bytes."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, values in content.items():
             info = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
-            # local header, name, and the extra field with 64-bit sizes
+            # sizes of the local header, the name, the extra field with 64-bit sizes, and the header of the padding
             fixed = file.tell() + 30 + len(info.filename) + 20 + 4
             padding = -fixed % ALIGNED
             info.extra = struct.pack("<HH", 0xD935, padding) + bytes(padding)
@@ -158,7 +159,7 @@ def _load(archive: zipfile.ZipFile, name: str, form: ArraySpec) -> Array:
         for start in range(0, flat.size, CHUNK):
             part = flat[start : start + CHUNK]
             fits = np.isfinite(part) | (form.nan & np.isnan(part))
-            if part.dtype.itemsize > 2:  # the largest float16 is far below the limit
+            if part.dtype.itemsize > 2:  # float16 values cannot exceed the limit
                 fits &= ~(np.abs(part) > MAX_MAGNITUDE)
             if not fits.all():
                 raise ValueError(f"{name} must hold numbers, and holds {part[~fits][0]:g}")
@@ -173,7 +174,7 @@ def _map(archive: zipfile.ZipFile, name: str) -> Array | None:
     info = archive.getinfo(f"{name}.npy")
     if info.file_size < MIN_MAPPED_BYTES or info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
         return None
-    with archive.open(info) as member:  # also checks the name against that of the local header
+    with archive.open(info) as member:  # opening also compares the name with that in the local header
         shape, fortran, dtype = _header(member)
         begin = member.tell()
     file = archive.fp
@@ -205,7 +206,7 @@ def _describe_type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
 
 
 def _short_name(path: Path) -> str:
-    """Return the file name with a digest shortened to 12 characters."""
+    """Return the file name for messages; a long stem, such as a digest, is cut to 12 characters."""
     stem, *more = path.name.split(".")
     return ".".join([stem if len(stem) < 20 else f"{stem[:12]}…", *more])
 

@@ -13,10 +13,12 @@ from typing import IO, Any
 
 
 def replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Replace `path` with the output of `write(file)`; after a crash the file is either the old or the new one,
-    complete.
+    """Atomically replace the contents of `path` with what `write(file)` writes.
+
+    After a crash, the file holds either the complete old or the complete new contents.
     """
-    temporary = path.with_name(f".{path.name}.tmp")  # fixed, so that a killed writer's file is overwritten
+    # a fixed name, so that the next call overwrites the leftover of a killed one
+    temporary = path.with_name(f".{path.name}.tmp")
     try:
         with open(temporary, "wb") as file:
             write(file)
@@ -32,7 +34,7 @@ def replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 def open_regular(path: Path, most: int) -> IO[bytes]:
     """Open a regular file of at most `most` bytes for reading; raises OSError for anything else.
 
-    A pipe or device under the name of such a file would block its reader or never end.
+    Pipes and devices are refused because reading them could block or never end.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     status = os.fstat(descriptor)

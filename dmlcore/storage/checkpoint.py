@@ -1,6 +1,7 @@
-"""Checkpoint files with a SHA-256 at their head: two generations, replaced atomically, never unpickled.
+"""Checkpoint files of a run: safetensors preceded by their SHA-256, so that nothing is unpickled.
 
-The format is described in `run_directory`. Equal contents give equal bytes, so two runs can be compared by digest.
+A run directory holds two generations, last.ckpt and prev.ckpt, which are replaced atomically. `run_directory` describes
+the format. Equal contents give equal bytes, so two runs can be compared by digest.
 """
 
 from __future__ import annotations
@@ -43,17 +44,19 @@ TYPES = {
     torch.bool: "BOOL",
 }
 ORDER = list(TYPES)
-CHUNK = 2**22  # bytes that are hashed at a time
+CHUNK = 2**22  # bytes hashed at a time
 log = logging.getLogger(__name__)
 
 
 class CheckpointError(RuntimeError):
-    """No generation is usable; the message names each file and its fault."""
+    """Error for checkpoints that cannot be used; the message names each file and its fault."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Contents of a checkpoint file: tensors by name, facts as plain data, the digest, and the path of the file."""
+    """Contents of a checkpoint file: tensors by name, facts (JSON values such as the step), digest, and path of the
+    file.
+    """
 
     tensors: dict[str, Tensor]
     facts: dict[str, Any]
@@ -62,9 +65,10 @@ class Checkpoint:
 
 
 def save(folder: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> str:
-    """Write last.ckpt and return its digest; the previous one becomes prev.ckpt unless it is damaged.
+    """Write last.ckpt and return its SHA-256; the previous last.ckpt becomes prev.ckpt unless it is damaged.
 
-    A crash at any point leaves at least one complete generation. Raises OSError (disk full) with both old files intact.
+    A crash at any point leaves at least one complete generation. If the disk is full, OSError is raised and both
+    existing files stay intact.
     """
     payload = file_parts(tensors, facts)
     digest = _sha256(payload)
@@ -82,9 +86,10 @@ def save(folder: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) 
 
 
 def keep(folder: Path, step: int, source: Path) -> None:
-    """Keep a checkpoint file as kept/STEP.ckpt, as a hard link where the file system has them.
+    """Keep a checkpoint file as kept/STEP.ckpt, as a hard link if the file system supports it and as a copy otherwise.
 
-    A crash leaves either the complete file or none. Raises OSError (disk full) with existing files intact.
+    A crash leaves either the complete file or none. If the disk is full, OSError is raised and existing files stay
+    intact.
     """
     target = run_directory.kept_path(folder, step)
     target.parent.mkdir(exist_ok=True)
@@ -103,11 +108,11 @@ def keep(folder: Path, step: int, source: Path) -> None:
 
 
 def load(folder: Path, refuse: Callable[[Checkpoint], str] = lambda _: "") -> Checkpoint | None:
-    """Load the newest intact generation; return None if no checkpoint was saved.
+    """Load last.ckpt, or prev.ckpt if last.ckpt cannot be used; return None if neither exists.
 
     Args:
         folder: Run directory.
-        refuse: Return why an intact checkpoint cannot be used, or "".
+        refuse: Function that returns why an intact checkpoint cannot be used, or "" to accept it.
 
     Raises:
         CheckpointError: Checkpoints exist, but none is usable.
@@ -131,7 +136,7 @@ def load(folder: Path, refuse: Callable[[Checkpoint], str] = lambda _: "") -> Ch
 
 
 def read(path: Path) -> Checkpoint:
-    """Read one checkpoint file; raises CheckpointError if a single bit differs from the saved file."""
+    """Read one checkpoint file; raises CheckpointError unless its contents match its digest."""
     digest, payload = _read_verified(path)
     try:
         tensors, facts = unpack(payload)
@@ -154,10 +159,10 @@ def _read_verified(path: Path) -> tuple[str, bytes]:
 
 
 def _is_intact(path: Path) -> bool:
-    """Return True if the digest of the file is correct.
+    """Return True if the payload of a checkpoint file matches the digest stored in the file.
 
-    The file is hashed piece by piece, as it may exceed the free memory. The pieces are large: after each, this thread
-    has to reacquire the GIL, for which it competes with a training thread.
+    The file is hashed in chunks, as it may exceed the free memory. The chunks are large because this thread has to
+    reacquire the GIL after each of them, in competition with a training thread.
     """
     try:
         with open(path, "rb", buffering=0) as file:
@@ -191,12 +196,12 @@ def file_parts(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> list[
 
 
 def pack(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bytes:
-    """Return the contents of a safetensors file."""
+    """Return the contents of a safetensors file with these tensors and facts."""
     return b"".join(file_parts(tensors, facts))
 
 
 def digest_of(tensors: Mapping[str, Tensor]) -> str:
-    """Return the SHA-256 of the tensors' safetensors file without facts, a key of their values."""
+    """Return a key for the names and values of tensors: the SHA-256 of their safetensors file without facts."""
     return _sha256(file_parts(tensors, {}))
 
 
@@ -218,18 +223,18 @@ def select_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tenso
 
 
 def add_prefixes(**parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Merge tensors under one prefix per keyword, the inverse of `select_prefix` for several prefixes."""
+    """Merge several dictionaries of tensors, each under its keyword as prefix; `select_prefix` extracts one of them."""
     return {f"{prefix}.{name}": tensor for prefix, tensors in parts.items() for name, tensor in tensors.items()}
 
 
 def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the optimiser's state as tensors named "<parameter number>.<entry>"; its settings come from the spec."""
+    """Return the optimiser's state as tensors named "<parameter number>.<entry>"; settings are not included."""
     state: dict[int, dict[str, Tensor]] = optimiser.state_dict()["state"]
     return {f"{number}.{entry}": tensor for number, entries in state.items() for entry, tensor in entries.items()}
 
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Restore the state that `optimiser_tensors` returned."""
+    """Load a state returned by `optimiser_tensors` into an optimiser, whose settings stay unchanged."""
     settings = optimiser.state_dict()["param_groups"]
     parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}

@@ -1,4 +1,4 @@
-"""CSV writer, the only one of this project, whose output no spreadsheet evaluates as formulas."""
+"""The only CSV writer of this project; spreadsheets do not evaluate its output as formulas."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-# A spreadsheet takes a cell that starts with one of these signs for a formula (OWASP, "CSV injection"; the wide signs
-# are East Asian). One that separates at ";", tab or "|" starts a cell within our quotes, so such places and line starts
-# count as well. Quotes and blanks before the sign do not protect the cell.
+# A spreadsheet evaluates a cell that starts with one of these signs as a formula (OWASP, "CSV injection"; the
+# full-width signs are East Asian). A spreadsheet that separates cells at ";", "|" or tab finds such starts within our
+# quotes too, so the positions after these characters and at line starts count as well. Quotes and blanks before the
+# sign do not protect the cell.
 _FORMULA = re.compile(r"""(^|[;|\t\n])([" ]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20\t\n])""")
 
 
 def as_csv(rows: Iterable[Sequence[Any]]) -> str:
     """Return rows as CSV: text quoted, numbers unquoted, None as an empty cell; each row ends with one newline.
 
-    Text that a spreadsheet would evaluate gets an apostrophe before the sign that makes it a formula. Numbers given as
-    text are left unchanged.
+    Text that a spreadsheet would evaluate gets an apostrophe before the sign that makes it a formula. Strings that are
+    numbers, such as "-1.50", are written unquoted and unmodified.
     """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
@@ -27,7 +28,7 @@ def as_csv(rows: Iterable[Sequence[Any]]) -> str:
 
 
 def cell(value: Any) -> Any:
-    """Return the value of one cell with formulas disarmed."""
+    """Return the value to write into a cell: text with formulas disarmed, other values unchanged."""
     if not isinstance(value, str):
         return value
     if _is_number(value):
@@ -37,7 +38,7 @@ def cell(value: Any) -> Any:
 
 
 class _Number(float):
-    """Number given as text, written unquoted and in its original form."""
+    """Number given as a string, written unquoted and in its original form."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -1,4 +1,7 @@
-"""Downloads of pinned files: resumable, verified by digest before they are renamed, from public hosts only."""
+"""Resumable downloads of files with known digests, from public hosts only.
+
+A file gets its final name only after its digest is verified.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,14 @@ from dmlcore.storage.atomic_files import sync_directory
 from dmlcore.storage.locks import Busy, ProcessLock
 
 CHUNK = 1 << 20
-MAX_BYTES = 64 << 30  # limit for a file whose size is not pinned
-ATTEMPTS = 5  # consecutive attempts without a new byte
+MAX_BYTES = 64 << 30  # limit in bytes for a file without an expected size
+ATTEMPTS = 5  # consecutive attempts without a new byte after which a download fails
 AGENT = "dml-lab"
 Progress = Callable[[int, int | None], object]  # called with (bytes so far, total bytes if known)
 
 
 class DownloadError(RuntimeError):
-    """A failed download; the message gives the reason and the path for a manual download."""
+    """Error for a failed download; the message gives the reason and the path for a manual download."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,8 @@ def fetch(
             transfer = _Transfer(url, part, wanted, progress, timeout, pause, _opener(loopback))
             transfer.complete()
             refusal = wanted.refusal(part)
-            if refusal and resumed:  # the partial file may have been another one
+            # the bytes kept from an earlier call may belong to another file, so download again from the start
+            if refusal and resumed:
                 part.unlink()
                 transfer.complete()
                 refusal = wanted.refusal(part)
@@ -130,9 +134,9 @@ def unreachable(url: str, timeout: float = 3.0, *, loopback: bool = False) -> st
     """Return why `url` cannot be downloaded at present, or None if its server offers the file.
 
     Args:
-        url: The address; only the head of the response is read.
+        url: Address to test; the body of the response is not read.
         timeout: Limit of the whole request in seconds, name resolution included.
-        loopback: Admit servers on this machine, for tests.
+        loopback: Allow servers on this machine, for tests.
     """
     reasons: list[str | None] = []
 
@@ -153,7 +157,7 @@ def unreachable(url: str, timeout: float = 3.0, *, loopback: bool = False) -> st
 
 @dataclass
 class _Transfer:
-    """Transfer of one file into `part`."""
+    """Transfer of one URL into the partial file `part`, with retries."""
 
     url: str
     part: Path
@@ -174,7 +178,7 @@ class _Transfer:
             except urllib.error.HTTPError as error:
                 if error.code < 500 and error.code not in (408, 416, 429):
                     raise DownloadError(f"{self.url} answers {error.code} {error.reason}") from None
-                if error.code == 416:  # `part` is complete, or belongs to another file
+                if error.code == 416:  # range not satisfiable: `part` is complete, or belongs to another file
                     if self.wanted.refusal(self.part) is None:
                         return
                     self.part.unlink()
@@ -195,7 +199,7 @@ class _Transfer:
         return self.part.stat().st_size if self.part.is_file() else 0
 
     def _piece(self, start: int) -> bool:
-        """Request the bytes from `start` on; return True once the file is complete."""
+        """Request the bytes from offset `start` on; return True if the file is complete after that."""
         if self.wanted.size is not None and start == self.wanted.size:
             return True
         request = urllib.request.Request(self.url, headers={"User-Agent": AGENT, "Accept-Encoding": "identity"})
@@ -230,7 +234,7 @@ class _Transfer:
 
 
 class _Unwritable(Exception):
-    """A write error of the disk, for which retries are pointless."""
+    """Error while writing to the disk, after which a download is not retried."""
 
     def __init__(self, cause: OSError) -> None:
         self.cause = cause
@@ -257,7 +261,7 @@ def _opener(loopback: bool) -> urllib.request.OpenerDirector:
         addresses = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
         for name in addresses:
             _require_public(name, host, loopback)
-        # Connect to the checked address; the name could resolve to another one by now.
+        # Connect to the checked address, since another lookup of the name could return a different one.
         for name in addresses[:-1]:
             try:
                 return socket.create_connection((name, port), timeout, source)
@@ -284,7 +288,7 @@ def _opener(loopback: bool) -> urllib.request.OpenerDirector:
             return self.do_open(guarded(http.client.HTTPSConnection, tunnel), request)
 
     class Check(urllib.request.BaseHandler):
-        handler_order = 0  # before the proxy handlers
+        handler_order = 0  # so that it runs before the proxy handlers
 
         def default_open(self, request: urllib.request.Request) -> None:
             _require_web(request.full_url, loopback)
@@ -311,7 +315,7 @@ def _opener(loopback: bool) -> urllib.request.OpenerDirector:
 
 
 def _require_web(url: str, loopback: bool) -> None:
-    """Refuse schemes other than http and https, and private addresses written as numbers."""
+    """Raise DownloadError for schemes other than http and https, and for a private IP address as host."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise DownloadError(f"{url} is no address of the web; only http and https are")

@@ -1,8 +1,9 @@
-"""Starting point of a fork: the parent's checkpoint, taken into the fork's directory at creation; without torch.
+"""Starting point of a fork: the parent's checkpoint, linked or copied when the fork is created.
 
-A fork is a run whose spec names a run and a step (section `fork`). Until its own first checkpoint, its directory holds
-origin.ckpt, a link to or copy of the parent's checkpoint, and origin.json, those rows of the parent's metrics that
-hold for the fork as well. From then on it needs neither these files nor the parent.
+A fork is a run whose spec names a parent run and a step (section `fork`). Until its own first checkpoint, its directory
+holds origin.ckpt, a link to or copy of the parent's checkpoint, and origin.json, the rows of the parent's metrics that
+are valid for the fork as well. After that, the fork needs neither these files nor its parent. This module does not
+import torch.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dmlcore.storage.run_directory import LAST, ORIGIN_ROWS, PREV, step_of
 
 
 def steps(folder: Path) -> dict[int, Path]:
-    """Return the checkpoints of a run directory that can be forked, by step: kept ones and the last two generations."""
+    """Return the checkpoints from which a run can be forked, by step: kept ones and the last two generations."""
     paths: dict[int, Path] = {}
     for path in (folder / PREV, folder / LAST, *run_directory.kept_checkpoints(folder).values()):
         if (step := step_of(path)) is not None:
@@ -29,7 +30,7 @@ def steps(folder: Path) -> dict[int, Path]:
 
 
 def copy_checkpoint(building: Path, store: Path, fork: ForkSpec) -> None:
-    """Put the parent's checkpoint and rows into the directory of a run that is being created.
+    """Add the parent's checkpoint and inherited metric rows to the directory of a run that is being created.
 
     Args:
         building: Directory of the new run.
@@ -37,7 +38,7 @@ def copy_checkpoint(building: Path, store: Path, fork: ForkSpec) -> None:
         fork: Parent run and step.
 
     Raises:
-        SpecError: There is no such run, or it has no checkpoint of that step; the message lists the steps available.
+        SpecError: There is no such run, or it has no checkpoint at that step; the message lists the steps available.
     """
     parent = store / fork.run
     if parent.is_symlink() or not (parent / run_directory.SPEC).is_file():
@@ -52,7 +53,7 @@ def copy_checkpoint(building: Path, store: Path, fork: ForkSpec) -> None:
         except OSError:  # no hard links on this file system
             contents = path.read_bytes()
             atomic_files.replace(origin, partial(_write, contents))
-        # read from our own link, since the parent may replace its last checkpoint at any time
+        # Read the step from the new link, since the parent may replace its last checkpoint at any time.
         if step_of(origin) == fork.step:
             atomic_files.replace_json(
                 building / ORIGIN_ROWS, _inherited_rows(parent / run_directory.METRICS, fork.step)
@@ -80,7 +81,7 @@ def read_rows(folder: Path) -> list[Row]:
 
 
 def _inherited_rows(metrics: Path, step: int) -> list[Row]:
-    """Return the parent's baseline scores and its validation rows of `step`, which hold for the fork as well."""
+    """Return the parent's baseline scores and its validation rows at `step`, which are valid for the fork as well."""
     rows = []
     try:
         lines = atomic_files.read_bytes(metrics, metrics_rows.MAX_FILE_BYTES).splitlines()

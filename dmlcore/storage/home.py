@@ -1,4 +1,4 @@
-"""Base directory of runs, data and started processes: the repository, or an installed package's working directory."""
+"""Base directory of runs, data and workers: the repository or, for an installed package, the working directory."""
 
 from pathlib import Path
 

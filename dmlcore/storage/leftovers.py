@@ -2,7 +2,8 @@
 
 A run is created as `.new-ID` and deleted as `.deleted-ID`, under a lock in that directory. A file is written as
 `.NAME.tmp` or `.NAME.new` next to the file that it replaces. An entry is removed only if its lock is free and it is
-older than `FOLDER_AGE` or `FILE_AGE`, since between two calls a live process holds no lock for a moment.
+older than `FOLDER_AGE` or `FILE_AGE`. The lock alone would not suffice, since a live process holds none for a moment
+between two calls.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from dmlcore.storage import locks
 from dmlcore.storage.run_directory import LOCK
 
 NEW, DELETED = ".new-", ".deleted-"
-FOLDER_AGE = 60.0  # seconds since an entry in it was created or removed
-FILE_AGE = 600.0  # seconds since its last write
+FOLDER_AGE = 60.0  # minimum age of a directory in seconds, counted from the last creation or removal of an entry in it
+FILE_AGE = 600.0  # minimum age of a file in seconds, counted from its last write
 _FOLDER = re.compile(r"\.(new|deleted)-[a-z0-9][a-z0-9-]*")
 _FILE = re.compile(r"\..+\.(tmp|new)")
 log = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ def sweep(store: Path) -> int:
 
 
 def sweep_folders(store: Path) -> int:
-    """Remove runs whose creation or deletion was interrupted; return their number."""
+    """Remove the directories of runs whose creation or deletion was interrupted; return how many were removed."""
     count = 0
     for entry in _entries(store):
         if not _FOLDER.fullmatch(entry.name) or not entry.is_dir(follow_symlinks=False):
@@ -64,7 +65,7 @@ def sweep_folders(store: Path) -> int:
 
 
 def sweep_files(run: Path) -> int:
-    """Remove the partially written files of a run whose lock this process holds; return their number."""
+    """Remove old, partially written files from a run whose lock this process holds; return how many were found."""
     old_files = list(_old_files(run))
     for path in old_files:
         with contextlib.suppress(OSError):
@@ -73,7 +74,7 @@ def sweep_files(run: Path) -> int:
 
 
 def remove(folder: Path) -> None:
-    """Remove a directory that another process may be removing as well; raises OSError if an entry cannot be removed."""
+    """Remove a directory, even while another process removes it too; raises OSError if an entry cannot be removed."""
     while folder.exists():
         try:
             shutil.rmtree(folder)
@@ -83,7 +84,7 @@ def remove(folder: Path) -> None:
 
 
 def _old_files(run: Path) -> Iterator[Path]:
-    """Yield partially written files of a run directory and its direct subdirectories."""
+    """Yield the partially written files older than FILE_AGE in a run directory and its direct subdirectories."""
     for entry in _entries(run):
         with contextlib.suppress(OSError):
             if entry.is_dir(follow_symlinks=False):

@@ -1,8 +1,8 @@
-"""In-memory index of a run store; a query costs as much as has changed since the last one, not the size of the store.
+"""In-memory index of a run store; a lookup reads only the files that changed since the previous one.
 
-Specs never change, so their searchable fields are kept for the life of the process; a file is read again if its
-modification time, inode or size has changed. Names start with the minute of creation, so the newest runs are found
-without reading others. The index is a cache: nothing is stored on disk.
+Specs never change, so their searchable fields are kept for the life of the process. Other files are read again if their
+modification time, inode or size has changed. Run ids start with the minute of creation, so the newest runs are found
+without reading others. The index is not stored on disk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.run_directory import SPEC, STATE
 
 T = TypeVar("T")
-Signature = tuple[int, int, int]  # modification time in ns, inode, bytes
+Signature = tuple[int, int, int]  # modification time in ns, inode, size in bytes
 STAMP = re.compile(r"\d{8}-\d{4}(?=-)")  # minute of creation (UTC) at the start of a run id
 # A file rewritten within one tick of the file system's clock keeps its modification time, so signatures of younger
 # files are not trusted.
@@ -32,14 +32,14 @@ TICK = 50_000_000  # ns
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """Searchable fields of a spec; `digest` ignores its name, so it is equal for equal experiments."""
+    """Searchable fields of a spec; `digest` ignores the spec's name, so it is equal for equal experiments."""
 
     name: str
     protocol: str
     data: str
     model: str
     loss: str
-    parent: str  # id of the run it was forked from
+    parent: str  # id of the run that this one was forked from, or ""
     digest: str
 
     @classmethod
@@ -58,9 +58,9 @@ class Brief:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """Indexed facts of one run: brief, creation time and recorded state, or why it cannot be read."""
+    """Indexed data of one run: searchable fields, creation time and recorded state, or why it cannot be read."""
 
-    spec_file: Signature | None  # None: missing, or too young to be trusted
+    spec_file: Signature | None  # None if the file is missing or too young to be trusted
     state_file: Signature | None
     brief: Brief | None
     created: float = 0.0
@@ -73,20 +73,21 @@ class Listing:
 
     def __init__(self, root: Path, is_run: Callable[[str], object], read: Callable[[Path], RunFacts]) -> None:
         self.root, self._is_run, self._read = root, is_run, read
-        self._lock = threading.RLock()  # one thread reads 10,000 specs while the others wait
+        # held during a scan, so that other threads wait for its result instead of repeating it
+        self._lock = threading.RLock()
         self._folder: Signature | None = None
         self._inodes: dict[str, int] = {}  # of all run directories
         self._known: dict[str, RunFacts] = {}
-        self._groups: list[list[str]] = []  # names by minute of creation, newest first
-        self._sorted = 0  # number of leading groups that are sorted
+        self._groups: list[list[str]] = []  # run names grouped by minute of creation, newest minute first
+        self._sorted = 0  # number of leading groups whose names are sorted
 
     def find(
         self, wanted: Callable[[str, Brief], object], count: int | None = None, state: tuple[str, ...] = ()
     ) -> list[str]:
-        """Return the names of readable runs that match, newest first, according to the current files.
+        """Return the names of the readable runs that match, newest first, as of the current files.
 
         Args:
-            wanted: Predicate on a run's name and brief.
+            wanted: Predicate on a run's name and searchable fields.
             count: Maximum number of names.
             state: If given, only runs with one of these recorded states; every run is then examined.
         """
@@ -105,7 +106,7 @@ class Listing:
         return ids
 
     def count(self) -> int:
-        """Return the number of directories with the name of a run, less those known to be unreadable."""
+        """Return the number of run directories, not counting those known to be unreadable."""
         with self._lock:
             self._refresh()
             return sum(map(len, self._groups)) - sum(1 for known in self._known.values() if known.brief is None)
@@ -118,7 +119,7 @@ class Listing:
             return [(name, now.reason) for name in read if (now := self._looked_at(name, self._known[name])).reason]
 
     def _refresh(self) -> None:
-        """Update the set of run directories; a single stat call if the directory has not changed."""
+        """Update the set of run directories; this is a single stat call if the store directory has not changed."""
         try:
             status = os.stat(self.root)
             if self._folder == (folder := _trusted(status, 20 * TICK)) and folder:
@@ -140,7 +141,7 @@ class Listing:
         self._sorted = 0
 
     def _minute(self, name: str) -> str:
-        """Return the minute of creation: from the name, or from the state of a directory with a custom name."""
+        """Return the minute when a run was created, from its name or, if it has a custom name, from its state."""
         if match := STAMP.match(name):
             return match.group()
         return time.strftime("%Y%m%d-%H%M", time.gmtime(min(max(0.0, self._first_look(name).created), 2.0**37)))
@@ -168,7 +169,10 @@ class Listing:
 
 
 def signature(path: str) -> Signature | None:
-    """Return a file's signature, which changes with its contents; None if it is missing or too young to be trusted."""
+    """Return the signature of a file, which changes with its contents.
+
+    Returns None if the file is missing, or so young that a further change might leave the signature equal.
+    """
     try:
         return _trusted(os.stat(path), TICK)
     except OSError:
@@ -176,14 +180,14 @@ def signature(path: str) -> Signature | None:
 
 
 class FileCache(Generic[T]):
-    """Thread-safe cache of the `most` last used files' contents, reloaded when a file changes."""
+    """Thread-safe cache for the parsed contents of the `most` last used files, each reloaded when it changes."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._kept: OrderedDict[str, tuple[Signature | None, T]] = OrderedDict()
 
     def get(self, file: str, read: Callable[[], T]) -> T:
-        """Return the cached result of `read` for `file`; exceptions are not cached."""
+        """Return the result of `read()` for `file`, cached until the file changes; exceptions are not cached."""
         now, kept = signature(file), self._kept.pop(file, None)
         if now is None or kept is None or kept[0] != now:
             kept = now, read()
@@ -194,7 +198,7 @@ class FileCache(Generic[T]):
 
 
 def without_name(spec: RunSpec) -> RunSpec:
-    """Return a copy of the spec without its name; it is equal for equal experiments."""
+    """Return a copy of the spec with an empty name; the copies of equal experiments are equal."""
     return spec.model_copy(update={"name": ""})
 
 
@@ -204,10 +208,10 @@ def _trusted(status: os.stat_result, age: int) -> Signature | None:
 
 
 _listings: dict[str, Listing] = {}
-# a child would inherit locks held by other threads, and they would stay locked
+# A child process would inherit locks that other threads hold and that nothing would release.
 os.register_at_fork(after_in_child=_listings.clear)
 
 
 def listing(root: Path, is_run: Callable[[str], object], read: Callable[[Path], RunFacts]) -> Listing:
-    """Return this process's index of a directory."""
+    """Return the index of directory `root`, which all callers in this process share."""
     return _listings.setdefault(str(root), Listing(root, is_run, read))

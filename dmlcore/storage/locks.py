@@ -24,7 +24,7 @@ os.register_at_fork(after_in_child=_held.clear)
 
 
 class Busy(RuntimeError):
-    """Another process, or another thread of this one, holds the lock."""
+    """Error for a lock that is held by another process, or by another thread of this one."""
 
 
 class ProcessLock:
@@ -103,9 +103,9 @@ def current_boot() -> str:
 
 
 def elapsed(since: float, boot_id: str) -> float:
-    """Return the seconds since `since`, a value of time.monotonic() in boot `boot_id`.
+    """Return the seconds since `since`, a value of time.monotonic() measured in boot `boot_id`.
 
-    Returns inf if that was another boot; an empty `boot_id` is taken as the current one.
+    Returns inf if the machine was rebooted since then; an empty `boot_id` stands for the current boot.
     """
     passed = time.monotonic() - since
     return passed if passed >= 0 and boot_id in ("", current_boot()) else math.inf
@@ -117,14 +117,14 @@ def start_time(pid: int) -> int | None:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    # field 22; the command name may contain spaces and ")", so split after the last ")"
+    # field 22 of the line; the command name may contain spaces and ")", so split after the last ")"
     return int(text.rpartition(")")[2].split()[19])
 
 
 def terminate(pid: int, started: int | None) -> bool:
-    """Send SIGTERM to process `pid` if it is the one that started at `started`; return True if the signal was sent.
+    """Send SIGTERM to process `pid` if its start time is `started`; return True if the signal was sent.
 
-    The descriptor pins the process, so a recycled ID cannot be hit between the check and the signal.
+    The signal is sent through a pidfd, so it cannot hit a later process with the same ID.
     """
     if pid <= 0 or started is None:
         return False

@@ -1,8 +1,8 @@
-"""Conversion between a row of metrics.jsonl and its line; rows are validated here, so that no reader has to.
+"""Conversion of metric rows to and from the lines of metrics.jsonl, with validation of every row that is read.
 
-A line is a JSON object whose last key, "crc", is the CRC-32 of the object without it; lines of old runs have none. A
-row has a kind, a step, finite numbers, and the fields that KINDS requires of its kind. A row of an unknown kind may
-hold any small JSON value.
+A line is a JSON object whose last key, "crc", is the CRC-32 of the object without that key; lines of old runs have no
+checksum. A row has a kind, a step, finite numbers, and the fields that KINDS requires for its kind. A row of an unknown
+kind may hold any JSON values of limited size.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from pydantic_core import from_json
 Row = dict[str, Any]
 Check = Callable[[Any], bool]
 
-MAX_MAGNITUDE = 1e100  # magnitude of a number: float32 ends at 3e38, and the square of 1e100 is still finite
+# largest absolute value; it exceeds the range of float32 (3e38), and its square is finite in float64
+MAX_MAGNITUDE = 1e100
 MAX_COUNT = 10**12  # steps, samples, pairs
 MAX_FIELDS = 256
 MAX_LINE_BYTES = 2**18  # bytes
-MAX_FILE_BYTES = 2**30  # bytes; a million steps take a tenth of this
-REPRESENTATIONS = {  # descriptions of the representations that rows of scores refer to
+MAX_FILE_BYTES = 2**30  # bytes; a million steps take a tenth of them
+REPRESENTATIONS = {  # labels of the scored representations, by the value of "of" in their rows
     "inputs": "raw input",
     "untrained": "untrained network",
     "trained": "trained network",
@@ -31,12 +32,12 @@ REPRESENTATIONS = {  # descriptions of the representations that rows of scores r
     "inductive": "neighbours from the training split (inductive)",
     "transductive": "neighbours from the test split",
 }
-_SLACK = 1e-3  # rounding may put a share just outside 0..1
+_SLACK = 1e-3  # tolerance, as rounding may put a share just outside 0..1
 _TAIL = len(b', "crc": "01234567"}')
 
 
 def representation(subject: str, *, pretrained: bool) -> str:
-    """Return the description of a representation.
+    """Return the label of a representation, such as "trained network".
 
     Args:
         subject: A key of REPRESENTATIONS.
@@ -46,13 +47,13 @@ def representation(subject: str, *, pretrained: bool) -> str:
 
 
 def to_line(row: Mapping[str, Any]) -> bytes:
-    """Return the line of a row, with newline; equal rows give equal bytes. Raises ValueError for NaN and infinity."""
+    """Return a row as a line with newline; equal rows give equal bytes. Raises ValueError for NaN and infinity."""
     body = json.dumps(row, allow_nan=False).encode()
     return b'%s, "crc": "%08x"}\n' % (body[:-1], zlib.crc32(body))
 
 
 def from_line(line: bytes) -> Row | None:
-    """Return the row of a line, without its checksum, or None if the line is damaged or not a valid row."""
+    """Parse a line; return its row without the checksum, or None if the line is damaged or not a valid row."""
     if len(line) > MAX_LINE_BYTES:
         return None
     if line[-_TAIL : 10 - _TAIL] == b', "crc": "':
@@ -87,7 +88,7 @@ def validate_row(value: Any) -> Row | None:
     return value
 
 
-# ---- validators of values
+# Validators of field values.
 def _number(value: Any) -> bool:
     return (type(value) is float or type(value) is int) and -MAX_MAGNITUDE <= value <= MAX_MAGNITUDE
 
@@ -127,7 +128,7 @@ def _texts(value: Any) -> bool:
 
 
 def _by_rank(value: Any) -> bool:
-    """Return True for shares by K, with the digits of K as keys."""
+    """Return True for a mapping from K, written in decimal digits, to a share in 0..1 (for example recall at K)."""
     return isinstance(value, dict) and all(
         key.isascii() and key.isdigit() and len(key) < 10 and _share(share) for key, share in value.items()
     )
@@ -146,7 +147,7 @@ def _anything(value: Any, depth: int = 3) -> bool:
 
 
 def _histograms_fit(row: Row) -> bool:
-    """Return True if both histograms are missing, or both have the same number of bins up to a positive distance."""
+    """Return True if a row has neither histogram, or both with equally many bins and a positive upper limit."""
     positive, negative, top = (row.get(name) for name in ("positive_histogram", "negative_histogram", "histogram_to"))
     if positive is None or negative is None:
         return positive is negative
@@ -155,7 +156,7 @@ def _histograms_fit(row: Row) -> bool:
 
 @dataclass(frozen=True)
 class RowSchema:
-    """Required fields of a row of one kind, validators of its known fields, and a validator of all others."""
+    """Schema of the rows of one kind: required fields, validators of known and of other fields, check of the row."""
 
     required: tuple[str, ...] = ()
     fields: Mapping[str, Check] = field(default_factory=dict)

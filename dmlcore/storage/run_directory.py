@@ -1,7 +1,8 @@
-"""File names of a run directory and the header of checkpoints, for all readers and writers; without torch.
+"""Names of the files in a run directory, and format of checkpoint headers; does not import torch.
 
-A checkpoint is 64 hexadecimal digits, a newline, and a safetensors payload whose SHA-256 the digits are. The payload
-starts with the length of its JSON header in 8 bytes; the facts are JSON within that header.
+A checkpoint file consists of a SHA-256 in 64 hexadecimal digits, a newline, and the safetensors payload to which the
+digest belongs. The payload starts with the length of its JSON header in 8 bytes. The header also holds the facts, which
+are JSON values such as the step.
 """
 
 from __future__ import annotations
@@ -16,32 +17,34 @@ from dmlcore.storage import atomic_files
 
 SPEC, STATE, METRICS, LOG = "spec.json", "state.json", "metrics.jsonl", "log.txt"
 LOCK, CANCEL = "lock", "cancel"  # lock file held by the worker; file that requests cancellation
-LAST, PREV, KEPT = "last.ckpt", "prev.ckpt", "kept"  # the two generations, and the directory of kept checkpoints
-ORIGIN, ORIGIN_ROWS = "origin.ckpt", "origin.json"  # starting point of a fork, used until its first own checkpoint
+# newest and previous checkpoint, and the directory of kept checkpoints
+LAST, PREV, KEPT = "last.ckpt", "prev.ckpt", "kept"
+# parent's checkpoint and metric rows, used until a fork's first own checkpoint
+ORIGIN, ORIGIN_ROWS = "origin.ckpt", "origin.json"
 EMBEDDINGS = "embeddings"  # directory
 DIGEST = 64  # characters of the digest at the start of a checkpoint
-MAX_HEADER_BYTES = 2**26  # bytes; a name and offsets of each tensor
+MAX_HEADER_BYTES = 2**26  # limit; the header holds name, dtype, shape and offsets of each tensor
 _STEP = re.compile(r"[0-9]{8,}")
 
 
 def embeddings_path(folder: Path, weights: str) -> Path:
-    """Return the path of the embeddings computed with the weights of digest `weights`."""
+    """Return the path of the embeddings computed with the weights whose digest is `weights`."""
     return folder / EMBEDDINGS / f"{weights}.npz"
 
 
 def kept_path(folder: Path, step: int) -> Path:
-    """Return the path of the kept checkpoint of a step."""
+    """Return the path of the checkpoint kept at `step`."""
     return folder / KEPT / f"{step:08}.ckpt"
 
 
 def kept_checkpoints(folder: Path) -> dict[int, Path]:
-    """Return the kept checkpoints by step, ascending."""
+    """Return the paths of the kept checkpoints by step, in ascending order."""
     names = (path.stem for path in (folder / KEPT).glob("*.ckpt"))
     return {int(name): folder / KEPT / f"{name}.ckpt" for name in sorted(names) if _STEP.fullmatch(name)}
 
 
 def seal(digest: str) -> bytes:
-    """Return the bytes before the payload of a checkpoint file."""
+    """Return the bytes that precede the payload of a checkpoint file: the digest and a newline."""
     return digest.encode() + b"\n"
 
 
@@ -53,7 +56,9 @@ def split_checkpoint(contents: bytes) -> tuple[str, bytes]:
 
 
 def read_facts(payload: bytes) -> dict[str, Any]:
-    """Return the facts in the header of a payload; raises ValueError, KeyError or TypeError if there are none."""
+    """Return the facts from the header of a checkpoint's payload; raises ValueError, KeyError or TypeError without
+    facts.
+    """
     header: dict[str, Any] = json.loads(json.loads(payload[8 : 8 + _length(payload)])["__metadata__"]["facts"])
     return header
 

@@ -27,12 +27,12 @@ RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # no leading hyphen, which a co
 EXAMPLE = (
     "example-glyphs"  # id of the run that ships with the lab (`dmlcore.experiments.example`); excluded from listings
 )
-EXAMPLE_REMOVED = ".example-removed"  # in a store: marks that the example was deleted there and must not be restored
+EXAMPLE_REMOVED = ".example-removed"  # marker file in a store: the example was deleted there and must not be restored
 log = logging.getLogger(__name__)
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 
-# Transitions of the state that the holder of the lock may record. A return to "queued" is a resume, after the worker is
-# gone.
+# State transitions that the holder of the lock may record. A transition to "queued" is a resume, after the worker has
+# ended.
 _NEXT: dict[State, frozenset[State]] = {
     "queued": frozenset(("queued", "running", "failed", "cancelled")),
     "running": frozenset(("running", "queued", "done", "failed", "cancelled")),
@@ -50,7 +50,7 @@ class RunError(RuntimeError):
 
 
 Count = Annotated[int, Field(ge=0, le=metrics_rows.MAX_COUNT)]
-# as a date: until 2242, which tables can display
+# seconds since 1970 up to the year 2242, which tables can still display
 Seconds = Annotated[float, Field(ge=0, le=2**33, allow_inf_nan=False)]
 
 
@@ -63,11 +63,11 @@ class RunState(TaskState):
     seconds: Seconds = 0.0  # training time, accumulated over resumes
     device: Text = ""
     processes: Annotated[int, Field(ge=1, le=MAX_PROCESSES)] = 1  # number of data-parallel processes
-    created: Seconds = 0.0  # wall clock, for display and sorting only
+    created: Seconds = 0.0  # wall-clock time of creation, for display and sorting only
 
 
 class Run(Task[RunState]):
-    """A run directory and the task of its training; writing requires `lock()`."""
+    """A training run: its directory and its background task. Writing requires `lock()`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, RunState)
@@ -78,7 +78,7 @@ class Run(Task[RunState]):
 
     @property
     def is_example(self) -> bool:
-        """True for the run that ships with the lab."""
+        """True for the example run that ships with the lab."""
         return self.id == EXAMPLE
 
     @cached_property
@@ -101,8 +101,9 @@ class Run(Task[RunState]):
         """Return the complete rows of metrics.jsonl from byte `since` on, and the offset for the next call.
 
         A truncated last line is left for the next call; a damaged line is skipped. `metrics_rows` describes the rows.
-        After a resume the file may be shorter or cut elsewhere; then all rows are returned again, so store rows by
-        (kind, step). A file of more than metrics_rows.MAX_FILE_BYTES bytes is treated as empty.
+        If a resume has shortened the file so that `since` is not the start of a line, all rows are returned again, so
+        callers should store rows by (kind, step). A file of more than metrics_rows.MAX_FILE_BYTES bytes is treated as
+        empty.
         """
         path = self.path / METRICS
         try:
@@ -122,7 +123,9 @@ class Run(Task[RunState]):
         return [row for line in whole.splitlines() if (row := metrics_rows.from_line(line))], since + len(whole)
 
     def scores(self) -> dict[str, Row]:
-        """Return the last test scores by representation, as the function `scores` does, without parsing other rows."""
+        """Return the last test scores by representation, as the function `scores` does; rows of other kinds are not
+        parsed.
+        """
         return scores(self._rows(b'"scores"'))
 
     def best_validation(self) -> float | None:
@@ -131,7 +134,7 @@ class Run(Task[RunState]):
         return max((row["map_at_r"] for row in rows if row["map_at_r"] is not None), default=None)
 
     def _rows(self, mark: bytes) -> Iterator[Row]:
-        """Yield the complete rows whose lines contain `mark`."""
+        """Yield the complete rows whose lines contain the bytes `mark`; other lines are not parsed."""
         try:
             lines = atomic_files.read_bytes(self.path / METRICS, metrics_rows.MAX_FILE_BYTES).split(b"\n")[:-1]
         except FileNotFoundError:
@@ -143,12 +146,13 @@ class Run(Task[RunState]):
 
     def embeddings(self) -> Path | None:
         """Return the newest embeddings file (arrays embeddings, labels, indices), or None before an evaluation."""
-        # DIGEST.KIND.npz is derived from DIGEST.npz
+        # derived files are named DIGEST.KIND.npz
         return self._newest(lambda name: "." not in name.removesuffix(".npz"))
 
     def projection(self) -> Path | None:
-        """Return the newest map (array points, one row per embedding) of the newest embeddings, or None if there is
-        none.
+        """Return the file of the newest map of the newest embeddings, or None if there is none.
+
+        Its array "points" has one row per embedding.
         """
         source = self.embeddings()
         prefix = f"{source.stem}." if source else "none"
@@ -183,7 +187,7 @@ class Run(Task[RunState]):
         return self.record(after)
 
     def mark_running(self) -> RunState:
-        """Record this process as the one that trains the run, and remove partial files of a killed one."""
+        """Record this process as the one that trains the run, and remove partial files left by a killed process."""
         leftovers.sweep_files(self.path)
         return self.update(state="running", pid=os.getpid(), started=locks.start_time(os.getpid()), message="starting")
 
@@ -198,10 +202,11 @@ class Run(Task[RunState]):
 
 
 class MetricsWriter:
-    """Appender of rows to metrics.jsonl; truncates the file to `offset` bytes first, so that no step is doubled or
-    missing.
+    """Writer that appends rows to metrics.jsonl.
 
-    Each row is one write, so kill -9 cuts between rows. Rows contain no clock, so a resumed run repeats them exactly.
+    The file is first truncated to `offset` bytes, so that a resumed run neither repeats nor skips a step. Each row is
+    written by one call, so kill -9 cuts between rows. Rows contain no clock time, so a resumed run writes exactly the
+    rows that were truncated.
     """
 
     def __init__(self, run: Run, offset: int) -> None:
@@ -221,7 +226,7 @@ class MetricsWriter:
         self._file.close()
 
     def append(self, row: Row) -> None:
-        """Write one row; raises OSError (disk full) and leaves the file unchanged."""
+        """Write one row; if the disk is full, raises OSError and leaves the file unchanged."""
         line = metrics_rows.to_line(row)
         if self._file.write(line) != len(line):
             self._file.truncate(self.offset)
@@ -236,9 +241,9 @@ class MetricsWriter:
 
 
 class RunStore:
-    """All runs in one directory, by default $DML_RUNS or ./runs in the repository.
+    """Store of all runs in one directory, by default $DML_RUNS or ./runs in the repository.
 
-    Listings exclude the shipped example, so that it is never ranked or counted; it is opened by name.
+    Listings exclude the shipped example, so that it is never ranked or counted; `open` returns it by its id.
     """
 
     def __init__(self, root: str | Path | None = None) -> None:
@@ -271,7 +276,7 @@ class RunStore:
         return Run(self.root / run_id)
 
     def _free_id(self, spec: RunSpec) -> str:
-        """Return an unused id; of 300 ids drawn in one minute, two may be equal by chance."""
+        """Return an unused id; the random suffix alone may repeat among a few hundred ids of the same minute."""
         while True:
             run_id = _new_id(spec)
             if not any((self.root / f"{prefix}{run_id}").exists() for prefix in ("", leftovers.NEW, leftovers.DELETED)):
@@ -296,7 +301,7 @@ class RunStore:
         raise RunError(f"no run {str(run_id)[:64]!r} in {self.root}")
 
     def list(self) -> Sequence[Run]:
-        """Return the readable runs, newest first. All runs are examined; use `newest` or `find` where some suffice."""
+        """Return the readable runs, newest first. All runs are examined; use `newest` or `find` if a few suffice."""
         return self.find(lambda run_id, brief: True)
 
     def newest(self, count: int) -> Sequence[Run]:
@@ -306,17 +311,17 @@ class RunStore:
     def find(
         self, wanted: Callable[[str, Brief], object], count: int | None = None, state: tuple[State, ...] = ()
     ) -> Sequence[Run]:
-        """Return readable runs that match, newest first.
+        """Return the readable runs that match, newest first.
 
         Args:
-            wanted: Predicate on a run's id and brief.
+            wanted: Predicate on a run's id and searchable fields.
             count: Maximum number of runs.
             state: If given, only runs with one of these recorded states.
         """
         return [Run(self.root / name) for name in self._listing().find(wanted, count, state)]
 
     def count(self) -> int:
-        """Return the number of runs, less those known to be unreadable."""
+        """Return the number of runs, not counting those known to be unreadable."""
         return self._listing().count()
 
     def unreadable(self) -> Sequence[tuple[str, str]]:
@@ -353,7 +358,10 @@ def _read_state(path: Path) -> RunState:
 
 
 def _read(path: Path) -> RunFacts:
-    """Read the indexed facts of a run; signatures are taken first, so that a file replaced meanwhile is read again."""
+    """Read the data of a run for the index.
+
+    Signatures are taken before the files are read, so that a file replaced in between is read again later.
+    """
     files = signature(f"{path}/{SPEC}"), signature(f"{path}/{STATE}")
     try:
         spec, state = _read_spec(path), _read_state(path)
@@ -363,7 +371,9 @@ def _read(path: Path) -> RunFacts:
 
 
 def series(rows: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[float]]:
-    """Return the steps and values of `field` in rows of `kind`, sorted by step; the last row of a step counts."""
+    """Return steps and values of `field` in the rows of `kind`, sorted by step; the last of several rows per step
+    counts.
+    """
     by_step = {row["step"]: row[field] for row in rows if row.get("kind") == kind and row.get(field) is not None}
     return sorted(by_step), [by_step[step] for step in sorted(by_step)]
 
@@ -371,7 +381,7 @@ def series(rows: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[
 def candidate_validations(rows: Iterable[Row]) -> list[Row]:
     """Return the validation rows among which the tested weights were chosen.
 
-    With neighbours these are the rows from the start of conditioning on, otherwise all.
+    For a conditioned embedding these are the rows since conditioning started, otherwise all rows.
     """
     every = [row for row in rows if row.get("kind") == "validation"]
     return [row for row in every if "alone_map_at_r" in row] or every
@@ -380,8 +390,8 @@ def candidate_validations(rows: Iterable[Row]) -> list[Row]:
 def scores(rows: Iterable[Row]) -> dict[str, Row]:
     """Return the last test scores of each representation.
 
-    Keys are "inputs" (raw), "untrained" and "trained"; with neighbours also "alone" (without neighbours) and
-    "inductive" or "transductive", the one that "trained" is not.
+    Keys are "inputs" (raw input), "untrained" and "trained". A conditioned embedding adds "alone" (network without
+    neighbours) and "inductive" or "transductive", whichever "trained" does not use.
     """
     return {row["of"]: row for row in rows if row.get("kind") == "scores"}
 

@@ -54,12 +54,12 @@ class TaskState(BaseModel):
     state: Literal["queued", "running", "done", "incomplete", "failed", "cancelled"] = "queued"
     message: Text = ""
     pid: Annotated[int, Field(ge=0, lt=2**31)] = 0  # process ID of the last worker
-    # its start time in clock ticks since boot, which tells it from a later process with the same ID
+    # start time of that process in clock ticks since boot; a later process with the same ID has a different one
     started: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     # time.monotonic(), comparable between processes until the next reboot
     queued: Annotated[float, Field(ge=-(2**33), le=2**33)] = 0.0
-    boot: Text = ""  # boot ID in which `queued` was measured
-    backend: Text = ""  # where the task runs, as parsed by `jobs.backends.choice`; "" is this machine
+    boot: Text = ""  # ID of the boot in which `queued` was measured
+    backend: Text = ""  # execution backend, as parsed by `jobs.backends.choice`; "" is this machine
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with the given fields replaced; raises ValidationError."""
@@ -169,7 +169,7 @@ class Task(Generic[S]):
             return []
 
     def request_cancel(self) -> None:
-        """Create the marker file; a running worker stops after its current step."""
+        """Request cancellation by creating the marker file; a running worker stops after its current step."""
         self.cancel_file.touch()
 
     def cancel_requested(self) -> bool:
@@ -206,7 +206,7 @@ class Task(Generic[S]):
             raise JobError(f"{self.path.name}: a process is working on it; wait for its end, or cancel it") from busy
 
     def queue(self, request: S) -> None:
-        """Record the task as queued and clear earlier requests; the caller must hold the lock."""
+        """Record the task as queued and clear earlier cancellation requests; the caller must hold the lock."""
         self.clear_cancel()
         self.record(request.queued_now())
 
@@ -244,8 +244,8 @@ class Task(Generic[S]):
         """Run `job` in this process and record the state it returns.
 
         Args:
-            job: The work. It receives a `Progress` and returns the final state.
-            request: Initial state, used unless the task was queued a moment ago.
+            job: Function that does the work. It receives a `Progress` and returns the final state.
+            request: Initial state. If the task was queued a moment ago, its recorded time of queueing is kept.
 
         Returns:
             The recorded final state.
@@ -318,13 +318,14 @@ class Progress(Generic[S]):
             self._task.record(self.state)
 
     def on_signal(self, *_: object) -> None:
-        """Raise KeyboardInterrupt once: `cancel` uses a file and a signal, and the second must not interrupt the
-        cleanup.
+        """Raise KeyboardInterrupt for the first signal only.
+
+        `cancel` uses both a file and a signal, and the second of them must not interrupt the cleanup.
         """
         if not self._interrupted:
             self._interrupted = True
             raise KeyboardInterrupt
 
     def finished(self, message: str, **more: Any) -> S:
-        """Return the final state; `more` overrides fields."""
+        """Return the final state, "done" with `message`; `more` overrides fields."""
         return self.state.replace(**{"state": "done", "message": message, **more})
