@@ -1,12 +1,12 @@
-"""Queue of each device: a limited number of runs execute at a time, the others wait in order of arrival.
+"""Queue of each device: a limited number of runs execute at a time, and the others wait in order of arrival.
 
-Jobs on trained runs (evaluations, maps, ...) have a separate queue, `DEVICE-jobs`: they take seconds to minutes, and a
-user is usually watching the page.
+Jobs on trained runs (evaluations, maps, ...) have a separate queue, `DEVICE-jobs`, because they take only seconds to
+minutes and a user is usually waiting for the result.
 
 The directory `.queue/DEVICE` of the run store holds one lock file per slot, `slot-N`, next to it the id of the run that
-took the slot last, and one ticket per waiting run, named so that tickets sort by age. A waiting process holds the lock
-of its run; a ticket whose run is not locked is void. So no coordinator is needed, and a killed process leaves nothing
-behind that others would wait for.
+took the slot last, and one ticket file per waiting run, named so that tickets sort by age. A waiting process holds the
+lock of its run; a ticket whose run is not locked is void. The queue therefore needs no coordinator, and a killed
+process blocks nobody.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ TICKET = re.compile(r"[0-9.]{20}-(?P<run>[a-z0-9][a-z0-9-]{0,63})")
 
 @dataclass(frozen=True)
 class QueuePosition:
-    """Position of a run in a queue.
+    """Position of a waiting run in the queue of its device.
 
     Attributes:
         ahead: Number of runs that wait before it.
-        device: Device that it waits for.
-        running: Ids of the runs that execute there now.
+        device: Device that the run waits for.
+        running: Ids of the runs that execute on this device now.
     """
 
     ahead: int
@@ -49,18 +49,18 @@ class QueuePosition:
 
 
 def device_of(spec: RunSpec) -> Device:
-    """Return the device that a spec would train on, without importing torch."""
+    """Return the device on which a run with this spec would train, without importing torch."""
     return "cuda" if spec.device != "cpu" and visible_gpus() else "cpu"
 
 
 def visible_gpus() -> tuple[str, ...]:
-    """Return the GPUs that CUDA may use, as named in CUDA_VISIBLE_DEVICES; () if the driver shows none.
+    """Return the GPUs that CUDA may use, as named in CUDA_VISIBLE_DEVICES; () if there are none.
 
     As in CUDA, the list ends at the first negative entry.
     """
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     present = sorted(path.name.removeprefix("nvidia") for path in Path("/dev").glob("nvidia[0-9]*"))
-    if not present and Path("/dev/dxg").exists():  # WSL exposes all GPUs through this one device
+    if not present and Path("/dev/dxg").exists():  # WSL shows all GPUs as this one device
         present = ["0"]
     if named is None:
         return tuple(present)
@@ -69,12 +69,12 @@ def visible_gpus() -> tuple[str, ...]:
 
 
 def max_processes(spec: RunSpec) -> int:
-    """Return how many processes of one run fit on this machine: one per GPU or core that it may use."""
+    """Return the maximum number of processes of one run on this machine: one per GPU or CPU core that it may use."""
     return max(1, len(visible_gpus()) if device_of(spec) == "cuda" else len(os.sched_getaffinity(0)))
 
 
 def count_slots(device: Device) -> int:
-    """Return how many runs may execute at a time: one per GPU; on the CPU $DML_CPU_RUNS or one per two cores."""
+    """Return how many runs may execute at a time: one per GPU; on the CPU, $DML_CPU_RUNS or one per two cores."""
     if device == "cuda":
         return max(1, len(visible_gpus()))
     asked = os.environ.get("DML_CPU_RUNS", "")
@@ -85,16 +85,16 @@ def count_slots(device: Device) -> int:
 def acquire_slot(
     run: Run, *, wait: bool, given_up: Callable[[], bool] = lambda: False, job: bool = False
 ) -> Iterator[bool]:
-    """Acquire a slot of the run's device; the caller must hold the lock of the run.
+    """Acquire a slot of the device that a run uses; the caller must hold the lock of the run.
 
-    With several GPUs, the slot determines which one the run uses.
+    With several GPUs, the slot determines which GPU the run uses.
 
     Args:
         run: The run.
-        wait: False for a run that a user started in a terminal: it starts immediately, and occupies a slot if one is
-            free.
+        wait: Wait in the queue. False for a run that a user started in a terminal: it starts immediately, and occupies
+            a slot if one is free.
         given_up: Polled a few times per second while waiting; True stops the wait.
-        job: Use the queue of the jobs, in which no run can be started out of turn.
+        job: Use the queue of jobs, where `start_now` has no effect.
 
     Yields:
         True once the run may start, False if the wait was given up.
@@ -105,8 +105,8 @@ def acquire_slot(
     with ExitStack() as held:
         ticket = folder / f"{time.monotonic() if job else run.state().queued:020.6f}-{run.id}"
         if wait:
-            # Remove tickets of killed processes of this run: valid again now that its lock is held, they would block
-            # it.
+            # Remove tickets that killed processes of this run left behind. They are valid again now that the run is
+            # locked, and would block it.
             for left in os.listdir(folder):
                 if (match := TICKET.fullmatch(left)) and match["run"] == run.id:
                     (folder / left).unlink(missing_ok=True)
@@ -127,7 +127,7 @@ def acquire_slot(
 
 
 def start_now(run: Run) -> None:
-    """Start a waiting run immediately, alongside those that are executing."""
+    """Let a waiting run start immediately, in addition to those that are executing."""
     (run.path / "hurry").touch()
 
 
@@ -148,7 +148,7 @@ def waiting_runs(store: RunStore, *, job: bool = False) -> dict[str, QueuePositi
 
 
 def running_on(store: RunStore, device: Device, *, job: bool = False) -> list[str]:
-    """Return the ids of the runs that hold a slot of the device, for their training or with `job` for a job."""
+    """Return the ids of the runs that hold a slot of the device for training or, with `job`, for a job."""
     folder = _folder(store.root, device, job)
     held = [path for path in folder.glob("slot-*") if path.suffix == "" and locks.holder(path)]
     running = []
@@ -159,7 +159,11 @@ def running_on(store: RunStore, device: Device, *, job: bool = False) -> list[st
 
 
 def _take_slots(folder: Path, run: Run, device: Device, held: ExitStack, *, first: bool) -> bool:
-    """Take as many free slots as the run needs; return False if there are too few or another run waits before it."""
+    """Take as many free slots as the run needs.
+
+    Returns False without taking any if `first` is False, which means that another run waits before it, or if too few
+    slots are free.
+    """
     if not first:
         return False
     with ExitStack() as free:
@@ -183,18 +187,18 @@ def _take_slots(folder: Path, run: Run, device: Device, held: ExitStack, *, firs
 
 
 def _slots_needed(run: Run, device: Device) -> int:
-    """Return the number of slots of all its processes: one per GPU, or one per two processes on the CPU."""
+    """Return the number of slots that a run needs: one per process on GPUs, one per two processes on the CPU."""
     number = run.state().processes
     return min(count_slots(device), number if device == "cuda" else (number + 1) // 2)
 
 
 def _has_predecessor(folder: Path, ticket: Path) -> bool:
-    """Return True if another run has waited longer."""
+    """Return True if a valid ticket in the queue is older than `ticket`."""
     return any(name < ticket.name for name in _valid_tickets(folder))
 
 
 def _valid_tickets(folder: Path) -> dict[str, str]:
-    """Return waiting runs by the names of their tickets, oldest first; remove void tickets."""
+    """Return the ids of the waiting runs by ticket name, oldest first; remove void tickets."""
     tickets = {}
     for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
         if match := TICKET.fullmatch(name):

@@ -1,8 +1,8 @@
-"""Starting, resuming and cancelling of training runs and of jobs on runs, as background processes; no call blocks.
+"""Start, resume and cancel training runs and jobs on runs as background processes; no call blocks.
 
-A job is named after its task on a run and is never an arbitrary command. It survives its launcher, even one that is
-killed with -9. All state is on disk; this module keeps none. The process of a run or job waits for its turn on the
-device by itself (`device_queue`).
+A job is one of the tasks in `JobName`, never an arbitrary command. It survives the process that started it, even if
+that is killed with -9. All state is on disk and none in this module. The worker of a run or job waits for its device
+itself (`device_queue`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.storage.task import BUSY, ProgressState, Task, spawn_detached
 from dmlcore.storage.task import JobError as JobError  # re-exported, as functions of this module raise it
 
-MAX_QUEUED = 32  # waiting or running runs in one store, and as many jobs; each waiting one is a process of about 50 MB
+# limit of waiting or running runs in a store, and of jobs; each waiting one is a process of about 50 MB
+MAX_QUEUED = 32
 REQUESTS = Path(".queue") / "asked"
 JobName = Literal[
     "evaluate", "project", "weigh", "snapshots", "project-over-training", "true-step", "influence", "search-all"
@@ -34,25 +35,25 @@ _FROM_CHECKPOINTS = ("snapshots", "project-over-training")
 
 
 def _only_settings(more: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse any other option: the state file may come from another user."""
+    """Refuse all options but --settings, since the state file may come from another user."""
     if more and (len(more) != 2 or more[0] != "--settings"):
         raise ValueError("the only option of a job is --settings with its value")
     return more
 
 
 class JobState(ProgressState):
-    """State of a job on a run."""
+    """State of a job on a run, with its task and settings."""
 
     task: JobName
-    # further command-line arguments of its process
+    # further command-line arguments of the worker
     more: Annotated[tuple[str, ...], AfterValidator(_only_settings)] = ()
 
 
 class Job(Task[JobState]):
-    """A job on a run, separate from its training; it holds the run's lock and has a state file in `.queue/asked`.
+    """A job on a run, separate from its training task; it holds the run's lock and has a state file in `.queue/asked`.
 
-    The state file is removed when the job is done. So `recovery` finds interrupted jobs in one place, and the state of
-    the run itself remains "done".
+    The state file is removed when the job is done. `recovery` therefore finds interrupted jobs in one place, and the
+    state of the run itself remains "done".
     """
 
     def __init__(self, run: Run) -> None:
@@ -68,16 +69,16 @@ class Job(Task[JobState]):
         return self.state_file.with_suffix(".cancel")
 
     def is_alive(self) -> bool:
-        """Return True if this job's own process holds the lock of the run."""
+        """Return True if the worker of this job, and no other process, holds the lock of the run."""
         state, owner = self.state(), locks.holder(self.path / LOCK)
         return state is not None and owner != 0 and owner == state.pid
 
     def lock(self, wait: float = 2.0) -> locks.ProcessLock:
-        """Return the lock of the run."""
+        """Return the lock of the run, which a job shares with the training task."""
         return self.run.lock(wait)
 
     def record(self, state: JobState) -> JobState:
-        """Store the state, or remove the file once the job is done: its result is a file of the run."""
+        """Store the state, or remove the state file if the job is done; the job's result is a file of the run."""
         if state.state == "done":
             self.state_file.unlink(missing_ok=True)
             return state
@@ -85,7 +86,7 @@ class Job(Task[JobState]):
         return super().record(state)
 
     def start_worker(self) -> None:
-        """Start the process of the queued job."""
+        """Start the worker process of a queued job."""
         if state := self.state():
             start_process(self.run, state.task, *state.more, *backend_arguments(state.backend))
 
@@ -98,15 +99,16 @@ def launch(
     backend: str = "",
     processes: int = 1,
 ) -> str:
-    """Create a run, queue it and start its process, which trains it when its turn comes.
+    """Create a run, queue it and start its worker process, which trains it once its device is free.
 
-    Errors that only the worker can detect, since it alone imports torch, become the state "failed".
+    An error that only the worker can detect, because only the worker imports torch, is recorded as state "failed".
 
     Args:
         spec: Spec of the run.
         store: Store that receives the run.
         check: Called with the spec before the run is created; its exceptions are passed on.
-        backend: Where the run executes, as parsed by `choice.parse`; on a remote backend the process only monitors it.
+        backend: Backend that executes the run, as parsed by `choice.parse`. With a remote backend, the process on this
+            machine only monitors the run.
         processes: Number of data-parallel processes, 1 to runs.MAX_PROCESSES.
 
     Returns:
@@ -114,12 +116,12 @@ def launch(
 
     Raises:
         DataError: The data set is missing.
-        JobError: MAX_QUEUED runs are waiting or running.
+        JobError: MAX_QUEUED runs are waiting or running, or the backend is invalid.
     """
     from dmlcore import data  # imported late: it imports numpy, which no other command needs
 
     if data.available(spec.data.name, spec.data.root) is None:
-        data.locate(spec.data.name, spec.data.root)  # raises an error that lists the places searched
+        data.locate(spec.data.name, spec.data.root)  # raises the error that lists the folders searched
     if check:
         check(spec)
     backend = choice.parse(backend).require().text
@@ -146,10 +148,10 @@ def resume(run: Run, backend: str | None = None) -> str:
 
     Args:
         run: The run to continue.
-        backend: Where to continue. None: on the backend used before if $DML_BACKENDS offers it, else on this machine.
+        backend: Backend that executes the run; None: the recorded one if $DML_BACKENDS offers it, else this machine.
 
     Returns:
-        Why the run does not continue on its previous backend, which is also logged, or "".
+        The reason why the run does not continue on its recorded backend, which is also logged, or "".
 
     Raises:
         JobError: The run is in use or done.
@@ -176,7 +178,7 @@ def prepare_resume(run: Run, backend: str = "") -> None:
 
 
 def append_warning(run: Run, text: str) -> None:
-    """Append a warning to the log of a run, independently of this process's own log."""
+    """Append a warning to the log of a run, without using the logging of this process."""
     with open(run.path / LOG, "a") as file:
         file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')},000 WARNING {text}\n")
 
@@ -187,12 +189,12 @@ def cancel(run: Run) -> None:
 
 
 def evaluate(run: Run) -> None:
-    """Start an evaluation: score the test split with the best weights; raises JobError as `start_job` does."""
+    """Start a job that scores the test split with the best weights; raises JobError as `start_job` does."""
     start_job(run, "evaluate")
 
 
 def project(run: Run, settings: Settings | None = None) -> None:
-    """Start a map of the newest embeddings, by default t-SNE with the run's seed; raises JobError as `start_job`."""
+    """Start a job that maps the newest embeddings, by default with t-SNE and the run's seed; raises JobError."""
     start_job(run, "project", settings.to_json() if settings else "")
 
 
@@ -201,11 +203,12 @@ def start_job(run: Run, task: JobName, settings: str = "", backend: str = "") ->
 
     Args:
         run: The run.
-        task: The job. Among others, "weigh" computes where the pooling looks in each test image, "snapshots" embeds the
-            test split with each kept checkpoint, and "search-all" searches the neighbours of all queries.
-        settings: JSON of its settings: `maps.Settings` for a map, `Question` for a true step or an influence,
+        task: The job. Among others, "weigh" computes the pooling weight of each position in each test image,
+            "snapshots" embeds the test split with each kept checkpoint, and "search-all" searches the neighbours of all
+            queries.
+        settings: JSON of the job's settings: `maps.Settings` for a map, `Question` for a true step or an influence,
             `whole_search.WholeSearch` for a search.
-        backend: Where the job executes, as parsed by `choice.parse`.
+        backend: Backend that executes the job, as parsed by `choice.parse`.
 
     Raises:
         JobError: The run is in use, MAX_QUEUED jobs are waiting or running, or required embeddings or kept checkpoints
@@ -240,7 +243,7 @@ def pending_jobs(store: RunStore) -> list[Job]:
 
 
 def backend_arguments(backend: str) -> tuple[str, ...]:
-    """Return the command-line arguments that select a remote backend."""
+    """Return the command-line arguments that select a backend; () for this machine."""
     return ("--backend", backend) if backend else ()
 
 

@@ -1,4 +1,4 @@
-"""Supervisor of several app servers as child processes: one port each, restarted after a crash, stopped together.
+"""Supervisor of app servers, which run as child processes on one port each; it restarts them after a crash.
 
 A session is kept in the memory of one server, so several servers need a reverse proxy with sticky sessions
 (docs/reverse-proxy.md). Runs, jobs and caches are files, which all servers share.
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from dmlcore.storage.home import HOME
 
 APP = HOME / "app.py"
-LONGEST_PAUSE = 30.0  # seconds; longest delay before a restart
+LONGEST_PAUSE = 30.0  # longest delay before a restart, in seconds
 STEADY = 60.0  # seconds of uptime after which the delay is reset
 GRACE = 10.0  # seconds between SIGTERM and SIGKILL
 POLL_INTERVAL = 0.2
@@ -26,7 +26,7 @@ POLL_INTERVAL = 0.2
 
 @dataclass
 class Server:
-    """A server process and the time of its next start."""
+    """A supervised server process on one port, and the earliest time of its next start."""
 
     port: int
     process: subprocess.Popen[bytes] | None = None
@@ -37,7 +37,8 @@ class Server:
     def keep_running(self, address: str, environment: Mapping[str, str]) -> bool:
         """Start or restart the server if it is due; the delay doubles with each crash, up to LONGEST_PAUSE.
 
-        Returns False if its first start failed, which means a wrong setting that the server has reported.
+        Returns False if the server failed soon after its first start, which means a wrong setting; the server has then
+        printed the reason.
         """
         now = time.monotonic()
         if self.process is not None and (code := self.process.poll()) is not None:
@@ -55,13 +56,13 @@ class Server:
 
 
 def server_command(address: str, port: int) -> list[str]:
-    """Return the command line of one server."""
+    """Return the command line that starts one server."""
     server = ["--server.headless", "true", "--server.address", address, "--server.port", str(port)]
     return [sys.executable, "-m", "streamlit", "run", str(APP), *server]
 
 
 def serve(address: str, ports: Iterable[int], settings: Mapping[str, str], *, token: str) -> int:
-    """Serve until SIGTERM or Ctrl-C.
+    """Run one server per port until SIGTERM or Ctrl-C.
 
     Args:
         address: Address to listen on.
@@ -70,7 +71,7 @@ def serve(address: str, ports: Iterable[int], settings: Mapping[str, str], *, to
         token: Access token of all servers, used if $DML_TOKEN is "auto", or if it is unset and `address` is not local.
 
     Returns:
-        Exit status: 0, or 1 if there is no app or the first start of a server failed.
+        Exit status: 0, or 1 if the app is not installed or the first start of a server failed.
     """
     if not APP.is_file():
         _say(f"there is no app in {HOME}: run this in a checkout of the repository (the library has no pages)")
@@ -78,7 +79,8 @@ def serve(address: str, ports: Iterable[int], settings: Mapping[str, str], *, to
     environment = os.environ | settings
     beyond = address not in ("127.0.0.1", "localhost", "::1")
     if environment.get("DML_TOKEN", "auto" if beyond else "") == "auto":
-        environment["DML_TOKEN"] = token  # with "auto", each server would generate its own token at each start
+        # with the value "auto", each server would generate a different token at each start
+        environment["DML_TOKEN"] = token
     servers = [Server(port) for port in ports]
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -93,7 +95,7 @@ def serve(address: str, ports: Iterable[int], settings: Mapping[str, str], *, to
 
 
 def _end(processes: list[subprocess.Popen[bytes]]) -> None:
-    """Send SIGTERM to all, and SIGKILL to those that are still running after GRACE seconds."""
+    """Send SIGTERM to all processes, and SIGKILL to those that are still running GRACE seconds later."""
     for process in processes:
         process.terminate()
     deadline = time.monotonic() + GRACE

@@ -1,6 +1,7 @@
-"""Processes of a run on several machines of a cluster, which connect to an address of rank 0.
+"""Process group of a run whose processes are on several machines of a cluster.
 
-Rank 0 listens at that address only; processes communicate through the network interface that has it.
+Rank 0 listens at one address only, to which the other processes connect; all communication uses the network interface
+with that address.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from torch._C._distributed_c10d import TCPStore
 from dmlcore.processes import group
 from dmlcore.processes.group import ProcessError
 
-ARRIVAL = timedelta(minutes=10)  # limit from the start of rank 0 until all processes have joined; each imports torch
+# time for all processes to join, counted from the start of rank 0; each process imports torch first
+ARRIVAL = timedelta(minutes=10)
 CONNECT = timedelta(seconds=10)
-POLL_INTERVAL = 0.2  # seconds between two lookups of the address
+POLL_INTERVAL = 0.2  # seconds between two lookups of the address of rank 0
 INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 _ASK_ADDRESS = 0x8915  # SIOCGIFADDR on Linux
 
@@ -35,7 +37,7 @@ def set_rank(rank: int, count: int, local_rank: int, local_size: int) -> Iterato
     os.environ.update({key: str(value) for key, value in numbers.items()})
     try:
         yield
-    finally:  # the process may do other work afterwards
+    finally:  # restore, as the process may do other work afterwards
         for key, value in before.items():
             os.environ.pop(key, None)
             if value is not None:
@@ -43,14 +45,14 @@ def set_rank(rank: int, count: int, local_rank: int, local_size: int) -> Iterato
 
 
 def lead(address: str, tell: Callable[[int], object]) -> None:
-    """Join as rank 0: listen at an address of this machine and wait for the other processes.
+    """Join the group as rank 0: listen at an address of this machine and wait for the other processes.
 
     Args:
         address: Address to listen at.
-        tell: Called with the port, to publish it.
+        tell: Called with the chosen port, to publish it.
 
     Raises:
-        ProcessError: Not all processes join in time.
+        ProcessError: Not all processes joined within ARRIVAL.
     """
     listener = socket.create_server((address, 0))
     port = listener.getsockname()[1]
@@ -63,14 +65,14 @@ def lead(address: str, tell: Callable[[int], object]) -> None:
 
 
 def follow(ask: Callable[[], tuple[str, int] | None]) -> None:
-    """Join as another rank.
+    """Join the group as a rank other than 0.
 
     Args:
-        ask: Returns the address and port published by rank 0, or None. It is polled until a server answers there, since
-            a restarted job may find the address of its previous attempt.
+        ask: Function that returns the address and port published by rank 0, or None. It is called repeatedly until a
+            server answers at that address, since a restarted job may first find the address of its previous attempt.
 
     Raises:
-        ProcessError: No server answers in time.
+        ProcessError: No server answers within ARRIVAL.
     """
     until = time.monotonic() + ARRIVAL.total_seconds()
     while time.monotonic() < until:
@@ -98,10 +100,10 @@ def _arriving() -> Iterator[None]:
 
 
 def _leave_by(address: str) -> None:
-    """Make gloo and NCCL use the interface with this address, unless the environment names one."""
+    """Make gloo and NCCL use the network interface with this address, unless the environment selects another."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         for _, name in socket.if_nameindex():
-            with suppress(OSError):  # an interface without an address
+            with suppress(OSError):  # raised for an interface without an address
                 answer = fcntl.ioctl(any_socket, _ASK_ADDRESS, struct.pack("256s", name.encode()))
                 if socket.inet_ntoa(answer[20:24]) == address:
                     for key in INTERFACES:

@@ -1,6 +1,4 @@
-"""Batch norm over a batch that is shared by several processes: PyTorch's SyncBatchNorm on GPUs, SharedBatchNorm on
-CPUs.
-"""
+"""Batch norm over a batch shared by several processes: SyncBatchNorm of PyTorch on GPUs, SharedBatchNorm on CPUs."""
 
 from __future__ import annotations
 
@@ -12,11 +10,11 @@ from dmlcore.processes import group
 
 
 class SharedBatchNorm(_BatchNorm):
-    """Batch norm whose training statistics cover the rows of all processes.
+    """Batch norm on the CPU whose training statistics cover the rows of all processes.
 
-    `torch.nn.SyncBatchNorm` refuses tensors on the CPU ("expected input tensor to be on GPU"). All processes exchange
-    the mean and variance of their rows, with gradients. They are merged as by Chan, Golub & LeVeque (1979), which loses
-    no digits where a mean is large. Input and output have shape (B, C, ...).
+    `torch.nn.SyncBatchNorm` refuses tensors on the CPU ("expected input tensor to be on GPU"). The processes exchange
+    mean and variance of their rows, through which gradients flow. The statistics are merged as in Chan, Golub & LeVeque
+    (1979), which loses no precision if a mean is large. Input and output have shape (B, C, ...).
     """
 
     def _check_input_dim(self, input: Tensor) -> None:
@@ -24,7 +22,7 @@ class SharedBatchNorm(_BatchNorm):
             raise ValueError(f"batch norm takes at least two dimensions, got {input.ndim}")
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the normalised input in its own precision."""
+        """Return the normalised input in the dtype of the input."""
         if not self.training or not group.shares_work():
             alone: Tensor = super().forward(input)
             return alone
@@ -60,8 +58,9 @@ class SharedBatchNorm(_BatchNorm):
 
 
 def synchronise(network: nn.Module) -> None:
-    """Replace every batch norm of a network by one over the rows of all processes, with the same parameters and
-    buffers.
+    """Replace every batch norm layer of a network with one whose statistics cover the rows of all processes.
+
+    Parameters and buffers are kept.
     """
     for module in list(network.modules()):
         for name, layer in list(module.named_children()):
@@ -72,7 +71,7 @@ def synchronise(network: nn.Module) -> None:
 def _synchronise_layer(layer: _BatchNorm) -> _BatchNorm:
     on_gpu = any(tensor.is_cuda for tensor in layer.buffers())
     kind = nn.SyncBatchNorm if on_gpu else SharedBatchNorm
-    # Use the meta device, as parameters and buffers are taken from the original layer.
+    # Use the meta device, since the new layer takes over the parameters and buffers of the original one.
     made = kind(layer.num_features, layer.eps, layer.momentum, layer.affine, layer.track_running_stats, device="meta")
     made._parameters, made._buffers = layer._parameters, layer._buffers
     made.training = layer.training

@@ -1,9 +1,9 @@
-"""Process group of data-parallel training: assignment of rows to processes and collective operations.
+"""Process group of data-parallel training: assignment of rows to processes, and collective operations.
 
-Every process holds the whole network and loss, embeds its share of the batch, and computes the loss of the whole batch
-from the gathered embeddings. With W processes, the gradient that `gather` returns for a share is the sum of W equal
-ones, so the gradient of a network parameter on one process is W times the contribution of its share; the mean over the
-processes (`average`) is the gradient that a single process would compute. Gradients of the loss's own parameters are
+Every process holds the whole network and loss. It embeds its share of the batch and computes the loss of the whole
+batch from the gathered embeddings. With W processes, the backward pass of `gather` sums W equal gradients, so the
+gradient of a network parameter on one process is W times the contribution of its share. The mean over the processes
+(`average`) is therefore the gradient that a single process would compute. Gradients of the loss's own parameters are
 equal on all processes, so the mean leaves them unchanged. No other factor is needed.
 
 If this process is not a member of a group, and inside `alone`, all functions act as in a single process.
@@ -27,23 +27,24 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._C._distributed_c10d import Store
 
-# A dying process closes its connections, which ends the others' waits immediately; a computing one (feature maps,
-# clusterings) may keep them waiting for long.
+# The timeout is long because a process may have to wait for another one that computes feature maps or clusterings. A
+# process that dies closes its connections, which ends the wait of the others immediately.
 TIMEOUT = timedelta(days=1)
-BUCKET_SIZE = 2**22  # gradient elements per message
-MESSAGE_BYTES = 1024  # bytes of a value sent in one message, including its length
+BUCKET_SIZE = 2**22  # gradient elements sent in one message
+# size in bytes of the first message of a broadcast, including its length; a longer value needs a second one
+MESSAGE_BYTES = 1024
 
 _joined = False
 _alone = 0
 
 
 class ProcessError(RuntimeError):
-    """Failure of the process group, or loss of one of its processes; the message says what to do."""
+    """Error for a failed process group or a lost process; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """Rows `start` to `stop` (exclusive) of `total`."""
+    """Range of rows that one process handles: `start` to `stop` (exclusive) of `total` rows."""
 
     start: int
     stop: int
@@ -51,7 +52,7 @@ class Share:
 
     @property
     def rows(self) -> slice:
-        """Slice for indexing."""
+        """Slice that selects the rows of the share."""
         return slice(self.start, self.stop)
 
     def __len__(self) -> int:
@@ -64,8 +65,8 @@ def join(place: str | Store = "env://") -> None:
     Communication uses gloo on the CPU and NCCL on GPUs.
 
     Args:
-        place: Rendezvous address as in torch.distributed: a file, or "env://" for MASTER_ADDR and MASTER_PORT; or a
-            store.
+        place: Store through which the processes find each other, or its URL as in `init_process_group`: "file://PATH",
+            or "env://" for MASTER_ADDR and MASTER_PORT.
     """
     global _joined
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
@@ -76,7 +77,7 @@ def join(place: str | Store = "env://") -> None:
 
 
 def leave() -> None:
-    """Leave the group; other processes can continue only if they need nothing from this one."""
+    """Leave the group; the other processes can continue only if they need no further communication with this one."""
     global _joined
     if _joined:
         _joined = False
@@ -84,7 +85,7 @@ def leave() -> None:
 
 
 def size() -> int:
-    """Return the number of processes that train the run."""
+    """Return the number of processes that train the run, 1 without a group."""
     return dist.get_world_size() if _joined else 1
 
 
@@ -94,18 +95,18 @@ def rank() -> int:
 
 
 def local_rank() -> int:
-    """Return the rank of this process on its machine."""
+    """Return the rank of this process among those on the same machine."""
     return int(os.environ.get("LOCAL_RANK", 0))
 
 
 def local_size() -> int:
-    """Return the number of processes on this machine."""
+    """Return the number of processes of the run on this machine."""
     return int(os.environ.get("LOCAL_WORLD_SIZE", 1))
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Do all work in this process within this context, without communication."""
+    """Within this context, do all work in this process, without communication."""
     global _alone
     _alone += 1
     try:
@@ -115,23 +116,26 @@ def alone() -> Iterator[None]:
 
 
 def shares_work() -> bool:
-    """Return True if several processes share the current work."""
+    """Return True if several processes share the current work: a group was joined and `alone` is not active."""
     return _joined and not _alone and dist.get_world_size() > 1
 
 
 def share(total: int) -> Share:
-    """Return this process's rows of `total`; shares are in rank order and differ by at most one row."""
+    """Return the share of `total` rows that belongs to this process.
+
+    Shares are in rank order, and their sizes differ by at most one row.
+    """
     return _shares(total)[dist.get_rank()] if shares_work() else Share(0, total, total)
 
 
 def gather(tensor: Tensor, total: int | None = None) -> Tensor:
     """Gather the rows of all processes in rank order.
 
-    The gradient of a row is the sum of its gradients on all processes.
+    In the backward pass, the gradient of a row is the sum of its gradients on all processes.
 
     Args:
         tensor: Rows of this process, (n, ...), as assigned by `share`.
-        total: Number of all rows; if None, it is computed by communication.
+        total: Number of rows on all processes together; if None, it is computed by communication.
 
     Returns:
         All rows, (total, ...), on each process.
@@ -151,7 +155,7 @@ def gather(tensor: Tensor, total: int | None = None) -> Tensor:
 
 
 def stack_over_processes(tensor: Tensor) -> Tensor:
-    """Stack one tensor of equal shape per process, in rank order: (processes, ...); gradients as in `gather`."""
+    """Stack tensors of equal shape, one per process in rank order, to (processes, ...); gradients as in `gather`."""
     if not shares_work():
         return tensor[None]
     rows: Tensor = _Stacked.apply(tensor)
@@ -159,7 +163,7 @@ def stack_over_processes(tensor: Tensor) -> Tensor:
 
 
 def sum_over_processes(tensor: Tensor) -> Tensor:
-    """Return the sum over the processes, without a gradient."""
+    """Return the sum of a tensor over the processes, detached from the autograd graph."""
     if not shares_work():
         return tensor
     total = tensor.detach().clone()
@@ -169,7 +173,7 @@ def sum_over_processes(tensor: Tensor) -> Tensor:
 
 @torch.no_grad()
 def average(gradients: Iterable[Tensor]) -> None:
-    """Replace each gradient by its mean over the processes, bit for bit equal on all of them.
+    """Replace each gradient in place with its mean over the processes; the means are bitwise equal on all processes.
 
     DistributedDataParallel is not used: it reassigns gradients to buckets after its first step, which changes the order
     of summation for more than two processes, so a resumed run would differ from an uninterrupted one.
@@ -189,7 +193,7 @@ def average(gradients: Iterable[Tensor]) -> None:
 
 
 def on_first(compute: Callable[[], Any]) -> Any:
-    """Compute a JSON value on rank 0 alone and broadcast it to all processes."""
+    """Call `compute` on rank 0 alone and return its value, which must be JSON, on all processes."""
     if not shares_work():
         return compute()
     value = b""
@@ -200,7 +204,7 @@ def on_first(compute: Callable[[], Any]) -> Any:
 
 
 def broadcast(message: bytes = b"") -> bytes:
-    """Broadcast a message of rank 0 to all processes."""
+    """Return the message that rank 0 passes, on all processes."""
     if not shares_work():
         return message
     head = torch.zeros(MESSAGE_BYTES, dtype=torch.uint8)
@@ -222,14 +226,15 @@ def broadcast(message: bytes = b"") -> bytes:
 
 @torch.no_grad()
 def broadcast_tensors(tensors: Sequence[Tensor]) -> None:
-    """Copy the tensors of rank 0 to all processes."""
+    """Overwrite the tensors on all processes with those of rank 0."""
     if shares_work():
         for tensor in tensors:
             dist.broadcast(tensor, 0)
 
 
 class _Stacked(torch.autograd.Function):
-    """Stack one tensor per process to (processes, ...); gradients are summed over the processes.
+    """Autograd function that stacks one tensor per process to (processes, ...); gradients are summed over the
+    processes.
 
     PyTorch's `torch.distributed.nn.functional.all_gather` is deprecated, and importing its successor loads the
     compiler, which takes two seconds in every process.
@@ -253,9 +258,9 @@ def _shares(total: int) -> list[Share]:
 
 
 def _buckets(gradients: Iterable[Tensor]) -> Iterator[list[Tensor]]:
-    """Yield gradients in order, in buckets of one dtype and about BUCKET_SIZE elements.
+    """Yield lists of consecutive gradients with one dtype and at most BUCKET_SIZE elements, or one larger gradient.
 
-    The buckets are equal on each process and at each step.
+    The division is the same on each process and at each step.
     """
     bucket: list[Tensor] = []
     numbers = 0

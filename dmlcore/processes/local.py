@@ -1,6 +1,7 @@
-"""Other processes of a run on this machine: starting them, joining them, and finding out why one ended.
+"""Starting and joining the processes of a run on this machine, and reporting why one of them ended.
 
-They meet in a temporary directory, so no port is needed and nothing listens to other machines.
+The processes find each other through a temporary directory, so no port is needed and no process listens to other
+machines.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ from pathlib import Path
 from dmlcore.processes import group
 from dmlcore.processes.group import ProcessError
 
-FOLDER = "DML_PROCESSES"  # environment variable with the path of that directory
+FOLDER = "DML_PROCESSES"  # environment variable with the path of the directory that the processes share
 POLL_INTERVAL = 0.05  # seconds between two polls
-GRACE = 10.0  # seconds that the other processes have to end before they are killed
+GRACE = 10.0  # seconds after which processes that have not ended are killed
 REMEDY = "The last checkpoint is good: resume goes on from there, with any number of processes"
 LOOPBACK = "lo"
 
 
 class Companions:
-    """The processes other than rank 0, by rank."""
+    """The processes of a run other than rank 0, which rank 0 has started."""
 
     def __init__(self, folder: Path, processes: Mapping[int, subprocess.Popen[bytes]]) -> None:
         self._folder, self._processes = folder, processes
 
     def failure(self, wait: float = 2.0) -> str:
-        """Return which process failed and how, or "" if none fails within `wait` seconds."""
+        """Return a message about the first process that failed, or "" if none fails within `wait` seconds."""
         until = time.monotonic() + wait
         while True:
             for rank, process in self._processes.items():
@@ -51,7 +52,7 @@ class Companions:
             raise ProcessError(reason)
 
     def shut_down(self) -> None:
-        """Wait for all processes to end; kill those that do not within GRACE seconds."""
+        """Wait for all processes to end; kill those that are still running after GRACE seconds."""
         until = time.monotonic() + GRACE
         for process in self._processes.values():
             try:
@@ -65,7 +66,7 @@ class Companions:
 def start_companions(arguments: Sequence[str], count: int) -> Iterator[None]:
     """Start `count - 1` more Python processes with these arguments, and act as rank 0 within this context.
 
-    Each process has to enter `take_part`. Raises ProcessError with the reason if one of them ends before the others.
+    Each of these processes has to enter `take_part`. Raises ProcessError with the reason if one of them fails.
     """
     with tempfile.TemporaryDirectory(prefix="dml-") as name:
         folder = Path(name)
@@ -95,7 +96,7 @@ def take_part(
 
     Args:
         join: Function that joins the group; default: `join_local`.
-        leave_word: Called with the error message of this process before the others notice its end.
+        leave_word: Called with the message of an error in this process, before the other processes notice its end.
 
     Raises:
         ProcessError: Another process has ended.
@@ -111,7 +112,8 @@ def take_part(
         raise ProcessError(f"another process of the run has ended. {REMEDY}") from error
     finally:
         group.leave()
-        if os.getppid() != starter and FOLDER in os.environ:  # the starter was killed and cannot remove the directory
+        # the process that started this one was killed and cannot remove the directory
+        if os.getppid() != starter and FOLDER in os.environ:
             shutil.rmtree(os.environ[FOLDER], ignore_errors=True)
 
 
@@ -143,14 +145,17 @@ def join_local(others: Companions | None = None) -> None:
 
 
 def _may_be_lost(error: Exception) -> bool:
-    """Return True if the error may mean that a process is unreachable: gloo and NCCL raise no specific type."""
+    """Return True if the error may mean that a process is unreachable.
+
+    gloo and NCCL raise plain RuntimeError in this case.
+    """
     import torch.distributed as dist
 
     return type(error) is RuntimeError or isinstance(error, (ProcessError, dist.DistError))
 
 
 def _report_failure(reason: str) -> None:
-    """Pass the reason why this process ends to rank 0; do nothing under torchrun, which shows it."""
+    """Store the reason why this process ends for rank 0; do nothing under torchrun, which prints the error itself."""
     if name := os.environ.get(FOLDER):
         path = Path(name) / f"ended-{group.rank()}"
         if path.parent.exists():
@@ -163,6 +168,6 @@ def _start(arguments: Sequence[str], folder: Path, rank: int, count: int) -> sub
 
 
 def _environment(folder: Path, rank: int, count: int) -> dict[str, str]:
-    """Return the variables that torchrun would set, and the path of the directory."""
+    """Return the environment variables that torchrun would set, and the path of the shared directory."""
     numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
     return {FOLDER: str(folder)} | {key: str(value) for key, value in numbers.items()}

@@ -61,7 +61,7 @@ def read_json(path: Path, most: int = 2**24) -> Any:
 
 
 def newest_first(paths: Iterable[Path]) -> list[Path]:
-    """Return the regular files among `paths`, most recently written first; skip files that vanish meanwhile."""
+    """Return the regular files among `paths`, most recently written first; skip files that disappear meanwhile."""
     dated = []
     for path in paths:
         with contextlib.suppress(OSError):

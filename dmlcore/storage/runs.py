@@ -83,7 +83,7 @@ class Run(Task[RunState]):
 
     @cached_property
     def spec(self) -> RunSpec:
-        """Spec of the run, which never changes; raises RunError if spec.json is damaged or of an unknown release."""
+        """Spec of the run, which never changes; raises RunError if spec.json is damaged or cannot be interpreted."""
         return _specs.get(f"{self.path}/{SPEC}", lambda: _read_spec(self.path))
 
     def state(self) -> RunState:
@@ -145,7 +145,7 @@ class Run(Task[RunState]):
         yield from (row for line in lines if mark in line and (row := metrics_rows.from_line(line)))
 
     def embeddings(self) -> Path | None:
-        """Return the newest embeddings file (arrays embeddings, labels, indices), or None before an evaluation."""
+        """Return the newest embeddings file (arrays embeddings, labels, indices), or None if there is none."""
         # derived files are named DIGEST.KIND.npz
         return self._newest(lambda name: "." not in name.removesuffix(".npz"))
 
@@ -177,7 +177,7 @@ class Run(Task[RunState]):
         return super().lock(wait)
 
     def update(self, **changes: Any) -> RunState:
-        """Replace state.json with `changes` applied; raises RunError without the lock or for a forbidden transition."""
+        """Record `changes` in state.json; raises RunError without the lock or for a forbidden state transition."""
         if not locks.is_held_here(self.path / LOCK):
             raise RunError(f"{self.id}: only the holder of the lock may change the state")
         before = self.state()

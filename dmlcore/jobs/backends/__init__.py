@@ -1,1 +1,1 @@
-"""Execution backends of runs and jobs: processes of this machine, or an existing Ray or SLURM cluster."""
+"""Execution backends for training runs and jobs: processes of this machine, or an existing Ray or SLURM cluster."""

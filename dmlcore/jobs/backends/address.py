@@ -1,4 +1,4 @@
-"""Remote folder at an address that fsspec reads (s3://, gs://, sftp://, ...), for nodes without shared file systems."""
+"""Remote folders at addresses that fsspec reads (s3://, gs://, sftp://, ...), for nodes without shared file systems."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from dmlcore.storage.run_directory import LOCK
 from dmlcore.storage.task import JobError
 
 MAX_FILES = 20_000  # files of one run
-MAX_BYTES = 2**38  # bytes of one run with all its checkpoints
+MAX_BYTES = 2**38  # limit in bytes for one run with all its checkpoints
 NAME = re.compile(r"(?!.*(^|/)\.{1,2}(/|$))[A-Za-z0-9._-]{1,200}(/[A-Za-z0-9._-]{1,200}){0,7}", re.ASCII)
 log = logging.getLogger("dmlcore")
 _CHUNK = 2**22  # bytes
-# written after all other files, in this order: a checkpoint must not arrive before the rows that it counts
+# Suffixes of files written after all others, in this order: a checkpoint must not arrive before the rows that it
+# counts.
 _LATE = (".ckpt", "outcome.json")
 
 
@@ -27,10 +28,10 @@ def is_address(folder: str) -> bool:
 
 
 class Address:
-    """A remote folder, and which of its files were sent or fetched already."""
+    """Remote folder at an fsspec address; remembers which files were sent or fetched already."""
 
     def __init__(self, address: str) -> None:
-        """Raise JobError if no installed package reads such an address."""
+        """Open the file system of `address`; raises JobError if no installed package supports it."""
         try:
             import fsspec
 
@@ -43,13 +44,13 @@ class Address:
         self._refused: set[str] = set()
 
     def send(self, root: Path) -> None:
-        """Upload new files below `root`, each atomically and dependent ones last."""
+        """Upload new files below `root`, each atomically; checkpoints and the result are uploaded last."""
         new = {name: path for name, path in _below(root).items() if self._sent.get(name) != _signature(path)}
         with ExitStack() as opened:
             files = {}
-            # an open checkpoint keeps its contents when its name is replaced
+            # An opened checkpoint keeps its contents even if another file takes its name meanwhile.
             for name in sorted(new, key=_order, reverse=True):
-                with contextlib.suppress(FileNotFoundError):  # replaced at this moment; the next call sends it
+                with contextlib.suppress(FileNotFoundError):  # the file is being replaced; the next call sends it
                     files[name] = opened.enter_context(open(new[name], "rb")), _signature(new[name])
             for name in sorted(files, key=_order):
                 source, signature = files[name]
@@ -57,7 +58,7 @@ class Address:
                 self._sent[name] = signature
 
     def write(self, name: str, contents: bytes = b"") -> None:
-        """Write one file atomically."""
+        """Write one remote file atomically."""
         path = f"{self._path}/{name}"
         self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
         file = self._files.open(path, "wb", autocommit=False)
@@ -66,10 +67,11 @@ class Address:
         file.commit()
 
     def fetch(self, root: Path, only: str = "") -> None:
-        """Fetch new files into a local folder; checkpoints are fetched first and moved into place last.
+        """Fetch new files into a local folder.
 
-        Anyone with write access to the address can choose file names, so names that no file of a run has are skipped
-        with a warning.
+        Checkpoints are fetched first and moved into place last, so that the rows they count are there already. Anyone
+        with write access to the address can choose file names; a name that does not fit a file of a run is skipped with
+        a warning.
 
         Args:
             root: Folder that receives the files; nothing is written outside it.
@@ -98,7 +100,10 @@ class Address:
             raise JobError(f"{self._path}: one name is that of a file and of a folder: {error.filename}") from None
 
     def _copy(self, source: IO[bytes], into: IO[bytes], name: str) -> None:
-        """Copy one file; raises JobError if all files together exceed MAX_BYTES, whatever size the listing states."""
+        """Copy the contents of one file.
+
+        Raises JobError if all copied files together exceed MAX_BYTES; the sizes in the remote listing are not trusted.
+        """
         others = sum(self._sizes.values()) - self._sizes.pop(name, 0)
         size = 0
         while chunk := source.read(_CHUNK):
@@ -109,11 +114,11 @@ class Address:
         self._sizes[name] = size
 
     def mark_all_fetched(self) -> None:
-        """Mark all remote files as fetched; call this after sending them."""
+        """Mark all remote files as fetched; call this after `send`, so that sent files are not fetched back."""
         self._fetched = {name: signature for name, (_, signature) in self._there().items()}
 
     def _there(self) -> dict[str, tuple[str, tuple[str, ...]]]:
-        """Return path and signature of every remote file of the run, by name."""
+        """Return the path and signature of every remote file with a valid name, by name within the remote folder."""
         self._files.invalidate_cache()
         listed = self._files.find(self._path, detail=True) if self._files.exists(self._path) else {}
         keys = ("size", "ETag", "mtime", "LastModified", "created")
@@ -134,7 +139,7 @@ class Address:
 
 
 def _inside(root: Path, name: str) -> Path:
-    """Return the path of a file in `root`; raises JobError if it is outside."""
+    """Return the path of the file `name` in `root`; raises JobError if it is outside `root`."""
     place = root / name
     if not place.resolve().is_relative_to(root.resolve()):
         raise JobError(f"{name}: not a place inside {root}")

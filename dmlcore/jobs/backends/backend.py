@@ -1,4 +1,4 @@
-"""Interface of backends: a backend starts a task on a run and returns a handle, which is polled until it has ended."""
+"""Interface of execution backends: `begin` starts a task on a run and returns a handle, which is then polled."""
 
 from __future__ import annotations
 
@@ -11,33 +11,43 @@ from dmlcore.storage.runs import Run
 
 
 class Work(Protocol):
-    """Handle of a task that executes somewhere."""
+    """Handle of a task that a backend executes."""
 
     def has_ended(self) -> bool:
-        """Poll the task, a few times per second; return True once it has ended. The run then holds the result."""
+        """Return True once the task has ended and the run holds the result; must be called a few times per second."""
 
     def cancel(self) -> None:
-        """Stop the task after its current step, keeping everything."""
+        """Request that the task stops after its current step; its results so far are kept."""
 
 
 class Backend(Protocol):
-    """Place where tasks execute."""
+    """Interface of an execution backend."""
 
-    # number of tasks that one process may have started at a time; the backend queues those without a free place
+    # number of tasks that one caller may start at a time; the backend queues those that cannot execute yet
     max_concurrent: int
 
     def begin(self, run: Run, task: str, settings: str = "") -> Work:
-        """Start "train", which resumes an existing run, or a task of `launch.JobName`; raises JobError, locks.Busy."""
+        """Start a task on a run.
+
+        Args:
+            run: The run.
+            task: "train", which also resumes an existing run, or a job of `launch.JobName`.
+            settings: JSON of the job's settings.
+
+        Raises:
+            JobError: The task cannot be started.
+            locks.Busy: Another process is working on the run.
+        """
 
 
 class LocalWork:
-    """Handle of a process of this machine; without a process, of a run that another process is training."""
+    """Handle of a worker process on this machine, or of a run that another process is training already."""
 
     def __init__(self, run: Run, process: subprocess.Popen[bytes] | None) -> None:
         self._run, self._process = run, process
 
     def has_ended(self) -> bool:
-        """Return True once the process has ended."""
+        """Return True once the process has ended or, without a process, no process holds the lock of the run."""
         return not self._run.is_alive() if self._process is None else self._process.poll() is not None
 
     def cancel(self) -> None:
@@ -46,12 +56,12 @@ class LocalWork:
 
 
 class LocalBackend:
-    """Processes of this machine, which wait for their turn on the device by themselves."""
+    """Backend that starts worker processes on this machine; they wait for a free slot on the device."""
 
     max_concurrent = 1
 
     def begin(self, run: Run, task: str, settings: str = "") -> LocalWork:
-        """Start a process, unless another one is training the run already."""
+        """Start a worker process; if another process is training the run already, return a handle of that run."""
         if task != "train":
             return LocalWork(run, launch.start_process(run, task, *(("--settings", settings) if settings else ())))
         if run.is_alive():
@@ -62,11 +72,14 @@ class LocalBackend:
 
 
 def create_backend(text: str) -> Backend:
-    """Return the backend of a line, as parsed by `choice.parse`; raises JobError, also if its package is missing."""
+    """Create the backend described by `text`, as parsed by `choice.parse`.
+
+    Raises JobError if the text is invalid or the package of the backend is not installed.
+    """
     chosen = parse(text).require()
     if chosen.kind == "local":
         return LocalBackend()
-    from dmlcore.jobs.backends.remote import RemoteBackend  # imported late: most processes need no cluster
+    from dmlcore.jobs.backends.remote import RemoteBackend  # imported late, as most processes need no cluster
 
     if chosen.kind == "ray":
         from dmlcore.jobs.backends.ray_engine import RayEngine

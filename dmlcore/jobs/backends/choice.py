@@ -1,4 +1,4 @@
-"""Choice of a backend and its resources as one line of text, used by the command line, states and $DML_BACKENDS."""
+"""Backend and its resources in one line of text, as used on the command line, in state files and in $DML_BACKENDS."""
 
 from __future__ import annotations
 
@@ -20,25 +20,26 @@ _EXTRA = "pip install 'dml-lab[{kind}]', or in a checkout: .venv/bin/pip install
 
 
 class BackendChoice(BaseModel):
-    """A backend and the resources of each task on it; `text` is the line that `parse` reads."""
+    """Choice of a backend and of the resources for each task on it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["local", "ray", "slurm"] = "local"
-    # of the Ray cluster, or the SLURM partition; "": the cluster of this machine, or the default partition
+    # address of the Ray cluster ("": the one on this machine) or SLURM partition ("": the default partition)
     address: str = ""
-    cpus: Annotated[int, Field(ge=1, le=1024)] = 1  # cpus, gpus and gigabytes are per process of a run
-    # None: one GPU for a run that may use it, if the cluster has GPUs
+    cpus: Annotated[int, Field(ge=1, le=1024)] = 1  # cpus, gpus and gigabytes are limits per process of a run
+    # None: one GPU if the spec allows GPUs and the cluster has any
     gpus: Annotated[int, Field(ge=0, le=64)] | None = None
     gigabytes: Annotated[float, Field(gt=0, le=1e5, allow_inf_nan=False)] | None = None
-    minutes: Annotated[int, Field(ge=1, le=10**6)] | None = None  # time limit of a SLURM job
+    minutes: Annotated[int, Field(ge=1, le=10**6)] | None = None  # time limit of a SLURM job in minutes
     # SLURM nodes that share the processes of a run; None: one
     nodes: Annotated[int, Field(ge=1, le=4096)] | None = None
-    folder: str = ""  # path shared by all nodes, or an fsspec address; "": .away in a run store on a shared file system
+    # path that all nodes share, or fsspec address; "": .away in the run store, which all nodes must then share
+    folder: str = ""
 
     @property
     def text(self) -> str:
-        """Line that `parse` reads; "" for this machine."""
+        """The choice as text for `parse`; "" for this machine."""
         if self.kind == "local":
             return ""
         given = {key: f"{value:g}" if isinstance(value, float) else value for key, value in self._given().items()}
@@ -47,7 +48,7 @@ class BackendChoice(BaseModel):
 
     @property
     def title(self) -> str:
-        """Label in menus."""
+        """Label of the backend in menus."""
         if self.kind == "local":
             return "This machine"
         name = {"ray": "Ray", "slurm": "SLURM"}[self.kind]
@@ -58,7 +59,7 @@ class BackendChoice(BaseModel):
         return self.model_dump(exclude_defaults=True, exclude={"kind", "address"})
 
     def require(self) -> Self:
-        """Return self if the required package is installed; raises JobError with the command that installs it."""
+        """Return self if the package of the backend is installed; raises JobError with the command that installs it."""
         package = _NEEDS.get(self.kind)
         if package and find_spec(package) is None:
             extra = _EXTRA.format(kind=self.kind, package=package)
@@ -67,7 +68,11 @@ class BackendChoice(BaseModel):
 
 
 def parse(text: str) -> BackendChoice:
-    """Parse a line; raises JobError that names the mistake."""
+    """Parse a backend written as `local`, `ray[:ADDRESS]` or `slurm[:PARTITION]`, with options as in a URL query
+    string.
+
+    Raises JobError with the mistake and the expected syntax.
+    """
     name, _, options = text.strip().partition("?")
     kind, _, address = name.partition(":")
     try:
@@ -94,16 +99,16 @@ def parse(text: str) -> BackendChoice:
 
 
 def resolve_recorded(text: str, also: Iterable[str] = ()) -> tuple[str, str]:
-    """Decide whether to use the backend recorded in a state file.
+    """Decide whether to use the backend that is recorded in a state file.
 
-    A state file may come from another user, so it must not determine which machine this one connects to.
+    A state file may come from another user, so it must not determine to which machine this one connects.
 
     Args:
         text: The recorded backend, as parsed by `parse`.
-        also: Backends that the user has just named, allowed in addition to those of $DML_BACKENDS.
+        also: Backends that the user named for this call, allowed in addition to those in $DML_BACKENDS.
 
     Returns:
-        The backend and "", or "" (this machine) and the reason why the recorded one is not used.
+        The recorded backend and "" if it is allowed; otherwise "" (this machine) and the reason.
     """
     if not text:
         return "", ""
@@ -117,10 +122,10 @@ def resolve_recorded(text: str, also: Iterable[str] = ()) -> tuple[str, str]:
 
 
 def offered_backends() -> list[BackendChoice]:
-    """Return the backends that pages offer: this machine and those that the server's owner lists in $DML_BACKENDS.
+    """Return the backends that pages offer: this machine and those that the owner of the server lists in $DML_BACKENDS.
 
-    Users cannot enter addresses: they could make the server connect, and send its work, anywhere. Raises JobError for a
-    line that cannot be parsed.
+    Users of a page cannot enter addresses, as they could make the server connect and send work to any machine. Raises
+    JobError for an entry that cannot be parsed.
     """
     named = [parse(word) for word in os.environ.get("DML_BACKENDS", "").split()]
     return [BackendChoice(), *(choice for choice in dict.fromkeys(named) if choice.kind != "local")]

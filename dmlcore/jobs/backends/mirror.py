@@ -1,7 +1,7 @@
-"""Copying of new files from a run directory that a node works in to that of the run store.
+"""Copying of new files from the run directory on a node to that in the run store.
 
-Complete files are hard-linked where the file system allows it. At every moment the run in the store can be resumed: a
-checkpoint never arrives before the rows that it counts.
+Complete files are hard-linked where the file system supports it. The run in the store can be resumed at every moment,
+because a checkpoint never arrives before the rows that it counts.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dmlcore.storage import atomic_files
 from dmlcore.storage.run_directory import CANCEL, LAST, LOCK, LOG, METRICS, PREV, SPEC, STATE
 
 Signature = tuple[int, int, int]
-_OWN = {LOCK, CANCEL, STATE, "hurry"}  # not copied, as each side has its own
-_TAIL = 4096  # bytes at the end of the target that must equal those of the source before rows are appended
+_OWN = {LOCK, CANCEL, STATE, "hurry"}  # not copied, as source and target each have their own
+_TAIL = 4096  # bytes at the end of the target that are compared with the source before rows are appended
 
 
 def files(folder: Path) -> dict[str, Signature]:
-    """Return the signatures of the complete files in a run directory and its subdirectories."""
+    """Return the signatures of the complete files in a run directory and its subdirectories, by relative path."""
     signatures: dict[str, Signature] = {}
     for path in _entries(folder):
         for entry in _entries(path) if path.is_dir() and not path.is_symlink() else [path]:
@@ -40,7 +40,7 @@ def _entries(folder: Path) -> Iterator[Path]:
 
 
 def copy_run(run: Path, into: Path) -> None:
-    """Copy a run into a new directory, except its log, state and lock."""
+    """Copy a run into a new directory, except its log, state, lock and cancel file."""
     for name in files(run):
         if name != LOG:
             (into / name).parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ def copy_run(run: Path, into: Path) -> None:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Hard-link an immutable file, or copy it where links are not possible."""
+    """Hard-link a file that will not be modified, or copy it if links are not possible."""
     try:
         os.link(source, target)
     except FileNotFoundError:
@@ -70,7 +70,7 @@ class Mirror:
     def copy_new_files(self) -> None:
         """Copy all new files except the spec, which never changes.
 
-        Raises OSError (disk full); the run directory is then as usable as before.
+        Raises OSError if the disk is full; the target can then still be resumed as before.
         """
         now = files(self.source)
         fresh: list[tuple[Path, Path]] = []
@@ -80,7 +80,7 @@ class Mirror:
                 temporary = place.with_name(f".{place.name}.new")
                 place.parent.mkdir(exist_ok=True)
                 temporary.unlink(missing_ok=True)
-                with contextlib.suppress(FileNotFoundError):  # replaced at this moment; the next call finds it
+                with contextlib.suppress(FileNotFoundError):  # the file is being replaced; the next call copies it
                     link_or_copy(self.source / name, temporary)
                     fresh.append((temporary, place))
         self._copy_rows()
@@ -96,7 +96,7 @@ class Mirror:
         self._seen = now
 
     def _copy_rows(self) -> None:
-        """Append new rows to metrics.jsonl, or replace the file if the source was truncated by a resume."""
+        """Append new rows to metrics.jsonl of the target, or replace the file if a resume has truncated the source."""
         source, target = self.source / METRICS, self.target / METRICS
         if not source.exists():
             return
@@ -115,7 +115,7 @@ class Mirror:
                     os.fsync(into.fileno())
 
     def _copy_log(self) -> None:
-        """Append new lines to the log."""
+        """Append the lines that were added to the log of the source since the last call."""
         with contextlib.suppress(FileNotFoundError), open(self.source / LOG, "rb") as file:
             file.seek(self._log)
             if new := file.read():

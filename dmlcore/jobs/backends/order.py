@@ -1,9 +1,10 @@
-"""Files through which a process and a node communicate: a small run store with an order and, at the end, its result.
+"""Messages between a monitoring process and a node, stored as files in a small run store.
 
-Both sides only read and write these files, so no object is pickled. `order.json` is sent with the run, another file
-names the node that works on it, and `outcome.json`, written last, says how the work ended. If several processes train
-the run, the process of rank 0 works in the folder and publishes its address in `meeting.json`. The others write only
-`outcome.json`, and only if they fail. `lost.json` reports the loss of a process, after which all are started again.
+Both sides only read and write JSON files, so no object is pickled. `order.json` is sent with the run, another file
+names the node that executes it, and `outcome.json`, written last, holds the result. If several processes train the run,
+the process of rank 0 works in the folder and publishes its address in `meeting.json`. The others write only
+`outcome.json`, and only if they fail. `lost.json` reports the loss of a process, after which all processes are started
+again.
 """
 
 from __future__ import annotations
@@ -18,24 +19,25 @@ from dmlcore.storage import atomic_files
 from dmlcore.storage.runs import MAX_PROCESSES
 from dmlcore.storage.task import MAX_STATE_BYTES, Text
 
-ON_NODE = "dmlcore.cli.on_node"  # module whose `carry_out` a node calls; `jobs` must not import the command line
+# module with the function `carry_out` that a node calls; `jobs` must not import the command line
+ON_NODE = "dmlcore.cli.on_node"
 
 
 @dataclass(frozen=True)
 class ProcessPlace:
-    """Rank of a node's process among those that train a run."""
+    """Rank and network address of one process among those that train a run."""
 
     rank: int = 0
-    local_rank: int = 0  # among the `local_size` processes that see the same GPUs
+    local_rank: int = 0  # rank among the `local_size` processes that see the same GPUs
     local_size: int = 1
-    address: str = "127.0.0.1"  # of this node, as seen by the others
+    address: str = "127.0.0.1"  # network address of this node, as seen by the other processes
 
 
 ALONE = ProcessPlace()
 
 
 class Order(BaseModel):
-    """Request for "train" or a task of `launch.JobName` on the run in the same folder."""
+    """Request to execute "train" or a job of `launch.JobName` on the run in the same folder."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     FILE: ClassVar = "order.json"
@@ -49,7 +51,7 @@ class Order(BaseModel):
 
 
 class Begun(BaseModel):
-    """Node that executes the order."""
+    """Message that names the node and process executing an order."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     FILE: ClassVar = "begun.json"
@@ -59,7 +61,7 @@ class Begun(BaseModel):
 
 
 class Meeting(BaseModel):
-    """Address at which rank 0 waits for the other processes."""
+    """Network address at which rank 0 waits for the other processes of a run."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     FILE: ClassVar = "meeting.json"
@@ -69,7 +71,7 @@ class Meeting(BaseModel):
 
 
 class Lost(BaseModel):
-    """Reason why rank 0 cannot continue although the run can be resumed."""
+    """Reason why rank 0 had to stop although the run can be resumed."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     FILE: ClassVar = "lost.json"
@@ -91,12 +93,12 @@ M = TypeVar("M", Order, Begun, Meeting, Lost, NodeOutcome)
 
 
 def write(root: Path, what: Order | Begun | Meeting | Lost | NodeOutcome) -> None:
-    """Write a message into the folder atomically."""
+    """Atomically write a message into the folder of an order."""
     atomic_files.replace_json(root / what.FILE, what.model_dump())
 
 
 def read(root: Path, kind: type[M]) -> M | None:
-    """Return the message of this kind in the folder, or None."""
+    """Return the message of type `kind` from the folder of an order, or None if it is missing or invalid."""
     try:
         return kind.model_validate_json(atomic_files.read_bytes(root / kind.FILE, MAX_STATE_BYTES))
     except (OSError, ValidationError):

@@ -1,4 +1,4 @@
-"""Ray engine: each task on a run is a Ray task with resource demands, which Ray queues, places and monitors."""
+"""Engine for Ray clusters: each task on a run is submitted as Ray tasks, which Ray queues, places and monitors."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from dmlcore.jobs.backends.order import ON_NODE, ProcessPlace
 from dmlcore.spec import RunSpec
 from dmlcore.storage.task import JobError
 
-# Without the umask, every account could read the token.
+# The umask keeps other accounts from reading the token.
 MAKE_TOKEN = "(umask 077; ray get-auth-token --generate >/dev/null)"
 START = (
     "RAY_AUTH_MODE=token RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 "
     "ray start --head --include-dashboard=false --disable-usage-stats"
 )
 HOW_TO_START = f"start one: {MAKE_TOKEN} && {START}"
-CONNECT_TIMEOUT = 120.0  # seconds; Ray itself retries forever if another service answers at the address
-# Ray's setting for systems without clusters: it then binds to the loopback interface only.
+CONNECT_TIMEOUT = 120.0  # seconds; Ray would retry forever if a service other than Ray listens at the address
+# Environment variable of Ray for systems without cluster support; with 0, Ray binds to the loopback interface only.
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 POLL_INTERVAL = 5.0  # seconds between two queries of the nodes' resources
 
 
 def carry_out(folder: str, rank: int = 0) -> None:
-    """Execute an order on the node; Ray restricts each process to its own GPUs."""
+    """Execute an order in a Ray worker; Ray makes only the GPUs assigned to the worker visible."""
     import ray
 
     import_module(ON_NODE).carry_out(folder, ProcessPlace(rank=rank, address=ray.util.get_node_ip_address()))
@@ -43,14 +43,14 @@ def carry_out(folder: str, rank: int = 0) -> None:
 
 @dataclass(frozen=True)
 class RayWork:
-    """One Ray task per process, and the placement group of several processes."""
+    """Submitted work: one Ray task per process and, for several processes, their placement group."""
 
     tasks: list[Any]
     room: Any = None
 
 
 class RayEngine:
-    """Engine that submits tasks to a Ray cluster; the connection is made for the first task."""
+    """Engine that submits tasks to a Ray cluster; it connects to the cluster at the first task."""
 
     title = "Ray"
 
@@ -60,7 +60,7 @@ class RayEngine:
         self._known: list[tuple[float, float]] = []
 
     def submit(self, folder: str, spec: RunSpec, processes: int) -> RayWork:
-        """Submit one Ray task per process; several start together. Raises JobError if there is no cluster."""
+        """Submit one Ray task per process; several tasks start together. Raises JobError if no cluster is reachable."""
         ray = connect(self._choice.address)
         demand = {"CPU": self._choice.cpus, "GPU": self._gpus(spec)}
         if self._choice.gigabytes:
@@ -74,7 +74,7 @@ class RayEngine:
                 {"scheduling_strategy": ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(room, rank)}
                 for rank in range(processes)
             ]
-        # Ray must not retry a lost task: the monitoring process does so in a new folder, from the last checkpoint
+        # Ray must not retry a lost task: the monitoring process retries it in a new folder, from the last checkpoint
         # received.
         asked: dict[str, Any] = {"num_cpus": demand.pop("CPU"), "num_gpus": demand.pop("GPU"), **demand}
         asked |= {"name": Path(folder).name, "max_retries": 0}
@@ -83,11 +83,11 @@ class RayEngine:
         return RayWork(tasks, room)
 
     def ended(self, work: RayWork) -> bool:
-        """Return True once rank 0 has ended, or another task with an error; rank 0 reports the result of the others."""
+        """Return True once rank 0 has ended or another task has failed; rank 0 reports the result of all processes."""
         return any(task == work.tasks[0] or error for task, error in self._over(work))
 
     def reason(self, work: RayWork) -> tuple[str, bool]:
-        """Return the exception of a task, or what happened to its worker or node."""
+        """Return the error of a task or of its worker, and True if the worker or its node was lost."""
         ray = connect(self._choice.address)
         errors = [error for _, error in self._over(work) if error]
         for error in errors:
@@ -100,7 +100,7 @@ class RayEngine:
         return "the folder of its order was gone before it began", False
 
     def _over(self, work: RayWork) -> list[tuple[Any, Exception | None]]:
-        """Return the tasks that have ended and their errors."""
+        """Return each ended task with its error, or None if it succeeded."""
         ray = connect(self._choice.address)
         over: list[tuple[Any, Exception | None]] = []
         for task in ray.wait(work.tasks, num_returns=len(work.tasks), timeout=0)[0]:
@@ -113,19 +113,19 @@ class RayEngine:
         return over
 
     def withdraw(self, work: RayWork) -> None:
-        """Remove tasks from the queue; removing their placement group also ends those that are running."""
+        """Remove queued tasks, and end running ones if they belong to a placement group."""
         ray = connect(self._choice.address)
         for task in work.tasks:
             ray.cancel(task)
         self.release(work)
 
     def release(self, work: RayWork) -> None:
-        """Remove the placement group."""
+        """Remove the placement group of the work, if any."""
         if work.room is not None:
             connect(self._choice.address).util.remove_placement_group(work.room)
 
     def waits_for(self, spec: RunSpec, processes: int) -> str:
-        """Return the demands, and whether the cluster could ever meet them."""
+        """Return a message with the required resources; it says if the cluster can never provide them."""
         cpus, gpus = self._choice.cpus, self._gpus(spec)
         wanted = f"{cpus} CPU{'s' if cpus > 1 else ''}" + (f" and {gpus} GPU{'s' if gpus > 1 else ''}" if gpus else "")
         nodes = self._nodes()
@@ -146,7 +146,7 @@ class RayEngine:
         return 1 if spec.device == "cuda" or any(gpus for _, gpus in self._nodes()) else 0
 
     def _nodes(self) -> list[tuple[float, float]]:
-        """Return the CPUs and GPUs of each live node."""
+        """Return the numbers of CPUs and GPUs of each live node, queried at most every POLL_INTERVAL seconds."""
         if time.monotonic() - self._asked > POLL_INTERVAL or not self._asked:
             nodes = [node["Resources"] for node in connect(self._choice.address).nodes() if node["Alive"]]
             self._asked, self._known = (
@@ -157,27 +157,28 @@ class RayEngine:
 
 
 def connect(address: str) -> ModuleType:
-    """Return the module ray, connected to the cluster at `address`.
+    """Connect to the Ray cluster at `address` and return the module `ray`.
 
-    With an empty address, the cluster is that of $RAY_ADDRESS or the one running on this machine. Raises JobError.
+    An empty address stands for the cluster in $RAY_ADDRESS or, if that is not set, the one running on this machine.
+    Raises JobError.
     """
     where = address or os.environ.get("RAY_ADDRESS", "") or _local_cluster()
     host, _, port = where.rpartition(":")
     if host in ("127.0.0.1", "localhost"):
-        # read when Ray is imported; otherwise it uses the machine's public address
+        # Ray reads this when it is imported; otherwise it uses the machine's public address
         os.environ.setdefault(LOOPBACK, "0")
-        if _has_token():  # Ray sends no token to an explicit address; a local one may receive it
+        if _has_token():  # Ray sends no token to an explicit address by default; a local cluster may receive it
             os.environ.setdefault("RAY_AUTH_MODE", "token")
     if (known := sys.modules.get("ray")) and known.is_initialized():
         return known
-    try:  # fail early: Ray itself would retry for minutes
+    try:  # detect a missing cluster early, since Ray itself would retry for minutes
         socket.create_connection((host, int(port)), timeout=10).close()
     except (OSError, ValueError) as error:
         raise JobError(f"backend ray: no cluster answers at {where} ({error}); {HOW_TO_START}") from None
     import ray
 
     # Connect in another thread: in the main thread, Ray would install signal handlers that end the process immediately,
-    # while a run must end after its current step.
+    # but a run has to complete its current step first.
     errors: list[Exception] = []
     connecting = threading.Thread(target=_connect, args=(ray, where, errors), daemon=True)
     connecting.start()
@@ -193,13 +194,13 @@ def connect(address: str) -> ModuleType:
 
 
 def _has_token() -> bool:
-    """Return True if Ray would find a token of this account."""
+    """Return True if Ray would find an authentication token of this user account."""
     named = any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
     return named or (Path.home() / ".ray" / "auth_token").is_file()
 
 
 def _connect(ray: Any, where: str, errors: list[Exception]) -> None:
-    """Connect to a cluster; append an exception to `errors`."""
+    """Connect to the cluster at `where`; instead of raising an exception, append it to `errors`."""
     try:
         ray.init(address=where, log_to_driver=False, logging_level=logging.ERROR, namespace="dml-lab")
     except Exception as error:
@@ -209,7 +210,7 @@ def _connect(ray: Any, where: str, errors: list[Exception]) -> None:
 def _local_cluster() -> str:
     """Return the address stored by the user's last `ray start` on this machine; raises JobError if there is none.
 
-    Ray lets every account write to that folder, so a file of another account is not trusted.
+    Every account can write to the folder that holds it, so a file owned by another account is refused.
     """
     path = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()) / "ray" / "ray_current_cluster"
     try:

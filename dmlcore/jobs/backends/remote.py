@@ -1,9 +1,9 @@
-"""Work on a run that an engine executes on a node, monitored by a process of this machine.
+"""Execution of a task on a cluster node, monitored by a process of this machine.
 
-The monitoring process holds the lock of the run and is the only one that writes into its directory. The node works in
-a separate folder, created for each attempt (`order`), on a shared file system or at an address; new files are copied a
-few times per second. A lost or disconnected node can therefore not damage the run: the next attempt starts in a new
-folder from the last checkpoint received.
+The monitoring process holds the lock of the run and is the only one that writes into the run directory. The node works
+in a separate folder, created for each attempt (`order`), on a shared file system or at a remote address; new files are
+copied to the run directory a few times per second. A lost or disconnected node therefore cannot damage the run: the
+next attempt starts in a new folder from the last checkpoint received.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from dmlcore.storage.task import JobError, ProgressState
 
 AWAY = ".away"  # folder of remote work in a run store
 MAX_CONCURRENT = 64  # tasks that one process submits at a time; the engine decides which of them run
-MAX_LOSSES = 3  # attempts lost in a row without a new checkpoint, after which the run fails
+MAX_LOSSES = 3  # consecutive attempts lost without a new checkpoint after which the run fails
 POLL_INTERVAL = 1.0  # seconds between two polls of an address
 
 
 class Engine(Protocol):
-    """Scheduler of work on nodes: Ray or SLURM."""
+    """Interface to the scheduler of a cluster: Ray or SLURM."""
 
     title: str
 
     def submit(self, folder: str, spec: RunSpec, processes: int) -> Any:
-        """Submit a call of `order.ON_NODE` with the folder, to run once there is room.
+        """Submit a call of `carry_out` in module `order.ON_NODE`, to be executed once the cluster has free resources.
 
         Args:
-            folder: Path or address of the order.
+            folder: Path or address of the order's folder, passed to the call.
             spec: Spec of the run.
             processes: Number of processes to start together; each is passed its rank.
 
@@ -52,23 +52,23 @@ class Engine(Protocol):
         """
 
     def ended(self, work: Any) -> bool:
-        """Return True once the work has ended, or has lost one of its processes."""
+        """Return True once the work has ended or one of its processes was lost."""
 
     def reason(self, work: Any) -> tuple[str, bool]:
-        """Return why it ended without a result, and True if its node was lost, so that it may be retried."""
+        """Return why the work ended without a result, and True if its node was lost, so that it may be retried."""
 
     def withdraw(self, work: Any) -> None:
-        """Remove queued work, and end the rest of work that lost a process."""
+        """Cancel queued work, and end the remaining processes of work that lost one."""
 
     def release(self, work: Any) -> None:
-        """Free resources that ended work still holds."""
+        """Free the resources that ended work still occupies."""
 
     def waits_for(self, spec: RunSpec, processes: int) -> str:
-        """Return a message that says what queued work is waiting for."""
+        """Return a message about the resources that queued work is waiting for."""
 
 
 class RemoteBackend:
-    """A cluster, accessed through its engine."""
+    """Backend that executes tasks on a cluster through an engine."""
 
     max_concurrent = MAX_CONCURRENT
 
@@ -81,7 +81,9 @@ class RemoteBackend:
 
 
 class RemoteWork:
-    """One task on one run; `progress` is its current state and `result`, once it has ended, its outcome."""
+    """Handle of one task on one run; `progress` is its current state, and `result` is its outcome or None until its
+    end.
+    """
 
     def __init__(self, run: Run, task: str, settings: str, choice: BackendChoice, engine: Engine) -> None:
         self.run, self.choice, self.engine = run, choice, engine
@@ -102,12 +104,12 @@ class RemoteWork:
             if task == "train" and run.state().state != "queued":
                 launch.prepare_resume(run, choice.text)
             elif task == "train":
-                run.update(backend=choice.text)  # a resume uses the same backend
+                run.update(backend=choice.text)  # recorded so that a resume uses the same backend
             self._try()
             self._held = held.pop_all()
 
     def cancel(self) -> None:
-        """Stop after the current step; queued work ends immediately."""
+        """Request that the task stops after its current step; queued work is withdrawn at the next poll."""
         self._cancelled = True
 
     def has_ended(self) -> bool:
@@ -131,11 +133,12 @@ class RemoteWork:
         try:
             if self._address:
                 self._address.fetch(self._root)
-        except JobError as error:  # our nodes send no such files, so another party writes to the address
+        # nodes of the lab send no such files, so another party must have written to the address
+        except JobError as error:
             self.engine.withdraw(self._work)
             self._end(NodeOutcome(state="failed", message=str(error)))
             return
-        # read before the result: a failing process reports its result before the others notice its loss
+        # Read the loss before the result: a failing process reports its result before the others notice its loss.
         lost = order.read(self._root, Lost)
         outcome = order.read(self._root, NodeOutcome)
         begun = order.read(self._root, Begun)
@@ -154,7 +157,7 @@ class RemoteWork:
             self._end(outcome)
 
     def _try(self) -> None:
-        """Submit the task in a new folder with a copy of the run."""
+        """Copy the run into a new folder and submit the task to the engine."""
         store = self.run.path.parent
         sweep(store, self.run)
         name = f"{self.run.id}.{secrets.token_hex(4)}"
@@ -177,7 +180,7 @@ class RemoteWork:
         self._work = self.engine.submit(folder, self.run.spec, self._order.processes)
 
     def _bring_start(self, store: Path) -> None:
-        """Also copy the run that provides the initial backbone, if it is in the same store."""
+        """Also copy the run that provides the initial backbone to the node's folder, if it is in the same store."""
         named = store / (self.run.spec.model.start or ".")
         if named.parent == store and RUN_ID.fullmatch(named.name) and named.exists():
             start = RunStore(store).open(named.name)
@@ -185,7 +188,7 @@ class RemoteWork:
             atomic_files.replace_json(self._root / start.id / STATE, start.state().model_dump())
 
     def _tell(self, begun: Begun | None) -> None:
-        """Copy the node's progress into the state of the run or job."""
+        """Update the recorded state of the run, or `progress` of a job, with the progress on the node."""
         where = f" on {begun.host}" if begun else ""
         there = Run(self._root / self.run.id)
         if self._order.task != "train":
@@ -202,7 +205,7 @@ class RemoteWork:
             else:
                 changes = {"message": self._waits_for()}
             if now.pid or any(getattr(now, key) != value for key, value in changes.items()):
-                # pid 0: it is cancelled by file, as this process may monitor other work too
+                # pid 0, so that a cancellation uses the file and no signal: this process may monitor other tasks too
                 self.run.update(**changes, pid=0)
 
     def _waits_for(self) -> str:
@@ -220,7 +223,10 @@ class RemoteWork:
             (self._root / name).touch()
 
     def _lost(self, known: Lost | None) -> NodeOutcome | None:
-        """Handle work that ended without a result or lost a process; return its result, or None after a new attempt."""
+        """Handle work that ended without a result or lost a process.
+
+        Returns the final result, or None if a new attempt was started.
+        """
         reason, lost = (known.message, True) if known else self.engine.reason(self._work)
         self.engine.withdraw(self._work)
         if self._cancelled:
@@ -255,7 +261,10 @@ class RemoteWork:
 
 
 def sweep(store: Path, run: Run) -> None:
-    """Remove what killed processes left behind of this run, whose lock we hold, and of deleted runs."""
+    """Remove the folders of earlier remote attempts on this run and on deleted runs.
+
+    The caller must hold the lock of the run.
+    """
     for path in (store / AWAY).glob("*.*"):
         name = path.name.partition(".")[0]
         if name == run.id or not (store / name).exists():
@@ -264,6 +273,6 @@ def sweep(store: Path, run: Run) -> None:
 
 
 def cancel_file(task: str, run: Run) -> str:
-    """Return the name of a task's cancel file, relative to the folder of its order."""
+    """Return the path of a task's cancel file relative to the folder of its order."""
     file = run.cancel_file if task == "train" else launch.Job(run).cancel_file
     return str(file.relative_to(run.path.parent))

@@ -1,4 +1,4 @@
-"""Concurrent generators of work in one process, which only polls tasks that execute elsewhere."""
+"""Concurrent execution of several generators in one process, each of which waits for tasks on a backend."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ POLL_INTERVAL = 0.2  # seconds between two polls
 
 
 class Pause:
-    """A placeholder for work that has ended once a condition holds."""
+    """Work that ends as soon as a condition holds; a generator yields it to wait."""
 
     def __init__(self, condition: Callable[[], bool]) -> None:
         self._condition, self._given_up = condition, False
@@ -21,14 +21,15 @@ class Pause:
         return self._given_up or self._condition()
 
     def cancel(self) -> None:
-        """Stop waiting, so that the pause counts as ended."""
+        """Stop waiting; the pause then counts as ended."""
         self._given_up = True
 
 
 class ConcurrentWork:
-    """Scheduler of at most `max_concurrent` generators, which yield work and are resumed once it has ended.
+    """Scheduler of at most `max_concurrent` generators, each resumed when the work that it yielded has ended.
 
-    After `stopped` returns True, nothing new is started and active work is cancelled; generators check `stopped` too.
+    Once `stopped` returns True, no generator is started and active work is cancelled. The generators themselves have to
+    check `stopped` too.
     """
 
     def __init__(self, max_concurrent: int, stopped: Callable[[], bool]) -> None:
@@ -36,8 +37,13 @@ class ConcurrentWork:
         self._under_way: list[tuple[Iterator[Work], Work]] = []
 
     def advance(self, courses: Iterator[Iterator[Work]]) -> bool:
-        """Advance all generators as far as possible, and start further ones of `courses`; return True while any are
-        active.
+        """Resume all generators whose work has ended, and start further ones while there is room.
+
+        Args:
+            courses: Generators that have not been started yet.
+
+        Returns:
+            True while any generator is active.
         """
         if self._stopped():
             self.cancel()
@@ -53,7 +59,7 @@ class ConcurrentWork:
         return bool(self._under_way)
 
     def run_to_end(self, courses: Iterator[Iterator[Work]]) -> None:
-        """Poll until all have ended; an exception cancels them and is raised once they have."""
+        """Run all generators to their end; on an exception, cancel the active work, wait for its end and re-raise."""
         try:
             while self.advance(courses):
                 time.sleep(POLL_INTERVAL)
@@ -64,7 +70,7 @@ class ConcurrentWork:
             raise
 
     def cancel(self) -> None:
-        """Cancel all active work."""
+        """Cancel all active work, once."""
         if not self._cancelled:
             self._cancelled = True
             for _, work in self._under_way:

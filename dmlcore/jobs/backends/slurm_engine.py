@@ -1,4 +1,4 @@
-"""SLURM engine, based on submitit: each task on a run is a batch job; preempted jobs continue where they stopped."""
+"""Engine for SLURM, based on submitit: each task on a run is a batch job, which is requeued after a preemption."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dmlcore.jobs.backends.order import ALONE, ON_NODE, ProcessPlace
 from dmlcore.spec import RunSpec
 from dmlcore.storage.task import JobError
 
-MINUTES = 24 * 60  # default time limit of a job
+MINUTES = 24 * 60  # default time limit of a job in minutes
 _LOST = ("NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "TIMEOUT", "INTERRUPTED")
 
 
 class CarryOut:
-    """Callable that a job executes; submitit calls `checkpoint` on preemption and before the time limit."""
+    """Function object that a SLURM job calls; submitit calls `checkpoint` on preemption and before the time limit."""
 
     def __call__(self, folder: str) -> None:
-        """Execute an order; called in each task of a job."""
+        """Execute the order in `folder`; called in every process of the job."""
         import submitit
 
         job = submitit.JobEnvironment()
@@ -29,14 +29,14 @@ class CarryOut:
         import_module(ON_NODE).carry_out(folder, place)
 
     def checkpoint(self, folder: str) -> Any:
-        """Return the same job for resubmission; it continues from the files in its folder."""
+        """Return the job to resubmit; it continues from the files in `folder`."""
         import submitit
 
         return submitit.helpers.DelayedSubmission(self, folder)
 
 
 class SlurmEngine:
-    """Engine that submits SLURM jobs; cluster "local" makes submitit start local processes instead, for trials."""
+    """Engine that submits SLURM jobs; with cluster "local", submitit starts local processes instead, for tests."""
 
     title = "SLURM"
 
@@ -55,7 +55,9 @@ class SlurmEngine:
             raise JobError(f"backend slurm: {error}") from None
 
     def parameters(self, spec: RunSpec, processes: int) -> dict[str, Any]:
-        """Return the job's parameters for submitit; raises JobError if nodes cannot share the processes equally."""
+        """Return the job's parameters for submitit; raises JobError unless the processes divide equally among the
+        nodes.
+        """
         nodes = self._choice.nodes or 1
         each, left = divmod(processes, nodes)
         if left:
@@ -81,18 +83,18 @@ class SlurmEngine:
         return bool(work.done())
 
     def reason(self, work: Any) -> tuple[str, bool]:
-        """Return its state and its last line of output, and True if the job was lost."""
+        """Return the job's state with its last line of stderr, and True if the job was lost and may be retried."""
         state = str(work.state)
         words = (work.stderr() or "").strip().splitlines()
         return f"job {work.job_id} is {state.lower()}" + (f": {words[-1]}" if words else ""), state.startswith(_LOST)
 
     def withdraw(self, work: Any) -> None:
-        """Cancel the job."""
+        """Cancel the job if it is queued or running."""
         work.cancel(check=False)
 
     def release(self, work: Any) -> None:
         """Do nothing: SLURM frees the resources of an ended job."""
 
     def waits_for(self, spec: RunSpec, processes: int) -> str:
-        """Return a message that names the queue."""
+        """Return a message that names the SLURM partition in which the job is queued."""
         return "waiting in the queue of SLURM" + (f", partition {self._choice.address}" if self._choice.address else "")
