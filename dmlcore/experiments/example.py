@@ -1,7 +1,8 @@
-"""The example run that ships with the lab: trained from a spec, packed by one command, copied into stores without it.
+"""The example run that ships with the library.
 
-In a store it is an ordinary run, so it can be read, mapped, forked and deleted like any other; only the lists of
-`RunStore` leave it out. Once deleted, it stays away until it is restored.
+The run was trained from a spec and packed into an archive by `pack`; `find` copies it into run stores that lack it. In
+a store it is an ordinary run, so it can be opened, mapped, forked and deleted like any other; only the lists of
+`RunStore` leave it out. After deletion it is not copied again until `restore` is called.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ DIGEST = ARCHIVE.with_suffix(".sha256")
 SPEC = "glyphs"
 LARGEST = 2 * 10**6  # largest archive in bytes
 LEFT_OUT = (LOCK, LOG, PREV)
-DERIVED = ".neighbours.npz"  # files that can be recomputed in a second
+DERIVED = ".neighbours.npz"  # files that can be recomputed within a second
 TWICE = "twice.json"  # archive entry that maps the name of a file to the name of a file with the same contents
 log = logging.getLogger(__name__)
 
 
 def find(store: RunStore) -> Run | None:
-    """Return the example in a store, copied there if missing; None if it was deleted or cannot be written."""
+    """Return the example run of a store, copying it there if missing; None if it was deleted or cannot be written."""
     if (store.root / EXAMPLE_REMOVED).exists():
         return None
     with suppress(RunError):
@@ -38,22 +39,22 @@ def find(store: RunStore) -> Run | None:
     try:
         store.root.mkdir(parents=True, exist_ok=True)
         return store.put(EXAMPLE, _unpack)
-    except FileExistsError:  # another process is copying it
+    except FileExistsError:  # another process is copying the example
         return None
     except (OSError, RunError) as error:
         log.warning("the example cannot be copied into %s: %s", store.root, error)
-        with suppress(RunError):  # another process was faster
+        with suppress(RunError):  # another process copied the example first
             return store.open(EXAMPLE)
         return None
 
 
 def was_removed(store: RunStore) -> bool:
-    """Return True if the example was deleted from a store."""
+    """Return True if the example run was deleted from this store."""
     return (store.root / EXAMPLE_REMOVED).exists()
 
 
 def restore(store: RunStore) -> Run | None:
-    """Copy the example into a store from which it was deleted."""
+    """Copy the example run into a store from which it was deleted, and return it; None if it cannot be written."""
     (store.root / EXAMPLE_REMOVED).unlink(missing_ok=True)
     return find(store)
 
@@ -70,7 +71,10 @@ def _unpack(folder: Path) -> None:
 
 
 def complete(run: Run) -> None:
-    """Create what the pages show of a finished run (maps, weights, all snapshots); the caller holds the run's lock."""
+    """Create the files that the pages show for a finished run: maps, weight maps and embeddings of all snapshots.
+
+    The caller must hold the run's lock.
+    """
     from dmlcore.inspection import snapshots
     from dmlcore.inspection.local import weight_maps
     from dmlcore.inspection.maps import maps, trajectory
@@ -82,7 +86,7 @@ def complete(run: Run) -> None:
 
 
 def pack(run: Run) -> Path:
-    """Replace the archive by this run; raise RunError if it is too large to ship."""
+    """Replace the archive of the example run with this run; raise RunError if it is too large to ship."""
     members, names, twice = io.BytesIO(), dict[bytes, str](), dict[str, str]()
     with zipfile.ZipFile(members, "w", zipfile.ZIP_LZMA) as packed:
         for path in sorted(run.path.rglob("*")):

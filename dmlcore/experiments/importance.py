@@ -1,9 +1,10 @@
 """Importance of settings for the scores of finished runs: runs become trials of an Optuna study, analysed by fANOVA.
 
-fANOVA (Hutter, Hoos & Leyton-Brown 2014) gives the share of the variance of the scores, over the whole range of the
-settings, that each setting explains alone. For scores 3a + 1.5b + noise (deviation 0.3) over five settings, a and b are
-ranked first in this order in 9 of 20 draws of 10 runs, in 17 of 20 runs and in 19 of 30 runs; by PED-ANOVA in 5, 8 and
-12.
+fANOVA (Hutter, Hoos & Leyton-Brown 2014) returns the share of the score variance, over the whole range of the
+settings, that each setting explains alone. In a simulation with score 3a + 1.5b + noise (standard deviation 0.3) and
+five settings, fANOVA ranked a first and b second in 9 of 20 draws with 10 runs, in 17 of 20 draws with 20 runs and in
+19
+of 20 draws with 30 runs; PED-ANOVA did so in 5, 8 and 12 draws.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
     import optuna
     from optuna.distributions import BaseDistribution
 
-LEAST = 6  # fewer runs are not analysed
-FEW = 20  # with fewer points, an order means little
+LEAST = 6  # minimum number of runs to analyse
+FEW = 20  # below this number of points the ranking is unreliable
 WIDE = 30.0  # ratio of largest to smallest value from which a logarithmic scale is used
-MOST = 12  # largest number of settings
+MOST = 12  # maximum number of settings
 UNSAID = ("name", "device", "fork.run", "fork.step")
 
 
@@ -32,8 +33,11 @@ UNSAID = ("name", "device", "fork.run", "fork.step")
 class Trials:
     """Finished runs as trials of an Optuna study.
 
-    `keys` are the settings that vary and that all runs have, by the name of their parameter in the study. `alike`
-    holds, by the same name, further settings that vary together with it, so that their effects cannot be separated.
+    Attributes:
+        study: The Optuna study.
+        keys: Parameter name in the study -> key of the setting, for settings that vary and that all runs have.
+        alike: Parameter name -> keys of further settings that vary together with it, so that their effects cannot be
+            separated.
     """
 
     study: optuna.Study
@@ -47,7 +51,7 @@ class Trials:
 
     @property
     def points(self) -> int:
-        """Number of runs that differ in more than the seed; repeats add no information on other settings."""
+        """Number of runs with different settings, ignoring the seed; repeats add no information on other settings."""
         seeds = {name for name, key in self.keys.items() if key == "seed"}
         every = self.study.get_trials(deepcopy=False)
         return len({tuple((k, v) for k, v in sorted(trial.params.items()) if k not in seeds) for trial in every})
@@ -59,14 +63,15 @@ def trials(
     title: Callable[[str], str] = lambda key: key,
     word: Callable[[str, Any], str] = lambda key, value: str(value),
 ) -> Trials:
-    """Convert two or more runs, given as settings and score (larger is better), into trials of a study.
+    """Convert two or more runs into trials of an Optuna study.
 
-    Parameters of a formula are left out if the runs use several formulas, and so are settings that not all runs have.
+    Settings that not all runs have are left out. If the runs use several losses, poolings or miners, the parameters of
+    that section are left out too.
 
     Args:
-        runs: Settings and score of each run.
-        title: Function from a key to its displayed name.
-        word: Function from key and value to the displayed value.
+        runs: Settings and score of each run; larger scores are better.
+        title: Function that returns the displayed name of a key.
+        word: Function that returns the displayed value of a key.
     """
     import optuna  # slow to import
 
@@ -94,7 +99,7 @@ def trials(
 def importances(made: Trials) -> dict[str, float]:
     """Return the share of the score variance that each setting explains alone, normalised to sum 1, largest first.
 
-    Returns {} if there are fewer than LEAST runs, nothing varies, or all scores are equal.
+    Returns {} if there are fewer than LEAST runs, no setting varies, or all scores are equal.
     """
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 
@@ -102,13 +107,13 @@ def importances(made: Trials) -> dict[str, float]:
     if made.count < LEAST or not made.keys or len(scores) < 2:
         return {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its interface is experimental and warns about it
+        warnings.simplefilter("ignore")  # fANOVA is marked experimental and warns about it
         shares = get_param_importances(made.study, evaluator=FanovaImportanceEvaluator(seed=0))
     return {name: float(share) for name, share in sorted(shares.items(), key=lambda pair: -pair[1])}
 
 
 def _comparable(every: Sequence[Settings]) -> list[str]:
-    """Return the settings that vary and that have the same meaning in all runs."""
+    """Return the keys of the settings that vary and that have the same meaning in all runs."""
     keys = [key for key in varying(every) if key not in UNSAID and all(key in settings for settings in every)]
     mixed = [section for section in CATALOGUES if f"{section}.name" in keys]
     return [key for key in keys if not any(key.startswith(f"{section}.parameters.") for section in mixed)]
@@ -123,9 +128,10 @@ def _group_inseparable(every: Sequence[Settings], keys: Sequence[str]) -> list[l
 
 
 def _pattern(values: Sequence[Any]) -> tuple[int, ...]:
-    """Return a pattern that is equal for settings with inseparable effects.
+    """Return a tuple that is equal for settings whose effects cannot be separated.
 
-    It says which runs have equal values or, if no values are equal, in which order the runs are.
+    For distinct numbers it holds the rank of each run's value, ascending or descending. Otherwise it holds the group of
+    each run, where runs with equal values form a group.
     """
     order = sorted(set(values)) if _numbers(values) else []
     if len(order) == len(values):
@@ -143,7 +149,7 @@ def _numbers(values: Sequence[Any]) -> bool:
 def _column(
     key: str, every: Sequence[Settings], word: Callable[[str, Any], str]
 ) -> tuple[BaseDistribution, Sequence[Any]]:
-    """Return a setting as Optuna represents it: a range if all values are finite numbers, else a categorical choice."""
+    """Return a setting's Optuna distribution and values: a numerical range if all are finite, else categories."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     values = [settings[key] for settings in every]

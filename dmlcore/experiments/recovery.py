@@ -1,8 +1,8 @@
 """Recovery after a crash of the machine: interrupted and queued tasks are resumed, each exactly once.
 
-Interrupted tasks are found in their files: states of runs, folders of studies and protocols, `.queue/asked`. Each is
-taken under its lock and marked as queued now before its process starts, so that only one of two concurrent recoveries
-starts it. A search is not restarted, because only its command holds its definition; its runs are.
+Interrupted tasks are found through their files: states of runs, folders of studies and protocols, and `.queue/asked`.
+Each task is locked and marked as queued before its process starts, so that only one of two concurrent recoveries
+starts it. A search is not restarted, because only its command line holds its definition; the runs of a search are.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ log = logging.getLogger(__name__)
 
 
 def recover(store: RunStore, report: Callable[[str], object] = log.info, backends: Sequence[str] = ()) -> list[str]:
-    """Resume the interrupted tasks of a store, first training runs that were running, and return their names.
+    """Resume the interrupted tasks of a store, training runs that were running first, and return the names of the
+    tasks.
 
     The runs of an interrupted study are left to its process. Tasks that cannot be resumed are reported and not changed.
 
@@ -74,9 +75,9 @@ T = TypeVar("T", Run, Job)
 
 
 def _start_all(tasks: Sequence[T], begin: Callable[[T], bool | None]) -> list[str]:
-    """Start tasks and return the names of those that started; if `begin` returns None, try again a little later.
+    """Start tasks and return the names of those that started; if `begin` returns None, try that task again later.
 
-    As many start at the same time as there are cores; more would delay each other's acquisition of their locks.
+    At most one task per CPU core is starting at a time, because more would delay each other's acquisition of locks.
     """
     begun: list[str] = []
     starting: list[T] = []
@@ -99,12 +100,12 @@ def _start_all(tasks: Sequence[T], begin: Callable[[T], bool | None]) -> list[st
 
 
 def _is_starting(task: Run | Job) -> bool:
-    """Return True if a process was started for a task and does not hold its lock yet."""
+    """Return True if a process was started for the task but does not hold the task's lock yet."""
     return not task.is_alive() and task.status() == "queued"
 
 
 def _study_tasks(store: RunStore) -> Iterator[Task[Any]]:
-    """Yield the tasks of studies and protocols."""
+    """Yield the tasks of all studies and protocols in the store."""
     for folder, kind in ((".studies", StudyState), (".protocols", ProtocolState)):
         for path in sorted((store.root / folder).glob("*/state.json")):
             yield Task(path.parent, kind)
@@ -123,7 +124,7 @@ def _interrupted(store: RunStore) -> list[Run]:
 
 
 def _resume(run: Run, report: Callable[[str], object], backends: Sequence[str] = ()) -> bool | None:
-    """Continue a training run."""
+    """Resume a training run; return values as of `_requeue`."""
     return _requeue(
         run,
         lambda: launch.start_process(run, "train", *launch.backend_arguments(run.state().backend)),
@@ -135,13 +136,14 @@ def _resume(run: Run, report: Callable[[str], object], backends: Sequence[str] =
 def _requeue(
     task: Task[Any], begin: Callable[[], object], report: Callable[[str], object], backends: Sequence[str]
 ) -> bool | None:
-    """Queue a task again and start its process, unless it has one or was to be cancelled.
+    """Queue an interrupted task again and start its process; return True if it was started.
 
-    Returns None if a process may be starting.
+    Returns False if the task has a process, is not interrupted, was to be cancelled or cannot be started, and None if a
+    process may be starting.
     """
     name = task.path.name
     try:
-        # Taking the lock would block the starting process.
+        # Do not take the lock here, because the starting process needs it.
         if (state := task.state()) and state.is_starting() and not task.is_alive():
             return None
         with task.lock(wait=0.0):
@@ -157,7 +159,7 @@ def _requeue(
             backend, refused = choice.resolve_recorded(state.backend, backends)
             task.queue(state.replace(backend=backend))
             begin()
-    except locks.Busy:  # the task has a process, or another recovery is starting it
+    except locks.Busy:  # the task has a process, or another recovery is starting one
         return False
     except (RunError, OSError) as error:
         report(f"{name}: {error}")

@@ -9,11 +9,11 @@ from dmlcore.catalogue import Catalogue
 from dmlcore.spec import RunSpec, flat
 from dmlcore.training.objective import CATALOGUES
 
-Settings = Mapping[str, Any]  # by dotted key, as in `flat`
+Settings = Mapping[str, Any]  # values by dotted key, as in `flat`
 
 
 def settings(spec: RunSpec) -> dict[str, Any]:
-    """Return every value of a spec by its dotted key, including default parameters of its formulas."""
+    """Return every value of a spec by its dotted key, including default parameters of its loss, miner and pooling."""
     values = flat(spec)
     for section, entries in CATALOGUES.items():
         values = {f"{section}.parameters.{name}": value for name, value in _defaults(entries, spec, section)} | values
@@ -23,12 +23,14 @@ def settings(spec: RunSpec) -> dict[str, Any]:
 def _defaults(entries: Catalogue[Any], spec: RunSpec, section: str) -> list[tuple[str, Any]]:
     try:
         return list(entries[getattr(spec, section).name].defaults.items())
-    except KeyError:  # a formula unknown to this release
+    except KeyError:  # loss, miner or pooling unknown to this release
         return []
 
 
 def variant(spec: RunSpec) -> str:
-    """Return 64 hexadecimal digits that all runs of one experiment share, whatever their seed, device and name."""
+    """Return 64 hexadecimal digits that identify an experiment: equal for runs that differ only in seed, device or
+    name.
+    """
     return spec.model_copy(update={"seed": 0, "device": "auto", "name": ""}).digest()
 
 

@@ -1,4 +1,4 @@
-"""Poolings of local features (B, C, H, W) to one vector, by name, and the head that produces embeddings."""
+"""Poolings by name, which map local features (B, C, H, W) to one vector per image, and the head for embeddings."""
 
 from dmlcore.catalogue import load_plugins
 from dmlcore.pooling.analysis.zero_shot_evaluation import zero_shot_evaluation
@@ -34,4 +34,4 @@ __all__ = [
 ]
 
 
-load_plugins()  # last, because plugins import this package
+load_plugins()  # must come last, because plugins import this package

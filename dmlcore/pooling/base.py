@@ -1,4 +1,4 @@
-"""Shared parts of all poolings: shape contract, displayed weights and catalogue."""
+"""Foundations of all poolings: base class, displayed weights and catalogue."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from dmlcore.catalogue import Catalogue, Entry, Values, declared
 class Pooling(nn.Module):
     """Base class of poolings, which map features (B, C, H, W) with any H, W >= 1 to (B, out_features).
 
-    After a forward pass `weights` (B, H*W) holds the share of each position in the pooled vector, for display. It is
-    detached and >= 0, and its rows sum to 1, or to 0 if nothing is pooled. If channels weigh positions differently, it
-    is the mean over the channels. It is None if the pooled vector is not such a sum over positions.
+    After a forward pass, `weights` (B, H*W) holds the share of each position in the pooled vector, for display. It is
+    detached and >= 0; its rows sum to 1, or to 0 if nothing is pooled. If the weights differ between channels,
+    `weights`
+    is their mean over the channels. It is None if the pooled vector is not a weighted sum over positions.
     """
 
-    # the projection to the embedding size comes before the pooling instead of after it
+    # the projection to the embedding size is applied before the pooling, not after it
     projects_first: ClassVar[bool] = False
     averages: ClassVar[bool] = False  # pooled = sum_j weights_j f_j holds exactly
-    positional: ClassVar[bool] = False  # the result depends on which positions are neighbours
-    stops_gradient: ClassVar[bool] = False  # the weights are constants for the gradient
-    batch_statistics: ClassVar[bool] = False  # training normalises over the batch, evaluation uses running statistics
+    positional: ClassVar[bool] = False  # the result depends on the arrangement of the positions
+    stops_gradient: ClassVar[bool] = False  # the weights are detached in the forward pass
+    # batch normalisation: training uses batch statistics, evaluation uses running statistics
+    batch_statistics: ClassVar[bool] = False
 
     weights: Tensor | None
 
@@ -51,7 +53,7 @@ class Pooling(nn.Module):
 
 @dataclass(frozen=True, kw_only=True)
 class PoolingInfo(Entry):
-    """Catalogue entry of a pooling, with its formula in LaTeX and its layer, a class that is called with `channels`."""
+    """Catalogue entry of a pooling: its formula in LaTeX, and its class `layer`, whose first argument is `channels`."""
 
     latex: str
     layer: type[Pooling]
@@ -65,10 +67,10 @@ Initialised = TypeVar("Initialised", nn.Linear, nn.Conv1d, nn.Conv2d)
 def pooling(
     name: str, *, title: str, latex: str, source: str, rule: Callable[[Values], str] | None = None
 ) -> Callable[[type[Layer]], type[Layer]]:
-    """Register a Pooling in the catalogue; its constructor's parameters are `Annotated` with a Slider or Choice.
+    """Register a subclass of Pooling in the catalogue and append formula and source to its docstring.
 
-    The docstring of the class is extended by its formula and source. `rule` checks a combination of values, see
-    `catalogue.Entry`.
+    The parameters of its constructor must be `Annotated` with a Slider or Choice. `rule` checks combinations of values,
+    see `catalogue.Entry`.
     """
 
     def enter(layer: type[Layer]) -> type[Layer]:
@@ -84,13 +86,16 @@ def pooling(
 
 
 def pool(layer: nn.Module, features: Tensor) -> Tensor:
-    """Compute layer(features), (B, C, H, W) to (B, out_features), in float32 or float64, outside autocast.
+    """Apply a pooling to features (B, C, H, W) in float32 or float64, with autocast disabled.
 
-    In bfloat16, transports, prototype costs and powers lose significant digits and have no backward pass.
+    In bfloat16, transports, prototype costs and powers would lose significant digits and have no backward pass.
 
     Args:
         layer: Pooling.
         features: Shape (B, C, H, W).
+
+    Returns:
+        Pooled features, shape (B, out_features).
     """
     with torch.autocast(features.device.type, enabled=False):
         pooled: Tensor = layer(at_least_float32(features))
@@ -103,10 +108,10 @@ def at_least_float32(tensor: Tensor) -> Tensor:
 
 
 def require_int(name: str, value: object, least: int = 1, most: int = 65_536) -> int:
-    """Return `value` if it is an integer from `least` to `most`; the upper limit bounds the size of weights.
+    """Return `value` if it is an integer from `least` to `most`, both inclusive.
 
     Raises:
-        ValueError: If it is not; the message names it.
+        ValueError: If it is not; the message contains `name`.
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
@@ -124,11 +129,14 @@ def init_he_(layer: Initialised) -> Initialised:
 
 
 def normalise_shares(amounts: Tensor) -> Tensor:
-    """Divide amounts by their sum over the last dimension and detach the result; zeros stay zeros."""
+    """Divide amounts by their sum over the last dimension and detach the result; rows of zeros stay zeros."""
     amounts = amounts.detach()
     return amounts / amounts.sum(-1, keepdim=True).clamp(min=torch.finfo(amounts.dtype).tiny)
 
 
 def maximum_shares(features: Tensor, largest: Tensor) -> Tensor:
-    """Return the share (B, H*W) of channels whose maximum `largest` (B, C) is at each position; ties share."""
+    """Return the share (B, H*W) of channels that attain their maximum `largest` (B, C) at each position.
+
+    Positions with equal maxima share the channel equally.
+    """
     return normalise_shares((features.detach().flatten(2) == largest.detach()[..., None]).to(largest.dtype)).mean(1)

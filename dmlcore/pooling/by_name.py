@@ -1,4 +1,4 @@
-"""Poolings by name, and the head that turns features of a backbone into embeddings with any pooling."""
+"""Poolings by name, and the head that maps features of a backbone to embeddings with any pooling."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ class EmbeddingHead(nn.Module):
     """Head that maps features (B, C, H, W) of a backbone to embeddings (B, embedding_dim), not normalised.
 
     If the pooling works on embedded features (`projects_first`), the 1 x 1 convolution `projection` without bias comes
-    before the pooling; otherwise the layer `linear` comes after it. Both have He initialisation and zero bias.
-    `pooling` is the pooling module.
+    before the pooling; otherwise the layer `linear` comes after it. Both use He initialisation; the bias of `linear` is
+    initialised to 0. `pooling` is the pooling module.
 
     Args:
         name: Name of the pooling.
         channels: Number of channels C of the features.
         embedding_dim: Dimension of the embeddings.
-        dropout: Share of the input of `projection` or `linear` that is dropped in training.
+        dropout: Probability of dropping an input element of `projection` or `linear` in training.
         parameters: Parameters of the pooling.
 
     Raises:
@@ -141,10 +141,10 @@ class EmbeddingHead(nn.Module):
         return pooled if self.linear is None else self.linear(self.dropout(pooled))
 
     def local(self, features: Tensor) -> Tensor | None:
-        """Return local features (B, H*W, embedding_dim) in the space of the embeddings, or None if there are none.
+        """Return local features (B, H*W, embedding_dim) in the embedding space, or None if the pooling has none.
 
-        For average and generalized sum pooling the embedding is the mean of the local features with weights
-        `pooling.weights`. For the other poolings that project first, it is made of their values channel by channel.
+        For average and generalized sum pooling, the embedding is the mean of the local features with weights
+        `pooling.weights`. For other poolings with `projects_first`, it is pooled from them channel by channel.
 
         Args:
             features: Shape (B, C, H, W).

@@ -1,4 +1,4 @@
-"""Distances from prototypes to local features on the unit ball, computed with one matrix product per direction."""
+"""Distances from prototypes to local features in the unit ball, computed with one matrix product per direction."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-# pairs closer than a tenth of the length of the feature are measured directly, because the product cancels there
+# Distances below a tenth of the feature's length are computed directly, because the matrix product loses digits.
 NEAR = 0.01
 
 
 def clip_to_unit_ball(v: Tensor) -> Tensor:
-    """Compute v / max(1, |v|) along the last axis, which is the 1-Lipschitz projection on the unit ball.
+    """Compute v / max(1, |v|) along the last dimension, which is the 1-Lipschitz projection onto the unit ball.
 
     Args:
         v: Shape (..., D).
@@ -25,9 +25,9 @@ def clip_to_unit_ball(v: Tensor) -> Tensor:
 
 
 def prototype_costs(features: Tensor, prototypes: Tensor) -> Tensor:
-    """Compute c_ij = |clip(omega_i) - clip(f_j)| in [0, 2], shape (..., m, n).
+    """Compute the costs c_ij = |clip(omega_i) - clip(f_j)| in [0, 2], shape (..., m, n).
 
-    Distances are not squared. The gradient at distance 0 is 0. Twice differentiable.
+    Distances are not squared. The gradient at distance 0 is defined as 0. Differentiable twice.
 
     Args:
         features: Local features f, shape (..., n, D).
@@ -39,7 +39,8 @@ def prototype_costs(features: Tensor, prototypes: Tensor) -> Tensor:
 
 
 class _Costs(torch.autograd.Function):
-    """Costs c_ij = |w_i - s_j f_j| with s = 1 / max(1, |f|), of features F (B, D, n) and W (m, D) in the unit ball.
+    """Costs c_ij = |w_i - s_j f_j|, s_j = 1 / max(1, |f_j|), for features F (B, D, n) and prototypes W (m, D), |w_i| <=
+    1.
 
     With A = g / c (0 if c = 0), T_j = sum_i A_ij and, for |f_j| > 1, the component of the gradient along f_j that the
     projection removes, t_j = sum_i (A_ij (1 - |w_i|^2) + g_ij c_ij) / 2:
@@ -67,7 +68,7 @@ class _Costs(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
         F, W, c = ctx.saved_tensors
-        # Saved intermediates have no graph, so a second derivative recomputes them.
+        # Saved intermediates have no graph, so recompute them for a second derivative.
         squares = F.square().sum(1) if torch.is_grad_enabled() else ctx.squares
         s = squares.clamp(min=1.0).rsqrt()[:, None]
         A = (g / c.where(c > 0, 1.0)).where(c > 0, 0.0) if ctx.touching else g / c

@@ -18,22 +18,22 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-MOST_STEPS = 60  # limit of the safeguarded Newton iteration, which needs 4 to 14 steps
+MOST_STEPS = 60  # maximum number of steps of the safeguarded Newton iteration, which needs 4 to 14
 
 
 def transport(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
-    """Solve the transport problem exactly. Differentiable twice, by the closed form.
+    """Solve the transport problem exactly, with a closed-form gradient; differentiable twice.
 
     Args:
-        cost: Costs (..., m, n) of m prototypes and n features, float32 or float64.
+        cost: Costs (..., m, n) for m prototypes and n features, float32 or float64.
         mu: Transported mass in (0, 1]. mu = 1 keeps every feature: rho = 0, pi = P / n.
-        epsilon: Inverse temperature, > 0; a large value selects hard.
+        epsilon: Inverse temperature, > 0; large values approach a hard selection.
 
     Returns:
-        Left-out mass rho of each feature, shape (..., n), and the plan pi, shape (..., m, n).
+        Mass rho of each feature that is left out, shape (..., n), and the plan pi, shape (..., m, n).
 
     Raises:
-        TypeError, ValueError: If an argument does not fit; the message names it.
+        TypeError, ValueError: If an argument is invalid; the message names it.
 
     Example:
         Half of the mass goes to the nearer two of four features.
@@ -54,10 +54,10 @@ def transport(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
 
 
 def check_transport(cost: Tensor, mu: float, epsilon: float) -> None:
-    """Check that the problem is well posed.
+    """Check that the transport problem is well posed.
 
     Raises:
-        TypeError, ValueError: If an argument does not fit; the message names it.
+        TypeError, ValueError: If an argument is invalid; the message names it.
     """
     if not isinstance(cost, Tensor) or cost.dtype not in (torch.float32, torch.float64):
         raise TypeError(f"cost must be a float32 or float64 tensor, got {getattr(cost, 'dtype', type(cost).__name__)}")
@@ -76,11 +76,11 @@ def gate_bias(soft_min: Tensor, mu: float) -> Tensor:
 
 
 def newton_biases(soft_min: Tensor, mu: float) -> Iterator[Tensor]:
-    """Yield the iterates (..., 1) of Newton's method, from the middle of the bracket to the root of `gate_bias`.
+    """Yield the iterates (..., 1) of Newton's method for `gate_bias`, starting from the middle of the bracket.
 
-    A step that would leave the bracket [logit mu - max l, logit mu - min l] is replaced by bisection. The iteration
-    ends when the mean gate equals mu up to rounding, which bounds the error of all gates together, or when the bias no
-    longer changes.
+    A step that would leave the bracket [logit mu - max l, logit mu - min l] is replaced with bisection. The iteration
+    ends
+    when the mean gate equals mu up to rounding, or when the bias no longer changes.
     """
     logit = math.log(mu) - math.log1p(-mu)
     low, high = logit - soft_min.amax(-1, keepdim=True), logit - soft_min.amin(-1, keepdim=True)
@@ -105,7 +105,8 @@ def newton_biases(soft_min: Tensor, mu: float) -> Iterator[Tensor]:
 class _Transport(torch.autograd.Function):
     """Transport with an exact forward pass and a closed-form backward pass.
 
-    The gradient is dL/dc = -epsilon pi (g_pi - gbar + z (h - hbar)).
+    With z = n rho and gbar = sum_i P g_pi, the gradient is dL/dc = -epsilon pi (g_pi - gbar + z (h - hbar)); h = gbar -
+    g_rho and hbar is its mean with weights z (1 - z).
     """
 
     @staticmethod
@@ -115,8 +116,9 @@ class _Transport(torch.autograd.Function):
         P = (nearest - cost).mul_(epsilon).exp_()
         total = P.sum(-2, keepdim=True)
         P = P.div_(total)
-        # Take costs relative to that of the last feature within mu, because in float32 epsilon * cost alone would lose
-        # significant digits. A constant changes only the bias.
+        # Take costs relative to the cost of the last selected feature, because in float32 epsilon * cost would lose
+        # significant
+        # digits. A constant only changes the bias.
         threshold = nearest.kthvalue(max(1, round(mu * n)), keepdim=True).values
         soft_min = (epsilon * (threshold - nearest) + total.log())[..., 0, :]
         if mu == 1:
@@ -135,7 +137,7 @@ class _Transport(torch.autograd.Function):
         cost, rho, pi = ctx.saved_tensors
         g_rho = torch.zeros_like(rho) if g_rho is None else g_rho
         z = cost.shape[-1] * rho
-        if g_pi is None:  # a loss of the weights alone, the usual case, does not need the soft-min of the prototypes
+        if g_pi is None:  # usually the loss depends on the weights only, so that P is not needed
             gbar, inner = torch.zeros_like(rho), torch.zeros_like(rho)[..., None, :]
         else:
             P = torch.softmax((cost.detach().amin(-2, keepdim=True) - cost).mul_(ctx.epsilon), dim=-2)
@@ -150,19 +152,19 @@ class _Transport(torch.autograd.Function):
 
 
 def sweeps(cost: Tensor, mu: float, epsilon: float, count: int = 100) -> tuple[Tensor, Tensor]:
-    """Return (rho, pi) after `count` sweeps of the published iteration from t = 1, in the log domain.
+    """Return (rho, pi) after `count` sweeps of the published iteration, starting from t = 1, in the log domain.
 
     Gradients pass through the iteration. It converges linearly with factor 1 - k/mu, k = 1 - mu - n rho.rho, and only
     as 1/count at mu = 1; before convergence rho + sum_i pi differs from 1/n.
 
     Args:
-        cost: Shape (..., m, n), see `transport`.
+        cost: Costs (..., m, n) as in `transport`.
         mu: Transported mass in (0, 1].
         epsilon: Inverse temperature.
         count: Number of sweeps.
 
     Raises:
-        TypeError, ValueError: If an argument does not fit; the message names it.
+        TypeError, ValueError: If an argument is invalid; the message names it.
 
     Reference:
         Gurbuz 2022, Prop. 5.2.1.
@@ -184,10 +186,10 @@ def sweep(a: Tensor, soft_min: Tensor, mu: float) -> tuple[Tensor, Tensor]:
 
 
 def selection(cost: Tensor, mu: float) -> Tensor:
-    """Return the weights (..., n) of the linear programme, which is the limit epsilon -> infinity.
+    """Return the pooling weights (..., n) of the linear programme, which is the limit epsilon -> infinity.
 
-    Features in order of increasing min_i c_ij take mass 1/n until mu is used up, the last one a fraction. The weights
-    are divided by mu and sum to 1. Ties at the threshold go to the lower index.
+    Features are selected in order of increasing min_i c_ij, with mass 1/n each, until mu is used up; the last one may
+    receive a fraction. The weights are divided by mu and sum to 1. Ties at the threshold go to the lower index.
 
     Args:
         cost: Shape (..., m, n).
@@ -204,10 +206,10 @@ def selection(cost: Tensor, mu: float) -> Tensor:
 
 
 def pooling_weights(rho: Tensor, mu: float) -> Tensor:
-    """Compute the weights p_j = (1/n - rho_j) / mu of the pooled vector, which sum to 1 at the exact solution.
+    """Compute the weights p_j = (1/n - rho_j) / mu of the pooled vector, which sum to 1 for the exact solution.
 
     Args:
-        rho: Left-out mass, shape (..., n).
+        rho: Mass of each feature that is left out, shape (..., n).
         mu: Transported mass in (0, 1].
     """
     return (1 / rho.shape[-1] - rho) / mu

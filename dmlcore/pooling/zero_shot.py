@@ -8,14 +8,17 @@ from torch import Tensor, nn
 
 
 def ridge(shares: Tensor, targets: Tensor, epsilon: float = 0.05) -> Tensor:
-    """Compute A (d, m) = argmin |A Z - T|^2 + epsilon |A|^2; differentiable by both arguments.
+    """Compute A (d, m) = argmin |A Z - T|^2 + epsilon |A|^2; differentiable with respect to both Z and T.
 
-    The smaller of the two matrices, (b, b) or (m, m), is inverted.
+    The system of size min(b, m) is solved.
 
     Args:
         shares: Z^T, shape (b, m).
         targets: T^T, shape (b, d).
         epsilon: Weight of the penalty.
+
+    Raises:
+        ValueError: If epsilon is not positive.
 
     Reference:
         Gurbuz 2022, Sec. 5.2.3.
@@ -33,17 +36,19 @@ def ridge(shares: Tensor, targets: Tensor, epsilon: float = 0.05) -> Tensor:
 
 
 class ZeroShotPrediction(nn.Module):
-    """Softmax loss of label embeddings of each half of the classes, predicted by a ridge fit to the other half.
+    """Softmax loss of predicted label embeddings; each half of the classes is predicted by a ridge fit to the other
+    half.
 
     `forward` maps shares (B, m) and labels (B,) to a scalar. The label embeddings Upsilon (C, d) are learned. The
-    classes of the batch, in order of their labels, are split into two disjoint halves. The logits over all C classes
-    are scale * v_k . A z, and the loss is the sum of the two means. `forward` raises ValueError if the batch has fewer
-    than two classes.
+    classes of the batch, sorted by label, are split into two disjoint halves. The logits over all C classes are scale *
+    v_k . A z, and the loss is the sum of the mean losses of the two halves. `forward` raises ValueError if the batch
+    has
+    fewer than two classes.
 
     Args:
         classes: Number of classes C.
         dimension: Dimension d of the label embeddings.
-        epsilon: Weight of the penalty of the ridge fit.
+        epsilon: Weight of the penalty in the ridge fit.
         scale: Scale of the logits.
 
     Reference:
@@ -56,7 +61,7 @@ class ZeroShotPrediction(nn.Module):
         self.epsilon, self.scale = epsilon, scale
 
     def forward(self, shares: Tensor, labels: Tensor) -> Tensor:
-        """Compute the loss of a batch."""
+        """Compute the loss for shares (B, m) and labels (B,)."""
         classes = labels.unique()
         if len(classes) < 2:
             raise ValueError("zero-shot prediction needs a batch of at least two classes")
@@ -64,7 +69,9 @@ class ZeroShotPrediction(nn.Module):
         return self._half(shares, labels, first) + self._half(shares, labels, ~first)
 
     def _half(self, shares: Tensor, labels: Tensor, fitted: Tensor) -> Tensor:
-        """Compute the cross-entropy on the samples that were not `fitted`."""
+        """Compute the cross-entropy of the samples outside the mask `fitted`, predicted by the ridge fit to those
+        inside.
+        """
         A = ridge(shares[fitted], self.embeddings[labels[fitted]], self.epsilon)
         logits = self.scale * shares[~fitted] @ A.mT @ self.embeddings.mT
         return F.cross_entropy(logits, labels[~fitted])

@@ -1,4 +1,4 @@
-"""Expansion of a protocol, a data set and a loss into the specs of its runs, as a pure function."""
+"""Expansion of a protocol, a data set and a loss into the specs of its runs, without side effects."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dmlcore.experiments.protocols.spec import EpochKey, Protocol, names, read
 from dmlcore.experiments.studies import PRETRAINING, StudyRun
 from dmlcore.spec import RunSpec, SpecError, flat
 
-WHOLE = "whole"  # name of the variant of a protocol without folds
-# Keys that may differ from the protocol: labels, paths, seeds, and settings that change no weight.
+WHOLE = "whole"  # name of the only variant of a protocol without folds
+# Keys that may differ from the protocol: labels, paths, seeds, and settings that do not affect the weights.
 NEUTRAL = (
     "name",
     "protocol",
@@ -39,7 +39,7 @@ ALIASES = {
     "flowers102": "flowers",
     "oxfordflowers102": "flowers",
 }
-# Images and classes of the first half of the classes, the training half: Gurbuz 2022, Sec. 3.3.
+# Number of images and classes in the training half of each data set (Gurbuz 2022, Sec. 3.3).
 PUBLISHED = {
     "cub": (5864, 100),
     "cars": (8054, 98),
@@ -50,7 +50,10 @@ PUBLISHED = {
 
 
 def data_name(word: str) -> str:
-    """Return the data set that a name refers to, in any case, with or without dashes, short or long."""
+    """Return the registered name of a data set, given that name or an alias in any case, with or without dashes.
+
+    Raises SpecError for unknown names.
+    """
     known = {_bare(name): name for name in (*data.names(), *PUBLISHED)} | ALIASES
     if _bare(word) in known:
         return known[_bare(word)]
@@ -58,10 +61,10 @@ def data_name(word: str) -> str:
 
 
 def images(spec: RunSpec) -> int:
-    """Return the number of training samples, including validation samples, of the data set of a spec.
+    """Return the number of training samples, including validation samples, of the spec's data set.
 
-    They are counted if the data set is on this machine, else taken from the publication. Raises DataError if neither is
-    known.
+    The samples are counted if the data set is on this machine; otherwise the published number is returned. Raises
+    DataError if neither is known.
     """
     d = spec.data
     try:
@@ -99,7 +102,7 @@ def expand(
     seeds: Sequence[int] = (),
     training: int | None = None,
 ) -> list[StudyRun]:
-    """Return the runs of a protocol, seed by seed and fold by fold, with `protocol` = name in their specs.
+    """Return the runs of a protocol, ordered by seed and then by fold; their specs have `protocol` set to `name`.
 
     Args:
         protocol: The protocol.
@@ -109,7 +112,7 @@ def expand(
         overrides: Settings as key=value, applied last.
         folds: Folds to run; all by default.
         seeds: Seeds to run; all by default.
-        training: Training samples including validation samples; needed for a schedule in epochs.
+        training: Number of training samples including validation samples; required if the schedule is in epochs.
 
     Raises:
         SpecError: If a spec is not valid.
@@ -147,16 +150,19 @@ def specify(
     *,
     adapted: bool = True,
 ) -> RunSpec:
-    """Return one spec of a protocol: base, then matching settings, then epochs as steps, then overrides.
+    """Return one spec of a protocol.
+
+    Applied in this order: the base spec, the matching settings, the schedule converted from epochs to steps,
+    `overrides`.
 
     Args:
         protocol: The protocol.
         name: Name or file of the protocol.
         data: Name of the data set.
-        loss: Loss by the protocol's or the catalogue's name; the protocol's loss if empty.
+        loss: Name of the loss in the protocol or in `losses.names()`; the protocol's default loss if empty.
         overrides: Settings as key=value; `key=` without a value resets the key to its default.
-        training: Training samples including validation samples; 0 leaves epochs out.
-        adapted: True adapts the spec to data that are not images.
+        training: Number of training samples including validation samples; 0 does not convert epochs to steps.
+        adapted: If True, adapt the spec to data that are not images.
     """
     overrides = list(overrides)
     last = [line for line in overrides if not line.startswith("loss.name=")]
@@ -172,13 +178,13 @@ def specify(
 
 
 def deviations(spec: RunSpec, training: int | None = None) -> list[str]:
-    """Return the differences of a spec from the protocol that it names, one line per key; [] without a protocol.
+    """Return the differences between a spec and the protocol that it names, one line per key; [] without a protocol.
 
-    A loss that the protocol lists under several names is compared with the best match.
+    If the protocol lists the loss under several names, the name with the fewest differences is used.
 
     Args:
         spec: The spec.
-        training: Training samples as in `expand`; without them a schedule in epochs is not compared.
+        training: Number of training samples as in `expand`; if None, a schedule in epochs is not compared.
 
     Raises:
         SpecError: If the protocol cannot be read.
@@ -195,7 +201,7 @@ def _deviations(protocol: Protocol, spec: RunSpec, loss: str, training: int | No
     keep = [f"model.name={network}"]
     ours = specify(protocol, spec.protocol, spec.data.name, loss, keep, training=0, adapted=False)
     epochs = _epochs(protocol, spec.data.name, network, loss)
-    if training is not None:  # equal in epochs, given the batches and folds of the spec
+    if training is not None:  # convert epochs to steps with the batch size and folds of the spec
         ours = ours.with_overrides(_in_steps(epochs, spec, training))
     skipped = [*NEUTRAL, *protocol.free, *(["model.start"] if protocol.pretraining else [])]
     skipped += [f"schedule.{key}" for key in epochs] if training is None else []
@@ -208,7 +214,7 @@ def _deviations(protocol: Protocol, spec: RunSpec, loss: str, training: int | No
 
 
 def _epochs(protocol: Protocol, data: str, network: str, loss: str) -> dict[EpochKey, float]:
-    """Return the keys of the schedule that are counted in epochs."""
+    """Return the keys of the schedule that are counted in epochs, with their values."""
     epochs: dict[EpochKey, float] = dict(protocol.epochs)
     for setting in protocol.settings:
         if setting.fits(data, network, loss):
@@ -217,7 +223,9 @@ def _epochs(protocol: Protocol, data: str, network: str, loss: str) -> dict[Epoc
 
 
 def _in_steps(epochs: Mapping[EpochKey, float], spec: RunSpec, training: int | None) -> list[str]:
-    """Return overrides that convert epochs to steps: whole batches of the samples that a fold trains on."""
+    """Return overrides that convert epochs to steps; an epoch is the number of full batches in the fold's training
+    data.
+    """
     if not epochs or training == 0:
         return []
     if training is None:
@@ -228,7 +236,7 @@ def _in_steps(epochs: Mapping[EpochKey, float], spec: RunSpec, training: int | N
 
 
 def _adapted(protocol: Protocol, name: str) -> list[str]:
-    """Return changes to a protocol for images when the data are vectors, tokens, or images of a single size."""
+    """Return overrides that adapt an image protocol to vectors, tokens, or images of a fixed size."""
     if name not in data.names() or name == protocol.base.data.name:
         return []
     info = data.describe(name)
@@ -242,7 +250,7 @@ def _adapted(protocol: Protocol, name: str) -> list[str]:
 
 
 def _applied(base: RunSpec, lines: Sequence[str]) -> RunSpec:
-    """Apply overrides to the base; a key whose last line has no value gets its default."""
+    """Apply overrides to the base; a key whose last override has no value is reset to its default."""
     last = {line.partition("=")[0].strip(): line.partition("=")[2].strip() for line in lines}
     back = [key for key, value in last.items() if not value and any(line.rstrip() == f"{key}=" for line in lines)]
     plain, defaults = base.with_overrides([line for line in lines if line.rstrip()[-1:] != "="]), flat(RunSpec())
@@ -258,7 +266,7 @@ def _applied(base: RunSpec, lines: Sequence[str]) -> RunSpec:
 
 
 def _value(overrides: Iterable[str], key: str) -> str:
-    """Return the last value that the overrides give a key, without quotes; "" if there is none."""
+    """Return the last value that the overrides assign to a key, without quotes; "" if there is none."""
     values = [
         line.partition("=")[2].strip().strip("\"'") for line in overrides if line.partition("=")[0].strip() == key
     ]

@@ -1,4 +1,4 @@
-"""Requests for the runs of a protocol, stored in the run store as `.protocols/NAME-DIGEST`, and making them."""
+"""Requests for the runs of a protocol, stored in `.protocols/NAME-DIGEST` of the run store, and their execution."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ log = logging.getLogger(__name__)
 
 
 class ProtocolRequest(BaseModel):
-    """Request for a protocol: its name or file, the data set, the loss, and options that narrow or change it."""
+    """Request for the runs of a protocol: its name or file, data set, loss, and options that select or override
+    settings.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -43,19 +45,22 @@ class ProtocolRequest(BaseModel):
         return read(self.protocol)
 
     def arguments(self) -> list[str]:
-        """Return the request as arguments of `python -m dmlcore protocol`."""
+        """Return the command-line arguments of `python -m dmlcore protocol` for this request."""
         given = {"--data": self.data, "--loss": self.loss}
         given |= {"--fold": ",".join(map(str, self.folds)), "--seeds": ",".join(map(str, self.seeds))}
         return [self.protocol, *self.overrides, *(word for pair in given.items() if pair[1] for word in pair)]
 
     def training(self) -> int | None:
-        """Return the number of training samples if the schedule is in epochs, else None; raise DataError if unknown."""
+        """Return the number of training samples if the schedule is in epochs, else None.
+
+        Raises DataError if the number is unknown.
+        """
         protocol = self.read()
         first = specify(protocol, self.name, self._data(protocol), self.loss, self.overrides, training=0)
         return images(first) if needs_images(protocol, first) else None
 
     def entries(self) -> list[StudyRun]:
-        """Return the runs; raise SpecError, or DataError if a schedule in epochs needs data that are missing."""
+        """Return the runs; raise SpecError, or DataError if the schedule is in epochs and the data set is missing."""
         protocol = self.read()
         return expand(
             protocol,
@@ -88,7 +93,12 @@ class ProtocolState(PlaceState):
 def place_of(
     request: ProtocolRequest, store: RunStore, entries: Sequence[StudyRun] | None = None
 ) -> Task[ProtocolState]:
-    """Return the task that makes and summarises these runs; `entries` are those of the request, if already known.
+    """Return the task that trains and summarises the runs of a request.
+
+    Args:
+        request: The request.
+        store: The run store.
+        entries: Runs of the request, if already known.
 
     Raises:
         SpecError: If the request is not valid.
@@ -97,7 +107,7 @@ def place_of(
 
 
 def describe(request: ProtocolRequest, entries: Sequence[StudyRun]) -> str:
-    """Return a description for a terminal: the runs, the source's procedure, and the differences from it."""
+    """Return a description for the terminal: the source's procedure, our deviations from it, and the runs."""
     protocol = request.read()
     steps = sum(entry.spec.schedule.steps for entry in entries)
     stops = any(entry.spec.schedule.patience for entry in entries)
@@ -122,7 +132,7 @@ def conduct(
     stop: Callable[[], bool] = lambda: False,
     backend: str = "",
 ) -> ProtocolState:
-    """Make the runs of the request that are not done, see `studies.run_batch.make`; also raises SpecError."""
+    """Train the runs of the request that are not done; see `studies.run_batch.make`. Also raises SpecError."""
     entries = request.entries()
     place = _place(request.name, entries, store)
     asked = ProtocolState(request=request, backend=parse(backend).text)
@@ -130,7 +140,7 @@ def conduct(
 
 
 def digest_of(entries: Sequence[StudyRun]) -> str:
-    """Return twelve hexadecimal digits that identify these runs in any order."""
+    """Return 12 hexadecimal digits that identify this set of runs, independent of their order."""
     return hashlib.sha256("\n".join(sorted(entry.digest() for entry in entries)).encode()).hexdigest()[:12]
 
 

@@ -27,7 +27,7 @@ from dmlcore.storage.run_directory import embeddings_path
 from dmlcore.storage.runs import Run, RunStore, scores
 from dmlcore.typing import Singles
 
-Spread = tuple[float, float | None]  # mean and sample deviation; None for a single value
+Spread = tuple[float, float | None]  # mean and sample standard deviation (ddof=1); None for a single value
 
 
 class _ResultModel(BaseModel):
@@ -41,27 +41,28 @@ class Member(_ResultModel):
     seed: int
     run: str
     digest: str  # digest of its entry
-    weights: str  # digest of the best weights, and name of the file of their embeddings
+    weights: str  # digest of the best weights; their embeddings file has this name
     validation: float | None
     scores: dict[str, float]
     train: dict[str, float] = {}
-    baselines: dict[str, dict[str, float]] = {}  # "inputs", "untrained" or "pretrained" -> the same scores
+    baselines: dict[str, dict[str, float]] = {}  # "inputs", "untrained" or "pretrained" -> score name -> score
     steps: int
     seconds: float
     device: str
 
 
 class Collection(_ResultModel):
-    """One model per fold: the mean of their scores, and the scores of their concatenated embeddings."""
+    """Combination of one model per fold: mean of their scores, and scores of their concatenated embeddings."""
 
     runs: tuple[str, ...]
-    tested_on: str = ""  # digest of the test samples; "" if written by a release that compared only numbers and labels
+    # digest of the test samples; "" in files of releases that compared only the count and labels of the samples
+    tested_on: str = ""
     separated: dict[str, float]
     concatenated: dict[str, float]
 
 
 class ScoreSummary(_ResultModel):
-    """Mean and sample deviation of each score over `count` items."""
+    """Mean and sample standard deviation (ddof=1) of each score over `count` items."""
 
     of: str
     count: int
@@ -69,7 +70,7 @@ class ScoreSummary(_ResultModel):
 
 
 class ProtocolResults(_ResultModel):
-    """Results of a protocol: the request, each run, each collection, the summaries, and remarks for the reader."""
+    """Results of a protocol: the request, its runs, combinations of folds, summaries, and remarks for the reader."""
 
     protocol: str
     written: str  # date
@@ -83,7 +84,7 @@ class ProtocolResults(_ResultModel):
 
 
 def measure(entry: StudyRun, run: Run) -> Member | None:
-    """Return the results of a run, or None unless it is done and tested."""
+    """Return the results of a run, or None if it is not done or not tested."""
     state, rows = run.state(), run.metrics()[0]
     tested = scores(rows).get("trained")
     if state.state != "done" or tested is None or tested["map_at_r"] is None:
@@ -115,7 +116,10 @@ def measure(entry: StudyRun, run: Run) -> Member | None:
 
 
 def flatten_scores(row: Row) -> dict[str, float]:
-    """Return the scores of a row by name, such as map_at_r and recall_at_1, without missing ones."""
+    """Return the scores of a metrics row as a flat dict with keys such as map_at_r and recall_at_1.
+
+    Missing scores are left out.
+    """
     flat: dict[str, Any] = {}
     for key, value in row.items():
         flat |= {f"{key}_{k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value}
@@ -126,16 +130,17 @@ def flatten_scores(row: Row) -> dict[str, float]:
 def collections(
     members: Sequence[Member], load: Callable[[Member], Mapping[str, Any]], ks: Sequence[int]
 ) -> list[Collection]:
-    """Score every choice of one model per fold, r^f choices for r repeats of f folds, separately and combined.
+    """Score every combination of one model per fold, r^f combinations for r repeats of f folds.
 
-    Combined embeddings are the unit embeddings concatenated and divided by the root of their number, so that they have
-    length 1 (Gurbuz 2022, Sec. 3.3). If the repeats have different test samples, because data are generated from the
-    seed, only models of the same repeat are combined.
+    Each combination has the mean score of its models ("separated") and the score of their concatenated unit embeddings,
+    divided by the square root of their number so that the result has length 1 (Gurbuz 2022, Sec. 3.3). If the repeats
+    have different test samples, because the data set is generated from the seed, only models of the same repeat are
+    combined.
 
     Args:
         members: The finished runs.
         load: Function that returns the embeddings file of a run, with the identities of its samples as "content".
-        ks: Values of K for the scores.
+        ks: Values of K for Recall@K.
 
     Raises:
         SpecError: If the test samples differ between models of the same repeat.
@@ -158,7 +163,7 @@ def collections(
 def _choices(
     members: Sequence[Member], load: Callable[[Member], Mapping[str, Any]]
 ) -> tuple[list[tuple[Member, ...]], dict[str, dict[str, Any]]]:
-    """Return the choices of models to combine, and for each run its arrays with unit embeddings as "unit"."""
+    """Return the combinations of models, and for each run id its arrays with unit embeddings as "unit"."""
     by_fold = _grouped(sorted(members, key=lambda m: (m.fold, m.seed)), lambda m: m.fold)
     files: dict[str, dict[str, Any]] = {}
     for member in members:
@@ -200,7 +205,7 @@ def _scored(embeddings: Singles, arrays: Mapping[str, Any], ks: Sequence[int]) -
 def summarise(
     protocol: Protocol, spec: RunSpec, members: Sequence[Member], together: Sequence[Collection]
 ) -> list[ScoreSummary]:
-    """Return the summaries that the protocol reports, in its order, as far as the existing runs allow."""
+    """Return the summaries that the protocol reports, in its order; those for which runs are missing are left out."""
     summaries: list[ScoreSummary] = []
     for report in protocol.report:
         if report == "mean" and members:
@@ -235,13 +240,13 @@ def collect(
     before: ProtocolResults | None = None,
     report: Callable[[str], object] = lambda _: None,
 ) -> ProtocolResults:
-    """Read the existing runs and summarise them.
+    """Read the existing runs and summarise their results.
 
     Args:
         request: The request.
-        entries: Its runs.
+        entries: Runs of the request.
         store: The run store.
-        before: Earlier results, whose collections are not scored again.
+        before: Earlier results, whose combinations are not scored again.
         report: Callback for progress messages.
     """
     protocol = request.read()
@@ -274,14 +279,14 @@ def collect(
 
 
 def write(results: ProtocolResults, path: Path) -> Path:
-    """Write results.json into the folder."""
+    """Write the results to `results.json` in a folder, and return the path of the file."""
     path.mkdir(parents=True, exist_ok=True)
     atomic_files.replace_json(path / "results.json", results.model_dump(mode="json"))
     return path / "results.json"
 
 
 def load(path: Path) -> ProtocolResults | None:
-    """Return the results in the folder, or None if there are none that can be read."""
+    """Return the results stored in a folder, or None if there is no readable `results.json`."""
     try:
         return ProtocolResults.model_validate(atomic_files.read_json(path / "results.json"))
     except (OSError, ValueError, ValidationError):
@@ -289,7 +294,7 @@ def load(path: Path) -> ProtocolResults | None:
 
 
 def baselines(results: ProtocolResults) -> list[ScoreSummary]:
-    """Return the scores of the same test samples without training: mean and deviation over the runs."""
+    """Return the baseline scores on the same test samples, each as mean and deviation over the runs."""
     summaries = []
     for subject, words in verdicts.NAMES.items():
         if rows := [member.baselines[subject] for member in results.runs if subject in member.baselines]:
@@ -298,9 +303,9 @@ def baselines(results: ProtocolResults) -> list[ScoreSummary]:
 
 
 def verdict(results: ProtocolResults, score: str = "map_at_r") -> Verdict:
-    """Return the verdict on the runs compared with their baselines.
+    """Compare the mean of the runs with their baselines and return the verdict.
 
-    The noise is that of the seeds, because folds share their training classes.
+    The noise is estimated over the seeds, not over the folds, because folds share training classes.
     """
     values: dict[int, list[float]] = {}
     against: dict[str, dict[int, list[float]]] = {}
@@ -327,7 +332,8 @@ def _embeddings(store: RunStore, member: Member) -> Mapping[str, Any]:
         stored = arrays.read(path, EMBEDDINGS, *wanted, remedy=f"Run python -m dmlcore evaluate {member.run}")
     except Unreadable as error:
         raise SpecError(str(error)) from None
-    if "content" not in stored:  # written by an earlier release: the data set tells which samples these are
+    # written by an earlier release: the identities of the samples are computed from the data set
+    if "content" not in stored:
         from dmlcore.data.identities import identities
         from dmlcore.training.build import load_data
 
@@ -356,7 +362,7 @@ def _summary(subject: str, scores: Sequence[Mapping[str, float]]) -> ScoreSummar
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Return mean and sample deviation (n - 1), which is None for a single value."""
+    """Return mean and sample standard deviation (ddof=1); the deviation is None for a single value."""
     return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
 
 

@@ -26,7 +26,7 @@ Report = Literal["mean", "best_of_folds", "best_of_repeats", "collections"]
 
 
 class Setting(Section):
-    """Overrides for some data sets, networks and losses; a missing list matches any."""
+    """Overrides that apply to some data sets, networks and losses; an empty list matches any."""
 
     data: Words = ()
     network: Words = ()
@@ -35,19 +35,19 @@ class Setting(Section):
     epochs: Epochs = Field(default_factory=dict, description="Keys of the schedule, counted in epochs")
 
     def fits(self, data: str, network: str, loss: str) -> bool:
-        """Return True if the setting is for this data set, network and loss."""
+        """Return True if the setting applies to this data set, network and loss."""
         asked = ((self.data, data), (self.network, network), (self.loss, loss))
         return all(not wanted or value in wanted for wanted, value in asked)
 
 
 class Stage(Section):
-    """A run before each run, which starts from it: the spec of that run with `overrides` applied."""
+    """Pretraining run that precedes each run and initialises it: the spec of that run with `overrides` applied."""
 
     overrides: Overrides = Field(description="key=value, applied last")
 
 
 class Protocol(Plan):
-    """Procedure of one source for training, selection and reporting, with its open points and our decisions."""
+    """Procedure of a source for training, selection and reporting, with the points it leaves open and our decisions."""
 
     tables: ClassVar[Mapping[str, type[BaseModel]]] = {"settings": Setting, "pretraining": Stage}
 
@@ -81,9 +81,7 @@ class Protocol(Plan):
         return f"{score} on the {where[schedule.monitor_part]}"
 
     def label(self, loss: str) -> str:
-        """Return the protocol's name for a loss that is given by that name or the catalogue's: the first match in
-        [losses].
-        """
+        """Return the name of a loss in [losses], given that name or the catalogue's; the first match wins."""
         small = loss.lower().replace("-", "_").replace("+", "p")
         return next((k for k, name in self.losses.items() if small == k), "") or next(
             (k for k, name in self.losses.items() if loss == name), loss
@@ -108,7 +106,7 @@ def names() -> list[str]:
     return list(_shipped())
 
 
-@cache  # cached because they never change, and a form reads the titles of all
+@cache  # cached because shipped protocols never change, and a form reads the titles of all of them
 def _shipped() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in PROTOCOLS.glob("*.toml")))
 
@@ -146,9 +144,9 @@ def path_of(name: str) -> Path:
 
 
 def _plain(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
-    """Return the TOML data of a file, merged over those of the protocol that it `extends`.
+    """Return the TOML data of a protocol file, merged into those of the protocol that it `extends`.
 
-    Settings are added, other lists are replaced, and an empty string resets a key to its default.
+    Settings are appended, other lists are replaced, and an empty string resets a key to its default.
     """
     try:
         data = tomllib.loads(path.read_text())

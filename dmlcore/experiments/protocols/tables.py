@@ -1,4 +1,4 @@
-"""Results of a protocol as text, next to the values that its source printed."""
+"""Results of a protocol as text, next to the values printed in its source."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CCP = {
     "c2_ccp": "C2+CCP-L",
     "triplet_ccp": "Triplet+CCP-L",
     "ms_ccp": "MS+CCP-L",
-    "c1_xbm": "C1",  # the spec's memory setting tells the difference
+    "c1_xbm": "C1",  # distinguished by the memory setting of the spec
     "c2_xbm": "C2",
 }
 PSOMAS = {
@@ -59,7 +59,7 @@ ZABIHZADEH = {
     "wedl": "WEDL-DML",
     "wedl_c": "WEDL-C",
 }
-# Variants that Table 6, for flowers only, leaves out.
+# Ablated variants in Table 6, which covers only the Flowers data set.
 ZABIHZADEH_ABLATION = {
     "wedl_without_gdfl": "WEDL-DML without GDFL",
     "wedl_c_without_gdfl": "WEDL-C without GDFL",
@@ -69,7 +69,7 @@ ZABIHZADEH_ABLATION = {
 
 CAN = {"tuplet": "Proposed Method", "n_pair": "N-pair"}
 CAN_RNN = "Proposed Method + RNN"  # Ch. 4; its rows are transductive
-# Variants that Tables 3.2, 3.3, 4.1 and 4.2, for SOP only, leave out or change.
+# Ablated or changed variants in Tables 3.2, 3.3, 4.1 and 4.2, which cover only SOP: (table, method).
 CAN_ABLATION = {
     "tuplet_longer": (("4.1", "40000"),),
     "tuplet_rnn_unordered": (("4.2", "Proposed Method + RNN without ordering inputs"),),
@@ -83,14 +83,14 @@ CAN_ABLATION = {
 
 @dataclass(frozen=True)
 class Printed:
-    """Row of a published table: its place and its scores in 0..1."""
+    """Row of a published table: `of` names table and method, `scores` are in 0..1."""
 
     of: str
     scores: dict[str, Spread]
 
 
 def as_text(results: ProtocolResults, printed: Sequence[Printed] = (), remark: str = "") -> str:
-    """Format runs, summaries and the values of the source for a terminal; scores in percent."""
+    """Format the runs, the summaries and the published values for the terminal; scores in percent."""
     names = [name for name in SHOWN if any(name in summary.scores for summary in results.summaries)]
     head = ["", "n", *(TITLES.get(name, name.replace("recall_at_", "R@")) for name in names)]
     lines = [head]
@@ -114,7 +114,7 @@ def as_text(results: ProtocolResults, printed: Sequence[Printed] = (), remark: s
 
 
 def printed_rows(request: ProtocolRequest, entries: Sequence[StudyRun]) -> tuple[list[Printed], str]:
-    """Return the printed rows for this data set, loss and network, and the reason if they are not comparable."""
+    """Return the published rows for this data set, loss and network, and a remark if they are not comparable."""
     protocol, spec = request.read(), entries[-1].spec
     word = protocol.label(request.loss) if request.loss else protocol.label(spec.loss.name)
     printed_rows = _rows(spec, word)
@@ -151,7 +151,7 @@ def _rows(spec: RunSpec, word: str) -> list[Printed]:
 
 
 def _of_table(letter: str, number: str, method: str, **where: str) -> list[Printed]:
-    """Return the rows of a method in a table whose other fields match; [] if there is no such table."""
+    """Return the rows of a method in a published table whose other columns match; [] if there is no such table."""
     file = table_reader.files(letter).get(number)
     if file is None:
         return []
@@ -164,7 +164,7 @@ def _of_table(letter: str, number: str, method: str, **where: str) -> list[Print
 
 
 def _karaman(spec: RunSpec) -> list[Printed]:
-    """Return the rows whose hyper-parameters are those of the spec."""
+    """Return the rows of Karaman 2021 with the hyper-parameters of the spec."""
     dataset = {"cub": "CUB-200-2011", "toy": "toy"}.get(spec.data.name, "")
     given = spec.loss.parameters
     rows = [
@@ -185,7 +185,7 @@ def _fair(spec: RunSpec, word: str) -> list[Printed]:
 
 
 def _row(subject: str, scores: Mapping[str, float | str], spread: Sequence[float] = ()) -> Printed:
-    """Create a row from scores in percent by their printed names, and from deviations if the source has them."""
+    """Create a row from scores in percent by printed name, and from their deviations if the source prints them."""
     names = {"MAP@R": "map_at_r", "P@R": "r_precision", "NMI": "nmi", "P@1": "recall_at_1"}
     spreads: dict[str, Spread] = {}
     for (title, mean), deviation in itertools.zip_longest(scores.items(), spread):

@@ -1,4 +1,4 @@
-"""Searches that ship with the library: the searches of published work, in their own or any other setting."""
+"""Searches that ship with the library: hyper-parameter searches of published work, applicable to other settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dmlcore.spec.sections import LossSpec, MinerSpec, Section, explain_error
 
 
 class ReadySearch(Section):
-    """Search of a published source: its keys, and the protocol whose runs the trials are."""
+    """Hyper-parameter search of a published source: the searched keys, and the protocol that defines the trials."""
 
     title: Text
     source: Text = Field(description="Source of the ranges")
@@ -28,11 +28,14 @@ class ReadySearch(Section):
     remarks: Annotated[tuple[Text, ...], Field(strict=False)] = Field((), description="Differences from the source")
 
     def base(self) -> RunSpec:
-        """Return the spec of its protocol; raise SpecError, or DataError if data that it counts are missing."""
+        """Return the spec of the search's protocol.
+
+        Raises SpecError, or DataError if the schedule is in epochs and the data set is missing.
+        """
         return self.on(protocols.ProtocolRequest(protocol=self.protocol, loss=self.loss).entries()[0].spec)
 
     def on(self, spec: RunSpec) -> RunSpec:
-        """Return another spec with this search's loss, without miner and projections."""
+        """Return a copy of another spec with this search's loss, without miner and projections."""
         name = protocols.read(self.protocol).losses[self.loss]
         bare = spec.model_copy(update={"loss": LossSpec(name=name), "miner": MinerSpec()})
         return bare.with_overrides(["projection.pool=0", *self.defaults])
@@ -56,17 +59,18 @@ def read(name: str) -> ReadySearch:
 
 
 def build_space(ready: ReadySearch, on: RunSpec | None, arguments: list[str], name: str, **more: Any) -> SearchSpace:
-    """Build a search space from a ready search.
+    """Build a search space from a shipped search.
 
     Args:
         ready: The search.
-        on: Spec to search on; by default that of its protocol.
-        arguments: Arguments that replace keys of the search or fix others.
+        on: Spec to search on; by default the spec of the search's protocol.
+        arguments: Arguments in the format of `parse` that replace keys of the search or fix others.
         name: Name of the search.
         **more: Further arguments of `prepare`.
 
     Raises:
-        SpecError, DataError: If the search is not valid, or data are missing.
+        SpecError: If the search is not valid.
+        DataError: If the data set is missing.
     """
     parse(arguments)
     given = {argument.partition("=")[0].strip() for argument in arguments}

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 Method = Literal["random", "grid", "each", "tpe", "gp"]
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-POINTS = 5  # default number of points of a range in a grid
-CORNERS = 10_000  # largest number of points that are checked in advance
+POINTS = 5  # default number of grid points of a range
+CORNERS = 10_000  # maximum number of points that are validated in advance
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """One searched key: a range of numbers, or a choice of values (TOML texts)."""
+    """One searched key: a numerical range, or a choice of values (TOML literals)."""
 
     key: str
     low: float = 0.0
@@ -46,12 +46,12 @@ class Dimension:
         return FloatDistribution(self.low, self.high, log=self.log)
 
     def grid(self) -> list[Any]:
-        """Return the values in a grid, including both ends, evenly spaced (on a logarithmic scale if requested)."""
+        """Return the grid values, including both ends, evenly spaced (on a logarithmic scale if `log`)."""
         if self.choices:
             return list(self.choices)
         space = np.geomspace if self.log else np.linspace
         values = [float(f"{value:.12g}") for value in space(self.low, self.high, self.points)]
-        values[0], values[-1] = self.low, self.high  # exp(log(x)) may leave the range
+        values[0], values[-1] = self.low, self.high  # exp(log(x)) may fall outside the range
         return list(dict.fromkeys(round(value) for value in values)) if self.whole else values
 
 
@@ -67,8 +67,11 @@ class SearchSpace:
     seed: int = 0
 
     def points(self) -> Iterator[dict[str, Any]]:
-        """Yield every point of the grid; with "each", first the base, then each key along its grid with the others at
-        base.
+        """Yield every point of the grid as key -> value.
+
+        With the method "each", first yield {} (the base), then one point per key and grid value; the other keys keep
+        their
+        values in the base.
         """
         if self.method == "each":
             yield {}
@@ -79,8 +82,8 @@ class SearchSpace:
                 yield dict(zip(keys, values, strict=True))
 
     def spec(self, values: dict[str, Any]) -> RunSpec:
-        """Return the spec at a point; raise SpecError if it is not valid, including parameters of loss, miner and
-        pooling.
+        """Return the spec at a point; raise SpecError if the spec or a parameter of its loss, miner or pooling is not
+        valid.
         """
         spec = self.base.with_overrides(f"{key}={value}" for key, value in values.items())
         objective.refuse_unknown(spec)
@@ -88,10 +91,13 @@ class SearchSpace:
 
 
 def parse(arguments: Iterable[str]) -> tuple[list[str], tuple[Dimension, ...]]:
-    """Split `key=...` arguments into overrides of every trial and dimensions.
+    """Split `key=...` arguments into overrides that apply to every trial, and searched dimensions.
 
-    `key=low..high` is a range, `:log` makes it logarithmic, `:7` gives it seven points in a grid; `key=a,b,c` is a
-    choice; anything else, including lists in brackets, is a single value. Raises SpecError for invalid arguments.
+    `key=low..high` is a range; the suffix `:log` makes it logarithmic, `:7` gives it seven points in a grid.
+    `key=a,b,c` is
+    a choice. Anything else, including lists in brackets, is a single value and becomes an override. Raises SpecError
+    for
+    invalid arguments.
     """
     fixed: list[str] = []
     space: list[Dimension] = []
@@ -127,10 +133,10 @@ def prepare(
 
     Args:
         base: Spec that the trials start from.
-        arguments: See `parse`.
+        arguments: Overrides and ranges; see `parse`.
         name: Name of the search.
-        method: Method that chooses the next point; "each" tries one key at a time and at the end their best values
-            together.
+        method: Method that chooses the next point; "each" varies one key at a time and finally combines the best
+            values.
         trials: Number of trials; by default all points of a grid, else 20.
         seed: Seed of the method.
     """

@@ -1,7 +1,7 @@
-"""Trials of a search: ordinary runs, listed by an Optuna study in SQLite and made by any number of workers.
+"""Trials of a search: ordinary runs, listed by an Optuna study in SQLite and trained by any number of workers.
 
-The objective is the best validation MAP@R of a run, never a test score. If a worker stops, its trial fails and its
-point is queued again; the run of that point is found by its spec and continues from its checkpoint.
+The objective is the best validation MAP@R of a run, never a test score. If a worker is killed, its trial fails and
+its point is queued again; the run of that point is found by its spec and resumes from its checkpoint.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dmlcore.storage.runs import Run, RunStore, candidate_validations
 if TYPE_CHECKING:
     import optuna
 
-LEARNS_FROM = 5  # largest number of concurrent trials of a method that learns from results
+LEARNS_FROM = 5  # methods that learn from results run at most 1 / LEARNS_FROM of the trials concurrently
 RETRIES = 1  # for a trial whose worker was killed
 _CHECKED: set[str] = set()  # databases whose schema this process has checked; each check takes 30 ms
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TrialRow:
-    """One trial of a table; `value` is the validation MAP@R in 0..1."""
+    """One trial of a search; `value` is the validation MAP@R in 0..1, `values` the point as key -> value."""
 
     number: int
     state: str
@@ -48,9 +48,10 @@ class TrialRow:
 
 
 def storage_of(search: SearchSpace, store: RunStore, *, many_nodes: bool = False) -> str:
-    """Return the default storage of a search: where it was started, in .searches of the run store.
+    """Return the default Optuna storage of a search, in `.searches` of the run store.
 
-    New searches use SQLite or, with `many_nodes`, a journal, which works on file systems shared by several machines.
+    A search keeps the storage that it was started with. New searches use SQLite or, with `many_nodes`, a journal file,
+    which works on file systems shared by several machines.
     """
     folder = store.root / ".searches"
     journal, database = folder / f"{search.name}.journal", folder / f"{search.name}.db"
@@ -68,7 +69,7 @@ def conduct(
     stop: Callable[[], bool] = lambda: False,
     where: Backend | None = None,
 ) -> bool:
-    """Make trials until the requested number exists, in parallel with other workers; return False if stopped.
+    """Run trials until the requested number exists, in parallel with other workers; return False if stopped.
 
     Args:
         search: The search.
@@ -76,11 +77,11 @@ def conduct(
         storage: Optuna storage; see `storage_of` for the default.
         report: Callback for progress messages.
         stop: Returns True to stop.
-        where: Backend that makes the runs; by default this machine, one after another.
+        where: Backend that trains the runs; by default this machine, one run after another.
 
     Raises:
         SpecError: If a search of this name was started with other settings.
-        DataError: If data are missing.
+        DataError: If the data set is missing.
     """
     refuse_missing_data([StudyRun("", search.seed, search.base)])
     where = where or LocalBackend()
@@ -98,7 +99,7 @@ def conduct(
             yield _course(search, study, store, *asked, where, stop, report, under_way)
 
     before = -1
-    while before < len(begun) and not stop():  # a finished trial may be the one another was waiting for
+    while before < len(begun) and not stop():  # repeat, because a finished trial may allow another one
         before = len(begun)
         concurrent.run_to_end(courses())
     if stop():
@@ -132,9 +133,9 @@ def _course(
     report: Callable[[str], object],
     under_way: set[str],
 ) -> Iterator[Work]:
-    """Yield the work that makes the run of a trial, then report its value to Optuna.
+    """Yield the work that trains the run of a trial, then report its score to Optuna.
 
-    `under_way` holds the runs of other trials, which may have the same point.
+    `under_way` holds the ids of runs that other trials are training; two trials may have the same point and thus run.
     """
     label = f"trial {trial.number + 1}: {run.id}"
     report(f"{label}: {_words(trial.params)}")
@@ -143,7 +144,8 @@ def _course(
     under_way.add(run.id)
     if run.state().state != "done" and not stop():
         yield where.begin(run, "train")
-        if run.status() == "lost" and not stop():  # its process was killed, but its worker is still running
+        # the process of the run was killed, but not this worker: try once more
+        if run.status() == "lost" and not stop():
             yield where.begin(run, "train")
     under_way.discard(run.id)
     with _one_at_a_time(search, store):
@@ -171,17 +173,21 @@ def _rows(study: optuna.Study) -> list[TrialRow]:
 
 
 def optima(rows: Iterable[TrialRow]) -> dict[str, Any]:
-    """Return the best value of each key that was tried alone, where it was better than the base."""
+    """Return the best value of each key that was varied alone, if it scored higher than the base."""
     done = [(row.value, -row.number, row.values) for row in rows if row.value is not None and len(row.values) < 2]
     base = max((value for value, _, values in done if not values), default=0.0)
     better: dict[str, Any] = {}
-    for value, _, values in sorted(done, key=lambda trial: trial[:2]):  # the best value of a key comes last
+    # in increasing order, so that the best value of a key is kept
+    for value, _, values in sorted(done, key=lambda trial: trial[:2]):
         better |= values if value > base else {}
     return better
 
 
 def best(search: SearchSpace, rows: Sequence[TrialRow]) -> RunSpec | None:
-    """Return the spec of the trial with the highest validation MAP@R, named after the search; None if none is done."""
+    """Return the spec of the trial with the highest validation MAP@R, or None if none is done.
+
+    The `name` of the spec refers to the search.
+    """
     done = [row for row in rows if row.value is not None]
     if not done:
         return None
@@ -190,7 +196,7 @@ def best(search: SearchSpace, rows: Sequence[TrialRow]) -> RunSpec | None:
 
 
 def write_best(spec: RunSpec, search: SearchSpace, store: RunStore) -> Path:
-    """Write the best spec as .searches/NAME.best.toml."""
+    """Write the best spec to `.searches/NAME.best.toml` in the run store, and return its path."""
     path = store.root / ".searches" / f"{search.name}.best.toml"
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic_files.replace(path, lambda file: file.write(spec.to_toml().encode()))
@@ -198,7 +204,7 @@ def write_best(spec: RunSpec, search: SearchSpace, store: RunStore) -> Path:
 
 
 def validation_baselines(rows: Sequence[TrialRow], store: RunStore) -> dict[str, float]:
-    """Return validation MAP@R of raw inputs and of the initial network, from the first trial that has them."""
+    """Return the validation MAP@R of raw inputs and of the untrained network, from the first trial that has them."""
     for row in rows:
         if row.value is None or not row.run:
             continue
@@ -211,7 +217,7 @@ def validation_baselines(rows: Sequence[TrialRow], store: RunStore) -> dict[str,
 
 
 def as_text(rows: Sequence[TrialRow], baselines: Mapping[str, float] | None = None) -> str:
-    """Return the trials as a table, best first and failed ones last; the baselines are its first rows."""
+    """Format the trials as a table, best first and failed ones last; the baselines are its first rows."""
     ordered = sorted(rows, key=lambda row: (row.value is None, -(row.value or 0.0), row.number))
     lines = [["trial", "validation MAP@R", "state", "point", "run"]]
     lines += [["-", f"{100 * value:.2f} %", name, "", ""] for name, value in (baselines or {}).items()]
@@ -225,7 +231,7 @@ def as_text(rows: Sequence[TrialRow], baselines: Mapping[str, float] | None = No
 
 @contextlib.contextmanager
 def _one_at_a_time(search: SearchSpace, store: RunStore) -> Iterator[None]:
-    """Lock the list of trials against other workers, and silence Optuna."""
+    """Hold the lock of the search's trial list against other workers, and silence Optuna."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -237,7 +243,7 @@ def _one_at_a_time(search: SearchSpace, store: RunStore) -> Iterator[None]:
 
 
 def _study(search: SearchSpace, store: RunStore, storage: str) -> optuna.Study:
-    """Return the study of this name; create it with all points of a grid if it is new.
+    """Return the Optuna study of the search; if it is new, create it and enqueue all points of a grid.
 
     Raises:
         SpecError: If a study of this name has other settings.
@@ -269,7 +275,7 @@ def _study(search: SearchSpace, store: RunStore, storage: str) -> optuna.Study:
 
 
 def _storage(where: str) -> optuna.storages.BaseStorage:
-    """Return the Optuna storage, a journal or a database, with this name."""
+    """Open the Optuna storage at a path (journal) or database URL."""
     from optuna import storages
     from optuna.storages.journal import JournalFileBackend
 
@@ -298,7 +304,7 @@ def _ask(search: SearchSpace, study: optuna.Study) -> tuple[optuna.Trial, RunSpe
         return None
     study.sampler = _sampler(search, len(known))
     asked = {dimension.key for dimension in search.space}
-    if search.method == "each":  # the next key in order, with all others at their base value
+    if search.method == "each":  # ask only for the key of the next queued point; the others keep their base values
         asked = set(waiting[0].system_attrs["fixed_params"])
     trial = study.ask({d.key: d.distribution() for d in search.space if d.key in asked})
     trial.set_user_attr("worker", [os.getpid(), locks.start_time(os.getpid())])
@@ -306,7 +312,9 @@ def _ask(search: SearchSpace, study: optuna.Study) -> tuple[optuna.Trial, RunSpe
 
 
 def _sampler(search: SearchSpace, number: int) -> optuna.samplers.BaseSampler:
-    """Return the sampler of one trial, seeded by its number, so that workers draw different, reproducible points."""
+    """Return the sampler for one trial, seeded by the trial number, so that workers draw different, reproducible
+    points.
+    """
     from optuna import samplers
 
     seed = int(np.random.SeedSequence([search.seed, number]).generate_state(1)[0])
@@ -337,13 +345,13 @@ def _tell(
 
 
 def _again(study: optuna.Study, values: dict[str, Any], mark: Callable[[str, Any], object], retries: int) -> None:
-    """Queue a point again; its failed trial no longer counts."""
+    """Queue a point again; `mark` excludes the failed trial from the count."""
     mark("again", True)
     study.enqueue_trial(values, user_attrs={"retries": retries})
 
 
 def _fail_stale(study: optuna.Study, store: RunStore, report: Callable[[str], object]) -> None:
-    """Fail the trials whose worker is gone, and queue their points again, once."""
+    """Fail running trials whose worker was killed; queue their points again, at most RETRIES times."""
     from optuna.trial import Trial, TrialState
 
     for frozen in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
@@ -361,7 +369,7 @@ def _fail_stale(study: optuna.Study, store: RunStore, report: Callable[[str], ob
 
 
 def score(run: Run) -> float | None:
-    """Return the best validation MAP@R of a run in 0..1, or None if nothing was validated."""
+    """Return the best validation MAP@R of a run in 0..1, or None if there is no score."""
     rows = candidate_validations(row for row in run.metrics()[0] if "part" not in row)
     values = [row["map_at_r"] for row in rows if row["map_at_r"] is not None]
     return max(values, default=None)

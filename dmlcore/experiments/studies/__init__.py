@@ -1,4 +1,4 @@
-"""Studies: TOML files that describe several runs which answer one question; this package never imports torch."""
+"""Studies: TOML files that describe several runs to answer one question; this package never imports torch."""
 
 from dmlcore.experiments.studies import claims, comparisons
 from dmlcore.experiments.studies.baselines import add as add_baselines

@@ -1,4 +1,4 @@
-"""Baselines of written results: read from the runs if these exist, else computed from the specs of the study."""
+"""Baselines of the written results of a study, computed from the specs of its runs."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from dmlcore.storage.runs import RunStore
 if TYPE_CHECKING:
     from dmlcore.data import Dataset
 
-SAME = 1e-6  # tolerance on MAP@R: the same pretraining up to rounding
+SAME = 1e-6  # tolerance on MAP@R for two scores of the same pretraining, which differ by rounding
 
 
 def add(name: str, store: RunStore, *, report: Callable[[str], object] = lambda _: None) -> Path:
-    """Add the baselines of each run to the written results of a study, and save the file.
+    """Add the baselines of each run to the written results of a study, save the file and return its path.
 
     Baselines are those of the measured specs: chance, raw inputs and the untrained network on the same split and seed.
-    The pretrained network is added if a pretraining run in the store has the written score; another one would have
-    different initial weights.
+    The pretrained network is added if the store has a pretraining run with the score in the written results; a run with
+    another score has different weights.
 
     Raises:
         SpecError: If no results are written, or the study has changed since.
-        DataError: If data are missing.
+        DataError: If the data set is missing.
     """
     written = load(name)
     if written is None:
@@ -57,7 +57,7 @@ def add(name: str, store: RunStore, *, report: Callable[[str], object] = lambda 
 
 
 def _pretrained(written: StudyResults, entries: list[StudyRun], store: RunStore) -> dict[int, str]:
-    """Return the run id of the pretraining for each seed, if it is in the store and has the written score."""
+    """Return the id of the pretraining run for each seed, if the store has it and it reaches the written score."""
     known = {run.digest: run for run in written.runs}
     wanted = [entry for entry in entries if entry.variant == PRETRAINING and entry.digest() in known]
     checkpoints = {}
@@ -69,7 +69,7 @@ def _pretrained(written: StudyResults, entries: list[StudyRun], store: RunStore)
 
 
 class _Measure:
-    """Baselines of a spec; those of equal data and equal weights are computed once."""
+    """Function that returns the baselines of a spec; equal data and weights are computed only once."""
 
     def __init__(self) -> None:
         self._data: dict[str, Dataset] = {}

@@ -1,4 +1,4 @@
-"""Scores of a study by variant and seed, and those of its baselines."""
+"""Scores of a study and of its baselines, by variant and seed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ MEASURES = {
 
 
 def by_seed(results: Sequence[Measured], score: str) -> BySeed:
-    """Return a score by variant and seed, in order of appearance, of the best fold each, without pretraining."""
+    """Return one score by variant and seed, in order of appearance, without pretraining runs.
+
+    If a seed has several folds, the fold with the best validation score represents it.
+    """
     values: BySeed = {}
     for run in best_folds(results):
         if run.variant != PRETRAINING and score in run.scores:
@@ -34,13 +37,13 @@ def by_seed(results: Sequence[Measured], score: str) -> BySeed:
 
 
 def mean_of(values: BySeed, variants: Sequence[str]) -> dict[int, float]:
-    """Return the mean over several variants by seed, for the seeds that all of them have."""
+    """Return the mean over several variants for each seed that all of them have."""
     each = [values.get(name, {}) for name in variants]
     return {seed: statistics.fmean(one[seed] for one in each) for seed in each[0] if all(seed in one for one in each)}
 
 
 def against(results: Sequence[Measured], score: str) -> dict[str, BySeed]:
-    """Return the same score of the baselines: baseline, as in verdicts.NAMES -> variant -> seed -> score."""
+    """Return one score of the baselines as baseline -> variant -> seed -> score, named as in verdicts.NAMES."""
     baselines: dict[str, BySeed] = {name: {} for name in verdicts.NAMES}
     for run in best_folds(results):
         for name, scores in run.baselines.items():
@@ -50,7 +53,7 @@ def against(results: Sequence[Measured], score: str) -> dict[str, BySeed]:
 
 
 def levels(results: Sequence[Measured], score: str) -> dict[str, dict[str, float]]:
-    """Return the mean over the seeds of each baseline of each variant."""
+    """Return one score of the baselines, averaged over the seeds, as baseline -> variant -> score."""
     return {
         name: {variant: statistics.fmean(values.values()) for variant, values in seeds.items()}
         for name, seeds in against(results, score).items()
@@ -58,6 +61,9 @@ def levels(results: Sequence[Measured], score: str) -> dict[str, dict[str, float
 
 
 def mean_by_class(results: Sequence[Measured], variant: str) -> Floats | None:
-    """Return the mean AP@R of each test class over the seeds of a variant; None unless every run has it."""
+    """Return the mean AP@R of each test class over all runs of a variant.
+
+    None unless every run has scores by class, for the same number of classes.
+    """
     per_run = [run.classes for run in results if run.variant == variant]
     return np.mean(per_run, axis=0) if per_run and per_run[0] and len(set(map(len, per_run))) == 1 else None

@@ -1,4 +1,4 @@
-"""Ledger of trials: every configuration that was run for a claim, next to the one that is quoted.
+"""Ledger of trials: every configuration that was run for a claim, next to the one that the claim quotes.
 
 Trials of studies are counted from their results; trials outside studies are listed in trials.toml.
 """
@@ -26,7 +26,7 @@ from dmlcore.storage.runs import RunStore
 
 
 class Outside(Section):
-    """Trials outside studies: by hand, by another program, or before the study was written."""
+    """Trials outside the studies: by hand, by another program, or before the study was written."""
 
     what: Text = Field(description="One sentence on the tried settings and the data")
     configurations: int = Field(ge=1, description="Number of different settings")
@@ -35,7 +35,7 @@ class Outside(Section):
 
 
 class Claim(Section):
-    """A claim: its studies, the configuration that is quoted, and the trials outside studies."""
+    """Claim: its studies, the quoted configuration, and the trials outside the studies."""
 
     title: Text
     studies: tuple[str, ...] = Field(strict=False, description="Names of studies; * matches any text")
@@ -49,7 +49,10 @@ class _Trials(Section):
 
 @dataclass(frozen=True)
 class Trial:
-    """A configuration with its scores by seed, in 0..1, in the measure of its study; `runs` includes those of folds."""
+    """Tried configuration with its scores by seed, in 0..1.
+
+    `measure` names the score; `runs` counts all runs, including those of folds that do not represent a seed.
+    """
 
     study: str
     variant: str
@@ -66,19 +69,22 @@ class Trial:
 
 @dataclass(frozen=True)
 class TrialLedger:
-    """Trials of a claim: those of studies, the quoted one first, then from best to worst; and those outside studies."""
+    """Trials that were run for a claim.
+
+    `trials` holds those of studies, the quoted one first, then from best to worst; `claim` holds those outside studies.
+    """
 
     claim: Claim
     trials: tuple[Trial, ...]
 
     @property
     def configurations(self) -> int:
-        """Number of configurations."""
+        """Number of configurations, including those outside studies."""
         return len(self.trials) + sum(each.configurations for each in self.claim.outside)
 
     @property
     def runs(self) -> int:
-        """Number of training runs."""
+        """Number of training runs, including those outside studies."""
         return sum(each.runs for each in self.trials) + sum(each.runs for each in self.claim.outside)
 
     @property
@@ -94,7 +100,7 @@ class TrialLedger:
 
 @lru_cache(maxsize=1)
 def claims() -> tuple[Claim, ...]:
-    """Return the claims of trials.toml; raise SpecError that names its first error."""
+    """Return the claims of trials.toml; raise SpecError with the reasons if the file is not valid."""
     try:
         return _Trials.model_validate(tomllib.loads(FILE.read_text())).claims
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -105,37 +111,38 @@ def claims() -> tuple[Claim, ...]:
 
 
 def ledger(name: str) -> TrialLedger:
-    """Return the trials of the claim that a study belongs to, or of its own variants if no claim names it.
+    """Return the trials that were run for the claim that a study belongs to.
 
-    Raises SpecError if a study cannot be read.
+    If no claim names the study, the trials are its own variants. Raises SpecError if a study cannot be read.
     """
     claim, of_claim = _claim(name)
     by_settings: dict[str, Trial] = {}
     for study in of_claim:
         for key, trial in _trials(study, claim.quoted).items():
             if key not in by_settings or trial.quoted or (len(trial.scores) > len(by_settings[key].scores)):
-                by_settings[key] = trial  # if two studies share settings, the one with more seeds counts
+                by_settings[key] = trial  # if several studies share a configuration, count the one with the most seeds
     trials = sorted(by_settings.values(), key=lambda trial: (not trial.quoted, -trial.mean))
     return TrialLedger(claim, tuple(trials))
 
 
 def sources(name: str) -> tuple[Study | StudyResults | None, ...]:
-    """Return what the ledger of a study is counted from: identical objects until one of the files changes.
+    """Return the studies and results from which the ledger of a study is counted.
 
-    Raises SpecError if a study cannot be read.
+    The objects are identical until one of their files changes, so they can serve as a cache key. Raises SpecError if a
+    study cannot be read.
     """
     return tuple(source for study in _claim(name)[1] for source in (read(study), load(study)))
 
 
 def _claim(name: str) -> tuple[Claim, list[str]]:
-    """Return the claim that a study belongs to, and all studies that were run for it."""
+    """Return the claim that a study belongs to, and the names of all studies for this claim."""
     claim = next((c for c in claims() if any(fnmatchcase(name, pattern) for pattern in c.studies)), None)
     claim = claim or Claim(title=read(name).question, studies=(name,))
     return claim, [other for other in names() if any(fnmatchcase(other, pattern) for pattern in claim.studies)]
 
 
 def count_runs(name: str, store: RunStore) -> int:
-    """Return the number of training runs in this store on the data of a study, for any purpose."""
+    """Return the number of training runs in this store that use the data sets of a study, for any purpose."""
     data = {entry.spec.data.name for entry in StudyRequest(study=name).entries()}
     return len(store.find(lambda run_id, brief: brief.data in data))
 
@@ -170,7 +177,7 @@ def _key(spec: RunSpec) -> str:
 
 
 def rows(counted: TrialLedger) -> list[dict[str, str | int]]:
-    """Return the ledger as a table: the quoted configuration first, trials outside studies last."""
+    """Return the ledger as table rows: the quoted configuration first, trials outside studies last."""
     table: list[dict[str, str | int]] = [
         {
             "configuration": f"{trial.variant}{' (quoted)' if trial.quoted else ''}",

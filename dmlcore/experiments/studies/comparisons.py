@@ -1,4 +1,4 @@
-"""Comparison of variants with their own baselines: the gain of each, by paired tests, as one table."""
+"""Comparison of variants with their own baselines: the gain of each variant, by paired tests, as one table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ AHEAD, BEHIND, OPEN = "ahead", "behind", verdicts.UNDECIDED
 
 @dataclass(frozen=True)
 class ByClass:
-    """Difference over the test classes: number with a higher score, number of classes, and 95 % interval in 0..1."""
+    """Difference of two variants over the test classes.
+
+    `higher` of `count` classes have a higher score; `interval` is the 95 % interval of the mean difference, in 0..1.
+    """
 
     higher: int
     count: int
@@ -26,9 +29,10 @@ class ByClass:
 
 @dataclass(frozen=True)
 class Gain:
-    """Comparison of a variant with its own baseline: scores by seed in 0..1, the paired gap, and AHEAD, BEHIND or OPEN.
+    """Comparison of a variant with its own baseline.
 
-    `classes` is None if the results hold no scores by class.
+    `scores` holds the scores of both by seed, in 0..1; `gap` is their paired difference; `answer` is AHEAD, BEHIND or
+    OPEN; `classes` is None if the results hold no scores by class.
     """
 
     variant: str
@@ -40,9 +44,10 @@ class Gain:
 
 
 def compare(study: Study, results: Sequence[Measured]) -> list[Gain]:
-    """Compare each measured variant with its own baseline, in the order of the study, tested together.
+    """Compare each measured variant with its own baseline, in the order of the study, correcting for multiple tests.
 
-    Of several baselines the one with the highest mean validation score is used, so that the test split selects nothing.
+    If a variant has several baselines, the one with the highest mean validation score is used, so that the test split
+    selects nothing.
     """
     values, validated = by_seed(results, study.judged), _validated(results)
     chosen = [
@@ -65,7 +70,7 @@ def compare(study: Study, results: Sequence[Measured]) -> list[Gain]:
 
 
 def _validated(results: Sequence[Measured]) -> dict[str, float]:
-    """Return the mean over the seeds of the best validation score of each variant."""
+    """Return the best validation score of each variant, averaged over the seeds."""
     by_variant: dict[str, list[float]] = {}
     for run in best_folds(results):
         by_variant.setdefault(run.variant, []).append(run.validated or 0.0)
@@ -81,7 +86,7 @@ def _by_class(results: Sequence[Measured], name: str, baseline: str) -> ByClass 
 
 
 def summary(compared: Sequence[Gain]) -> str:
-    """Return a sentence: variants significantly ahead of or behind their own baseline, and the number of others."""
+    """Return a summary: the variants significantly ahead of and behind their own baseline, and the number of others."""
     if not compared:
         return ""
     ahead, behind = ([each.variant for each in compared if each.answer == answer] for answer in (AHEAD, BEHIND))
@@ -94,7 +99,9 @@ def summary(compared: Sequence[Gain]) -> str:
 
 
 def rows(study: Study, results: Sequence[Measured]) -> list[dict[str, str]]:
-    """Return the table in percent: scores without training, then one row per comparison; [] without comparisons."""
+    """Return the table rows in percent: baselines without training, then one row per comparison; [] without
+    comparisons.
+    """
     compared = compare(study, results)
     if not compared:
         return []
@@ -106,7 +113,7 @@ def rows(study: Study, results: Sequence[Measured]) -> list[dict[str, str]]:
 
 
 def _untrained(results: Sequence[Measured], score: str) -> Mapping[str, str]:
-    """Return the mean score of raw inputs, untrained network and chance, or the range over the variants."""
+    """Return the mean score of each baseline without training; a range if it differs between the variants."""
     levels = {}
     for name, variants in against(results, score).items():
         means = [statistics.fmean(values.values()) for values in variants.values()]
@@ -133,7 +140,7 @@ def _row(each: Gain) -> dict[str, str]:
 
 
 def as_text(table: Sequence[Mapping[str, str]]) -> str:
-    """Format `rows`, of one study or of several, for a terminal."""
+    """Format the `rows` of one or several studies for the terminal."""
     heads = list(dict.fromkeys(key for row in table for key in row))
     lines = [heads, *([row.get(key, "") for key in heads] for row in table)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

@@ -1,4 +1,4 @@
-"""Studies in the run store: each has the folder `.studies/NAME`, see `run_batch`."""
+"""Execution of studies; the state of each is stored in `.studies/NAME` of the run store. See `run_batch`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class StudyRequest(BaseModel):
-    """Request for a study: its name or file, and options that narrow or change it."""
+    """Request for the runs of a study: its name or file, and options that select or override settings."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -35,7 +35,7 @@ class StudyRequest(BaseModel):
         return list(_entries(self, file) if file else _entries.__wrapped__(self, file))
 
     def arguments(self) -> list[str]:
-        """Return the request as arguments of `python -m dmlcore study`."""
+        """Return the command-line arguments of `python -m dmlcore study` for this request."""
         seeds = ["--seeds", ",".join(map(str, self.seeds))] if self.seeds else []
         return [self.study, *self.overrides, *seeds, *(word for name in self.only for word in ("--only", name))]
 
@@ -44,7 +44,7 @@ class StudyRequest(BaseModel):
 def _entries(request: StudyRequest, file: Signature | None) -> tuple[StudyRun, ...]:
     """Return the runs of a request, cached because pages need them many times per view.
 
-    `file` is the signature of the study's file, None if it cannot be trusted.
+    `file` is the signature of the study's file and part of the cache key; None if the file is too recent to be cached.
     """
     return tuple(expand(read(request.study), request.seeds or None, request.only, request.overrides))
 
@@ -59,7 +59,7 @@ Conduct = Task[StudyState]
 
 
 def conduct_of(name: str, store: RunStore) -> Conduct:
-    """Return the task of a study, given by name or file, in `store`; raise SpecError if there is no such study."""
+    """Return the task in `store` of a study, given by name or file; raise SpecError if there is no such study."""
     return Task(store.root / ".studies" / path_of(name).stem, StudyState)
 
 
@@ -69,11 +69,11 @@ def launch(request: StudyRequest, store: RunStore, backend: str = "") -> None:
     Args:
         request: The request.
         store: The run store.
-        backend: Backend that makes the runs.
+        backend: Backend that trains the runs.
 
     Raises:
         JobError: If the study is running.
-        DataError: If data are missing.
+        DataError: If a data set is missing.
         SpecError: If the request is not valid.
     """
     refuse_missing_data(request.entries())
@@ -82,12 +82,13 @@ def launch(request: StudyRequest, store: RunStore, backend: str = "") -> None:
 
 
 def cancel(conduct: Conduct) -> None:
-    """Stop the study and its run after the current step, keeping everything; this includes a run that outlived its
-    study.
+    """Stop a study and its current runs after the current step, keeping everything.
+
+    If the process of the study is gone, its runs are cancelled directly.
     """
     state = conduct.state()
     conduct.cancel()
-    # otherwise the process of the study stops its run
+    # a live study process stops its runs itself
     if state is not None and state.state in BUSY and not conduct.is_alive():
         for run in state.at_work:
             with contextlib.suppress(RunError):  # deleted
@@ -102,7 +103,7 @@ def conduct(
     stop: Callable[[], bool] = lambda: False,
     backend: str = "",
 ) -> StudyState:
-    """Make the runs of the request that are not done, see `run_batch.make`; also raises SpecError."""
+    """Train the runs of the request that are not done; see `run_batch.make`. Also raises SpecError."""
     place = conduct_of(request.study, store)
     asked = StudyState(request=request, backend=parse(backend).text)
     return make(request.entries(), store, place, asked, report=report, stop=stop)

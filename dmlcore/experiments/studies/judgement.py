@@ -17,7 +17,7 @@ from dmlcore.significance.verdicts import Verdict
 
 
 def judge(study: Study, results: Sequence[Measured]) -> Verdict:
-    """Return the verdict on the variants of a study by its measure; if the study asks questions, their answers."""
+    """Return the verdict on the variants of a study; if the study asks questions, the verdict answers them."""
     judgement = _judged(study, results)
     if not (study.rotate and judgement.headline):
         return judgement
@@ -28,7 +28,7 @@ def judge(study: Study, results: Sequence[Measured]) -> Verdict:
 
 
 def _of_folds(sentence: str) -> str:
-    """Return a sentence with "fold" for "seed", for a study whose seeds are folds."""
+    """Replace "seed" with "fold" in a sentence, for a study whose seeds are folds."""
     return re.sub(r"\bseed(s?)\b", r"fold\1", sentence)
 
 
@@ -42,7 +42,7 @@ def _judged(study: Study, results: Sequence[Measured]) -> Verdict:
             return Verdict(own, (sentence.headline, *sentence.more))
         return Verdict(sentence.headline, (*sentence.more, own))
     if answers := _answers(study, results, measure):
-        level_of = sentence.headline.replace(": no significant ranking", "")  # the answers say this already
+        level_of = sentence.headline.replace(": no significant ranking", "")  # the answers state this already
         asked = {name for each in study.contrasts for name in (*each.of, *each.against)}
         order = sentence.more if values.keys() - asked else ()
         more = (*(why for _, why in answers), level_of, *order, *_without_starts(study, results))
@@ -54,7 +54,7 @@ def _judged(study: Study, results: Sequence[Measured]) -> Verdict:
 
 
 def _without_starts(study: Study, every: Sequence[Measured]) -> list[str]:
-    """Describe the scores of the best folds without those whose untrained weights remained best; [] without folds."""
+    """Describe the scores without the folds whose untrained weights remained best; [] if the study has no folds."""
     if not study.folds:
         return []
     still = sum(run.best_step == 0 for run in every)
@@ -70,7 +70,7 @@ def _without_starts(study: Study, every: Sequence[Measured]) -> list[str]:
 
 
 def _answers(study: Study, results: Sequence[Measured], measure: str) -> list[tuple[str, str]]:
-    """Return the answer to each question of a study, and the numbers behind it."""
+    """Return the answer to each question of a study, with the numbers that support it."""
     known = []
     for asked in study.contrasts:
         pairs = {
@@ -92,13 +92,13 @@ def _answers(study: Study, results: Sequence[Measured], measure: str) -> list[tu
 
 
 def top(results: Sequence[Measured], score: str) -> tuple[str, ...] | None:
-    """Return the best variant and all without a significant difference from it; None if the noise is unknown."""
+    """Return the best variant and all that do not differ significantly from it; None if a variant has a single seed."""
     values = by_seed(results, score)
     return verdicts.top(values) if values and min(map(len, values.values())) > 1 else None
 
 
 def pair(study: Study, results: Sequence[Measured], names: tuple[str, str]) -> list[str]:
-    """Describe the difference of two variants over the seeds and over the test classes, and the seeds needed."""
+    """Describe the difference of two variants over seeds and test classes, and the number of seeds to detect it."""
     scores = by_seed(results, study.judged)
     values = scores[names[0]], scores[names[1]]
     gap = verdicts.gap(*values)
@@ -117,7 +117,7 @@ def pair(study: Study, results: Sequence[Measured], names: tuple[str, str]) -> l
 
 
 def _enough(gap: Gap) -> str:
-    """Describe how many seeds would show this difference, whose noise is known."""
+    """Describe how many seeds would detect this difference; its standard deviation over the seeds must be known."""
     seen = power(gap.mean / gap.deviation, gap.count) if gap.deviation else 1.0
     takes = f"{gap.needed}" if gap.needed else f"more than {MOST:,}"
     hopeless = not gap.needed or gap.needed > FEASIBLE
@@ -137,9 +137,10 @@ def _p(value: float) -> str:
 
 
 def baseline_rows(results: Sequence[Measured]) -> list[dict[str, Any]]:
-    """Return the baselines as rows of `table`, one row for all variants if they share it, else one per group.
+    """Return the baselines as rows in the format of `results.table`.
 
-    "seeds" counts the runs of one variant, because a baseline depends on the split and the seed.
+    Variants with equal baseline scores share a row. "seeds" counts the runs of one variant, because a baseline depends
+    on the split and the seed.
     """
     scores = dict.fromkeys(key for run in results for key in run.scores)  # the scores in the table
     rows: list[dict[str, Any]] = []

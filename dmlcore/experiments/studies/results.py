@@ -1,4 +1,4 @@
-"""Results of a study: scores read from its runs, summarised as a table, and written next to the study."""
+"""Results of a study: scores read from its runs, summarised as a table, and written next to the study file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dmlcore.storage.listing import FileCache
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run, RunError, RunStore, candidate_validations, scores, series
 
-# Kinds of rows in metrics.jsonl whose numbers are added to the table: the named numbers, or all.
+# Kinds of rows in metrics.jsonl whose numbers are added to the table, with the names of the numbers; () adds all.
 FURTHER: Mapping[str, tuple[str, ...]] = {
     "train": (),
     "overlap": (),
@@ -35,7 +35,7 @@ FURTHER: Mapping[str, tuple[str, ...]] = {
     "tested_covering": (),
     "fixed_neighbours": ("recall_at_1", "before_recall_at_1", "chance_recall_at_1", "reach"),
 }
-MOST_POINTS = 200  # largest number of points of a written validation curve
+MOST_POINTS = 200  # maximum number of points in a written validation curve
 
 
 class _StudyModel(BaseModel):
@@ -43,14 +43,17 @@ class _StudyModel(BaseModel):
 
 
 class ValidationCurve(_StudyModel):
-    """Validation MAP@R by step."""
+    """Validation MAP@R of a run, in 0..1, by step."""
 
     step: tuple[int, ...] = ()
     map_at_r: tuple[float, ...] = ()
 
 
 class Measured(_StudyModel):
-    """Scores of one finished run of a study by name: map_at_r, recall_at_1, foreground, overlap.…, zero_shot.…."""
+    """Scores of one finished run of a study.
+
+    Keys of `scores` are map_at_r, recall_at_1, foreground, overlap.…, zero_shot.… and others, see FURTHER.
+    """
 
     variant: str
     seed: int
@@ -60,16 +63,19 @@ class Measured(_StudyModel):
     steps: int
     seconds: float
     device: str
-    run: str = ""  # id in the store that it was read from
-    fold: int = 0  # one of the study's folds, from 1
-    best_step: int | None = None  # step of the scored weights; 0: no validation was better than the first
+    run: str = ""  # run id in the store from which the scores were read
+    fold: int = 0  # number of the fold, from 1; 0 without folds
+    best_step: int | None = None  # step of the tested weights; 0 if no validation improved on the initial weights
     validated: float | None = None  # best validation MAP@R
     classes: tuple[float, ...] = ()  # mean AP@R of each test class, ordered by class; only in written results
-    baselines: dict[str, dict[str, float]] = {}  # "chance", "inputs", "untrained" or "pretrained" -> the same scores
+    # "chance", "inputs", "untrained" or "pretrained" -> score name -> score
+    baselines: dict[str, dict[str, float]] = {}
 
 
 class StudyResults(_StudyModel):
-    """Contents of a results file: measured runs, and where, when and on which machine they were measured."""
+    """Contents of a results file: the measured runs, and when, with which torch and on which machine they were
+    measured.
+    """
 
     study: str
     written: str  # date
@@ -82,7 +88,7 @@ class StudyResults(_StudyModel):
 
 
 def measure(entry: StudyRun, run: Run) -> Measured | None:
-    """Return the scores of a run, or None unless it is done and tested."""
+    """Return the scores of a run, or None if it is not done or not tested."""
     state, rows = run.state(), run.metrics()[0]
     trained = scores(rows).get("trained")
     if state.state != "done" or trained is None or trained["map_at_r"] is None:
@@ -111,7 +117,7 @@ def measure(entry: StudyRun, run: Run) -> Measured | None:
 
 
 def measured(entries: Sequence[StudyRun], store: RunStore) -> list[Measured]:
-    """Return the scores of the finished runs of these entries."""
+    """Return the scores of the finished runs for these entries."""
     pairs = zip(entries, find(entries, store), strict=True)
     return [result for entry, run in pairs if run and (result := measure(entry, run))]
 
@@ -119,7 +125,7 @@ def measured(entries: Sequence[StudyRun], store: RunStore) -> list[Measured]:
 def best_folds(results: Iterable[Measured], *, started: bool = True) -> list[Measured]:
     """Return for each variant and seed the fold with the best validation score; runs without folds are unchanged.
 
-    With `started`, folds whose untrained weights remained the best count too.
+    With `started=False`, folds whose untrained weights remained the best are left out.
     """
     best: dict[tuple[str, int], Measured] = {}
     for run in results:
@@ -134,7 +140,7 @@ def best_folds(results: Iterable[Measured], *, started: bool = True) -> list[Mea
 def table(results: Iterable[Measured]) -> list[dict[str, Any]]:
     """Return one row per variant in order of appearance: "variant", "seeds", and (mean, deviation) per score.
 
-    The deviation is that of a sample (n - 1), None for a single seed. Pretraining runs are left out.
+    The deviation is the sample standard deviation (ddof=1), None for a single seed. Pretraining runs are left out.
     """
     by_variant: dict[str, list[Measured]] = {}
     for result in best_folds(results):
@@ -151,7 +157,7 @@ def table(results: Iterable[Measured]) -> list[dict[str, Any]]:
 
 
 def as_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Format the table for a terminal: MAP@R and R@1 in percent, other numbers unchanged."""
+    """Format the rows of `table` for the terminal: MAP@R and R@1 in percent, other numbers unchanged."""
     names = list(dict.fromkeys(name for row in rows for name in row if name not in ("variant", "seeds")))
     lines = [["variant", "seeds", *(TITLES.get(name, name) for name in names)]]
     lines += [[row["variant"], str(row["seeds"]), *(_cell(name, row.get(name)) for name in names)] for row in rows]
@@ -163,12 +169,12 @@ TITLES = {"map_at_r": "MAP@R", "recall_at_1": "R@1", "foreground": "weight on th
 
 
 def results_path(name: str) -> Path:
-    """Return the results file of a study: NAME.jsonl next to its TOML file."""
+    """Return the path of a study's results file: NAME.jsonl next to its TOML file."""
     return path_of(name).with_suffix(".jsonl")
 
 
 def write(request: StudyRequest, store: RunStore) -> Path:
-    """Write the measured scores next to the study; raise SpecError if no run of the request is done."""
+    """Write the measured scores next to the study file and return the path; raise SpecError if no run is done."""
     from dmlcore import data  # imports torch
     from dmlcore.storage import checkpoint
 
@@ -196,7 +202,7 @@ def write(request: StudyRequest, store: RunStore) -> Path:
 
 
 def by_class(run: Measured, store: RunStore) -> tuple[float, ...]:
-    """Return the mean AP@R of each test class, ordered by class, to four digits; () without embeddings."""
+    """Return the mean AP@R of each test class, ordered by class and rounded to four digits; () without embeddings."""
     from dmlcore.inspection import neighbours  # imports torch
 
     if run.classes or not run.run:
@@ -216,9 +222,9 @@ def by_class(run: Measured, store: RunStore) -> tuple[float, ...]:
 
 
 def save(results: StudyResults, path: Path) -> Path:
-    """Write results as JSON lines: a header, one line per run, and the maps last if there are any.
+    """Write results as JSON lines: a header, one line per run, and, if there are any, the weight maps as the last line.
 
-    The ids of runs are left out, because they mean nothing in other stores.
+    Run ids are left out, because they have no meaning in other stores.
     """
     head = results.model_dump(mode="json", exclude={"runs", "maps"})
     runs = (run.model_dump(mode="json", exclude={"run"}) for run in results.runs)
@@ -229,10 +235,10 @@ def save(results: StudyResults, path: Path) -> Path:
 
 
 def load(name: str) -> StudyResults | None:
-    """Return the results of a study, or None if none were written; raise SpecError if the file is damaged."""
+    """Return the written results of a study, or None if there are none; raise SpecError if the file is damaged."""
     path = results_path(name)
     if not path.exists():
-        path = path.with_suffix(".results.json")  # written by an earlier release: a single object
+        path = path.with_suffix(".results.json")  # written by an earlier release as a single JSON object
     return _loaded.get(str(path), lambda: _load(path))
 
 
@@ -258,7 +264,7 @@ def _from_lines(text: str) -> dict[str, Any]:
 
 
 def _foreground(run: Run) -> dict[str, float]:
-    """Return the mean share of the weight on the foreground tile, if it was measured."""
+    """Return the mean share of the pooling weight on the foreground tile; {} if it was not measured."""
     path = weight_maps.path_of(run)
     if path is None:
         return {}
@@ -267,7 +273,7 @@ def _foreground(run: Run) -> dict[str, float]:
 
 
 def _further(rows: Sequence[Row]) -> dict[str, float]:
-    """Return the numbers in the last row of each kind in FURTHER."""
+    """Return the numbers in the last metrics row of each kind in FURTHER, as "kind.key" -> number."""
     last = {row["kind"]: row for row in rows if row.get("kind") in FURTHER}
     return {
         f"{kind}.{key}": float(value)

@@ -1,7 +1,7 @@
-"""Batches of runs for studies, protocols and searches, made one after another or in parallel on a cluster.
+"""Batches of runs for studies, protocols and searches, trained one after another or in parallel on a cluster.
 
-A place is the folder of a task in the run store, whose state holds the request. Its runs are ordinary runs of the
-store, found by their spec.
+A place is the directory of a task in the run store; the state of the task holds the request. The runs are ordinary
+runs of the store and are found by their spec.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from dmlcore.storage.task import Progress, ProgressState, Task
 log = logging.getLogger(__name__)
 
 
-# An argument read from a file must not be an option, because an option could name a backend.
+# An argument read from a file must not start with "-", because an option could name a backend.
 Positional = Annotated[str, Field(pattern=r"^[^-]")]
 
 
 class PlaceState(ProgressState):
     """Progress of a batch of runs; `done` and `total` count them."""
 
-    run: str = ""  # id of the current run; of several the one started last
+    run: str = ""  # id of the current run; if there are several, of the one started last
     beside: tuple[str, ...] = ()  # the other current runs
 
     @property
@@ -48,7 +48,10 @@ S = TypeVar("S", bound=PlaceState)
 
 
 def start(place: Task[S], request: S, arguments: Sequence[str]) -> None:
-    """Start `python -m dmlcore ARGUMENTS`, which makes the runs of a place; raise JobError if a process is doing so."""
+    """Start `python -m dmlcore ARGUMENTS`, which trains the runs of a batch, as a detached process.
+
+    Raises JobError if a process is training them already.
+    """
     place.start(
         ["-m", "dmlcore", *arguments, *launch.backend_arguments(request.backend), "--runs", str(place.path.parents[1])],
         request,
@@ -56,10 +59,11 @@ def start(place: Task[S], request: S, arguments: Sequence[str]) -> None:
 
 
 def find(entries: Sequence[StudyRun], store: RunStore) -> list[Run | None]:
-    """Return the run of each entry, or None: of all runs with its spec, by any name, the one that is done.
+    """Return the run for each entry, or None; a run matches if its spec is equal except for the name.
 
-    Of several done runs the oldest is returned, so that later ones change nothing; without a done run the one with the
-    most steps.
+    Among several matches, the oldest finished run is returned, so that later runs change nothing; if none is finished,
+    the
+    run with the most steps.
     """
     made = _find_runs({number: entry.of_spec for number, entry in enumerate(entries) if entry.starts is None}, store)
     pretrained = {
@@ -74,7 +78,7 @@ def find(entries: Sequence[StudyRun], store: RunStore) -> list[Run | None]:
 
 
 def _find_runs(wanted: Mapping[int, str], store: RunStore) -> dict[int, Run]:
-    """Return the best run for each of the specs with these digests, where there is one."""
+    """Return the best run for each digest of a spec, by entry number; entries without a run are left out."""
     digests = set(wanted.values())
     by_digest: dict[str, list[Run]] = {}
     for made in reversed(store.find(lambda run_id, brief: brief.digest in digests)):  # oldest first
@@ -85,7 +89,7 @@ def _find_runs(wanted: Mapping[int, str], store: RunStore) -> dict[int, Run]:
 
 
 def refuse_missing_data(entries: Sequence[StudyRun]) -> None:
-    """Raise DataError for the first data set that is missing; the message says where it was searched."""
+    """Raise DataError for the first data set that is missing; the message lists where it was searched."""
     for name, root in {(entry.spec.data.name, entry.spec.data.root): None for entry in entries}:
         if data.available(name, root) is None:
             data.locate(name, root)
@@ -100,22 +104,23 @@ def make(
     report: Callable[[str], object] = log.info,
     stop: Callable[[], bool] = lambda: False,
 ) -> S:
-    """Make the runs of the entries that are not done, on the backend of the request; by default here, one at a time.
+    """Train the runs of the entries that are not done, on the backend of the request; by default here, one at a time.
 
-    Each run has its own process. Done runs are kept; lost, cancelled and failed ones are resumed; missing ones are
-    trained. A run that fails affects only itself and the runs that start from it.
+    Each run has its own process. Finished runs are kept; lost, cancelled and failed ones are resumed; missing ones are
+    created. A failed run affects only itself and the runs that start from it.
 
     Args:
-        entries: The runs to make.
+        entries: The runs to train.
         store: The run store.
         place: Task that records the progress.
         request: First state to record.
         report: Callback for progress messages.
-        stop: Called a few times per second, as the cancel file is checked; True stops.
+        stop: Called a few times per second, when the cancel file is checked; return True to stop.
 
     Raises:
-        locks.Busy: If another process is working in this place.
-        DataError, JobError: If data are missing, or a process cannot be started.
+        locks.Busy: If another process is working on this task.
+        DataError: If a data set is missing.
+        JobError: If a process cannot be started.
     """
     refuse_missing_data(entries)
     where = backend.create_backend(request.backend)
@@ -142,7 +147,7 @@ def make(
 
 
 class _Batch:
-    """Runs of entries while they are made; `failed` holds the numbers of those that did not finish."""
+    """Batch of runs in progress; `failed` holds the indices of the entries that did not finish."""
 
     def __init__(
         self,
@@ -157,27 +162,27 @@ class _Batch:
         self.stopped, self.report = stopped, report
         self.failed: set[int] = set()
         self._ended = 0
-        # ids of the current runs by number of their entries, in the order of their start
+        # entry index -> id of its current run, in the order of their start
         self._at_work: dict[int, str] = {}
 
     def make(self) -> None:
-        """Run all pending entries until `stop()` returns True."""
+        """Run all pending entries until `stopped()` returns True."""
         side_by_side = ConcurrentWork(self.where.max_concurrent, self.stopped)
         courses = (self._course(number) for number in range(len(self.entries)))
         side_by_side.run_to_end(courses)
 
     def label(self, number: int) -> str:
-        """Return a description of the run of an entry."""
+        """Return the description of an entry's run for progress messages."""
         entry = self.entries[number]
         return f"run {number + 1} of {len(self.entries)}: {entry.variant}, seed {entry.seed}"
 
     def _course(self, number: int) -> Iterator[Work]:
-        """Yield the work that makes the run of an entry, unless it is done."""
+        """Yield the work that trains the run of an entry, unless it is done, and computes its weight maps."""
         entry, label = self.entries[number], self.label(number)
         yield from self._wait_for_prerequisites(number)
         if self.stopped():
             return
-        # The run of the last entry; the entries before it determine the pretrained run that it starts from.
+        # Look up the run of this entry; the entries before it determine the pretraining run that it starts from.
         run = find(self.entries[: number + 1], self.store)[-1]
         if not (run and run.state().state == "done"):
             run = run or _create(entry, self.entries, self.store)
@@ -202,7 +207,7 @@ class _Batch:
             self._say(self.progress.state.message)
 
     def _wait_for_prerequisites(self, number: int) -> Iterator[Work]:
-        """Wait for running runs that this one starts from, or that have the same spec."""
+        """Wait for runs in progress that this entry starts from or that have the same spec."""
         entry = self.entries[number]
         wanted = {_describe(spec) for spec in (entry.spec, entry.starts) if spec is not None}
         before = [n for n in self._at_work if n < number and _describe(self.entries[n].spec) in wanted]
@@ -215,7 +220,7 @@ class _Batch:
 
 
 def _create(entry: StudyRun, entries: Sequence[StudyRun], store: RunStore) -> Run | None:
-    """Create the run for an entry; return None if the run that it starts from is not done."""
+    """Create the run for an entry; return None if the pretraining that it starts from is not done."""
     if entry.starts is None:
         return store.create(entry.spec)
     before = [e for e in entries if e.variant == PRETRAINING and e.spec == entry.starts]
@@ -224,13 +229,15 @@ def _create(entry: StudyRun, entries: Sequence[StudyRun], store: RunStore) -> Ru
 
 
 def _lacks_weight_maps(run: Run) -> bool:
-    """Return True if a finished run on collages with a known foreground tile has no weight maps yet."""
+    """Return True if a finished run on collages, whose foreground tile is known, has no weight maps yet."""
     on_collages = data.describe(run.spec.data.name).grid > 0
     return on_collages and run.state().state == "done" and weight_maps.path_of(run) is None
 
 
 def _best(runs: Sequence[Run]) -> Run | None:
-    """Return the run to use among runs with one spec, oldest first: the first done one, else the most advanced."""
+    """Return the run to use among runs with the same spec, oldest first: the first finished one, else the most
+    advanced.
+    """
     states = []
     for run in runs:
         with contextlib.suppress(RunError):  # deleted this very moment

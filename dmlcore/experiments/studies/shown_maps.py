@@ -1,4 +1,4 @@
-"""Weight maps of the poolings of a study on collages for a few test samples, stored with its results."""
+"""Weight maps of the poolings in a study on collages for a few test samples, stored with its results."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ MAPPED = 24  # number of samples
 
 
 class PoolingMaps(BaseModel):
-    """Weight maps of the poolings of one seed, on a few test samples of its data set."""
+    """Weight maps of the poolings for one seed and a few test samples."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     seed: int
     indices: tuple[int, ...]
-    names: tuple[str, ...]  # names of the samples' classes
-    content: tuple[str, ...]  # `data.identities` of the samples, in hexadecimal digits
-    tile: tuple[int, ...]  # index of the tile that shows the class, row by row
+    names: tuple[str, ...]  # name of each sample's class
+    content: tuple[str, ...]  # `data.identities` of each sample, in hexadecimal digits
+    tile: tuple[int, ...]  # index of the tile that shows the class, in row-major order
     side: tuple[int, int]  # h, w
-    weights: dict[str, str]  # variant -> (samples, h, w), each with sum 1: base64 of float16, little-endian
+    weights: dict[str, str]  # variant -> base64 of little-endian float16 maps (samples, h, w), each with sum 1
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -40,13 +40,13 @@ class PoolingMaps(BaseModel):
         return self
 
     def of(self, variant: str) -> Singles:
-        """Return the maps (samples, h, w) of a variant."""
+        """Return the weight maps of a variant, shape (samples, h, w)."""
         values = np.frombuffer(base64.b64decode(self.weights[variant], validate=True), "<f2").astype(np.float32)
         return values.reshape(len(self.indices), *self.side)
 
 
 def maps_of(entries: Sequence[StudyRun], store: RunStore) -> PoolingMaps | None:
-    """Return the weight maps of the first seed's runs on some random test samples; None if there are none."""
+    """Return the weight maps of the first seed's runs for some random test samples; None if there are no maps."""
     from dmlcore.data.identities import identities
     from dmlcore.training.build import load_data
 

@@ -1,4 +1,4 @@
-"""Studies as frozen, validated data (TOML): one base spec, its variants, seeds, and the claim of a source."""
+"""Studies as frozen, validated data (TOML): a base spec, its variants, seeds, and the claim of a source."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dmlcore.spec.plan import NAME, Overrides, Plan, Text
 from dmlcore.spec.sections import Section
 from dmlcore.storage.listing import FileCache, without_name
 
-PRETRAINING = "pretraining"  # start of a variant, and name of the runs that provide it
+PRETRAINING = "pretraining"  # value of a variant's `start`, and name of the runs it refers to
 
 Seeds = Annotated[tuple[Annotated[int, Field(ge=0, le=2**32 - 1)], ...], Field(strict=False, min_length=1)]
 
@@ -34,7 +34,7 @@ Side = Annotated[
 
 
 class StudyVariant(Section):
-    """One variant of a study: the base with `overrides` applied, see `RunSpec.with_overrides`."""
+    """Variant of a study: the base spec with `overrides` applied, see `RunSpec.with_overrides`."""
 
     name: str = Field(min_length=1, max_length=40, pattern=r"^[\w+ .,()=-]+$", description="As in tables and legends")
     overrides: Overrides = Field((), description="key=value, applied to the base in order")
@@ -49,13 +49,13 @@ class StudyVariant(Section):
 
 
 class Pretraining(Section):
-    """A run before the variants, once per seed: the base with `overrides` applied."""
+    """Pretraining run that precedes the variants, once per seed: the base spec with `overrides` applied."""
 
     overrides: Overrides = Field(description="key=value, applied to the base in order")
 
 
 class Contrast(Section):
-    """Question on two variants, or on the means of two groups of variants: is one better by a score?"""
+    """Question on two variants, or on the means of two groups of variants: does one have a better score?"""
 
     where: Text = Field(description="Property that the two share, capitalised; begins the answer")
     of: Side = Field(description="Variant in question, or several, of which the mean per seed is used")
@@ -69,7 +69,7 @@ class Contrast(Section):
 
 
 class Study(Plan):
-    """A study: the variants to compare, the reason, and the claim to test."""
+    """Study: the variants to compare, the reason, and the claim to test."""
 
     tables: ClassVar[Mapping[str, type[BaseModel]]] = {
         "variants": StudyVariant,
@@ -106,8 +106,9 @@ class Study(Plan):
 
     @property
     def of_methods(self) -> bool:
-        """True if all variants are methods with an own baseline, or such baselines: then that comparison is the
-        question.
+        """True if every variant is a method with its own baseline or such a baseline.
+
+        The comparisons with the baselines are then the question of the study.
         """
         baselines = {name for variant in self.variants for name in variant.against}
         return all(variant.against or variant.name in baselines for variant in self.variants)
@@ -143,10 +144,10 @@ class Study(Plan):
         return self
 
     def _refuse_unmarked(self, variant: StudyVariant) -> None:
-        """Raise ValueError if the name of a transductive variant lacks the mark: tables and charts show only names."""
+        """Raise ValueError if the name of a transductive variant does not say so; tables and charts show only names."""
         try:
             spec = self.base.with_overrides(variant.overrides)
-        except SpecError:  # reported once for all variants
+        except SpecError:  # reported once for all variants by `wrong_overrides`
             return
         if mark_transductive(variant.name, spec.conditioning.transductive) != variant.name:
             raise ValueError(
@@ -165,29 +166,30 @@ class Study(Plan):
 
 @dataclass(frozen=True)
 class StudyRun:
-    """One run of a study; `spec` is complete except for `model.start` if the run `starts` from the pretraining."""
+    """Run of a study.
+
+    `spec` is complete, except for `model.start` if the run starts from a pretraining run with the spec `starts`.
+    """
 
     variant: str
     seed: int
     spec: RunSpec
-    starts: RunSpec | None = None  # the pretraining spec of the same seed
+    starts: RunSpec | None = None  # spec of the pretraining run with the same seed
     fold: int = 0  # from 1; 0 if the study has no folds
 
     def after(self, pretraining: str | None) -> RunSpec:
-        """Return the spec with the run id of its pretraining."""
+        """Return the spec that starts from the pretraining run with this id; the spec unchanged if it needs none."""
         if not self.starts:
             return self.spec
         return self.spec.model_copy(update={"model": self.spec.model.model_copy(update={"start": pretraining})})
 
     def digest(self) -> str:
-        """Return the SHA-256 of all settings that determine the run; names and the place of its pretraining do not
-        count.
-        """
+        """Return the SHA-256 of all settings that determine the run, without names and the pretraining's run id."""
         return self._digest
 
     @cached_property
     def of_spec(self) -> str:
-        """Digest of the spec alone without its name, by which runs are searched."""
+        """Digest of the spec without its name, by which runs are found."""
         return without_name(self.spec).digest()
 
     @cached_property
@@ -197,13 +199,13 @@ class StudyRun:
 
 
 def names() -> list[str]:
-    """Return the names of the studies that ship with the library and of those in the folder $DML_STUDIES."""
+    """Return the names of the shipped studies and of those in the folder $DML_STUDIES."""
     return sorted(_files())
 
 
 def _files() -> dict[str, Path]:
     own = os.environ.get("DML_STUDIES")
-    # shipped studies override own ones with the same name
+    # shipped studies take precedence over the user's studies with the same name
     return {**(_files_of(Path(own)) if own else {}), **_files_of(STUDIES)}
 
 
@@ -251,7 +253,7 @@ def expand(
     only: str | Sequence[str] | None = None,
     overrides: Iterable[str] = (),
 ) -> list[StudyRun]:
-    """Return every run of the study, seed by seed, each pretraining before the runs that start from it.
+    """Return every run of the study, seed by seed; each pretraining run precedes the runs that start from it.
 
     Args:
         study: The study.

@@ -1,1 +1,1 @@
-"""Analysis of poolings: the gate of one feature map, convergence, and shares of prototypes."""
+"""Analysis of poolings: the gate for one feature map, convergence, and shares of prototypes."""

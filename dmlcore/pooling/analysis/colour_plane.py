@@ -1,7 +1,7 @@
-"""Points of a plane as mixtures of red, green and blue, which allows trying a gate of `red_blue` on real features.
+"""Map from points in the plane to mixtures of red, green and blue, to apply the gate of `red_blue` to real features.
 
-The mixtures form an equilateral triangle. The plane is rotated and scaled into it, so that distances between mixtures
-are proportional to distances between points.
+The mixtures form an equilateral triangle. The plane is rotated and scaled into the triangle, so that distances between
+mixtures are proportional to distances between points.
 """
 
 from __future__ import annotations
@@ -14,25 +14,29 @@ from numpy.typing import ArrayLike
 from dmlcore.pooling.analysis.red_blue import STEPS
 from dmlcore.typing import Floats, Ints
 
-# Directions from the centre of the triangle to its sides, away from the opposite corners green, red and blue.
+# Outward normals of the triangle's sides opposite the green, red and blue corner.
 _NORMALS = np.array([[0.0, -1.0], [np.sqrt(3) / 2, 0.5], [-np.sqrt(3) / 2, 0.5]])
 
 
 @dataclass(frozen=True, eq=False)
 class ColourPlane:
-    """Smallest equilateral triangle around some points, in which green is the region away from a chosen place."""
+    """Smallest equilateral triangle of colour mixtures around a set of points; green increases away from a given
+    position.
+    """
 
-    axes: Floats  # (2, 2): horizontal and vertical direction of the triangle
-    reach: Floats  # (3,) distances of its sides from the origin, opposite green, red and blue
+    axes: Floats  # (2, 2): horizontal and vertical axis of the triangle
+    reach: Floats  # (3,) distances from the origin to the sides opposite the green, red and blue corner
 
     @classmethod
     def about(cls, points: ArrayLike, informative: ArrayLike) -> ColourPlane:
-        """Return the triangle around points (n, 2) in which green decreases towards a place (2,).
+        """Return the triangle around points (n, 2) in which green decreases towards a position `informative` (2,).
 
-        The way starts at the mean of the points. Points past its middle are `red_blue.informative`.
+        The share of green is one half midway between the mean of the points and `informative`; points beyond that line
+        are
+        `red_blue.informative`.
 
         Raises:
-            ValueError: If an argument does not fit; the message names it.
+            ValueError: If an argument is invalid; the message names it.
         """
         x, place = np.asarray(points, dtype=np.float64), np.asarray(informative, dtype=np.float64)
         if x.ndim != 2 or x.shape[1] != 2 or not len(x) or not np.isfinite(x).all():
@@ -44,14 +48,17 @@ class ColourPlane:
         up = up / length if length else np.array([0.0, 1.0])
         axes = np.stack([[up[1], -up[0]], up])
         reach = (x @ axes.T @ _NORMALS.T).max(0)
-        # Moving a side outwards moves the line of half green: the bottom side lowers it, the other two raise it.
+        # Moving a side outwards shifts the line where green is one half: the bottom side lowers it, the other two raise
+        # it.
         above = float(reach[0] - ((x.mean(0) + place) / 2) @ axes.T @ _NORMALS[0])
         missing = float(reach.sum()) - 2 * above
         reach += (missing, 0, 0) if missing > 0 else (0, -missing / 2, -missing / 2)
         return cls(axes, reach)
 
     def mixtures(self, points: ArrayLike) -> Ints:
-        """Return red and blue (..., 2) of points (..., 2) in steps of 1 / STEPS; the remainder is green."""
+        """Return the mixtures of points (..., 2) as red and blue (..., 2) in steps of 1 / STEPS; the remainder is
+        green.
+        """
         x = np.asarray(points, dtype=np.float64)
         whole = self.reach.sum()
         shares = (
@@ -64,11 +71,11 @@ class ColourPlane:
 def characteristic_prototypes(histograms: ArrayLike, labels: ArrayLike, label: int, most: int) -> Ints:
     """Return up to `most` prototypes that a class uses more than the mean of all classes, in order of surplus.
 
-    At least one prototype is returned. Ties go to the first.
+    At least one prototype is returned. Ties go to the lower index.
 
     Args:
-        histograms: Weights of N images on m prototypes, shape (N, m).
-        labels: Shape (N,).
+        histograms: Weight of each of m prototypes in each of N images, shape (N, m).
+        labels: Class of each image, shape (N,).
         label: The class.
         most: Maximum number of prototypes.
 

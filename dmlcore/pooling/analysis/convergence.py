@@ -1,6 +1,7 @@
-"""Convergence of the published sweeps and of Newton's method to the exact transport: rate, and errors per step.
+"""Convergence of the published sweeps and of Newton's method to the exact transport: rate, and error after each step.
 
-An error is the largest deviation of n rho and n pi, the shares of the mass of one feature, from the exact solution.
+An error is the largest absolute difference of n rho and n pi from the exact solution; n rho and n pi are the shares of
+one feature's mass.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from dmlcore.pooling.transport import check_transport, newton_biases, sweep, tra
 
 
 def contraction(rho: Tensor, mu: float) -> tuple[Tensor, Tensor]:
-    """Return (k, r) of the exact rho (..., n): k = mean s (1 - s) = 1 - mu - n rho.rho, and r = 1 - k/mu, each (...,).
+    """Return (k, r), each (...,), for the exact rho (..., n): k = mean s (1 - s) = 1 - mu - n rho.rho, r = 1 - k/mu.
 
-    r is the factor by which one sweep reduces a small error, mu <= r <= 1. At mu = 1 it is 1, and the error only
-    decreases as 1/count.
+    Here s is the gate. r is the factor by which one sweep reduces a small error, mu <= r <= 1. At mu = 1, r is 1 and
+    the
+    error only decreases as 1/count.
 
     Reference:
         Derivative of the iteration of Gurbuz 2022, Prop. 5.2.1, at its fixed point.
@@ -51,10 +53,11 @@ def newton_errors(cost: Tensor, mu: float, epsilon: float) -> Tensor:
 
 
 def bias_errors(cost: Tensor, rho: Tensor, epsilon: float, before: Tensor, after: Tensor) -> Tensor:
-    """Return the errors (..., K) of rho from biases `before`, and of pi from `before` and `after`.
+    """Return the errors (..., K) of K iterates, each given by its biases `before` and `after`, both (..., K).
 
-    A sweep computes rho from the bias before it, shape (..., K), and pi = e^a P e^l rho from the bias after it. In
-    Newton's method the two biases are equal.
+    A sweep computes rho from the bias before it, and pi = e^a P e^l rho from the bias a after it. In Newton's method
+    the
+    two biases are equal.
     """
     n = cost.shape[-1]
     scaled = -epsilon * cost
@@ -68,7 +71,9 @@ def bias_errors(cost: Tensor, rho: Tensor, epsilon: float, before: Tensor, after
 
 
 def steps_below(errors: Tensor, tolerance: float = 1e-6) -> int | None:
-    """Return the number (from 1) of the first of errors (K,) from which on all are at most `tolerance`, or None."""
+    """Return the first step, counted from 1, from which on all errors (K,) are at most `tolerance`; None if there is
+    none.
+    """
     beyond = torch.nonzero(errors > tolerance)
     first = int(beyond[-1]) + 2 if len(beyond) else 1
     return first if first <= len(errors) else None

@@ -1,4 +1,4 @@
-"""Transport of one feature map in numbers: weights, plan, gate, limits and convergence."""
+"""Transport of one feature map: weights, plan, gate, limits and convergence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_SWEEPS = 5000  # maximum number of sweeps to reach an error of 1e-6
 
 @dataclass(frozen=True)
 class Gate:
-    """Exact transport of features (n, D) to prototypes (m, D) in float64, with all numbers that its figure shows.
+    """Exact transport of features (n, D) to prototypes (m, D), with all quantities that its figure shows.
 
     `bias` is a*, or None at mu = 1, where every gate is open. Raises the errors of `transport`.
 
@@ -33,12 +33,12 @@ class Gate:
     soft_min: Tensor  # (n,) l_j = logsumexp_i(-epsilon c_ij)
     rho: Tensor  # (n,)
     pi: Tensor  # (m, n)
-    newton_biases: Tensor  # (steps + 1,) iterates of Newton's method including the start; none at mu = 1
+    newton_biases: Tensor  # (steps + 1,) iterates of Newton's method including the start; empty at mu = 1
     bias: float | None
 
     @classmethod
     def of(cls, features: Tensor, prototypes: Tensor, mu: float, epsilon: float) -> Gate:
-        """Solve the transport problem of these features."""
+        """Solve the transport problem for these features and prototypes."""
         cost = prototype_costs(features, prototypes)
         rho, pi = transport(cost, mu, epsilon)
         soft_min = (-epsilon * cost).logsumexp(-2)
@@ -48,7 +48,7 @@ class Gate:
 
     @property
     def weights(self) -> Tensor:
-        """Weights (3, n) of the linear programme, of the smoothed problem and of the average."""
+        """Pooling weights (3, n) of the linear programme, of the smoothed problem and of average pooling."""
         smoothed = pooling_weights(self.rho, self.mu)
         return torch.stack([selection(self.cost, self.mu), smoothed, torch.full_like(smoothed, 1 / len(smoothed))])
 
@@ -59,17 +59,17 @@ class Gate:
 
     @property
     def threshold(self) -> float:
-        """Largest distance to the nearest prototype at which the linear programme still takes a feature."""
+        """Largest distance to the nearest prototype at which the linear programme still selects a feature."""
         return float(self.cost.amin(-2)[selection(self.cost, self.mu) > 0].max())
 
     def open_at(self, features: Tensor) -> Tensor:
-        """Return the gate (...,) of features (..., D) at the present bias."""
+        """Return the gate values (...,) of other features (..., D), using the solved bias."""
         cost = prototype_costs(features, self.prototypes)
         soft_min = (-self.epsilon * cost).logsumexp(-2)
         return torch.ones_like(soft_min) if self.bias is None else torch.sigmoid(self.bias + soft_min)
 
     def mean_gate(self, bias: Tensor) -> Tensor:
-        """Return mean_j sigmoid(a + l_j) for biases a (...,); it equals mu at a*."""
+        """Return mean_j sigmoid(a + l_j) for biases a (...,); it equals mu at the solution a*."""
         return torch.sigmoid(bias[..., None] + self.soft_min).mean(-1)
 
     def weights_over(self, epsilons: Tensor) -> Tensor:
@@ -78,24 +78,24 @@ class Gate:
         return pooling_weights(rho, self.mu)
 
     def contraction(self) -> tuple[float, float]:
-        """Return (k, r) as `convergence.contraction` defines them."""
+        """Return the rate of convergence (k, r) as defined by `convergence.contraction`."""
         k, r = contraction(self.rho, self.mu)
         return float(k), float(r)
 
     def sweep_biases(self, count: int) -> Tensor:
-        """Return the biases of `count` published sweeps, from 0."""
+        """Return the biases (count + 1,) of `count` published sweeps, starting from 0."""
         return sweep_biases(self.soft_min, self.mu, count)
 
     def sweep_errors(self, biases: Tensor) -> Tensor:
-        """Return the errors (K,) after each of the sweeps with biases (K + 1,)."""
+        """Return the errors (K,) after each of K sweeps, given their biases (K + 1,) including the start."""
         return bias_errors(self.cost, self.rho, self.epsilon, biases[:-1], biases[1:])
 
     def newton_errors(self) -> Tensor:
-        """Return the errors (steps + 1,) of Newton's iterates including the start."""
+        """Return the errors (steps + 1,) of Newton's iterates, including the start."""
         return bias_errors(self.cost, self.rho, self.epsilon, self.newton_biases, self.newton_biases)
 
     def sweeps_needed(self, tolerance: float = 1e-6) -> int | None:
-        """Return how many published sweeps bring the error below `tolerance` for good, or None above MOST_SWEEPS."""
+        """Return the number of sweeps from which on the error is at most `tolerance`; None if more than MOST_SWEEPS."""
         _, r = self.contraction()
         if r == 1 or math.log(tolerance) / math.log(r) > 2 * MOST_SWEEPS:
             return None

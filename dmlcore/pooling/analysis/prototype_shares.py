@@ -1,4 +1,4 @@
-"""Local features of images as histograms over prototypes, and what average or weighted pooling keeps of them.
+"""Local features of images as histograms over prototypes, and the information that average or weighted pooling retains.
 
 The package does not import this module because it loads scipy, which training does not need.
 """
@@ -14,29 +14,29 @@ from scipy.spatial.distance import cdist
 from dmlcore.geometry import k_center
 from dmlcore.typing import Bools, Floats, Ints
 
-ROUNDING = 1e-12  # rounding of sums of numbers up to 1, so that equality satisfies the bound
+ROUNDING = 1e-12  # tolerance for rounding errors in sums of numbers up to 1
 
 
 @dataclass(frozen=True, eq=False)
 class PrototypeReading:
-    """N images of n local features each, described by m prototypes; lengths are in units of the longest feature."""
+    """Description of N images with n local features each by m prototypes; lengths are in units of the largest norm."""
 
-    scale: float  # the given features divided by this have norms up to 1
+    scale: float  # largest norm of a given feature, by which all features are divided
     features: Floats  # (N, n, D)
     weights: Floats  # (N, n) weight of each local feature in its image, sum 1
     prototypes: Floats  # (m, D)
-    patches: Ints  # (m, 2): image and position of the local feature nearest to each prototype
+    patches: Ints  # (m, 2): image and position of the local feature that is nearest to each prototype
     assignment: Ints  # (N, n) nearest prototype
-    histograms: Floats  # (N, m) weight of the features at each prototype
+    histograms: Floats  # (N, m) total weight of the features assigned to each prototype
     pooled: Floats  # (N, D) weighted sum of the features; global average pooling if the weights are equal
-    combination: Floats  # (N, D) sum of histogram times prototypes
+    combination: Floats  # (N, D) histograms @ prototypes
     error: Floats  # (N,) distance between `pooled` and `combination`
-    mean_distance: Floats  # (N,) weighted mean of the distances of features to their prototypes
-    radius: Floats  # (N,) largest such distance over features of positive weight
+    mean_distance: Floats  # (N,) weighted mean distance of features to their nearest prototype
+    radius: Floats  # (N,) largest distance of a feature with positive weight to its nearest prototype
 
     @property
     def holds(self) -> Bools:
-        """Mask (N,) of images with error <= mean distance <= radius."""
+        """Boolean mask (N,) of images with error <= mean distance <= radius."""
         first: Bools = self.error <= self.mean_distance + ROUNDING
         return first & (self.mean_distance <= self.radius + ROUNDING)
 
@@ -46,25 +46,27 @@ def read(
     prototypes: int | ArrayLike,
     weights: ArrayLike | None = None,
 ) -> PrototypeReading:
-    """Describe local features (N, n, D) by prototypes, given or selected among the features by greedy k-centre.
+    """Describe local features (N, n, D) by prototypes, which are given or selected from the features by greedy
+    k-centre.
 
     Features, and prototypes if given, are divided by the largest norm of a feature.
 
     Args:
         features: Shape (N, n, D).
         prototypes: Prototypes (m, D), or the number of prototypes to select.
-        weights: Shape (N, n), >= 0 with a positive sum per image; equal by default. The bound holds for any weights.
+        weights: Shape (N, n), >= 0 with a positive sum per image; equal by default. The bound error <= mean distance <=
+            radius holds for any weights.
 
     Raises:
-        ValueError: If an argument does not fit; the message names it.
+        ValueError: If an argument is invalid; the message names it.
 
     Reference:
-        Gurbuz 2022, Sec. 4.2, with the true bound: no square on the left.
+        Gurbuz 2022, Sec. 4.2, with the corrected bound: the left-hand side is not squared.
     """
     x = np.asarray(features, dtype=np.float64)
     if x.ndim != 3 or not x.size or not np.isfinite(x).all():
         raise ValueError(f"features must be finite numbers of shape (N, n, D), none of them 0, got {x.shape}")
-    # Weights that sum to 1, and features within the unit ball.
+    # normalise weights to sum 1 and scale features into the unit ball
     images, count, dimension = x.shape
     w = np.full((images, count), 1 / count) if weights is None else np.asarray(weights, dtype=np.float64)
     if w.shape != (images, count) or not (np.isfinite(w).all() and (w >= 0).all() and (w.sum(1) > 0).all()):
@@ -73,7 +75,7 @@ def read(
     scale = float(np.linalg.norm(x, axis=-1).max()) or 1.0
     x = x / scale
     flat = x.reshape(-1, dimension)
-    # Prototypes in the same units.
+    # select prototypes from the scaled features, or scale the given ones
     if isinstance(prototypes, (int, np.integer)):
         v = flat[k_center(flat, None, int(prototypes))]
     else:
@@ -83,7 +85,7 @@ def read(
 
     nearest, distances, closest = _assign(flat, v)
     assignment, distances = nearest.reshape(images, count), distances.reshape(images, count)
-    # One weighted count for all images: cell i m + k holds the weight of prototype k in image i.
+    # One weighted bincount for all images: bin i m + k holds the weight of prototype k in image i.
     cells = np.arange(images)[:, None] * len(v) + assignment
     histograms: Floats = np.bincount(cells.ravel(), w.ravel(), images * len(v)).astype(np.float64)
     histograms = histograms.reshape(images, len(v))
@@ -105,7 +107,7 @@ def read(
 
 
 def _assign(points: Floats, prototypes: Floats) -> tuple[Ints, Floats, Ints]:
-    """Return the nearest prototype of each point, its distance, and the nearest point of each prototype."""
+    """Return for each point the nearest prototype and its distance, and for each prototype the nearest point."""
     nearest, least = np.empty(len(points), dtype=np.int64), np.empty(len(points))
     closest, shortest = np.zeros(len(prototypes), dtype=np.int64), np.full(len(prototypes), np.inf)
     rows = max(1, (1 << 22) // prototypes.size)  # 32 MiB per part

@@ -1,4 +1,4 @@
-"""Evaluation of zero-shot prediction: class embeddings predicted from prototype shares of classes unseen by the fit."""
+"""Evaluation of zero-shot prediction: class embeddings are predicted from the prototype shares of held-out classes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike
 from dmlcore.pooling.zero_shot import ridge
 from dmlcore.typing import Floats
 
-MOST_SPLITS = 20_000  # number of splits up to which all are evaluated; 16 classes have 12,870
+MOST_SPLITS = 20_000  # maximum number of splits for an exhaustive evaluation; 16 classes have 12,870
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Share of predictions whose nearest candidate is the right class mean."""
+    """Accuracy of predicting class means: share of predictions whose nearest candidate is the correct class mean."""
 
     predictions: int
     l2: float
@@ -30,19 +30,19 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class SplitAccuracy:
-    """Accuracy over some splits of the classes, with two sets of candidates."""
+    """Accuracy over several splits of the classes into halves, for two sets of candidates."""
 
     splits: int
     held_out: Accuracy  # candidates are the means of the classes that the fit has not seen
-    everything: Accuracy  # candidates are all means, among which ridge prefers those it was fitted to
+    everything: Accuracy  # candidates are all class means; ridge regression favours those of the fitted classes
 
 
 @dataclass(frozen=True)
 class ZeroShotEvaluation:
-    """Accuracy over all ordered splits into two halves, and its estimate from random splits."""
+    """Accuracy over all splits of the classes into two halves, and its estimate from random splits."""
 
-    exhaustive: SplitAccuracy | None  # None if there are more than MOST_SPLITS
-    estimate: SplitAccuracy | None  # None unless draws were requested
+    exhaustive: SplitAccuracy | None  # None if there are more than MOST_SPLITS splits
+    estimate: SplitAccuracy | None  # None if `draws` is None
 
 
 def zero_shot_evaluation(
@@ -56,20 +56,21 @@ def zero_shot_evaluation(
 ) -> ZeroShotEvaluation:
     """Predict class means of embeddings from class means of shares, for splits of the classes into two halves.
 
-    For each split the ridge fit to C // 2 of the C classes predicts the others. A prediction is right if its own class
-    mean is the nearest candidate (l2), or the one at the smallest angle (cosine). All splits are evaluated (252 for ten
-    classes).
+    For each split, the ridge fit to C // 2 of the C classes predicts the means of the other classes. A prediction is
+    correct if its own class mean is the nearest candidate (l2), or the one at the smallest angle (cosine). All splits
+    are
+    evaluated (252 for ten classes) unless there are more than MOST_SPLITS.
 
     Args:
-        shares: Shape (N, m).
+        shares: Prototype shares, shape (N, m).
         embeddings: Shape (N, D).
         labels: Shape (N,).
-        epsilon: Weight of the penalty of the ridge fit.
-        draws: Number of random splits of the estimate (the source draws 1,000); None for no estimate.
+        epsilon: Weight of the penalty in the ridge fit.
+        draws: Number of random splits for the estimate (the source draws 1,000); None for no estimate.
         seed: Seed of the random splits.
 
     Raises:
-        ValueError: If an argument does not fit, or if there are too many splits and no draws; the message names it.
+        ValueError: If an argument is invalid, or if there are more than MOST_SPLITS splits and `draws` is None.
 
     Reference:
         Gurbuz 2022, Sec. 5.3.
@@ -105,16 +106,16 @@ def zero_shot_evaluation(
 
 
 def _hits(attributes: Floats, means: Floats, fitted: tuple[int, ...], epsilon: float) -> tuple[int, ...]:
-    """Count right predictions of the classes not `fitted`, by l2 and by cosine.
+    """Count the correct predictions for the classes that are not in `fitted`, by l2 and by cosine.
 
-    The candidates are the held-out classes for the first two counts and all classes for the others.
+    The candidates are the held-out classes for the first two counts and all classes for the last two.
     """
     seen = np.zeros(len(means), dtype=bool)
     seen[list(fitted)] = True
     A = ridge(torch.from_numpy(attributes[seen]), torch.from_numpy(means[seen]), epsilon).numpy()
     predicted, truth = attributes[~seen] @ A.T, np.flatnonzero(~seen)
     far = np.linalg.norm(predicted[:, None] - means[None], axis=-1)
-    # The length of the prediction does not change the order within its row.
+    # Negative cosine up to the length of the prediction, which does not change the order of the candidates.
     turned = -(predicted @ means.T) / np.maximum(np.linalg.norm(means, axis=1), 1e-300)
     own = [int((truth[d[:, ~seen].argmin(1)] == truth).sum()) for d in (far, turned)]
     everything = [int((d.argmin(1) == truth).sum()) for d in (far, turned)]
@@ -122,7 +123,7 @@ def _hits(attributes: Floats, means: Floats, fitted: tuple[int, ...], epsilon: f
 
 
 def _class_means(shares: ArrayLike, embeddings: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
-    """Return attributes (C, m) and class means (C, D)."""
+    """Return the mean shares (C, m) and mean embeddings (C, D) of the classes."""
     z, x, y = np.asarray(shares, np.float64), np.asarray(embeddings, np.float64), np.asarray(labels)
     for name, array in (("shares", z), ("embeddings", x)):
         if array.ndim != 2 or not array.size or not np.isfinite(array).all():

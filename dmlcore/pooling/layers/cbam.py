@@ -19,7 +19,7 @@ from dmlcore.pooling.base import Pooling, init_he_, normalise_shares, pooling
     source="Woo, Park, Lee & Kweon, ECCV 2018",
 )
 class BlockAttention(Pooling):
-    """Channel attention, then spatial attention, then the mean. The weights are the normalised spatial attention."""
+    """Channel attention, then spatial attention, then the mean. `weights` is the normalised spatial attention."""
 
     positional = True
 

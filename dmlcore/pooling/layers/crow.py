@@ -18,10 +18,10 @@ ETA = 1e-16
     source="Kalantidis, Mellina & Osindero, ECCVW 2016; q = mean sigmoid as in Gürbüz 2022",
 )
 class CrossDimensionalWeighting(Pooling):
-    """Weighting of positions by their total response and of channels by their rarity, without learning.
+    """Weighting of positions by their total response and of channels by their rarity, without learned parameters.
 
-    q is the mean sigmoid instead of the share of non-zero responses of the original, which has no gradient. The weights
-    are a, normalised; all 0 if no feature is positive.
+    q is the mean sigmoid; the share of non-zero responses of the original paper has no gradient. `weights` is a,
+    normalised to sum 1; all 0 if no feature is positive.
     """
 
     def forward(self, features: Tensor) -> Tensor:
@@ -30,7 +30,7 @@ class CrossDimensionalWeighting(Pooling):
         local = features.flatten(2)
         S = local.relu().sum(1)
         positive = S > 0
-        inside = S.where(positive, 1.0)  # the square root has an infinite slope at 0
+        inside = S.where(positive, 1.0)  # avoid the infinite slope of the square root at 0
         length = torch.linalg.vector_norm(S, dim=1, keepdim=True).clamp(min=torch.finfo(S.dtype).tiny)
         a = (inside / length).sqrt().where(positive, 0.0)
         q = local.sigmoid().mean(-1)

@@ -21,10 +21,11 @@ SMALLEST = 1e-6  # smaller features are raised to this value
     source="Radenović, Tolias & Chum, TPAMI 2019",
 )
 class GeneralizedMeanPooling(Pooling):
-    """Power mean of the positive features, with one learned exponent p: 1 is the mean, infinity the maximum.
+    """Power mean of the positive features with one learned exponent p; p = 1 is the mean, p = infinity the maximum.
 
-    It is computed in the log domain, so that powers of 1e-6 do not underflow. The weights are the shares of the
-    positions in the sum of powers, averaged over the channels; they are also the shares in g, as g is homogeneous.
+    It is computed in the log domain, so that powers of 1e-6 do not underflow. `weights` holds the share of each
+    position
+    in the sum of powers, averaged over the channels; this is also its share in g, as g is homogeneous.
     """
 
     def __init__(

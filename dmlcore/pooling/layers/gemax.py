@@ -20,9 +20,8 @@ from dmlcore.pooling.base import Pooling, pooling
 class GeneralizedMaxPooling(Pooling):
     """Ridge solution of f_j . g = 1 for all positions, in which rare features count as much as frequent ones.
 
-    The smaller of the two systems, n x n or C x C, (F F' + lambda I) g = F 1, is factorised by Cholesky in float64,
-    with lambda at least the rounding error of the Gram matrix. There are no weights, because coefficients may be
-    negative.
+    The smaller of the two systems, n x n or C x C, (F F' + lambda I) g = F 1, is factorised by Cholesky in float64;
+    lambda is at least the rounding error of the Gram matrix. `weights` is None, because coefficients may be negative.
     """
 
     def __init__(
@@ -49,6 +48,6 @@ class GeneralizedMaxPooling(Pooling):
         trace = gram.detach().diagonal(dim1=-2, dim2=-1).sum(-1)
         ridge = (4 * torch.finfo(gram.dtype).eps * trace).clamp(min=self.ridge)[:, None, None]
         eye = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-        # cholesky would raise; here a diverged training run should show itself as NaN
+        # unlike cholesky, do not raise: a diverged training run should give NaN
         factor, _ = torch.linalg.cholesky_ex(gram + ridge * eye)
         return torch.cholesky_solve(right, factor)

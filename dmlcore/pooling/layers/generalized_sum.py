@@ -18,7 +18,7 @@ __all__ = ["GeneralizedSumPooling", "clip_to_unit_ball", "prototype_costs"]
 
 
 def check_memory(values: Values) -> str:
-    """Return an error message if `memory` cannot hold the existing centres and as many prototypes, else ""."""
+    """Return an error message if `memory` cannot hold m existing centres and m candidates (m prototypes), else ""."""
     wanted, memory = 2 * values["prototypes"], values["memory"]
     fits = memory == 0 or memory >= wanted
     return "" if fits else f"memory must hold at least 2 x prototypes = {wanted} vectors, or be 0; got {memory}"
@@ -35,24 +35,26 @@ def check_memory(values: Values) -> str:
 class GeneralizedSumPooling(Pooling):
     """Weighted sum of local features, with weights from the exact entropic transport of mass mu to learned prototypes.
 
-    The prototypes (m, C) are initialised by k-centre from the data. Until `memory` pooled vectors (plain averages,
-    projected on the unit ball) have been seen in training, the layer is average pooling. Then the first m of these
-    vectors are the existing centres, and the next m, farthest first, become the prototypes.
+    The prototypes (m, C) are initialised from the data by greedy k-centre: the layer is average pooling until `memory`
+    pooled vectors (plain averages, projected onto the unit ball) have been collected in training. The first m of them
+    serve as existing centres; of the others, the m farthest-first choices become the prototypes.
 
-    After a forward pass `weights` (B, H*W), detached, and `shares` (B, m), the prototype marginals z, which sum to 1
-    and are differentiable, hold the values of that batch. Features (B, C, H, W) are mapped to (B, C).
+    After a forward pass, `weights` (B, H*W), detached, holds the weights of that batch. `shares` (B, m) holds its
+    prototype
+    marginals z, which sum to 1 and are differentiable. Features (B, C, H, W) are mapped to (B, C).
 
     Args:
         channels: Number of channels C.
         prototypes: Number of prototypes m.
         mu: Share of the features that is pooled, in (0, 1].
-        epsilon: Inverse temperature; a large value selects hard.
-        memory: Number of pooled vectors to collect before the prototypes are initialised; 0 starts at once from a
-            random initialisation.
+        epsilon: Inverse temperature; large values approach a hard selection.
+        memory: Number of pooled vectors to collect before the prototypes are initialised; 0 skips the collection and
+            keeps
+            the random initialisation.
         warmup: Number of first batches that are not collected, because features are still random.
 
     Raises:
-        ValueError: If an argument does not fit; the message names it.
+        ValueError: If an argument is invalid; the message names it.
 
     Example:
         >>> import torch

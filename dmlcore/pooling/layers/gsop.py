@@ -1,4 +1,4 @@
-"""Global second-order pooling (GSoP), with attention from covariances."""
+"""Global second-order pooling (GSoP), with attention computed from covariances."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from dmlcore.pooling.base import Pooling, init_he_, pooling
     source="Gao, Xie, Wang & Li, CVPR 2019; fused as in Gürbüz 2022",
 )
 class SecondOrderAttention(Pooling):
-    """Mean of the larger of two attended features, by the covariance of channels and by that of positions.
+    """Mean of the larger of two attended features: by the covariance of channels and by that of positions.
 
-    Each covariance of the reduced features is normalised over the batch and processed row by row. Positions are
-    resampled to a square grid and their attention is resampled back, as in the original, which allows any size. There
-    are no weights, because the maximum chooses per channel.
+    Each covariance of the reduced features is batch-normalised and processed row by row. To allow any size, positions
+    are
+    resampled to a square grid and their attention is resampled back, as in the original paper. `weights` is None,
+    because
+    the maximum is taken per channel.
     """
 
     positional = True
@@ -60,7 +62,10 @@ class SecondOrderAttention(Pooling):
 
 
 class _Rows(nn.Module):
-    """Four learned products with each row of the covariance of samples: (B, d, N) of d variables to (B, 4 d)."""
+    """Grouped convolution with four outputs per row of a covariance matrix.
+
+    Maps samples (B, d, N) of d variables to (B, 4 d).
+    """
 
     def __init__(self, d: int) -> None:
         super().__init__()
@@ -73,9 +78,9 @@ class _Rows(nn.Module):
         return products[..., 0]
 
 
-# Matrix products, whose gradients are deterministic on a GPU; those of the two torch operations are not.
+# Matrices are used because their products have deterministic gradients on a GPU, unlike the two torch operations.
 def _averages(pixels: int, cells: int) -> Tensor:
-    """Return the matrix (cells, pixels) of adaptive averaging: the share of each pixel in each cell."""
+    """Return the matrix (cells, pixels) of adaptive average pooling: the share of each pixel in each cell."""
     return F.adaptive_avg_pool1d(torch.eye(pixels), cells).mT
 
 

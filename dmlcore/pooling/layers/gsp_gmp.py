@@ -18,7 +18,7 @@ from dmlcore.pooling.layers.generalized_sum import GeneralizedSumPooling, check_
 class GeneralizedSumMaxPooling(GeneralizedSumPooling):
     """Generalized sum pooling plus the maximum of each channel.
 
-    The weights are half those of the sum and half the share of channels with their maximum at a position.
+    `weights` is the average of the sum pooling's weights and the share of channels with their maximum at a position.
     """
 
     averages = False

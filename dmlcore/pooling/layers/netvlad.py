@@ -1,4 +1,4 @@
-"""NetVLAD, which pools residuals to learned clusters."""
+"""NetVLAD, which pools residuals to learned cluster centres."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from dmlcore.pooling.base import Pooling, init_he_, pooling
     source="Arandjelović, Gronat, Torii, Pajdla & Sivic, CVPR 2016",
 )
 class NetVLAD(Pooling):
-    """Directions of the summed residuals of the features of each cluster, concatenated.
+    """Summed residuals of the features assigned to each cluster, normalised per cluster and concatenated.
 
     A 1 x 1 convolution first reduces the features to `dimension`; out_features = clusters x dimension, 8 x 16 or 64 x
-    128 in the comparison of Gürbüz 2022. There are no weights, because each cluster has its own.
+    128 in the comparison of Gürbüz 2022. `weights` is None, because each cluster has its own weights.
     """
 
     def __init__(

@@ -21,12 +21,12 @@ from dmlcore.pooling.costs import prototype_costs
     source="Mialon, Chen, d'Aspremont & Mairal, ICLR 2021; settings of Gürbüz 2022",
 )
 class OptimalTransportPooling(Pooling):
-    """Features that entropic transport with uniform marginals assigns to each prototype, concatenated.
+    """Sums of the features that entropic transport with uniform marginals assigns to each prototype, concatenated.
 
-    A 1 x 1 convolution first reduces the features to `dimension`; c is the unsquared distance on the unit ball, as in
+    A 1 x 1 convolution first reduces the features to `dimension`; c is the unsquared distance in the unit ball, as in
     generalized sum pooling; out_features = clusters x dimension, 8 x 16 or 64 x 128 in the comparison of Gürbüz 2022.
-    The sweeps run in the log domain and end on the marginal of the features, which is exact. There are no weights,
-    because all positions carry 1/n.
+    The sweeps run in the log domain and end with the marginal of the features, which is thus exact. `weights` is None,
+    because all positions have weight 1/n.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class OptimalTransportPooling(Pooling):
         self.prototypes = nn.Parameter(nn.init.xavier_uniform_(torch.empty(clusters, dimension)))
 
     def plan(self, local: Tensor) -> Tensor:
-        """Return the plan T (B, m, n) for reduced local features (B, n, dimension); columns sum to 1/n."""
+        """Return the transport plan T (B, m, n) for reduced local features (B, n, dimension); columns sum to 1/n."""
         log_kernel = -self.epsilon * prototype_costs(local, self.prototypes)
         m, n = log_kernel.shape[1:]
         u = torch.zeros_like(log_kernel[..., :1])

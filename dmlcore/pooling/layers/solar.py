@@ -19,9 +19,10 @@ from dmlcore.pooling.layers.gem import GeneralizedMeanPooling
     source="Ng, Balntas, Tian & Mikolajczyk, ECCV 2020",
 )
 class SelfAttentionPooling(Pooling):
-    """Self-attention between features, then the generalized mean. psi starts at 0, so the layer starts as GeM.
+    """Self-attention between local features, followed by the generalized mean (GeM).
 
-    There are no weights, because each position holds a mixture of all.
+    psi is initialised to 0, so the untrained layer equals GeM. `weights` is None, because each attended feature is a
+    mixture of all positions.
     """
 
     batch_statistics = True

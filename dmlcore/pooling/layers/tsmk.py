@@ -16,10 +16,11 @@ from dmlcore.pooling.base import Pooling, normalise_shares, pooling
     source="Tolias, Jenicek & Chum, ECCV 2020",
 )
 class NormAttention(Pooling):
-    """Features averaged over their 3 x 3 neighbours, weighted by the norm of the feature itself (without gradient).
+    """Features averaged over 3 x 3 neighbourhoods, weighted by the norm of the centre feature (without gradient).
 
-    At the borders the average is over the existing neighbours. The weights are the normalised norms, which are the
-    shares of the smoothed features; all 0 if all features are.
+    At the borders the average is over the existing neighbours. `weights` holds the normalised norms, which are the
+    shares
+    of the smoothed features; all 0 if all features are 0.
     """
 
     positional = True

@@ -17,9 +17,10 @@ from dmlcore.pooling.base import Pooling, pooling
     source="Durand, Thome & Cord, CVPR 2016",
 )
 class Weldon(Pooling):
-    """Sum of the K largest and the K smallest values of each projected channel; of all n if n < K.
+    """Sum of the K largest and the K smallest values of each projected channel; K is limited to the number of positions
+    n.
 
-    There are no weights, because a value may count twice or not at all, depending on the channel.
+    `weights` is None, because a value may count twice or not at all, depending on the channel.
     """
 
     projects_first = True
