@@ -40,6 +40,6 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         try:
             return metadata.version("dml-lab")
-        except metadata.PackageNotFoundError:  # a checkout that was never installed
+        except metadata.PackageNotFoundError:  # source checkout that is not installed
             return "unknown"
     raise AttributeError(f"module 'dmlcore' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Registries of named members and self-validating hyper-parameters, which are declared where they are used."""
+"""Registries of named members whose hyper-parameters are declared in their signatures and validate their values."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from importlib import metadata
 from numbers import Real
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-MAX_MAGNITUDE = 3.4e38  # float32 ends here, and losses compute in it
-MAX_INTEGER = 65_536  # limit of integers, as tensors have their size
+MAX_MAGNITUDE = 3.4e38  # largest float32, because losses compute in float32
+MAX_INTEGER = 65_536  # maximum of integers, because they determine the size of tensors
 
 
 @dataclass(frozen=True)
 class Slider:
-    """A real hyper-parameter, or an integer one.
+    """A numerical hyper-parameter, shown as a slider.
 
     Attributes:
-        low: Left end of the slider. Values outside the slider are still valid, since papers use them.
+        low: Left end of the slider. Values outside the slider are still valid, because papers use some.
         high: Right end of the slider.
-        symbol: Symbol in formulas.
+        symbol: LaTeX symbol in formulas.
         help: Explanation.
         step: Step of the slider.
         log: Use a logarithmic slider.
         above: Exclusive lower bound of valid values.
-        optional: Admit "off", stored as +infinity, for example for an upper clamp.
+        optional: Accept None, stored as +infinity, to switch the parameter off, for example an upper clamp.
         least: Inclusive lower bound of valid values.
         most: Inclusive upper bound of valid values.
-        whole: Admit integers only; set for parameters annotated as int.
+        whole: Accept integers only; set for parameters annotated as int.
     """
 
     low: float
@@ -62,7 +62,10 @@ class Slider:
         return self.above < number and self.least <= number <= self.most
 
     def check(self, name: str, value: object) -> float:
-        """Return `value` as a float, or int if `whole`; raise ValueError or TypeError naming `name` and its range."""
+        """Return `value` as a float, or int if `whole`.
+
+        Raises TypeError or ValueError with the parameter's `name` and the violated bound.
+        """
         if value is None and self.optional:
             return math.inf
         if isinstance(value, bool) or not isinstance(value, Real):  # Real includes NumPy scalars
@@ -86,14 +89,14 @@ class Slider:
 
 @dataclass(frozen=True)
 class Choice:
-    """A hyper-parameter with named values."""
+    """A hyper-parameter whose value is one of several names."""
 
     options: tuple[str, ...]
     symbol: str
     help: str
 
     def check(self, name: str, value: object) -> str:
-        """Return `value`; raise ValueError naming the parameter `name` and its options."""
+        """Return `value`; raise ValueError with the parameter's `name` and its options if it is not an option."""
         if not isinstance(value, str) or value not in self.options:
             raise ValueError(f"{name} must be one of {', '.join(self.options)}, got {value!r}")
         return value
@@ -113,8 +116,8 @@ class Entry:
         source: Reference.
         parameters: Hyper-parameters by name.
         defaults: Default values by name.
-        rule: Checks the combination of individually valid values with their surroundings, such as `embedding_dim`;
-            returns the conflict as text, or "". It must not build the member.
+        rule: Checks a combination of individually valid values, together with the `surroundings` given to `complete`,
+            such as `embedding_dim`; returns the conflict as text, or "". It must not construct the member.
     """
 
     name: str
@@ -125,8 +128,9 @@ class Entry:
     rule: Callable[[Values], str] | None = None
 
     def resolve(self, given: Values) -> dict[str, Any]:
-        """Return defaults overlaid with checked values; raises TypeError for unknown names, ValueError for invalid
-        values.
+        """Return the defaults, updated with the checked values of `given`.
+
+        Raises TypeError for unknown names and ValueError for invalid values.
         """
         if unknown := set(given) - set(self.parameters):
             known = ", ".join(self.parameters) or "none"
@@ -134,7 +138,7 @@ class Entry:
         return {**self.defaults, **{k: self.parameters[k].check(f"{self.name}: {k}", v) for k, v in given.items()}}
 
     def complete(self, given: Values, **surroundings: Any) -> dict[str, Any]:
-        """Return the result of `resolve`; raises ValueError if `rule` finds a conflict with `surroundings`."""
+        """Return the result of `resolve`; raise ValueError if `rule` finds a conflict with `surroundings`."""
         values = self.resolve(given)
         if self.rule is not None and (misfit := self.rule(surroundings | values)):
             raise ValueError(f"{self.name}: {misfit}")
@@ -155,14 +159,14 @@ class Catalogue(dict[str, Member]):
         raise KeyError(f"unknown {self.kind} {name!r}; known: {', '.join(self)}")
 
     def enter(self, name: str, member: Member) -> None:
-        """Add a member; raises ValueError if the name is taken."""
+        """Add a member; raise ValueError if the name is taken."""
         if name in self:
             raise ValueError(f"there is a {self.kind} named {name} already; choose another name")
         self[name] = member
 
     @contextmanager
     def isolated(self) -> Iterator[None]:
-        """Restore the present members on exit."""
+        """Restore the registered members when the context exits."""
         before = dict(self)
         try:
             yield
@@ -172,9 +176,10 @@ class Catalogue(dict[str, Member]):
 
 
 def discover(*packages: str, first: Sequence[str] = ()) -> None:
-    """Import all modules of packages, so that their members are registered; a new module needs no entry elsewhere.
+    """Import all modules of packages, so that their members are registered without a list of modules.
 
-    Modules named in `first` are imported in that order, which is the order on pages, then the others by name.
+    Modules named in `first` are imported first, in that order, which is also the order on pages; the others follow by
+    name.
     """
     place = {name: number for number, name in enumerate(first)}
     modules = [
@@ -192,23 +197,23 @@ _loaded: set[str] = set()
 
 
 class PluginError(RuntimeError):
-    """A plug-in that cannot be imported; the message names it and the place that requests it."""
+    """Error for a plug-in that cannot be imported; the message names the plug-in and the source that requests it."""
 
 
 def load_plugins() -> None:
-    """Import the modules that $DML_PLUGINS and entry points of the group "dml_lab.plugins" name, each once.
+    """Import the plug-in modules named in $DML_PLUGINS and in entry points of the group "dml_lab.plugins", each once.
 
-    Every package with a registry calls this at its end, so that all processes that use a registry have the plug-ins:
-    the app, workers, the command line and all ranks. Plug-ins register members like modules of this library.
+    Every package with a registry calls this function at its end, so that all processes that use a registry have the
+    plug-ins: the app, workers, the command line and all ranks. Plug-ins register members as modules of this library do.
 
     Raises:
-        PluginError: A plug-in cannot be imported.
+        PluginError: If a plug-in cannot be imported.
     """
     listed = (name.strip() for name in os.environ.get(PLUGINS, "").split(","))
     for module, where in {**_entry_points(), **{name: f"${PLUGINS}" for name in listed if name}}.items():
         if module in _loaded:
             continue
-        _loaded.add(module)  # before the import, which may call this function again
+        _loaded.add(module)  # before the import, because the module may call this function again
         try:
             importlib.import_module(module)
         except Exception as error:
@@ -223,7 +228,7 @@ def load_plugins() -> None:
 
 @cache
 def _entry_points() -> dict[str, str]:
-    """Return the modules named by entry points of installed packages, with a description of each entry point."""
+    """Return the modules named in entry points of installed packages, each with a description of its entry point."""
     return {
         entry.module: f"the entry point {entry.name} of {entry.dist.name if entry.dist else 'a package'}"
         for entry in metadata.entry_points(group=PLUGIN_GROUP)
@@ -231,10 +236,10 @@ def _entry_points() -> dict[str, str]:
 
 
 def declared(made_by: Callable[..., Any]) -> dict[str, Any]:
-    """Return `parameters` and `defaults` of an Entry from the signature of a function or class.
+    """Return `parameters` and `defaults` for an Entry, read from the signature of a function or class.
 
-    They are the arguments annotated with a Slider or Choice. Raises TypeError or ValueError for one without a valid
-    default.
+    They are the arguments annotated with a Slider or Choice. Raises TypeError or ValueError if such an argument has no
+    valid default.
     """
     maker: Any = made_by
     hints = get_type_hints(maker.__init__ if isinstance(made_by, type) else made_by, include_extras=True)

@@ -1,4 +1,4 @@
-"""Optimisers without the hooks of torch.compile, whose imports would take a second in every process."""
+"""Optimisers without the hooks of torch.compile, whose imports would take one second in every process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ Kind = TypeVar("Kind", bound=torch.optim.Optimizer)
 
 
 def uncompiled(kind: type[Kind]) -> type[Kind]:
-    """Return a PyTorch optimiser class whose methods are not wrapped for the compiler; results are bit-identical."""
+    """Return a subclass of a PyTorch optimiser whose methods are not wrapped for the compiler; results are
+    bit-identical.
+    """
     names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
     methods: dict[str, Any] = {name: inspect.unwrap(getattr(kind, name)) for name in names}
     methods["step"] = torch.no_grad()(inspect.unwrap(kind.step))

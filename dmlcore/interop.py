@@ -1,8 +1,8 @@
-"""Adapters for the parts of pytorch-metric-learning that require its own classes or class names.
+"""Adapters for those parts of pytorch-metric-learning that require its own classes or class names.
 
-Its trainers and `MultipleLosses` accept losses and miners of dmlcore without an adapter. `CrossBatchMemory` and
-`SelfSupervisedLoss` check the class name of a loss, `DistributedLossWrapper` and `DistributedMinerWrapper` its base
-class. The package is not a dependency of dmlcore; import this module only if it is installed.
+The library's trainers and `MultipleLosses` accept losses and miners of dmlcore without an adapter. `CrossBatchMemory`
+and `SelfSupervisedLoss` check the class name of a loss, `DistributedLossWrapper` and `DistributedMinerWrapper` its base
+class. The library is not a dependency of dmlcore; import this module only if it is installed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dmlcore import mining
 
 
 class _AnyLoss(BaseMetricLossFunction):
-    """Loss of dmlcore as a loss of pytorch-metric-learning."""
+    """Adapter from a dmlcore loss to the loss class of pytorch-metric-learning."""
 
     def __init__(self, loss: nn.Module) -> None:
         super().__init__()
@@ -29,31 +29,35 @@ class _AnyLoss(BaseMetricLossFunction):
 
 
 class _TupleLoss(_AnyLoss):
-    """Loss of pairs or triplets, which can compare a batch with a reference."""
+    """Adapter for losses on pairs or triplets, which can compare a batch with reference embeddings."""
 
 
-_TupleLoss.__name__ = "TripletMarginLoss"  # one of the class names that the wrappers for such losses accept
+_TupleLoss.__name__ = "TripletMarginLoss"  # a class name that CrossBatchMemory and SelfSupervisedLoss accept
 
 
 class _Miner(BaseMiner):
-    """Miner of dmlcore as a miner of pytorch-metric-learning."""
+    """Adapter from a dmlcore miner to the miner class of pytorch-metric-learning."""
 
     def __init__(self, miner: mining.BatchMiner) -> None:
         super().__init__()
         self.miner = miner
 
     def mine(self, embeddings: Tensor, labels: Tensor, ref_emb: Tensor, ref_labels: Tensor) -> Any:
-        """Return the tuples of a batch; without a reference the base class passes the batch itself as the reference."""
+        """Return the mined tuples of a batch.
+
+        Without reference embeddings, the base class passes the batch itself as the reference.
+        """
         reference = () if ref_emb is embeddings else (ref_emb, ref_labels)
         return self.miner(embeddings, labels, *reference)
 
 
 def pml_loss(loss: nn.Module) -> nn.Module:
-    """Wrap a loss of dmlcore as a loss of pytorch-metric-learning.
+    """Wrap a dmlcore loss as a loss of pytorch-metric-learning.
 
     Args:
-        loss: Loss made by `losses.create` or `losses.for_training`. `CrossBatchMemory` and `SelfSupervisedLoss` accept
-            only losses of pairs and triplets, because the others take no reference.
+        loss: Loss created by `losses.create` or `losses.for_training`. `CrossBatchMemory` and `SelfSupervisedLoss`
+            accept
+            only losses on pairs and triplets, because the others take no reference embeddings.
 
     Example:
         >>> from pytorch_metric_learning.losses import CrossBatchMemory
@@ -65,13 +69,13 @@ def pml_loss(loss: nn.Module) -> nn.Module:
 
 
 def pml_miner(miner: mining.BatchMiner) -> nn.Module:
-    """Wrap a miner of dmlcore as a miner of pytorch-metric-learning.
+    """Wrap a dmlcore miner as a miner of pytorch-metric-learning.
 
     Args:
-        miner: Miner made by `mining.create`.
+        miner: Miner created by `mining.create`.
 
     Raises:
-        ValueError: If the miner gives no tuples ("all"); pytorch-metric-learning then takes no miner.
+        ValueError: If the miner selects no tuples ("all"); pytorch-metric-learning is then used without a miner.
     """
     if miner.miner.gives == "everything":
         raise ValueError(f"miner {miner.miner.name} gives no tuples; leave the miner out instead")

@@ -20,5 +20,5 @@ Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 Pixels = NDArray[np.uint8]  # (..., h, w, 3) for colour images, (..., h, w) for grey ones
 
-Array = NDArray[Any]  # any dtype, where it is checked elsewhere or irrelevant
+Array = NDArray[Any]  # any dtype, where the dtype is checked elsewhere or irrelevant
 Arrays = dict[str, Array]  # by name, as in an .npz file

@@ -47,7 +47,7 @@ class Pooling(nn.Module):
             raise ValueError(f"features must have shape (B, {self.channels}, H, W), got {tuple(features.shape)}")
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the weights of the last batch, so that copies and pickles hold no graph."""
+        """Return the state with the last weights and shares detached, so that copies and pickles hold no graph."""
         return {k: v.detach() if k in ("weights", "shares") and v is not None else v for k, v in self.__dict__.items()}
 
 

@@ -1,1 +1,1 @@
-"""Statistical verdicts on scores, given their baselines and their noise."""
+"""Statistical verdicts on scores, given baselines and noise."""

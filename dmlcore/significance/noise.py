@@ -1,8 +1,8 @@
-"""Differences of scores and their noise: paired tests over seeds, groups without a significant difference, spread of
-seeds.
+"""Differences between scores and their noise, estimated over the seeds.
 
-A difference is significant if a two-sided t test over the seeds, paired if both sides have the same seeds, gives p <
-0.05 after the correction of Benjamini and Hochberg (1995) for the number of comparisons made together.
+Contains paired tests, groups without a significant difference, and the spread between seeds. A difference is
+significant if a two-sided t test over the seeds, paired if both sides have the same seeds, gives p < 0.05 after the
+correction of Benjamini and Hochberg (1995) for the number of comparisons made together.
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ Values = Mapping[int, float]  # seed -> score in 0..1
 
 @dataclass(frozen=True)
 class Gap:
-    """First minus second score over the seeds, with the deviation of the paired differences or of the unpaired
-    difference.
+    """Difference of two scores (first minus second) over the seeds.
 
-    count: number of pairs, or seeds of the smaller side; p: two-sided p-value, None if a side has a single seed.
+    Attributes:
+        mean: Mean difference.
+        deviation: Standard deviation of the paired differences, or of the unpaired difference; None if unknown.
+        count: Number of pairs, or number of seeds of the smaller side.
+        paired: True if both sides have the same seeds.
+        p: Two-sided p-value; None if a side has a single seed.
     """
 
     mean: float
@@ -33,7 +37,7 @@ class Gap:
 
     @property
     def needed(self) -> int | None:
-        """Return how many seeds per side would detect this difference in a single test with probability power.POWER.
+        """Number of seeds per side that would detect this difference in a single test with probability power.POWER.
 
         None if the noise is unknown or more than power.MOST seeds are needed.
         """
@@ -41,7 +45,7 @@ class Gap:
 
     @property
     def words(self) -> str:
-        """Format as text, for example "+0.27 ± 0.12 points, paired over 3 seeds"."""
+        """Difference as text, for example "+0.27 ± 0.12 points, paired over 3 seeds"."""
         if self.deviation is None:
             return f"{spread(self.mean, None, sign=True)} points, one seed"
         how = f"paired over {self.count} seeds" if self.paired else f"unpaired, {self.count} seeds"
@@ -50,12 +54,15 @@ class Gap:
 
 @dataclass(frozen=True)
 class Separation:
-    """Spread between variants compared with the spread between seeds: deviation of the means and pooled deviation
-    within variants.
+    """Spread between variants compared with the spread between seeds.
 
-    paired: the deviation within variants without effects of a seed that all variants share; None unless they have the
-    same seeds. chance: the ratio that identical variants would have on average, one over the root of the number of
-    seeds.
+    Attributes:
+        means: Standard deviation of the variants' means.
+        pooled: Pooled standard deviation within variants.
+        paired: Pooled standard deviation within variants after removing seed effects that all variants share; None
+            unless
+            the variants have the same seeds.
+        chance: Expected ratio of `means` to `pooled` for identical variants, 1 / sqrt(number of seeds).
     """
 
     means: float
@@ -65,12 +72,12 @@ class Separation:
 
     @property
     def ratio(self) -> float:
-        """Ratio of the two deviations; infinite if no seed differs."""
+        """Ratio of `means` to `pooled`; infinite if all seeds give the same score."""
         return self.means / self.pooled if self.pooled else math.inf
 
     @property
     def words(self) -> str:
-        """Return the comparison as a sentence."""
+        """Comparison as a sentence."""
         digits = 1 if self.pooled >= 0.005 else 2
         same = f", or {self.means / self.paired:.1f} if compared seed by seed" if self.paired else ""
         return (
@@ -81,7 +88,7 @@ class Separation:
 
 
 def gap(first: Values, second: Values) -> Gap:
-    """Compute how far the first score lies above the second, with its noise; each side has at least one seed."""
+    """Compute the first score minus the second with its noise; each side needs at least one seed."""
     from scipy import stats  # slow to import
 
     paired = set(first) == set(second)
@@ -103,7 +110,7 @@ def gap(first: Values, second: Values) -> Gap:
 
 
 def clear(gaps: Sequence[Gap]) -> list[bool]:
-    """Return which of these differences are significant when tested together."""
+    """Return which of the differences are significant when tested together."""
     from scipy import stats
 
     known = [i for i, each in enumerate(gaps) if each.p is not None]
@@ -116,7 +123,10 @@ def clear(gaps: Sequence[Gap]) -> list[bool]:
 
 
 def separation(variants: Mapping[str, Values]) -> Separation | None:
-    """Compare the spread between variants with the spread between seeds; None without two variants of two seeds."""
+    """Compare the spread between variants with the spread between seeds.
+
+    Returns None unless at least two variants have two or more seeds.
+    """
     known = [values for values in variants.values() if len(values) > 1]
     if len(known) < 2:
         return None
@@ -136,16 +146,19 @@ def separation(variants: Mapping[str, Values]) -> Separation | None:
 
 
 def top(variants: Mapping[str, Values]) -> tuple[str, ...]:
-    """Return the best variant and all that do not differ significantly from it, best first; a single name is a lead."""
+    """Return the best variant and all that do not differ significantly from it, best first.
+
+    A single name means that the best variant is significantly ahead.
+    """
     order = sorted(variants, key=lambda name: -statistics.fmean(variants[name].values()))
     to_best = [gap(variants[order[0]], variants[name]) for name in order[1:]]
     return (*order[:1], *(name for name, sure in zip(order[1:], clear(to_best), strict=True) if not sure))
 
 
 def over_classes(differences: Iterable[float]) -> str:
-    """Infer from paired differences (C,) of a score, one for each of at least two test classes, to other classes.
+    """Describe the paired differences (C,) of MAP@R over C >= 2 test classes, and whether they extend to other classes.
 
-    Queries of a class share their neighbours, so the classes are the independent samples of the t test.
+    Queries of the same class share their neighbours, so the classes are the independent samples of the t test.
     """
     items = list(differences)
     low, high = class_interval(items)
@@ -157,7 +170,7 @@ def over_classes(differences: Iterable[float]) -> str:
 
 
 def class_interval(differences: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % confidence interval of the mean of differences (C,) by a t test; infinite for a single value."""
+    """Return the 95 % confidence interval (t test) of the mean of differences (C,); infinite for a single value."""
     from scipy import stats
 
     mean, half = statistics.fmean(differences), math.inf
@@ -168,12 +181,12 @@ def class_interval(differences: Sequence[float]) -> tuple[float, float]:
 
 
 def ends(low: float, high: float) -> str:
-    """Format an interval of shares in points: "−0.4 to +1.0"."""
+    """Format an interval of shares in percentage points, for example "−0.4 to +1.0"."""
     return f"{100 * low:+.1f} to {100 * high:+.1f}".replace("-", "−")
 
 
 def spread(mean: float, deviation: float | None, *, sign: bool = False) -> str:
-    """Format a share in 0..1 as percent with its deviation, with suitable digits: "1.37 ± 0.04"."""
+    """Format a share in 0..1 and its deviation in percent with suitable digits, for example "1.37 ± 0.04"."""
     noise = 1.0 if deviation is None else 100 * deviation
     digits = 1 if noise >= 0.5 else 2 if noise >= 0.005 else 3
     if noise == 0:  # identical for every seed
@@ -186,6 +199,6 @@ def spread(mean: float, deviation: float | None, *, sign: bool = False) -> str:
 
 
 def mean_and_deviation(values: Iterable[float]) -> tuple[float, float | None]:
-    """Return the mean and the sample deviation (n - 1), which is None for a single value."""
+    """Return the mean and the sample standard deviation (ddof=1), which is None for a single value."""
     numbers = list(values)
     return statistics.fmean(numbers), statistics.stdev(numbers) if len(numbers) > 1 else None

@@ -1,4 +1,4 @@
-"""Number of seeds that a difference needs, by the power of a two-sided t test on paired runs."""
+"""Number of seeds needed to detect a difference, from the power of a two-sided t test on paired runs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ import numpy as np
 from dmlcore.typing import Floats
 
 LEVEL = 0.05  # probability of a significant result without a difference
-POWER = 0.8  # probability of a significant result for a difference as large as measured (Cohen 1988)
-MOST = 1000  # largest number of pairs; more are impractical to train
-FEASIBLE = 30  # largest number of pairs that is worth recommending
+POWER = 0.8  # probability of detecting a difference that is as large as measured (Cohen 1988)
+MOST = 1000  # maximum number of pairs; more are impractical to train
+FEASIBLE = 30  # maximum number of pairs that is worth recommending
 MIDPOINTS = (np.arange(1000) + 0.5) / 1000
 
 
 def power(effect: float, pairs: int, level: float = LEVEL) -> float:
-    """Return the probability that a two-sided paired t test of `pairs` >= 2 pairs finds a difference, accurate to about
+    """Return the probability that a two-sided paired t test on `pairs` >= 2 pairs is significant, accurate to about
     1e-4.
 
     The noncentral t distribution is computed as the mean of a normal distribution over the distribution of the sample
-    deviation, because that of scipy 1.17 is NaN for shifts of 17 and more.
+    standard deviation, because scipy 1.17 returns NaN for shifts of 17 and more.
 
     Args:
+        effect: Mean of the paired differences divided by their standard deviation.
         pairs: Number of pairs.
-        effect: Mean of the paired differences divided by their deviation.
+        level: Significance level.
 
     Reference:
         Cohen (1988), Sec. 2.3.
@@ -46,9 +47,15 @@ def _least(freedom: int, level: float) -> Floats:
 
 
 def pairs_needed(mean: float, deviation: float, level: float = LEVEL, wanted: float = POWER) -> int | None:
-    """Return the smallest number of pairs that finds a difference of this mean and deviation with probability `wanted`.
+    """Return the smallest number of pairs that detects a difference with probability `wanted`.
 
-    None if more than MOST are needed, as for a mean of 0; 2, the minimum, if the deviation is 0.
+    Returns None if more than MOST pairs are needed, as for a mean of 0; 2, the minimum, if the deviation is 0.
+
+    Args:
+        mean: Mean of the paired differences.
+        deviation: Standard deviation of the paired differences.
+        level: Significance level.
+        wanted: Required power.
     """
     if deviation <= 0:
         return 2 if mean else None

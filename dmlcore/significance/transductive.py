@@ -1,6 +1,6 @@
-"""Label of scores whose embeddings depend on the samples that are scored together with them.
+"""Label for transductive scores, whose embeddings depend on the samples that are scored together.
 
-Rows of metrics.jsonl have the field `transductive`, specs the property `conditioning.transductive`.
+Rows of metrics.jsonl have the key `transductive`, specs the property `conditioning.transductive`.
 """
 
 from __future__ import annotations

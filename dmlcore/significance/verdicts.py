@@ -1,8 +1,8 @@
-"""Verdicts on scores, given their baselines and their noise; every table and chart uses this module.
+"""Verdicts on scores, given baselines and noise; every table and chart uses this module.
 
 A difference is significant if a two-sided t test over the seeds, paired if both sides have the same seeds, gives p <
 0.05 after the correction of Benjamini and Hochberg (1995) for the number of comparisons made together. The noise of a
-single seed is unknown, so nothing about it is significant, and nothing is called a lead without significance.
+single seed is unknown, so no difference of single seeds is significant; only a significant difference is called a lead.
 """
 
 from __future__ import annotations
@@ -39,36 +39,39 @@ CLEARLY = (
     "Significant: p < 0.05 in a t test over the seeds, paired if both sides have the same seeds, corrected for the "
     "number of comparisons (Benjamini–Hochberg)."
 )
-NAMES = {  # baselines, strongest reference first
+NAMES = {  # ordered by how demanding the reference is
     "inputs": "raw inputs",
     "untrained": "the untrained network",
     "pretrained": "the pretrained network",
     "chance": "chance",
 }
 UNDECIDED = "no significant difference"
-MOST_NAMED = 4  # largest number of variants named in one sentence
+MOST_NAMED = 4  # maximum number of variants named in one sentence
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Sentences about some variants, the most important first; "" and () if there are none."""
+    """Verdict on some variants in sentences, the most important first; "" and () if there are no scores."""
 
     headline: str
     more: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """Return all sentences in one line."""
+        """All sentences in one line."""
         return " ".join([self.headline, *self.more]).strip()
 
 
 def baselines(rows: Iterable[Mapping[str, Any]], *, started: bool) -> dict[str, dict[str, float]]:
-    """Collect the baselines of a run from rows of metrics.jsonl: "chance", "inputs", "untrained" -> score -> value in
-    0..1.
+    """Collect the baselines of a run as baseline -> score -> value in 0..1.
 
-    Scores are map_at_r and recall_at_1 of the test split, and those of other splits with the prefix "validation." or
-    "train.". With `started`, the initial weights were loaded, so the network before its first step is called
-    "pretrained".
+    Scores are map_at_r and recall_at_1 on the test split, and those on other splits with the prefix "validation." or
+    "train.".
+
+    Args:
+        rows: Rows of metrics.jsonl.
+        started: True if the initial weights were loaded; the network before its first step is then named "pretrained"
+            instead of "untrained".
     """
     by_kind: dict[str, dict[str, float]] = {}
     for row in rows:
@@ -91,13 +94,14 @@ def verdict(
     measure: str = "MAP@R",
     further: bool = True,
 ) -> Verdict:
-    """Judge the scores of variants against their baselines: what was learned, and whether the variants can be ranked.
+    """Compare the scores of variants with their baselines and with each other.
 
     Args:
-        variants: Name -> seed -> score in 0..1.
-        against: Baseline, as in NAMES -> name -> seed -> score.
+        variants: Variant -> seed -> score in 0..1.
+        against: Baseline, named as in NAMES -> variant -> seed -> score.
         things: Plural noun for the variants.
-        further: True if seeds are independent runs, so that one variant may lead and more seeds could decide.
+        measure: Displayed name of the score.
+        further: True if seeds are independent runs, so that a lead and the number of seeds needed may be stated.
     """
     variants = {name: values for name, values in variants.items() if values}
     if not variants:
@@ -119,7 +123,7 @@ def verdict(
 
 
 def _unknown_noise(variants: Mapping[str, Values]) -> str:
-    """Return the sentence for variants that have a single seed."""
+    """Return a sentence on the unknown noise of variants that have a single seed."""
     if len(variants) == 1:
         return "One seed: its noise is unknown."
     single = sum(len(values) < 2 for values in variants.values())
@@ -130,9 +134,9 @@ def _unknown_noise(variants: Mapping[str, Values]) -> str:
 
 
 def contrasts(asked: Sequence[tuple[Values, Values]], lower: Sequence[bool]) -> list[str]:
-    """Decide for each pair, tested together, whether the first is better: "yes" or "no" only if significant.
+    """Return for each pair of scores "yes" or "no" if the first is significantly better or worse, else UNDECIDED.
 
-    lower: for each pair, whether lower scores are better.
+    The pairs are tested together. `lower[i]` is True if lower scores are better in pair i.
     """
     gaps = [gap(*values) for values in asked]
     return [
@@ -142,13 +146,13 @@ def contrasts(asked: Sequence[tuple[Values, Values]], lower: Sequence[bool]) -> 
 
 
 def describe_pair(names: tuple[str, str], values: tuple[Values, Values], baseline: str) -> str:
-    """Describe two variants and their difference, for example from a table, without a verdict."""
+    """Describe the means of two variants and their difference, without a verdict; `baseline` is the leading label."""
     (first, second), (one, two) = names, values
     return f"{baseline}: {_mean(one)} ({first}) against {_mean(two)} % ({second}), {gap(one, two).words}"
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Join names in a sentence, the first few of many; names that contain a comma are separated by semicolons."""
+    """Join names for a sentence and abbreviate long lists; separate names that contain a comma with semicolons."""
     if len(names) == 1:
         return names[0]
     shown = [*names] if len(names) <= MOST_NAMED else [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1} more"]
@@ -161,7 +165,7 @@ def _mean(values: Values) -> str:
 
 
 def _bar(variants: Mapping[str, Values], against: Mapping[str, Mapping[str, Values]]) -> str:
-    """Return the baseline to beat: the highest of those that every variant has."""
+    """Return the baseline to beat: the one with the highest mean among those that every variant has; "" without any."""
     whole = [name for name in NAMES if name in against and all(against[name].get(variant) for variant in variants)]
     means = {
         name: statistics.fmean(statistics.fmean(against[name][variant].values()) for variant in variants)
@@ -196,14 +200,14 @@ def _compare_with_bar(
 
 
 def _height(baseline: Mapping[str, Values], variants: Iterable[str]) -> str:
-    """Format a baseline in percent, or its range over these variants."""
+    """Format the mean of a baseline in percent, or its range over these variants."""
     heights = [statistics.fmean(baseline[name].values()) for name in variants]
     digits = 1 if max(heights) >= 0.1 else 2
     return " to ".join(dict.fromkeys((f"{100 * min(heights):.{digits}f}", f"{100 * max(heights):.{digits}f}")))
 
 
 def _ranked(variants: Mapping[str, Values], things: str, further: bool) -> list[str]:
-    """Describe what the order of the variants, best first, is worth."""
+    """Describe which differences in the ranking of the variants, given best first, are significant."""
     names = list(variants)
     _, *tied = top(variants)
     apart = separation(variants) if len(names) > 2 else None
@@ -226,7 +230,7 @@ def _ranked(variants: Mapping[str, Values], things: str, further: bool) -> list[
 
 
 def _describe_seeds_needed(variants: Mapping[str, Values], first: str, second: str) -> list[str]:
-    """Describe how many seeds would separate two variants, if known."""
+    """Describe how many seeds would separate two variants; [] if the noise is unknown."""
     between = gap(variants[first], variants[second])
     if between.deviation is None:
         return []

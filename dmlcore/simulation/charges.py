@@ -1,4 +1,4 @@
-"""Simulation of charges: evaluate the loss of all points, move them by an optimiser, record every step."""
+"""Simulation of charges: evaluate the loss for all points, move the points with an optimiser, record every step."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from dmlcore.typing import Singles
 
 __all__ = ["MOST_POINTS", "MOST_STEPS", "REACH", "STRIDE", "ChargesFrame", "Simulation"]
 
-STRIDE = 0.25  # largest distance a point moves per step, so that steep pushes do not hurl points away
-STRONGEST = 100.0  # largest force passed to the optimiser, so that its running means stay useful
-_MOVING = ("momentum_buffer", "exp_avg")  # optimiser state that has the dimension of a velocity
+STRIDE = 0.25  # maximum distance that a point moves per step, so that steep pushes do not hurl points away
+STRONGEST = 100.0  # maximum force passed to the optimiser, so that its running averages stay useful
+_MOVING = ("momentum_buffer", "exp_avg")  # optimiser state with the dimension of a velocity
 
 
 @dataclass(frozen=True)
 class ChargesFrame:
-    """State of one step: positions, the forces that will move the points, and measurements."""
+    """State at one step: positions, the forces that will move the points, and measurements."""
 
     positions: Singles  # (N, 2)
-    force: Singles  # (N, 2): N times minus the gradient of the mean loss, restricted to one side if the dynamics say so
+    force: Singles  # (N, 2): N times the negative gradient of the mean loss, only its pull or push if `side` says so
     loss: float
-    active: float  # share of the triplets (of the mined ones, with a miner) with 0 < raw < m2
+    active: float  # share of triplets (of mined triplets, with a miner) with 0 < raw < m2
     pull: float  # mean over active triplets of dE/d(d_ap)
     push: float  # mean over active triplets of -dE/d(d_an) - dE/d(d_pn)
-    covering: float  # mean greedy covering radius, mean over classes
+    covering: float  # greedy covering radius, averaged over the classes
     map_at_r: float
-    largest_step: float  # longest distance moved by a point since the previous step
+    largest_step: float  # largest distance that a point moved since the previous step
     triplets: int  # number of evaluated triplets: all valid ones, or the mined ones
-    capped: int  # number of points whose movement was cut to STRIDE
+    capped: int  # number of points whose movement was clipped to STRIDE
     means: Singles  # (C, 2) class means
-    radii: Singles  # (C,) largest distance of a class from its mean
+    radii: Singles  # (C,) largest distance of a point from its class mean
 
 
 class Simulation(History[Spec, ChargesFrame]):
-    """History of a spec.
+    """History of the charges for a spec.
 
     Loss and gradients are computed in float32. With one thread of torch (`torch.set_num_threads(1)`), or with a loss
-    without norms and miners, repeated runs have identical bits; parallel scatter sums have no fixed order.
+    without norms and miners, repeated runs are bit-identical; parallel scatter sums have no fixed order.
     """
 
     most_steps = MOST_STEPS
@@ -70,7 +70,7 @@ class Simulation(History[Spec, ChargesFrame]):
 
     @property
     def nbytes(self) -> int:
-        """Upper bound of the memory of one frame in bytes: float32 arrays and the objects around them."""
+        """Upper bound of the memory of all frames in bytes: float32 arrays and the objects that hold them."""
         return len(self.frames) * (16 * self.spec.points + 12 * self.spec.classes + 1000)
 
     # ---- one step
@@ -89,7 +89,7 @@ class Simulation(History[Spec, ChargesFrame]):
         law, x = self._law, self._x
         loss = law.module()
         with torch.enable_grad():
-            # Derivatives of the loss by every distance and norm.
+            # Derivatives of the loss with respect to every distance and norm.
             distances, norms = pair_tables(x)
             mined = None if law.miner == ALL else mining.MINERS[law.miner](distances, self._labels)
             energy = loss.of_tables(distances, norms, self._labels, mined)
@@ -98,13 +98,13 @@ class Simulation(History[Spec, ChargesFrame]):
         # The pull acts along distances within a class, the push along distances between classes.
         same = self._labels[:, None] == self._labels
         pull, push = by_distance * same, by_distance * ~same
-        # A term that depends on norms acts on a single point and is neither pull nor push; it is applied only if both
-        # are.
+        # A term in the norms acts on single points and is neither pull nor push, so it is applied only if `side` is
+        # "both".
         acting = {"pull": pull, "push": push, "both": by_distance}[law.side]
         radial = by_norm if law.side == "both" else torch.zeros_like(by_norm)
         (gradient,) = weighted_gradients((distances, norms), (x,), (acting, radial))
         counts = loss.counts
-        # Per active triplet; the loss divides by all valid ones.
+        # mean over active triplets; the loss is a mean over all valid ones
         per_active = counts.valid / max(counts.active, 1)
         positions = x.detach().numpy().copy()
         exact = positions.astype(np.float64)
@@ -127,7 +127,9 @@ class Simulation(History[Spec, ChargesFrame]):
         )
 
     def _bounded(self, force: Tensor) -> Tensor:
-        """Project forces on the circle if the dynamics say so, and limit them to STRONGEST."""
+        """Project forces onto the tangent of the circle if `normalise` is "project", and limit their length to
+        STRONGEST.
+        """
         x = self._x.detach()
         if self._law.normalise == "project":
             force = force - (force * x).sum(1, keepdim=True) * x
@@ -151,7 +153,7 @@ class Simulation(History[Spec, ChargesFrame]):
 
     @torch.no_grad()
     def _enter(self, step: int) -> None:
-        """Apply the changes made at this step, before it is evaluated."""
+        """Apply the spec's changes at this step; called before the step is evaluated."""
         for change in self.spec.changes:
             if change.at != step:
                 continue
@@ -162,12 +164,12 @@ class Simulation(History[Spec, ChargesFrame]):
                 for state in self._optimiser.state.values():
                     for name in _MOVING:
                         if state.get(name) is not None:
-                            state[name][index] = 0.0  # a point that was moved by hand starts at rest
+                            state[name][index] = 0.0  # a point moved by the user starts at rest
             if self._law.normalise != "none":
                 self._to_circle()
 
     def _obey(self, law: Dynamics) -> None:
-        """Switch to other dynamics; an optimiser of the same kind keeps its state."""
+        """Switch to other dynamics; if the optimiser is of the same kind, keep its state."""
         same_kind, self._law = law.optimiser == self._law.optimiser, law
         if same_kind:
             for group in self._optimiser.param_groups:
@@ -180,7 +182,7 @@ class Simulation(History[Spec, ChargesFrame]):
 
     @torch.no_grad()
     def _to_circle(self) -> None:
-        """Return x / |x|; a point exactly at the origin goes to (1, 0)."""
+        """Normalise all points in place to length 1; a point at the origin moves to (1, 0)."""
         size = torch.linalg.vector_norm(self._x, dim=1, keepdim=True)
         self._x.copy_(torch.where(size > 0, self._x / size.clamp_min(1e-30), torch.tensor([1.0, 0.0])))
 

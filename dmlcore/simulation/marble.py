@@ -1,4 +1,4 @@
-"""A marble on the energy of a triplet loss: one point of the triplet is released and follows the force on it."""
+"""A marble on the energy surface of a triplet loss: one point of the triplet is released and follows its force."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ Place = Sequence[float]
 View = tuple[float, float, float]  # centre x, centre y, half width
 Ending = Literal["floor", "ceiling", "onto", "hollow", "out", "rolling"]
 
-MOST_EVALUATIONS = 2500  # evaluations of the force; takes well under a second
-LONGEST_WAY = 1 / 40  # largest length of a step in half widths of the view, so that no step skips visible features
-TOLERANCE = 1e-4  # relative tolerance of a step; the absolute tolerance is a tenth of it, in half widths
-# a marble that moved less than this in this number of steps, in half widths, has come to rest
+MOST_EVALUATIONS = 2500  # maximum number of force evaluations, which take well under a second
+LONGEST_WAY = 1 / 40  # maximum length of a step in half widths of the view, so that no step skips visible features
+TOLERANCE = 1e-4  # relative tolerance of a step; the absolute tolerance in half widths is a tenth of it
+# The marble has come to rest if it moved less than STILL half widths in RESTING steps.
 RESTING, STILL = 25, 1e-3
-NEAR = 0.01  # half widths: a marble this near to another point has fallen onto it
+NEAR = 0.01  # in half widths of the view: a marble closer to another point has fallen onto it
 STRONGEST = 1e6  # force near a pole
 
 
 @dataclass(frozen=True)
 class Roll:
-    """Path of a marble and how it ends: K positions with their times and energies.
+    """Path of a marble and its ending: K positions with their times, energies and speeds.
 
-    ending: "floor", where the loss is 0; "ceiling", at the upper clamp; "onto" another point, named by `other`;
-    "hollow", where forces balance or, in a crease, alternate; "out" of the view; "rolling" if the simulation stopped
-    first.
+    `ending` is "floor" where the loss is 0, "ceiling" at the upper clamp, "onto" another point, named by `other`,
+    "hollow"
+    where forces balance or, in a crease, alternate, "out" if the marble left the view, and "rolling" if the simulation
+    stopped first.
     """
 
     times: Floats  # (K,)
@@ -48,7 +49,7 @@ class Roll:
 
     @property
     def moved(self) -> bool:
-        """Return True if there was a force at the start."""
+        """True if there was a force at the start."""
         return len(self.path) > 1
 
 
@@ -64,24 +65,25 @@ def roll(
 ) -> Roll:
     """Release the probe and integrate m x'' + x' = F(x) with the two other points fixed; m = `mass` in units of time.
 
-    m = 0 is gradient flow, x' = F: the energy never increases. With mass the marble has momentum and friction, and E +
-    m |x'|^2 / 2 never increases. Where the force jumps (a clamp, a crease) the solver shortens its steps until the
-    marble rests.
+    m = 0 is gradient flow, x' = F; the energy never increases. With m > 0 the marble has momentum and friction, and E +
+    m |x'|^2 / 2 never increases. Where the force is discontinuous (a clamp, a crease) the solver shortens its steps
+    until
+    the marble rests.
 
     Args:
         variant: Variant of a triplet loss.
         anchor: Anchor, shape (2,), float64.
         positive: Positive, shape (2,), float64.
         negative: Negative, shape (2,), float64.
+        view: Centre x, centre y and half width of the view.
         probe: Point that is released.
         mass: Mass m >= 0.
-        view: Centre x, centre y and half width of the view.
 
     Returns:
         The path and its ending.
 
     Raises:
-        ValueError: If the mass is negative or the view has no extent.
+        ValueError: If the mass is negative or the half width of the view is not positive.
 
     Example:
         >>> import torch
@@ -93,8 +95,8 @@ def roll(
         ('floor', [0.0, 0.8])
 
     Reference:
-        Gradient flow is the limit of small steps of gradient descent; with mass it is that of the heavy-ball method
-        (Polyak 1964).
+        Gradient flow is the limit of gradient descent for small steps; with m > 0, the equation is that limit of the
+        heavy-ball method (Polyak 1964).
     """
     x0, y0, half = view
     if not mass >= 0:
@@ -136,7 +138,7 @@ def roll(
 
 
 def _rests(states: list[Floats], half: float) -> bool:
-    """Return True if the last steps made no progress."""
+    """Return True if the marble moved less than STILL in the last RESTING steps."""
     if len(states) <= RESTING:
         return False
     return bool(np.ptp(np.array(states[-RESTING:])[:, :2], axis=0).max() < STILL * half)
@@ -160,7 +162,7 @@ def _ending(
     nearest = min(PROBES, key=lambda name: away.get(name, math.inf))
     if np.abs(end - view[:2]).max() > half:
         return "out", None
-    # A solver step may end a tolerance before or beyond the clamp.
+    # Tolerance in energy, because a solver step may end slightly before or beyond the clamp.
     shy, energy = 10 * TOLERANCE * max(1.0, abs(float(table.energy[0]))), float(table.energy[-1])
     if variant.clamp and energy <= shy + variant.shift:
         return "floor", None

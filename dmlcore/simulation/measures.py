@@ -1,4 +1,4 @@
-"""Measurements of the charges at a step: radii, scores, and the phase portrait of their triplets."""
+"""Measurements on the charges at one step: class radii, and the phase portrait of their triplets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIXED_COLUMNS = ("loss", "active", "pull", "push", "covering", "map_at_r", "larg
 
 
 def class_radii(positions: Floats, labels: Ints) -> tuple[Floats, Floats]:
-    """Return class means (C, 2) and radii (C,), the largest distance of a point of the class from its mean.
+    """Return class means (C, 2) and class radii (C,), the largest distance of a point from its class mean.
 
     Args:
         positions: Positions of the points, shape (N, 2).
@@ -33,7 +33,10 @@ def class_radii(positions: Floats, labels: Ints) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class DistanceHistogram:
-    """Histogram of the distances of valid triplets: counts (bins, bins) over [0, reach]^2, rows d_an, columns d_ap."""
+    """Histogram of the distances in valid triplets.
+
+    `counts` has shape (bins, bins) over [0, reach]^2; rows are d_an, columns d_ap.
+    """
 
     counts: Floats
     reach: float
@@ -41,10 +44,16 @@ class DistanceHistogram:
 
 
 def phase_portrait(positions: Floats, labels: Ints, bins: int = 48) -> DistanceHistogram:
-    """Compute the exact phase portrait of all valid triplets.
+    """Compute the exact phase portrait, the histogram of (d_an, d_ap) over all valid triplets.
 
-    Given the anchor, positive and negative are independent, so the table of triplets is a sum over anchors of
-    (histogram of d_an) x (histogram of d_ap), and no triplet is enumerated. Positions have shape (N, 2), labels (N,).
+    Given the anchor, positive and negative are independent, so the histogram is a sum over anchors of (histogram of
+    d_an) x
+    (histogram of d_ap), without enumerating triplets.
+
+    Args:
+        positions: Positions of the points, shape (N, 2).
+        labels: Classes, shape (N,).
+        bins: Number of bins per axis.
     """
     n = len(positions)
     distances = np.linalg.norm(positions[:, None] - positions[None], axis=-1)
@@ -55,7 +64,7 @@ def phase_portrait(positions: Floats, labels: Ints, bins: int = 48) -> DistanceH
     of_pairs, of_negatives = (
         np.bincount(cell[mask], minlength=n * bins).reshape(n, bins).astype(np.float64) for mask in (positive, negative)
     )
-    # For each anchor's sorted distances: number of negatives before each positive (in ties the positive comes first).
+    # For each anchor, count the negatives closer than each positive; a positive with equal distance comes first.
     ordered = np.sort(np.where(negative, distances, np.inf), axis=1)
     violated = sum(
         int(np.searchsorted(ordered[anchor], distances[anchor, positive[anchor]]).sum()) for anchor in range(n)
@@ -65,7 +74,7 @@ def phase_portrait(positions: Floats, labels: Ints, bins: int = 48) -> DistanceH
 
 
 def clamp_lines(loss: TripletLoss, reach: float, nodes: int = 97) -> tuple[Lines, Lines]:
-    """Return the lines raw = 0 and raw = m2 in the plane (d_ap, d_an) over [0, reach]^2, as polylines (K, 2).
+    """Return the lines raw = 0 and raw = m2 over d_ap and d_an in [0, reach], as polylines (K, 2).
 
     Other quantities that the loss depends on (`depends_on`) are set to d_pn = d_an and |a| = |p| = |n| = 1.
     """
@@ -81,7 +90,7 @@ def clamp_lines(loss: TripletLoss, reach: float, nodes: int = 97) -> tuple[Lines
 
 
 def depends_on(loss: TripletLoss) -> frozenset[str]:
-    """Return the quantities that a loss depends on: edges "ap", "an", "pn" and squared norms "a", "p", "n"."""
+    """Return the quantities that a loss depends on: distances "ap", "an", "pn" and squared norms "a", "p", "n"."""
     asked: set[str] = set()
 
     def given(name: str) -> Tensor:
@@ -93,6 +102,9 @@ def depends_on(loss: TripletLoss) -> frozenset[str]:
 
 
 def _round_up(x: float) -> float:
-    """Round up to one of 0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, so that axes do not flicker."""
+    """Round up to one of 0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, so that axis limits do not
+    flicker.
+    """
     steps = (0.05, 0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0)
-    return next((s for s in steps if s >= x * (1 - 1e-6)), 32.0)  # the diameter of the circle, rounded up, is 2
+    # the tolerance lets the diameter of the circle round to 2
+    return next((s for s in steps if s >= x * (1 - 1e-6)), 32.0)

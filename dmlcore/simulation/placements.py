@@ -16,7 +16,10 @@ Place = Callable[[np.random.Generator, int, int], Floats]
 
 @dataclass(frozen=True)
 class Placement:
-    """A placement with its description for the panel; place(random, classes, per_class) -> (classes, per_class, 2)."""
+    """Initial placement: title and description for the panel, and a function that returns the points.
+
+    `place(random, classes, per_class)` returns an array (classes, per_class, 2).
+    """
 
     name: str
     title: str
@@ -28,7 +31,10 @@ STARTS: dict[str, Placement] = {}
 
 
 def start_points(name: str, classes: int, per_class: int, seed: int) -> tuple[Floats, Ints]:
-    """Return points (N, 2) and labels (N,) of a placement, sorted by class. KeyError lists the known placements."""
+    """Return the points (N, 2) and labels (N,) of a placement, sorted by class.
+
+    Raises KeyError, which lists the known placements.
+    """
     if name not in STARTS:
         raise KeyError(f"unknown start {name!r}; known: {', '.join(STARTS)}")
     placed = STARTS[name].place(np.random.default_rng(seed), classes, per_class)
@@ -36,7 +42,7 @@ def start_points(name: str, classes: int, per_class: int, seed: int) -> tuple[Fl
 
 
 def _start(title: str) -> Callable[[Place], Place]:
-    """Register a placement (classes, per_class, 2) under the function's name; its docstring is the panel's sentence."""
+    """Register a placement function under its name; its docstring is the description in the panel."""
 
     def enter(place: Place) -> Place:
         name = place.__name__
@@ -51,7 +57,7 @@ def _noise(random: np.random.Generator, classes: int, per_class: int, spread: fl
 
 
 def _around(classes: int, radius: float) -> Floats:
-    """Return class centres on a circle, shape (classes, 1, 2)."""
+    """Return class centres evenly spaced on a circle, shape (classes, 1, 2)."""
     angle = 2 * np.pi * np.arange(classes) / classes + np.pi / 2
     return radius * np.stack([np.cos(angle), np.sin(angle)], axis=-1)[:, None]
 
@@ -70,7 +76,7 @@ def moons(random: np.random.Generator, classes: int, per_class: int) -> Floats:
     up = np.where(number % 2 == 0, 1.0, -1.0)
     x = number - (classes - 1) / 2 + np.cos(angle)
     y = up * (np.sin(angle) - 0.25)
-    scale = 3.0 / (classes + 1)  # as wide as the other placements
+    scale = 3.0 / (classes + 1)  # scale to the width of the other placements
     return scale * np.stack([x, y], axis=-1) + _noise(random, classes, per_class, 0.04)
 
 

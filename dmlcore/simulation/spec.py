@@ -1,4 +1,4 @@
-"""Specification of a simulation as validated plain data: placement, dynamics, and changes on the way."""
+"""Specification of a simulation as validated plain data: placement, dynamics, and changes during the simulation."""
 
 from __future__ import annotations
 
@@ -42,23 +42,24 @@ OPTIMISERS = {
 MOST_CLASSES, MOST_PER_CLASS, MOST_POINTS = 8, 100, 300
 MOST_CHANGES = 24
 MOST_STEPS = 1000
-REACH = 10.0  # coordinates are kept within +-REACH
-ALL = "all"  # value of `miner` for every valid triplet
+REACH = 10.0  # coordinates are clipped to [-REACH, REACH]
+ALL = "all"  # value of `miner` that uses every valid triplet
 
 
 @dataclass(frozen=True)
 class Dynamics:
     """Dynamics of the points: loss with hyper-parameters, miner, side, optimiser, step size, normalisation.
 
-    step_size is in units of the plane per step and unit force, where the force on a point is N times minus the gradient
-    of the mean loss of N points.
+    `step_size` is the distance per step at unit force with SGD; the force on a point is N times the negative gradient
+    of
+    the mean loss over N points. `side` is "pull", "push" or "both".
 
     Raises:
         KeyError, TypeError, ValueError: If a field is invalid; the message names it.
     """
 
     loss: str = "distance_sensitive"
-    hyper: Mapping[str, float | str] = field(default_factory=dict)  # stored as given: defaults may be left out
+    hyper: Mapping[str, float | str] = field(default_factory=dict)  # may be given without defaults, which are filled in
     optimiser: str = "sgd"
     step_size: float = 0.05
     miner: str = ALL
@@ -78,13 +79,13 @@ class Dynamics:
         return hash((self.loss, *sorted(self.hyper.items()), self.optimiser, self.step_size, self.miner, self.side))
 
     def module(self) -> losses.TripletLoss:
-        """Create the loss."""
+        """Create the loss with the hyper-parameters."""
         return losses.create(self.loss, **self.hyper)
 
 
 @dataclass(frozen=True)
 class Change:
-    """Change by a visitor before step `at`: other dynamics, or moved points as (index, x, y)."""
+    """Change by the user before step `at`: other dynamics, or moved points as (index, x, y)."""
 
     at: int
     law: Dynamics | None = None
@@ -98,10 +99,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Spec:
-    """Everything that determines a simulation; equal specs give bit-identical histories on one machine.
+    """All settings that determine a simulation; equal specs give bit-identical histories on one machine.
 
-    There are 2 to 8 classes and 2 to 100 points per class, at most 300 points; at most 24 changes, in the order of
-    their steps.
+    A simulation has 2 to 8 classes, 2 to 100 points per class, and at most 300 points. `changes` holds at most 24
+    changes,
+    sorted by step.
     """
 
     start: str = "random"
@@ -155,7 +157,7 @@ def _one_of(name: str, value: object, options: Any) -> None:
 
 
 def _code(value: Any) -> str:
-    """Return the Python source of the non-default fields of a spec; infinity, which has no literal, is spelled out."""
+    """Return the Python source of a spec with its non-default fields; infinity is written as float("inf")."""
     if isinstance(value, (Spec, Dynamics, Change)):
         default = type(value)(at=-1) if isinstance(value, Change) else type(value)()
         given = {f.name: getattr(value, f.name) for f in fields(value)}

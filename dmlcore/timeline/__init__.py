@@ -1,1 +1,1 @@
-"""Histories: frames that are determined by a spec, computed step by step, cached, scrubbed and forked."""
+"""Histories: sequences of frames that are determined by a spec, computed step by step, cached, and forked."""

@@ -1,4 +1,4 @@
-"""Lazily computed frames of a spec, which are shared with forks up to the step where their specs differ."""
+"""Lazily computed frames of a spec; forks share the frames up to the step where their specs differ."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ FrameT = TypeVar("FrameT")
 
 
 class History(ABC, Generic[SpecT, FrameT]):
-    """Frames of a spec, a frozen dataclass whose `changes` each name the `first` frame that shows them.
+    """Frames determined by a spec.
 
+    The spec is a frozen dataclass; each element of its `changes` has the index `first` of the first frame that it
+    affects.
     Not thread-safe: concurrent callers must hold `lock`.
     """
 
@@ -26,16 +28,19 @@ class History(ABC, Generic[SpecT, FrameT]):
 
     @property
     def recorded(self) -> int:
-        """Last recorded step; -1 before the first."""
+        """Last computed step; -1 before the first."""
         return len(self.frames) - 1
 
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Upper bound of the memory in bytes (frames shared by two histories count twice)."""
+        """Upper bound of the memory of all frames in bytes; frames shared by two histories count twice."""
 
     def frame(self, step: int) -> FrameT:
-        """Return the frame of a step in 0..most_steps, computing missing earlier frames. Raises ValueError."""
+        """Return the frame at a step in 0..most_steps, computing missing earlier frames.
+
+        Raises ValueError if the step is out of range.
+        """
         if not 0 <= step <= self.most_steps:
             raise ValueError(f"step must be in 0..{self.most_steps}, got {step}")
         while self.recorded < step:
@@ -43,7 +48,7 @@ class History(ABC, Generic[SpecT, FrameT]):
         return self.frames[step]
 
     def shared_with(self, spec: SpecT) -> int:
-        """Return how many of the recorded frames another spec shares."""
+        """Return how many of the computed frames are also valid for another spec."""
         mine: Any = self.spec
         other: Any = spec
         if replace(other, changes=()) != replace(mine, changes=()):
@@ -52,7 +57,7 @@ class History(ABC, Generic[SpecT, FrameT]):
         return min([len(self.frames), *firsts])
 
     def forked(self, spec: SpecT) -> Self:
-        """Return the history of another spec, which shares the common frames with this one."""
+        """Return the history of another spec, which reuses the frames that both have in common."""
         shared = self.shared_with(spec)
         other = self._begun(spec, shared)
         if shared:
@@ -61,8 +66,8 @@ class History(ABC, Generic[SpecT, FrameT]):
 
     @abstractmethod
     def _begun(self, spec: SpecT, shared: int) -> Self:
-        """Create the history of another spec from its `shared` first frames."""
+        """Create the history of another spec that reuses the first `shared` frames."""
 
     @abstractmethod
     def _next(self) -> FrameT:
-        """Compute the frame after the last one."""
+        """Compute the frame that follows the last one."""

@@ -29,7 +29,7 @@ def mixture(steps: Ints) -> Floats:
 
 
 def informative(features: Floats) -> Bools:
-    """Return the mask (...,) of features (..., 3) with less than half background, which a pooling should select."""
+    """Return the boolean mask (...,) of features (..., 3) that a pooling should select: less than half background."""
     is_informative: Bools = features[..., 1] < 0.5
     return is_informative
 

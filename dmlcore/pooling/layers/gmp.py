@@ -9,7 +9,11 @@ from dmlcore.pooling.base import Pooling, maximum_shares, pooling
 
 @pooling("gmp", title="Maximum", latex=r"g_k=\max_j f_{jk}", source="Oquab, Bottou, Laptev & Sivic, CVPR 2015")
 class GlobalMaxPooling(Pooling):
-    """Maximum of each channel. The weights are the shares of channels with their maximum at a position; ties share."""
+    """Maximum of each channel.
+
+    `weights` holds the share of channels with their maximum at each position; positions with equal maxima share a
+    channel.
+    """
 
     def forward(self, features: Tensor) -> Tensor:
         """Pool features (B, C, H, W) to (B, C)."""
