@@ -1,1 +1,1 @@
-"""Lessons: short explorables in Markdown, whose questions are answered by the state of their figures."""
+"""Lessons: short interactive texts in Markdown; each question is answered with the state of a figure."""

@@ -1,4 +1,4 @@
-"""Judgement of answers by the state of a figure, and a linter for lessons."""
+"""Evaluation of answers from the state of a figure, and a linter for lessons."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dmlcore.lessons.recordings import EnsembleShown, NeighboursShown, Projectio
 from dmlcore.lessons.stages import STAGES, ChargesShown, Shown, TransportShown, TripletShown
 from dmlcore.presets import LESSONS
 
-STEPS = (3, 6)  # steps of a lesson of three to five minutes
-WORDS = (15, 110)  # words in the text of a step
-TITLE, CLAIM = 40, 160  # largest number of characters of an answer
+STEPS = (3, 6)  # minimum and maximum number of steps in a lesson of three to five minutes
+WORDS = (15, 110)  # minimum and maximum number of words in the text of a step
+TITLE, CLAIM = 40, 160  # maximum number of characters of title and claim
 
 
 @dataclass(frozen=True)
 class LessonVerdict:
-    """Verdict on an answer: whether it is right, what was measured, and what follows or what to try."""
+    """Verdict on an answer: True if it is correct, a sentence on the measured value, and the explanation or a hint."""
 
     right: bool
     measured: str
@@ -31,10 +31,10 @@ class LessonVerdict:
 
 
 def judge(question: LessonQuestion, shown: Shown, given: str = "") -> LessonVerdict:
-    """Judge an answer on the current figure, and on what was chosen or written.
+    """Judge an answer from the figure's current state and, if the question asks for one, the chosen or entered value.
 
     Raises:
-        ValueError: If the text is not an answer.
+        ValueError: If `given` is not one of the choices or not a number.
     """
     measured = FACTS[question.fact].measure(shown)
     right = _right(question, measured, given)
@@ -42,7 +42,7 @@ def judge(question: LessonQuestion, shown: Shown, given: str = "") -> LessonVerd
 
 
 def _hint(question: LessonQuestion, measured: Measurement) -> str:
-    """Return the hint for the measured value, or the general hint."""
+    """Return the hint for the measured value, or the question's general hint."""
     value = measured.value
     if not isinstance(value, str):
         value = "too low" if question.above is not None and value <= question.above else "too high"
@@ -71,7 +71,7 @@ def _right(question: LessonQuestion, measured: Measurement, given: str) -> bool:
 
 # ---- controls
 def controls(shown: Shown) -> tuple[str, ...]:
-    """Return the settings that a reader can change on a figure: points, loss, parameters, time."""
+    """Return the names of the settings that a reader can change on a figure: points, loss, parameters, step."""
     if isinstance(shown, TripletShown):
         return ("n", "p", "a", "loss", *shown.loss.formula.parameters)
     if isinstance(shown, ChargesShown):
@@ -82,22 +82,22 @@ def controls(shown: Shown) -> tuple[str, ...]:
 
 
 def shown_by(step: LessonStep, settings: Mapping[str, str] | None = None) -> Shown:
-    """Return the figure of a step as it opens, or with other settings.
+    """Return the figure of a step in its initial state, or with other settings.
 
     Raises:
-        ValueError: If a setting is wrong; the message names it.
+        ValueError: If a setting is invalid; the message names it.
     """
     return STAGES[step.figure.on].read(step.figure.settings if settings is None else settings)
 
 
 # ---- the linter
 def check(folder: Path = LESSONS) -> list[str]:
-    """Return all complaints about the lessons of a folder, as FILE:LINE with the error and its remedy."""
+    """Return all linter messages for the lessons in a folder, as FILE:LINE with the error and its remedy."""
     return [complaint for path in paths(folder) for complaint in check_file(path)]
 
 
 def check_file(path: Path) -> list[str]:
-    """Return all complaints about one lesson, without those about its folder."""
+    """Return all linter messages for one lesson, including a conflict of its `order` with another lesson."""
     try:
         lesson = read(path)
     except LessonError as error:
@@ -111,7 +111,7 @@ def check_file(path: Path) -> list[str]:
 
 
 def _orders(files: Iterable[Path]) -> dict[int, str]:
-    """Return the file of each order; unreadable files are reported elsewhere."""
+    """Return the file name of the lesson for each order; unreadable files are skipped here and reported elsewhere."""
     orders: dict[int, str] = {}
     for path in files:
         with suppress(LessonError):
@@ -186,7 +186,7 @@ def _of_question(step: LessonStep, shown: Shown) -> Iterator[str]:
 
 
 def _reachable(step: LessonStep, shown: Shown) -> Iterator[str]:
-    """Check that a goal is not met when the figure opens and is met with the control at the solution."""
+    """Check that the goal is not met in the initial figure and is met with the control at the solution."""
     question, solved = step.question, step.solved()
     if judge(question, shown).right:
         yield f"the figure opens with the goal already met ({FACTS[question.fact].measure(shown).words}): move it away"

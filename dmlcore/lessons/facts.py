@@ -1,4 +1,4 @@
-"""Facts about a figure that a question can ask for, measured by the library on the figure's state."""
+"""Facts on which questions can be based, measured by the library from the state of a figure."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dmlcore.lessons.stages import ChargesShown, Shown, StudyShown, TransportSho
 from dmlcore.pooling.analysis.red_blue import informative, mixture
 from dmlcore.typing import Floats
 
-STILL = 1e-6  # smaller forces are rounding errors
+STILL = 1e-6  # smaller forces are treated as rounding errors
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Value of a fact, and a sentence with the numbers behind it."""
+    """Measured value of a fact, and a sentence with the numbers that support it."""
 
     value: str | float
     words: str
@@ -28,7 +28,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Fact:
-    """A fact that can be measured on figures of one kind; `values` lists all possible values, () for a number."""
+    """Fact that can be measured on figures of one kind; `values` lists its possible values, or is () for a number."""
 
     sentence: str
     kind: type
@@ -63,14 +63,14 @@ def _edges(shown: TripletShown) -> tuple[float, float]:
 
 @fact("nearer", TripletShown, "which of P and N is nearer to A", ("P", "N"))
 def nearer(shown: TripletShown) -> Measurement:
-    """Return the nearer of P and N, which is what a nearest-neighbour search finds."""
+    """Return the nearer of P and N, which a nearest-neighbour search from A finds."""
     ap, an = _edges(shown)
     return Measurement("P" if ap < an else "N", f"d(A,P) = {ap:.2f}, d(A,N) = {an:.2f}.")
 
 
 @fact("hardness", TripletShown, "what a miner calls the triplet", ("easy", "semi-hard", "hard", "dropped"))
 def hardness(shown: TripletShown) -> Measurement:
-    """Return the hardness of the triplet as in Karaman 2021, Fig. 2.5."""
+    """Return the hardness of the triplet, defined as in Karaman 2021, Fig. 2.5; "dropped" above the upper clamp."""
     (ap, an), raw = _edges(shown), float(shown.loss.raw(*shown.points))
     where = f"d(A,P) = {ap:.2f}, d(A,N) = {an:.2f}"
     if raw >= shown.loss.m2:
@@ -83,14 +83,14 @@ def hardness(shown: TripletShown) -> Measurement:
 
 @fact("force", TripletShown, "whether the triplet has a gradient", ("yes", "no"))
 def force(shown: TripletShown) -> Measurement:
-    """Return whether the clamped loss has a gradient at any of the three points."""
+    """Return "yes" if the clamped loss has a gradient with respect to one of the three points, else "no"."""
     largest = max(float(f.norm()) for f in _table(shown).forces)
     return Measurement("yes" if largest > STILL else "no", f"The largest of the three forces is {largest:.2f}.")
 
 
 @fact("window", TripletShown, "where the energy is", ("below 0", "inside", "above m₂"))
 def window(shown: TripletShown) -> Measurement:
-    """Compare the energy before the clamp with the ends of the window, 0 and m2."""
+    """Compare the energy before the clamp with the limits of the clamp window, 0 and m2."""
     raw, m2 = float(shown.loss.raw(*shown.points)), shown.loss.m2
     name = "below 0" if raw <= 0 else "inside" if raw < m2 else "above m₂"
     return Measurement(name, f"The energy before the clamp is {raw:.2f}; the window is 0 to {m2:g}.")
@@ -98,7 +98,7 @@ def window(shown: TripletShown) -> Measurement:
 
 @fact("stronger", TripletShown, "which is stronger, the pull A–P or the push A–N", ("pull", "push", "neither"))
 def stronger(shown: TripletShown) -> Measurement:
-    """Compare the derivatives of the energy with respect to the two edges at the anchor."""
+    """Compare the derivatives of the energy with respect to the two distances from the anchor."""
     pull, push, _ = (float(x) for x in _table(shown).strengths)
     name = "neither" if abs(pull - push) < STILL else "pull" if pull > push else "push"
     return Measurement(name, f"The pull along A–P is {pull:.2f}, the push along A–N {push:.2f}.")
@@ -113,7 +113,7 @@ def pull(shown: TripletShown) -> Measurement:
 
 @fact("push", TripletShown, "the push along A–N")
 def push(shown: TripletShown) -> Measurement:
-    """Return minus the derivative of the clamped energy with respect to d_an."""
+    """Return the negative derivative of the clamped energy with respect to d_an."""
     value = float(_table(shown).strengths[1])
     return Measurement(value, f"The push along A–N is {value:.2f}, over a distance of {_edges(shown)[1]:.2f}.")
 
@@ -134,7 +134,7 @@ def loss(shown: TripletShown) -> Measurement:
 
 @fact("removed", TripletShown, "the share of the force on N that normalisation removes")
 def removed(shown: TripletShown) -> Measurement:
-    """Return |radial part| / |force| of the negative; 0 in the plane and without a force."""
+    """Return |radial component| / |force| for the negative; 0 in the plane and if there is no force."""
     if shown.on == "plane":
         return Measurement(0.0, "Points of the plane are not normalised: nothing is removed.")
     forces = sphere_forces(shown.loss, *shown.points)
@@ -147,7 +147,7 @@ def removed(shown: TripletShown) -> Measurement:
 
 @fact("along", TripletShown, "the force on N: its part along the sphere, in the plane all of it")
 def along_surface(shown: TripletShown) -> Measurement:
-    """Return |tangential part| of the force on the negative; in the plane, |force|."""
+    """Return the norm of the tangential component of the force on the negative; in the plane, of the whole force."""
     if shown.on == "plane":
         value = float(_table(shown).forces[2].norm())
         return Measurement(value, f"The force on N is {value:.2f}.")
@@ -159,7 +159,7 @@ def along_surface(shown: TripletShown) -> Measurement:
 # ---- charges
 @fact("alive", ChargesShown, "whether any triplet has a gradient", ("yes", "no"))
 def alive(shown: ChargesShown) -> Measurement:
-    """Return whether any triplet of this step is inside the clamp window."""
+    """Return "yes" if any triplet at this step is inside the clamp window, else "no"."""
     share = shown.simulation.frame(shown.step).active
     return Measurement(
         "yes" if share > 0 else "no", f"At step {shown.step}, {100 * share:.3g} % of triplets are active."
@@ -168,7 +168,7 @@ def alive(shown: ChargesShown) -> Measurement:
 
 @fact("width", ChargesShown, "how far the points lie from their common mean")
 def width(shown: ChargesShown) -> Measurement:
-    """Return the root mean square distance to the mean of all points."""
+    """Return the root mean square distance of the points from their mean."""
     x = shown.simulation.frame(shown.step).positions
     value = float(np.sqrt(((x - x.mean(0)) ** 2).sum(1).mean()))
     return Measurement(
@@ -184,14 +184,14 @@ def _on_informative(shown: TransportShown, pooling: int) -> float:
 
 @fact("average on the object", TransportShown, "the share of an average's weight on informative pixels")
 def average_on_object(shown: TransportShown) -> Measurement:
-    """Return the weight of global average pooling on informative pixels, which is their share of all pixels."""
+    """Return the weight that global average pooling gives to informative pixels, which is their share of all pixels."""
     share = _on_informative(shown, 2)
     return Measurement(share, f"The average gives {100 * share:.0f} % of its weight to the informative pixels.")
 
 
 @fact("selected on the object", TransportShown, "the share of the selection's weight on informative pixels")
 def selected_on_object(shown: TransportShown) -> Measurement:
-    """Return the weight of generalized sum pooling on informative pixels, for this mu and epsilon."""
+    """Return the weight that generalized sum pooling gives to informative pixels for this mu and epsilon."""
     share = _on_informative(shown, 1)
     return Measurement(share, f"The selection gives {100 * share:.1f} % of its weight to the informative pixels.")
 
@@ -207,7 +207,7 @@ def proxies_apart(shown: ProjectionsShown) -> Measurement:
 
 @fact("cover", ProjectionsShown, "how far the worst sample of a class lies from its nearest proxy")
 def cover(shown: ProjectionsShown) -> Measurement:
-    """Return the covering radius of the samples by the proxies of their class, averaged over the classes."""
+    """Return the largest distance of a sample from the nearest proxy of its class, averaged over the classes."""
     now = shown.now
     return Measurement(
         now.covering, f"At step {now.step} the worst sample of a class lies {now.covering:.3f} from its nearest proxy."
@@ -216,14 +216,14 @@ def cover(shown: ProjectionsShown) -> Measurement:
 
 @fact("projection", ProjectionsShown, "which projection this is, from 1")
 def projection(shown: ProjectionsShown) -> Measurement:
-    """Return the number of projections, counted by placements of proxies on samples."""
+    """Return the number of the current projection, counted from 1."""
     now = shown.now
     return Measurement(float(now.projection), f"Step {now.step} belongs to projection {now.projection}.")
 
 
 @fact("nearest class", NeighboursShown, "which class the query is nearest to", ("its own", "another"))
 def nearest_class(shown: NeighboursShown) -> Measurement:
-    """Return the nearest class of the query, by class means."""
+    """Return "its own" if the class mean nearest to the query is that of its own class, else "another"."""
     now = shown.now
     words = f"With {now.exchanged} of {now.neighbours} neighbours exchanged the mean of class {now.nearest} is nearest"
     own = now.nearest == now.label
@@ -232,7 +232,7 @@ def nearest_class(shown: NeighboursShown) -> Measurement:
 
 @fact("moved", NeighboursShown, "how far the query has moved")
 def moved(shown: NeighboursShown) -> Measurement:
-    """Return the distance of the query from its place with its own neighbours, in a disc of radius 1."""
+    """Return the distance of the query from its position with the original neighbours, in a disc of radius 1."""
     now = shown.now
     words = f"With {now.exchanged} of {now.neighbours} neighbours exchanged the query has moved by {now.moved:.2f}"
     return Measurement(now.moved, f"{words}; the disc is 2 wide.")
@@ -243,7 +243,7 @@ MEMBERS = ensemble()[0].names
 
 @fact("largest weight", EnsembleShown, "which loss has the largest weight", MEMBERS)
 def largest_weight(shown: EnsembleShown) -> Measurement:
-    """Return the member with the largest learned coefficient."""
+    """Return the member loss with the largest learned weight."""
     now = shown.now
     name = now.names[int(now.weights.argmax())]
     return Measurement(name, f"At step {now.step} the weights are {_each(now.names, now.weights)}.")
@@ -251,7 +251,7 @@ def largest_weight(shown: EnsembleShown) -> Measurement:
 
 @fact("furthest below", EnsembleShown, "which loss lies furthest below its own mean", MEMBERS)
 def furthest_below(shown: EnsembleShown) -> Measurement:
-    """Return the member that is furthest below the mean of its past losses, by which it is divided."""
+    """Return the member loss with the smallest ratio of its current loss to the mean of its losses so far."""
     now = shown.now
     name = now.names[int(now.relative.argmin())]
     return Measurement(name, f"At step {now.step} loss over mean is {_each(now.names, now.relative)}.")
@@ -259,7 +259,7 @@ def furthest_below(shown: EnsembleShown) -> Measurement:
 
 @fact("smallest weight", EnsembleShown, "the smallest of the weights")
 def smallest_weight(shown: EnsembleShown) -> Measurement:
-    """Return the smallest learned coefficient."""
+    """Return the smallest learned weight."""
     now = shown.now
     name, value = now.names[int(now.weights.argmin())], float(now.weights.min())
     return Measurement(value, f"At step {now.step} it is that of {name}, {value:.3f}.")
@@ -267,7 +267,7 @@ def smallest_weight(shown: EnsembleShown) -> Measurement:
 
 @fact("sum of weights", EnsembleShown, "what the weights sum to")
 def sum_of_weights(shown: EnsembleShown) -> Measurement:
-    """Return the sum of the learned coefficients, which a penalty keeps near 1."""
+    """Return the sum of the learned weights, which a penalty keeps near 1."""
     now = shown.now
     value = float(now.weights.sum())
     return Measurement(value, f"At step {now.step} the weights sum to {value:.3f}.")
@@ -280,7 +280,7 @@ def _each(names: Sequence[str], values: Floats) -> str:
 # ---- measured training runs
 @fact("below the inputs", StudyShown, "how many end below raw inputs", ("all", "most", "few", "none"))
 def below_inputs(shown: StudyShown) -> Measurement:
-    """Return the number of variants whose mean test MAP@R is below that of the raw inputs."""
+    """Classify how many variants have a mean test MAP@R below the raw inputs: "all", "most", "few" or "none"."""
     values, levels = bars_of(shown)
     level, means = levels["inputs"], {name: float(np.mean(scores)) for name, scores in values.items()}
     below, count = sum(mean < level for mean in means.values()), len(means)
@@ -291,7 +291,7 @@ def below_inputs(shown: StudyShown) -> Measurement:
 
 @fact("classes", StudyShown, "whether the classes that are tested were trained on", ("seen", "unseen"))
 def classes(shown: StudyShown) -> Measurement:
-    """Return the kind of split of the study's data."""
+    """Return "seen" if the study tests on the classes that it trains on, else "unseen"."""
     seen = studies.read(shown.study).base.data.split == "samples"
     words = "were trained on: only its samples are new" if seen else "were never trained on"
     return Measurement("seen" if seen else "unseen", f"The classes that this study tests {words}.")
@@ -299,7 +299,7 @@ def classes(shown: StudyShown) -> Measurement:
 
 @fact("gate above average", StudyShown, "points of MAP@R by which GSP lies above GAP")
 def gate_above_average(shown: StudyShown) -> Measurement:
-    """Return the difference of the means over the seeds; NaN if the study compares other variants."""
+    """Return the mean MAP@R of GSP minus that of GAP in points; NaN if the study lacks one of them."""
     means = {name: 100 * float(np.mean(scores)) for name, scores in bars_of(shown)[0].items()}
     if not {"GAP", "GSP"} <= set(means):
         return Measurement(float("nan"), "This study does not compare GSP with GAP.")
@@ -309,7 +309,7 @@ def gate_above_average(shown: StudyShown) -> Measurement:
 
 @fact("transductive above inductive", StudyShown, "points of MAP@R by which seeing the test samples helps")
 def transductive_above_inductive(shown: StudyShown) -> Measurement:
-    """Return the difference of the means of the LSTM over the seeds; NaN if the study compares other variants."""
+    """Return the MAP@R of the transductive minus the inductive LSTM in points; NaN if the study lacks one of them."""
     means = {name: 100 * float(np.mean(scores)) for name, scores in bars_of(shown)[0].items()}
     pair = "LSTM, transductive", "LSTM, inductive"
     if not set(pair) <= set(means):
@@ -321,5 +321,5 @@ def transductive_above_inductive(shown: StudyShown) -> Measurement:
 
 
 def facts_of(kind: type) -> Mapping[str, Fact]:
-    """Return the facts of a kind of figure by name."""
+    """Return the facts that can be measured on a kind of figure, by name."""
     return {name: each for name, each in FACTS.items() if each.kind is kind}

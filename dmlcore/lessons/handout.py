@@ -1,4 +1,4 @@
-"""Handout of a lesson as one HTML file or a PDF: figures as they open, questions and answers."""
+"""Handout of a lesson as one HTML file or a PDF: figures in their initial state, questions and answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORMATS = ("html", "pdf")
 _A4 = (8.27, 11.69)  # inches
 POINTS = ("a", "p", "n")
 _LEFT, _MIDDLE, _RIGHT = 0.1, 0.52, 0.9  # shares of the page width
-_CHARACTERS = 92  # height of a line at 10 points
+_CHARACTERS = 92  # characters per line at 10 points
 _COMPUTED = "Every number of an answer was computed on the figure of its step."
 _HOW = "Here figures stand still: mark or write down what you would do. In DML Lab, under Lessons, they move."
 _STYLE = """
@@ -41,7 +41,7 @@ details { margin: 0.5rem 0; } footer { margin-top: 3rem; color: #5a6473; font-si
 
 
 def handout(lesson: Lesson, format: str) -> bytes:
-    """Return a lesson as "html" or "pdf"; equal lessons give equal bytes.
+    """Return a lesson as "html" or "pdf" bytes; equal lessons give equal bytes.
 
     Raises:
         ValueError: If the format is unknown.
@@ -52,7 +52,7 @@ def handout(lesson: Lesson, format: str) -> bytes:
 
 
 def answer(step: LessonStep) -> tuple[str, Shown]:
-    """Return the answer as measured by the library, and the figure that gives it."""
+    """Return the answer to the question of a step as text, measured by the library, and the figure that shows it."""
     question, solved = step.question, step.solved()
     shown = shown_by(step, solved)
     measured = FACTS[question.fact].measure(shown)
@@ -69,7 +69,7 @@ _SYMBOLS = {"mu": "μ", "epsilon": "ε", "rho": "ρ", "m1": "m₁", "m2": "m₂"
 
 
 def _solution(step: LessonStep) -> str:
-    """Describe the reader's action in words, without names of settings."""
+    """Describe the solution of a question in words that do not use names of settings."""
     control, value = step.figure.control, str(step.question.solution)
     if control in POINTS:
         x, y = [*value.split(","), "0"][:2]
@@ -86,13 +86,13 @@ def _solution(step: LessonStep) -> str:
 
 
 def _compares(step: LessonStep) -> bool:
-    """Return True if the reader chooses among studies, because a handout then needs all of them."""
+    """Return True if the reader chooses among studies; the handout then shows all of them."""
     return step.figure.control == "study" and step.question.kind == "do"
 
 
 @cache
 def _image(on: str, settings: tuple[tuple[str, str], ...], format: str) -> bytes:
-    """Draw the figure of a stage with the given settings."""
+    """Draw a figure of the kind `on` with the given settings."""
     stage = STAGES[on]
     return save_figure(stage.draw(stage.read(dict(settings))), format=format, dpi=130)
 
@@ -103,7 +103,7 @@ def _studies(format: str) -> bytes:
 
 
 def _drawn(step: LessonStep, format: str, *, solved: bool = False) -> bytes | None:
-    """Draw the figure as it opens, or at the solution if there is one."""
+    """Draw the figure of a step in its initial state or, if `solved`, at the solution; None without a solution."""
     if _compares(step) and not solved:
         return _studies(format)
     settings = step.solved() if solved else step.figure.settings
@@ -160,7 +160,7 @@ def _as_pdf(lesson: Lesson) -> bytes:
 
 
 class _Paper:
-    """An A4 page that is filled from top to bottom."""
+    """An A4 page that is filled from top to bottom; `y` is the current height."""
 
     def __init__(self, lesson: Lesson) -> None:
         from matplotlib.figure import Figure
@@ -172,7 +172,7 @@ class _Paper:
     def write(
         self, words: str, size: float = 10, *, bold: bool = False, gap: float = 0.012, right: float = _RIGHT
     ) -> None:
-        """Write a paragraph up to `right`; formulas are not broken."""
+        """Write a paragraph that ends at the horizontal position `right`, without line breaks inside formulas."""
         width = round(_CHARACTERS * 10 / size * (right - _LEFT) / (_RIGHT - _LEFT))
         for line in textwrap.wrap(texts.FORMULA.sub(lambda m: m[0].replace(" ", "\u00a0"), words), width):
             style: dict[str, Any] = {"fontsize": size, "fontweight": "bold" if bold else "normal", "color": "#1b2430"}
@@ -181,7 +181,7 @@ class _Paper:
         self.y -= gap
 
     def image(self, data: bytes, most: float = 0.5, *, left: float = _LEFT, top: float | None = None) -> None:
-        """Draw an image from `left` to the right margin, at most `most` of the page high, and move below it."""
+        """Draw an image between `left` and the right margin, at most `most` of the page high, and move `y` below it."""
         from matplotlib.image import imread
 
         top = self.y if top is None else top
@@ -190,7 +190,7 @@ class _Paper:
         shrink = min(1.0, most / high)
         place = (left + wide * (1 - shrink) / 2, top - high * shrink, wide * shrink, high * shrink)
         axes = self.figure.add_axes(place)
-        axes.imshow(pixels, interpolation="none")  # the file contains every pixel
+        axes.imshow(pixels, interpolation="none")  # store every pixel in the file, without interpolation
         axes.set_axis_off()
         self.y = min(self.y, place[1]) - 0.02
 
@@ -205,18 +205,18 @@ def _page(lesson: Lesson, number: int, step: LessonStep) -> Figure:
     for paragraph in texts.paragraphs(step.text):
         paper.write(paragraph)
     opens = _drawn(step, "png")
-    assert opens is not None  # a figure can always be drawn as it opens
+    assert opens is not None  # only the figure at the solution may be missing
     paper.image(opens, paper.y - 0.18)
     paper.write(step.question.ask, 11, bold=True)
     if step.question.kind == "choose":
         paper.write("     ".join(f"\u25a1 {value}" for value in FACTS[step.question.fact].values), 10)
-    elif step.question.kind == "number" or step.figure.control not in POINTS:  # the figure marks the point
+    elif step.question.kind == "number" or step.figure.control not in POINTS:  # points are marked in the figure instead
         paper.write("Answer: " + 30 * "_", 10)
     return paper.figure
 
 
 def _answers(lesson: Lesson) -> Iterator[Figure]:
-    """Write each answer next to the figure that gives it."""
+    """Yield the pages with the answers, each next to the figure that shows it."""
     paper = _Paper(lesson)
     paper.write("Answers", 14, bold=True)
     for number, step in enumerate(lesson.steps, 1):

@@ -45,7 +45,7 @@ Number = Annotated[float, Field(strict=False)]
 
 
 class LessonError(ValueError):
-    """Error in a lesson, with file, line and remedy."""
+    """Error in a lesson file; the message gives file, line and remedy."""
 
     def __init__(self, path: Path, line: int, message: str) -> None:
         super().__init__(f"{path}:{line}: {message}")
@@ -66,7 +66,9 @@ class FrontMatter(_Block):
 
 
 class FigureBlock(_Block):
-    """Figure of a step: its kind, its state as in the URL of its page, and the one control."""
+    """Figure of a step: its kind, its state as in the URL query string of its page, and the control that the reader
+    moves.
+    """
 
     on: Line
     state: str = ""
@@ -74,20 +76,22 @@ class FigureBlock(_Block):
 
     @property
     def settings(self) -> dict[str, str]:
-        """Return the settings of the state by name."""
+        """Settings in `state`, by name."""
         return dict(parse_qsl(self.state, keep_blank_values=True))
 
 
 class LessonQuestion(_Block):
-    """Question that the figure answers.
+    """Question that is answered with the figure.
 
     Attributes:
-        goal, above, below: Condition on the fact that the reader has to fulfil; `solution` is a value of the control
-        that fulfils it.
+        goal: Value of the fact that the reader has to reach.
+        above: Exclusive lower bound of the fact that the reader has to reach.
+        below: Exclusive upper bound of the fact that the reader has to reach.
+        solution: Value of the control that meets the goal or the bounds.
         hint: Instruction after a wrong answer.
-        hints: Instructions that replace `hint` for given measured values.
-        choose: True if the reader chooses the current value of the fact.
-        within: Allowed error if the reader states the fact as a number.
+        hints: Instructions that replace `hint` for certain measured values.
+        choose: True if the reader chooses the current value of the fact from a list.
+        within: Absolute tolerance if the reader enters the fact as a number.
     """
 
     ask: Line
@@ -106,13 +110,13 @@ class LessonQuestion(_Block):
 
     @property
     def kind(self) -> str:
-        """Return how the question is answered: "do", "choose" or "number"."""
+        """Kind of answer: "do" (change the figure), "choose" or "number"."""
         return "choose" if self.choose else "number" if self.within is not None else "do"
 
 
 @dataclass(frozen=True)
 class LessonStep:
-    """A step of a lesson; `line` is that of its heading, `lines` are those of its two blocks."""
+    """Step of a lesson; `line`, `figure_line` and `question_line` locate its heading and its two blocks."""
 
     title: str
     text: str
@@ -123,7 +127,7 @@ class LessonStep:
     question_line: int
 
     def solved(self) -> dict[str, str] | None:
-        """Return the settings of the figure with the control at the solution."""
+        """Return the settings of the figure with the control at the solution; None if the question has no solution."""
         if self.question.solution is None:
             return None
         return self.figure.settings | {self.figure.control: self.question.solution}
@@ -131,7 +135,7 @@ class LessonStep:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson: its file name, front matter and steps."""
+    """Lesson: its file, front matter and steps."""
 
     name: str
     path: Path
@@ -143,12 +147,12 @@ class Lesson:
 
 
 def paths(folder: Path = LESSONS) -> list[Path]:
-    """Return the lesson files of a folder by name."""
+    """Return the lesson files of a folder, sorted by name."""
     return sorted(folder.glob("*.md"))
 
 
 def lessons(folder: Path = LESSONS) -> list[Lesson]:
-    """Return the lessons of a folder in order; raise LessonError if one is wrong."""
+    """Return the lessons of a folder, sorted by `order`; raise LessonError if one is not valid."""
     return sorted(map(read, paths(folder)), key=lambda lesson: (lesson.order, lesson.name))
 
 
@@ -156,7 +160,7 @@ def read(path: Path) -> Lesson:
     """Read a lesson file.
 
     Raises:
-        LessonError: If the lesson is wrong; the message has the line and the remedy.
+        LessonError: If the lesson is not valid; the message gives the line and the remedy.
         OSError: If there is no such file.
     """
     try:
@@ -174,7 +178,7 @@ def read(path: Path) -> Lesson:
 
 
 def _sections(path: Path, lines: list[str], begin: int) -> Iterator[tuple[int, int]]:
-    """Return the first and last line index of each step."""
+    """Yield the first line index and the end index (exclusive) of each step."""
     starts = [i for i in range(begin, len(lines)) if lines[i].startswith("## ")]
     if not starts:
         raise LessonError(path, begin + 1, "there is no step: a line `## Title` begins one")
@@ -184,7 +188,7 @@ def _sections(path: Path, lines: list[str], begin: int) -> Iterator[tuple[int, i
 
 
 def _step(path: Path, lines: list[str], begin: int) -> LessonStep:
-    """Parse the lines of a step, which starts at line `begin` of the file."""
+    """Parse the lines of a step; `begin` is the line number of its heading in the file."""
     text, blocks, i = [], {}, 1
     while i < len(lines):
         if not lines[i].startswith("```"):
@@ -219,7 +223,7 @@ Block = TypeVar("Block", bound=_Block)
 
 
 def _parsed(path: Path, lines: list[str], begin: int, kind: type[Block]) -> Block:
-    """Parse a TOML block, which starts at line `begin` of the file."""
+    """Parse the lines of a TOML block; `begin` is the line number of the first one in the file."""
     try:
         values: Mapping[str, Any] = tomllib.loads("\n".join(lines))
     except tomllib.TOMLDecodeError as error:
@@ -229,7 +233,7 @@ def _parsed(path: Path, lines: list[str], begin: int, kind: type[Block]) -> Bloc
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        # report a misspelt name before a missing one
+        # report an unknown setting before a missing one
         first = min(error.errors(), key=lambda each: each["type"] == "missing")
         name = str(first["loc"][0]) if first["loc"] else ""
         line = next((begin + i for i, text in enumerate(lines) if re.match(rf"\s*{re.escape(name)}\s*=", text)), begin)

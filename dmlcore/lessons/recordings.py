@@ -1,4 +1,4 @@
-"""Training runs that lessons play: recorded by `python -m docs.make_recordings`, shipped as rows of JSON."""
+"""Training runs that lessons play back: recorded by `python -m docs.make_recordings`, shipped as JSON lines."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ from dmlcore.typing import Floats, Ints
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-UNIT = 1000  # stored coordinates per unit of the unit disc
+UNIT = 1000  # number of stored units per radius of the unit disc
 
 
 @dataclass(frozen=True)
 class ProjectionFrame:
-    """One recorded moment of chance-constrained programming in the plane.
+    """One recorded frame of chance-constrained programming in the plane.
 
     Attributes:
+        step: Training step.
+        projection: Number of the current projection, from 1.
         points: Samples in the unit disc, shape (n, 2).
         labels: Classes of the samples, shape (n,).
         proxies: Proxies in the unit disc, shape (classes, P, 2).
-        title: Event at this moment, or "".
+        map_at_r: MAP@R in 0..1.
+        title: Event in this frame, or "".
     """
 
     step: int
@@ -41,13 +44,13 @@ class ProjectionFrame:
 
     @property
     def apart(self) -> float:
-        """Return the largest distance between two proxies of a class, averaged over the classes."""
+        """Largest distance between two proxies of a class, averaged over the classes."""
         pairs = self.proxies[:, :, None] - self.proxies[:, None]
         return float(np.linalg.norm(pairs, axis=-1).max((1, 2)).mean())
 
     @property
     def covering(self) -> float:
-        """Return the largest distance of a sample from its nearest proxy, averaged over the classes."""
+        """Largest distance of a sample from the nearest proxy of its class, averaged over the classes."""
         radii = []
         for label, own in enumerate(self.proxies):
             to_own = np.linalg.norm(self.points[self.labels == label][:, None] - own, axis=-1)
@@ -57,7 +60,10 @@ class ProjectionFrame:
 
 @dataclass(frozen=True)
 class EnsembleFrame:
-    """One step of an ensemble of M losses: names, weights (M,), and losses over their means so far (M,)."""
+    """One training step of an ensemble of M losses.
+
+    `weights` (M,) are the learned weights; `relative` (M,) is each loss divided by the mean of its values so far.
+    """
 
     step: int
     names: tuple[str, ...]
@@ -67,13 +73,16 @@ class EnsembleFrame:
 
 @dataclass(frozen=True)
 class NeighboursFrame:
-    """One query of a conditioned embedding with some neighbours exchanged for samples of another class.
+    """Frame with a query of a conditioned embedding, some of whose neighbours are exchanged for those of another class.
 
     Attributes:
-        points: The other samples, unchanged, in the unit disc, shape (n, 2).
+        exchanged: Number of exchanged neighbours.
+        neighbours: Number of neighbours of the query.
+        points: The other samples, which do not move, in the unit disc, shape (n, 2).
         labels: Classes of these samples, shape (n,).
-        query: Position of the query, of class `label`, shape (2,).
-        moved: Distance of the query from its place with its own neighbours.
+        query: Position of the query, shape (2,).
+        label: Class of the query.
+        moved: Distance of the query from its position with the original neighbours.
     """
 
     exchanged: int
@@ -86,7 +95,7 @@ class NeighboursFrame:
 
     @property
     def nearest(self) -> int:
-        """Return the class whose mean is nearest to the query."""
+        """Class whose mean is nearest to the query."""
         classes = np.unique(self.labels)
         means = np.stack([self.points[self.labels == label].mean(0) for label in classes])
         return int(classes[np.linalg.norm(means - self.query, axis=1).argmin()])
@@ -94,7 +103,10 @@ class NeighboursFrame:
 
 @lru_cache(maxsize=1)
 def exchange_frames() -> tuple[NeighboursFrame, ...]:
-    """Return frames of ten digits in which a query's neighbours are exchanged one by one, the furthest first."""
+    """Return frames in which the neighbours of a query are exchanged one by one, the furthest first.
+
+    The samples are from ten digit classes.
+    """
     head, *rows = _rows("neighbours")
     points, labels = np.array(head["points"]).reshape(-1, 2) / UNIT, np.array(head["labels"])
     queries = np.array([row["query"] for row in rows]) / UNIT
@@ -114,7 +126,10 @@ def exchange_frames() -> tuple[NeighboursFrame, ...]:
 
 @lru_cache(maxsize=1)
 def projections() -> tuple[ProjectionFrame, ...]:
-    """Return frames of ten digits with four proxies each: every 25th step, and two at the end of a projection."""
+    """Return frames for ten digit classes with four proxies each.
+
+    There is one frame for every 25th step, and two at the end of each projection.
+    """
     head, *rows = _rows("projections")
     labels = np.array(head["labels"])
     return tuple(
@@ -133,7 +148,7 @@ def projections() -> tuple[ProjectionFrame, ...]:
 
 @lru_cache(maxsize=1)
 def ensemble() -> tuple[EnsembleFrame, ...]:
-    """Return all steps of WEL on Omniglot with the four losses of its source."""
+    """Return all steps of an ensemble with learned weights (WEL) on Omniglot, with the four losses of its source."""
     head, *rows = _rows("ensemble")
     names = tuple(head["names"])
     losses = np.array([row["losses"] for row in rows])
@@ -150,52 +165,55 @@ def _rows(name: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class ProjectionsShown:
-    """A frame, counted from 0, of the recorded projections of chance-constrained programming."""
+    """State of the recorded projections of chance-constrained programming: index of a frame, from 0."""
 
     frame: int
 
     @property
     def now(self) -> ProjectionFrame:
-        """The data of this frame."""
+        """Data of this frame."""
         return projections()[self.frame]
 
 
 @dataclass(frozen=True)
 class EnsembleShown:
-    """A frame, counted from 0, of the recorded ensemble of losses."""
+    """State of the recorded ensemble of losses: index of a frame, from 0."""
 
     frame: int
 
     @property
     def now(self) -> EnsembleFrame:
-        """The data of this frame."""
+        """Data of this frame."""
         return ensemble()[self.frame]
 
 
 @dataclass(frozen=True)
 class NeighboursShown:
-    """A frame, counted from 0, of the recorded exchange of neighbours."""
+    """State of the recorded exchange of neighbours: index of a frame, from 0."""
 
     frame: int
 
     @property
     def now(self) -> NeighboursFrame:
-        """The data of this frame."""
+        """Data of this frame."""
         return exchange_frames()[self.frame]
 
 
 def read_neighbours(given: Mapping[str, str]) -> NeighboursShown:
-    """Read `step`, the number of exchanged neighbours."""
+    """Read the setting `step`, the number of exchanged neighbours."""
     return NeighboursShown(_frame(given, len(exchange_frames())))
 
 
 def read_projections(given: Mapping[str, str]) -> ProjectionsShown:
-    """Read `step`, the number of the frame; two frames share a training step at the end of a projection."""
+    """Read the setting `step`, the index of the frame.
+
+    It is not the training step, because two frames share a training step at the end of a projection.
+    """
     return ProjectionsShown(_frame(given, len(projections())))
 
 
 def read_ensemble(given: Mapping[str, str]) -> EnsembleShown:
-    """Read `step`, the number of the frame, which is one less than the training step."""
+    """Read the setting `step`, the index of the frame, which is one less than the training step."""
     return EnsembleShown(_frame(given, len(ensemble())))
 
 
@@ -207,7 +225,7 @@ def _frame(given: Mapping[str, str], count: int) -> int:
 
 
 def draw_projections(shown: ProjectionsShown) -> Figure:
-    """Draw the plane at this frame."""
+    """Draw samples and proxies in the plane for this frame."""
     from dmlcore.figures.recordings import draw_projection
 
     now = shown.now
@@ -222,7 +240,7 @@ def draw_projections(shown: ProjectionsShown) -> Figure:
 
 
 def draw_ensemble(shown: EnsembleShown) -> Figure:
-    """Draw the curves of all steps, with a line at this step."""
+    """Draw the curves of weights and relative losses over all steps, with a line at this step."""
     from dmlcore.figures import recordings as figures
 
     frames = ensemble()
@@ -231,11 +249,11 @@ def draw_ensemble(shown: EnsembleShown) -> Figure:
 
 
 def draw_neighbours(shown: NeighboursShown) -> Figure:
-    """Draw the plane with this number of exchanged neighbours."""
+    """Draw samples and query in the plane for this number of exchanged neighbours."""
     from dmlcore.figures.recordings import draw_projection
 
     now = shown.now
-    query = np.full((now.label + 1, 1, 2), np.nan)  # the only one of its class that is drawn
+    query = np.full((now.label + 1, 1, 2), np.nan)  # drawn as the only proxy of its class
     query[now.label, 0] = now.query
     everyone = np.concatenate([query, np.full((int(now.labels.max()) - now.label, 1, 2), np.nan)])
     return draw_projection(

@@ -1,6 +1,6 @@
-"""Figures that a lesson can show: parsers of their settings, and functions that draw them.
+"""Kinds of figures that a lesson can show: parsers for their settings, and functions that draw them.
 
-Settings are written like the URL query of the figure's page: `loss=ranking&m=0.4&n=0.5,1.35`.
+Settings have the format of the URL query string of the figure's page: `loss=ranking&m=0.4&n=0.5,1.35`.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from dmlcore.typing import Ints
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NODES = 161  # nodes per side of a field; handouts are small
+NODES = 161  # grid nodes per side of a force field; few suffice for the small figures of handouts
 PROBES = ("negative", "anchor", "positive")
 Given = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class TripletShown:
-    """A triplet under a loss, with points (2,) of the plane or unit vectors (2,) or (3,).
+    """A triplet under a loss, with points (2,) in the plane, or unit vectors (2,) on the circle or (3,) on the sphere.
 
-    `drawing` holds arguments of the drawing function.
+    `drawing` holds arguments for the drawing function.
     """
 
     loss: losses.TripletLoss
@@ -61,20 +61,20 @@ class TripletShown:
 
     @property
     def points(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Anchor, positive, negative."""
+        """Anchor, positive and negative."""
         return self.anchor, self.positive, self.negative
 
 
 @dataclass(frozen=True)
 class ChargesShown:
-    """A simulation of charges at one of its steps."""
+    """A simulation of charges at one step."""
 
     spec: Spec
     step: int
 
     @property
     def simulation(self) -> Simulation:
-        """Return the simulation with its frames up to the step."""
+        """Simulation with all frames up to `step` computed."""
         made = _simulation(self.spec)
         made.frame(self.step)
         return made
@@ -82,7 +82,7 @@ class ChargesShown:
 
 @dataclass(frozen=True)
 class TransportShown:
-    """A map of mixtures (10, 10, 2) and prototypes (m, 2), both in steps of `red_blue`, pooled by transport."""
+    """A map of mixtures (10, 10, 2) and prototypes (m, 2), both in units of 1 / STEPS, pooled by transport."""
 
     pixels: Ints
     prototypes: Ints
@@ -91,7 +91,7 @@ class TransportShown:
 
     @property
     def gate(self) -> Gate:
-        """Return the solution of the transport problem."""
+        """Solution of the transport problem."""
         from dmlcore.figures.transports import solved  # imported here because it loads scipy
 
         return solved(self.pixels, self.prototypes, self.mu, self.epsilon)
@@ -99,7 +99,7 @@ class TransportShown:
 
 @dataclass(frozen=True)
 class StudyShown:
-    """Shipped results of a study."""
+    """The shipped results of a study, given its name."""
 
     study: str
 
@@ -109,7 +109,7 @@ Shown = TripletShown | ChargesShown | TransportShown | StudyShown | ProjectionsS
 
 @dataclass(frozen=True)
 class FigureKind:
-    """Kind of figure: the URL of its full page, and the function that reads its settings."""
+    """Kind of figure: its title, its page, the class of its state, its parser and its drawing function."""
 
     title: str
     page: str
@@ -119,7 +119,7 @@ class FigureKind:
 
 
 def _plane(given: Given) -> TripletShown:
-    """Read settings as in the URL of Fields."""
+    """Read settings in the format of the Fields page's URL."""
     settings = FigureSettings(given)
     name, hyper = settings.loss()
     if settings.choice("margin", "raw", ("raw", "normalised")) == "normalised":
@@ -159,7 +159,10 @@ def _draw_plane(shown: TripletShown) -> Figure:
 
 
 def _sphere(given: Given) -> TripletShown:
-    """Read settings as in the URL of Sphere: longitude and latitude in degrees, on the circle only the angle."""
+    """Read settings in the format of the Sphere page's URL.
+
+    Points are longitude and latitude in degrees, or on the circle an angle.
+    """
     settings = FigureSettings(given)
     on = settings.choice("on", "sphere", ("sphere", "circle"))
     name, hyper = settings.loss()
@@ -197,7 +200,7 @@ def _draw_sphere(shown: TripletShown) -> Figure:
 
 
 def _charges(given: Given) -> ChargesShown:
-    """Read settings as in the URL of Charges; `step` is the shown step."""
+    """Read settings in the format of the Charges page's URL; `step` is the displayed step."""
     settings = FigureSettings(given)
     name, hyper = settings.loss()
     law = Dynamics(
@@ -233,7 +236,7 @@ def _draw_charges(shown: ChargesShown) -> Figure:
 
 
 def _transport(given: Given) -> TransportShown:
-    """Read settings as in the URL of Transport, with a named map."""
+    """Read settings in the format of the Transport page's URL; `map` must be a named map."""
     settings = FigureSettings(given)
     pixels = MAPS[settings.choice("map", "figure", MAPS)]()
     shares_text = settings.text("prototypes", "1,0;0,1")
@@ -255,7 +258,7 @@ def _draw_transport(shown: TransportShown) -> Figure:
 
 
 def _study(given: Given) -> StudyShown:
-    """Read settings as in the URL of Studies; `study` is the name."""
+    """Read the setting `study`, the name of a study with shipped results."""
     settings = FigureSettings(given)
     name = settings.choice("study", "losses-omniglot", [n for n in studies.names() if studies.results_path(n).exists()])
     settings.end()
@@ -269,20 +272,20 @@ def _draw_study(shown: StudyShown) -> Figure:
 
 
 def studies_offered() -> list[str]:
-    """Return the studies of losses with shipped results, among which a lesson can choose."""
+    """Return the names of the studies on losses with shipped results; a lesson can let the reader choose one."""
     named = [name for name in studies.names() if studies.results_path(name).exists()]
     return [name for name in named if studies.read(name).things == "losses"]
 
 
 def draw_studies_offered() -> Figure:
-    """Draw all of these studies, because paper cannot switch between studies."""
+    """Draw all `studies_offered` in one figure, because a reader cannot switch between studies on paper."""
     from dmlcore.figures.study_bars import draw_studies
 
     return draw_studies({studies.read(name).title: bars_of(StudyShown(name)) for name in studies_offered()})
 
 
 def bars_of(shown: StudyShown) -> tuple[dict[str, list[float]], dict[str, float]]:
-    """Return test MAP@R of each variant by seed, and the mean of each baseline over all runs."""
+    """Return the test MAP@R of each variant by seed, and of each baseline as a mean over variants and seeds."""
     results = studies.load(shown.study)
     if results is None:
         raise ValueError(f"the study {shown.study} has no written results")

@@ -1,4 +1,4 @@
-"""Text of a lesson (Markdown with paragraphs, lists, emphasis and formulas) for the page, as HTML and for print."""
+"""Text of a lesson (Markdown with paragraphs, lists, emphasis and formulas), converted to HTML and to print."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from markdown_it.token import Token
 FORMULA = re.compile(r"\$([^$\n]+)\$")
 KNOWN = {"paragraph", "bullet_list", "list_item", "strong", "em", "inline", "text", "softbreak", "code_inline"}
 _MARKDOWN = MarkdownIt("commonmark", {"html": False})
-_MARK = re.compile("\ue000(\\d+)\ue001")  # private-use characters, which no text contains
+_MARK = re.compile("\ue000(\\d+)\ue001")  # placeholder of private-use characters, which no text contains
 _SIZE = 11  # size of a formula in HTML, in points
 
 
 def complaints(text: str) -> Iterator[str]:
-    """Return the Markdown constructs of a text that handouts do not support."""
+    """Yield a message for each Markdown construct and formula that handouts do not support."""
     for token in _all(_MARKDOWN.parse(_without_formulas(text)[0])):
         name = token.type.removesuffix("_open").removesuffix("_close")
         if name not in KNOWN:
@@ -40,14 +40,17 @@ def _all(tokens: list[Token]) -> Iterator[Token]:
 
 
 def as_html(text: str) -> str:
-    """Return the HTML of a text with formulas as inline SVG images."""
+    """Return the text as HTML, with formulas as inline SVG images."""
     marked, formulas = _without_formulas(text)
     rendered: str = _MARKDOWN.render(marked)
     return _MARK.sub(lambda match: _inline(formulas[int(match[1])]), rendered)
 
 
 def _without_formulas(text: str) -> tuple[str, list[str]]:
-    """Replace each formula by a placeholder, because its underscores are not emphasis; return text and formulas."""
+    """Replace each formula with a placeholder, so that its underscores are not read as emphasis.
+
+    Returns the new text and the formulas.
+    """
     formulas = FORMULA.findall(text)
     numbers = iter(range(len(formulas)))
     return FORMULA.sub(lambda _: f"\ue000{next(numbers)}\ue001", text), formulas
@@ -61,7 +64,10 @@ def _inline(latex: str) -> str:
 
 @cache
 def _svg(latex: str) -> tuple[str, float]:
-    """Return a formula as SVG and its depth below the baseline in points; raise ValueError if it cannot be rendered."""
+    """Render a formula; return its SVG and its depth below the baseline in points.
+
+    Raises ValueError if the formula cannot be rendered.
+    """
     from matplotlib import font_manager, mathtext
 
     from dmlcore.figures.fields import figure_style
@@ -75,7 +81,7 @@ def _svg(latex: str) -> tuple[str, float]:
 
 
 def paragraphs(text: str) -> list[str]:
-    """Return the paragraphs for print: without emphasis, with dots for list items, formulas unchanged."""
+    """Return the paragraphs for print: without emphasis, list items with bullets, formulas unchanged."""
     marked, formulas = _without_formulas(text)
     written, item = [], False
     for token in _MARKDOWN.parse(marked):

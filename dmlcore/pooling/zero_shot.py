@@ -36,14 +36,12 @@ def ridge(shares: Tensor, targets: Tensor, epsilon: float = 0.05) -> Tensor:
 
 
 class ZeroShotPrediction(nn.Module):
-    """Softmax loss of predicted label embeddings; each half of the classes is predicted by a ridge fit to the other
-    half.
+    """Softmax loss on label embeddings; a ridge fit to each half of the classes predicts those of the other half.
 
     `forward` maps shares (B, m) and labels (B,) to a scalar. The label embeddings Upsilon (C, d) are learned. The
-    classes of the batch, sorted by label, are split into two disjoint halves. The logits over all C classes are scale *
-    v_k . A z, and the loss is the sum of the mean losses of the two halves. `forward` raises ValueError if the batch
-    has
-    fewer than two classes.
+    classes of the batch, sorted by label, are split into two disjoint halves. The logits over all C classes are
+    scale * v_k . A z, and the loss is the sum of the mean losses of the two halves. `forward` raises ValueError if the
+    batch has fewer than two classes.
 
     Args:
         classes: Number of classes C.
@@ -69,9 +67,7 @@ class ZeroShotPrediction(nn.Module):
         return self._half(shares, labels, first) + self._half(shares, labels, ~first)
 
     def _half(self, shares: Tensor, labels: Tensor, fitted: Tensor) -> Tensor:
-        """Compute the cross-entropy of the samples outside the mask `fitted`, predicted by the ridge fit to those
-        inside.
-        """
+        """Compute the cross-entropy of the samples outside the mask `fitted`, after a ridge fit to those inside."""
         A = ridge(shares[fitted], self.embeddings[labels[fitted]], self.epsilon)
         logits = self.scale * shares[~fitted] @ A.mT @ self.embeddings.mT
         return F.cross_entropy(logits, labels[~fitted])

@@ -177,7 +177,7 @@ def _bar(variants: Mapping[str, Values], against: Mapping[str, Mapping[str, Valu
 def _compare_with_bar(
     variants: Mapping[str, Values], bar: str, baselines: Mapping[str, Mapping[str, Values]], things: str, measure: str
 ) -> tuple[str, int]:
-    """Count how many variants end above and below the baseline to beat, and how many significantly above."""
+    """Describe how many variants end above or below `bar`; also return how many are significantly above."""
     gaps = [gap(values, baselines[bar][name]) for name, values in variants.items()]
     sure = clear(gaps)
     above, count = sum(each.mean > 0 for each in gaps), len(gaps)

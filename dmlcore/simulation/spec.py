@@ -27,7 +27,7 @@ SIDES = {
 
 @dataclass(frozen=True)
 class Optimiser:
-    """Optimiser of torch.optim: title for the panel, and constructor from points and a step size."""
+    """Optimiser of torch.optim: title in the panel, and function that creates it from parameters and a step size."""
 
     title: str
     create: Callable[..., torch.optim.Optimizer]

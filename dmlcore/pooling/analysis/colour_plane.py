@@ -20,9 +20,7 @@ _NORMALS = np.array([[0.0, -1.0], [np.sqrt(3) / 2, 0.5], [-np.sqrt(3) / 2, 0.5]]
 
 @dataclass(frozen=True, eq=False)
 class ColourPlane:
-    """Smallest equilateral triangle of colour mixtures around a set of points; green increases away from a given
-    position.
-    """
+    """Smallest equilateral triangle of colour mixtures around some points; green increases away from one position."""
 
     axes: Floats  # (2, 2): horizontal and vertical axis of the triangle
     reach: Floats  # (3,) distances from the origin to the sides opposite the green, red and blue corner
@@ -56,9 +54,7 @@ class ColourPlane:
         return cls(axes, reach)
 
     def mixtures(self, points: ArrayLike) -> Ints:
-        """Return the mixtures of points (..., 2) as red and blue (..., 2) in steps of 1 / STEPS; the remainder is
-        green.
-        """
+        """Return the mixtures of points (..., 2) as red and blue (..., 2) in units of 1 / STEPS; the rest is green."""
         x = np.asarray(points, dtype=np.float64)
         whole = self.reach.sum()
         shares = (

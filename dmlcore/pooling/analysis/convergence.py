@@ -71,9 +71,7 @@ def bias_errors(cost: Tensor, rho: Tensor, epsilon: float, before: Tensor, after
 
 
 def steps_below(errors: Tensor, tolerance: float = 1e-6) -> int | None:
-    """Return the first step, counted from 1, from which on all errors (K,) are at most `tolerance`; None if there is
-    none.
-    """
+    """Return the first step, counted from 1, from which on all errors (K,) are at most `tolerance`, or None."""
     beyond = torch.nonzero(errors > tolerance)
     first = int(beyond[-1]) + 2 if len(beyond) else 1
     return first if first <= len(errors) else None

@@ -46,8 +46,7 @@ def read(
     prototypes: int | ArrayLike,
     weights: ArrayLike | None = None,
 ) -> PrototypeReading:
-    """Describe local features (N, n, D) by prototypes, which are given or selected from the features by greedy
-    k-centre.
+    """Describe local features (N, n, D) by prototypes, either given or selected from the features by greedy k-centre.
 
     Features, and prototypes if given, are divided by the largest norm of a feature.
 

@@ -17,10 +17,11 @@ from dmlcore.pooling.base import Pooling, pooling
     source="Durand, Thome & Cord, CVPR 2016",
 )
 class Weldon(Pooling):
-    """Sum of the K largest and the K smallest values of each projected channel; K is limited to the number of positions
-    n.
+    """Sum of the K largest and the K smallest values of each projected channel.
 
-    `weights` is None, because a value may count twice or not at all, depending on the channel.
+    K is limited to the number of positions n. `weights` is None, because a value may count twice or not at all,
+    depending
+    on the channel.
     """
 
     projects_first = True
