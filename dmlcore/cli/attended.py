@@ -1,4 +1,4 @@
-"""Monitoring of work that a backend executes elsewhere, by a process of this machine."""
+"""Execution of training runs and jobs on a backend, monitored by a process of this machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ POLL_INTERVAL = 0.2  # seconds between two polls
 
 
 def require_backend(backend: str) -> str:
-    """Return the backend that `--backend` names, "" for this machine; raises JobError, CommandError."""
+    """Parse the value of `--backend`, and require that its package is installed; return "" for this machine.
+
+    Raises JobError if the backend cannot be used, and CommandError under torchrun.
+    """
     chosen = parse(backend)
     if chosen.text and "WORLD_SIZE" in os.environ:
         raise CommandError(
@@ -29,7 +32,7 @@ def require_backend(backend: str) -> str:
 
 
 def train_on_backend(backend: str, run: Run, processes: int | None = None) -> RunState:
-    """Train a run on a backend and wait for its end.
+    """Train a run on a backend, wait for its end and return its final state.
 
     Args:
         backend: The backend, as parsed by `choice.parse`.
@@ -48,7 +51,7 @@ def train_on_backend(backend: str, run: Run, processes: int | None = None) -> Ru
 def run_job_on_backend(
     backend: str, run: Run, task: str, settings: str, progress: Progress[launch.JobState]
 ) -> launch.JobState:
-    """Execute a job on a backend and wait for its end; the caller must hold the lock of the run."""
+    """Execute a job on a remote backend, wait for its end and return its state; the caller must hold the run's lock."""
     work = backends.create_backend(backend).begin(run, task, settings)
     assert isinstance(work, RemoteWork)
     try:
@@ -65,7 +68,7 @@ def run_job_on_backend(
 
 
 def monitor(work: backends.Work, stop: Callable[[], bool]) -> None:
-    """Poll remote work until it has ended; once `stop` returns True, cancel it after its current step."""
+    """Poll remote work until it has ended; once `stop` returns True, request that it stops after its current step."""
     asked = False
     while not work.has_ended():
         if stop() and not asked:

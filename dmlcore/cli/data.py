@@ -89,7 +89,7 @@ def show(
         if packed := report.packed_size(shown.located.samples):
             print(f"Packed into {packed}")
     report.remember(shown.located)
-    # Splits with the given settings, then published sizes, classes and problems.
+    # Print the splits under the given settings, then published sizes, classes and problems.
     for size in shown.splits:
         print(f"{size.name:22} {size.samples:>9,} samples of {size.classes:>7,} classes")
     for size in shown.compared:
@@ -186,7 +186,7 @@ def download(
 
 
 def _locate(name: str, root: Path | None) -> None:
-    """Raise the DataError that lists the places searched and the files to download."""
+    """Raise the DataError for missing files; its message lists the folders searched and the files to download."""
     from dmlcore import data
 
     data.locate(name, root)

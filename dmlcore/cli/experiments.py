@@ -69,7 +69,7 @@ def protocol(
         folds=parse_integers("--fold", fold),
         seeds=parse_integers("--seeds", seeds) or tuple(range(repeats)),
     )
-    # Show the requested runs, or execute and summarise them.
+    # Print the plan for a dry run, otherwise execute the runs and summarise them.
     entries = request.entries()
     if dry_run:
         print(protocols.describe(request, entries))
@@ -85,7 +85,7 @@ def protocol(
         print(protocols.write(results, place.path))
     else:
         print("no finished run")
-    # Print weaknesses of the runs even if the table looks good.
+    # Print the weaknesses of the runs after their results.
     if warnings := comparability.lint_protocol_runs([entry.spec for entry in entries]):
         print(comparability.as_text(warnings))
     if state and state.state != "done":
@@ -236,7 +236,8 @@ def project(
 
 
 def make_map(run: Run, settings: Settings | None, over_training: bool, progress: Progress[JobState]) -> str:
-    """Compute a map of a run, or aligned maps of its checkpoints, and print the path and quality.
+    """Compute a map of a run, or aligned maps of its kept checkpoints; print the path and quality, and return a
+    summary.
 
     The caller must hold the lock of the run.
     """

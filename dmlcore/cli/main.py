@@ -37,14 +37,14 @@ from dmlcore.storage.home import HOME
 from dmlcore.storage.task import Progress
 
 BENCHMARKS = HOME / "benchmarks"
-EX_TEMPFAIL = 75  # code of sysexits.h for temporary failures: another process is working on the run
+EX_TEMPFAIL = 75  # exit status for temporary failures, as in sysexits.h: another process is working on the run
 
 app = typer.Typer(
     help=__doc__, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
 log = logging.getLogger("dmlcore")
-# Let idle OpenMP threads sleep instead of spin: next to other runs on the same cores, a step then takes half the time.
-# OpenMP reads this when torch is imported.
+# Let idle OpenMP threads sleep instead of spin. If other runs use the same cores, a step then takes half the time.
+# OpenMP reads this variable when torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
@@ -244,16 +244,17 @@ def bench(
             print(f"{stem:24} {path.read_text().lstrip().splitlines()[0].strip(chr(34))}")
     elif name in scripts:
         sys.argv = [str(scripts[name])]
-        sys.path.insert(0, str(HOME))  # benchmarks import their harness and that of the tests
+        sys.path.insert(0, str(HOME))  # benchmarks import their own harness and that of the tests from here
         runpy.run_module(f"benchmarks.{name}", run_name="__main__", alter_sys=True)
     else:
         raise CommandError(f"no benchmark {name!r}; there are {', '.join(scripts) or 'none'}")
 
 
 def main() -> None:
-    """Run the command line; an error is printed as one message without a traceback."""
+    """Run the command line; print an error as one message without a traceback, and exit with its status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # as for stderr: file names may not be valid UTF-8
+        # as Python does for stderr, since file names may not be valid UTF-8
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="dml" if Path(sys.argv[0]).name == "dml" else "python -m dmlcore")
     except locks.Busy as busy:

@@ -1,4 +1,4 @@
-"""Execution of an order on a cluster node, as the command `work` does locally, in the folder of the order."""
+"""Execution of an order by a cluster node, in the folder of the order; the command `work` is its local counterpart."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dmlcore.storage.run_directory import LOG
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.storage.task import BUSY, JobError, Progress
 
-SEND_INTERVAL = 1.0  # seconds between two exchanges with an address
+SEND_INTERVAL = 1.0  # seconds between two exchanges of files with a remote address
 _DATA = os.environ.get("DML_DATA")  # as set on this node
 log = logging.getLogger("dmlcore")
 
@@ -43,7 +43,7 @@ def carry_out(folder: str, place: ProcessPlace = ALONE) -> None:
     with _local_folder(folder) as root:
         if (wanted := _read_order(root)) is None:
             return
-        (root / Meeting.FILE).unlink(missing_ok=True)  # left by a previous attempt of the job
+        (root / Meeting.FILE).unlink(missing_ok=True)  # remove the address that a previous attempt of the job published
         order.write(root, Begun(host=platform.node(), pid=os.getpid()))
         store = RunStore(root)
         os.environ["DML_RUNS"] = str(store.root)
@@ -56,7 +56,11 @@ def carry_out(folder: str, place: ProcessPlace = ALONE) -> None:
 
 
 def _read_order(root: Path) -> Order | None:
-    """Return the order, and set $DML_DATA to this node's value or else to the sender's."""
+    """Read the order of a folder; return None if it was withdrawn.
+
+    Sets $DML_DATA to the value on this node or, if there is none, to that of the sender. Raises OSError if this node
+    cannot access the folder.
+    """
     wanted = order.read(root, Order)
     if wanted is None:
         if not root.parent.is_dir():
@@ -70,7 +74,7 @@ def _read_order(root: Path) -> Order | None:
 
 
 def _set_threads(wanted: Order, place: ProcessPlace) -> None:
-    """Set the number of threads, which a previous task in this process may have changed."""
+    """Set the number of torch threads, which an earlier task in this process may have changed."""
     import torch
 
     torch.set_num_threads(wanted.cpus * place.local_size)
@@ -78,7 +82,11 @@ def _set_threads(wanted: Order, place: ProcessPlace) -> None:
 
 @contextmanager
 def _run_leader(root: Path, wanted: Order, place: ProcessPlace, losses: list[str]) -> Iterator[None]:
-    """Act as rank 0; the loss of another process is appended to `losses` and is not a failure of the run."""
+    """Act as rank 0 within this context.
+
+    If another process is lost, the reason is appended to `losses`, so that the caller does not report the run as
+    failed.
+    """
     from dmlcore.processes import ProcessError, apart, local
 
     def tell(port: int) -> None:
@@ -94,9 +102,10 @@ def _run_leader(root: Path, wanted: Order, place: ProcessPlace, losses: list[str
 
 
 def _run_follower(folder: str, place: ProcessPlace) -> None:
-    """Act as another rank; an error of this process becomes the result of the order, the loss of another one does not.
+    """Act as a rank other than 0 until the run ends.
 
-    The function returns normally in both cases, so that the engine reports an error only for a lost process.
+    An error of this process becomes the result of the order, but the loss of another process does not. The function
+    returns normally in both cases, so that the engine reports an error only for a lost process.
     """
     address = Address(folder) if is_address(folder) else None
     with tempfile.TemporaryDirectory(prefix="dml-") as copy:
@@ -176,7 +185,7 @@ def _log_to_run(run: Run) -> Iterator[None]:
 
 @contextmanager
 def _local_folder(folder: str) -> Iterator[Path]:
-    """Yield the local folder of an order; for an address, a copy that is sent back regularly."""
+    """Yield the local folder of an order; for an address, yield a copy whose new files are uploaded regularly."""
     if not is_address(folder):
         yield Path(folder)
         return
@@ -195,7 +204,7 @@ def _local_folder(folder: str) -> Iterator[Path]:
 
 
 def _send(address: Address, root: Path, over: threading.Event) -> None:
-    """Send new files and fetch the cancel file regularly until `over` is set."""
+    """Upload new files and fetch the cancel file every SEND_INTERVAL seconds until `over` is set."""
     wanted = order.read(root, Order)
     while wanted and not over.wait(SEND_INTERVAL):
         with contextlib.suppress(OSError, JobError):  # the next round retries

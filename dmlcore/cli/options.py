@@ -1,4 +1,4 @@
-"""Shared parts of all commands: options, errors, the run store, and stopping on signals."""
+"""Options, errors, run store and signal handling shared by all commands."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Backend = Annotated[
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, as printed by train and list")]
 
 
-FOLDER = "folder"  # name of the spec and data set for a user's own folder of images
+FOLDER = "folder"  # name of the spec and of the data set for a user's own folder of images
 
 
 class CommandError(Exception):
-    """An error for the user, printed unmodified; (message, exit code)."""
+    """Error whose message is printed to the user; `code` is the exit status of the command."""
 
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class CommandError(Exception):
 
 
 def open_store(root: Path | None) -> RunStore:
-    """Return the run store of this command, and make it the one in which `model.start` is looked up."""
+    """Return the run store of this command; set $DML_RUNS to it, so that initial weights from runs are found there."""
     store = RunStore(root)
     os.environ["DML_RUNS"] = str(store.root)
     return store
@@ -49,7 +49,10 @@ def parse_integers(option: str, text: str) -> tuple[int, ...]:
 
 
 def stop_on_signal() -> Callable[[], bool]:
-    """Return a function that is True after SIGTERM or Ctrl-C; a second Ctrl-C raises KeyboardInterrupt."""
+    """Install handlers for SIGTERM and Ctrl-C; return a function that is True once either was received.
+
+    A second Ctrl-C raises KeyboardInterrupt.
+    """
     asked: list[int] = []
 
     def note(number: int, _: object) -> None:
@@ -62,9 +65,9 @@ def stop_on_signal() -> Callable[[], bool]:
 
 
 def read_spec(name: str) -> RunSpec:
-    """Return the spec from a shipped name, a .toml file, or a folder of class folders.
+    """Return the spec given by a shipped name, a .toml file, or a folder with one subfolder per class.
 
-    A shipped name takes precedence over a folder of that name, unless the latter is written with a slash. Raises
+    A shipped name takes precedence over a folder with that name, unless the folder is written with a slash. Raises
     CommandError, SpecError.
     """
     path = Path(name)

@@ -1,4 +1,4 @@
-"""Settings adapted to a user's own folder of images, even with few classes."""
+"""Settings for a user's own folder of images, adapted to its number of classes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dmlcore.cli.options import FOLDER
 from dmlcore.spec import RunSpec
 
-MIN_CLASSES = 4  # training classes required for a test on unseen classes, two of which validate
+MIN_CLASSES = 4  # minimum number of training classes for a test on unseen classes; two of these classes validate
 
 
 def fit_to_folder(spec: RunSpec, overrides: Sequence[str]) -> RunSpec:
-    """Return `spec` with `overrides` and, for a folder of images, with settings adapted to its classes.
+    """Apply `overrides` to `spec` and, for a folder of images, adapt the split and batch to its classes.
 
-    The changes are printed; keys that `overrides` sets are left unchanged. Raises SpecError, DataError.
+    The adapted settings are printed; keys that `overrides` sets are not adapted. Raises SpecError, DataError.
     """
     chosen = spec.with_overrides(overrides)
     if chosen.data.name != FOLDER or spec.data.name != FOLDER or chosen.data.root is None:
@@ -27,7 +27,7 @@ def fit_to_folder(spec: RunSpec, overrides: Sequence[str]) -> RunSpec:
 
 
 def _changes(spec: RunSpec, given: set[str]) -> list[str]:
-    """Return overrides of the split, for few classes, and of the number of classes per batch."""
+    """Return overrides that adapt the split to few classes and the batch to the number of classes that have pairs."""
     import numpy as np
 
     from dmlcore import data

@@ -61,7 +61,7 @@ def study(
         for each in names
     ]
     for request in requests:
-        request.entries()  # report a mistake in any study before the first one trains
+        request.entries()  # raises an error for a mistake in any study before the first one trains
     reached = {}
     for request in requests:
         state = None
@@ -82,7 +82,8 @@ def study(
 def _print(request: StudyRequest, store: RunStore, *, shipped: bool) -> Sequence[Measured]:
     """Print the scores and the verdict of a study, and return its results.
 
-    They are those of runs in this store; if there are none and `shipped` is set, those that ship with the project.
+    Results are those of finished runs in this store. If there are none and `shipped` is set, the results that ship with
+    the project are used.
     """
     from dmlcore.experiments import studies
 

@@ -45,7 +45,10 @@ def count_processes(asked: int | None, before: int, most: int = MAX_PROCESSES) -
 
 
 def start_company(number: int) -> AbstractContextManager[None] | None:
-    """Return the context of the other processes for `loop.train`, or None for a single process."""
+    """Return a context for `loop.train` in which all processes of a run train together; None for a single process.
+
+    The processes are those that torchrun started, or else new ones on this machine.
+    """
     if number == 1:
         return None
     from dmlcore.processes import local  # imported late: it imports torch
@@ -56,14 +59,14 @@ def start_company(number: int) -> AbstractContextManager[None] | None:
 
 
 def lead_or_follow() -> None:
-    """Under torchrun, continue on rank 0 only; other ranks take part until the run ends, and exit."""
+    """Return on rank 0 and without torchrun; on other ranks, take part until the run ends, and exit."""
     if int(os.environ.get("WORLD_SIZE", 1)) > 1 and int(os.environ["RANK"]) > 0:
         follow()
         raise typer.Exit
 
 
 def follow() -> None:
-    """Take part in a run led by rank 0, which alone decides when to stop."""
+    """Take part in a run as a rank other than 0; rank 0 alone decides when to stop."""
     stop_on_signal()
     from dmlcore.processes import local
     from dmlcore.training import loop

@@ -1,4 +1,4 @@
-"""Training, evaluation and jobs on one run: the command that `jobs.launch` starts, and functions shared with others."""
+"""Hidden command `work`, which `jobs.launch` starts for a task on a run, and functions shared with other commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def work(
     backend: Backend = "",
     processes: together.Processes = None,
 ) -> None:
-    """Execute one task on one run; started by dmlcore.jobs.launch with the log of the run as output."""
+    """Execute one task on one run; started by dmlcore.jobs.launch, which redirects the output to the log of the run."""
     log_to(None)
     store = open_store(runs)
     opened = store.open(run)
@@ -63,9 +63,9 @@ def work(
 
 
 def run_job(run: Run, task: str, settings: str, progress: Progress[launch.JobState]) -> str:
-    """Execute a job on a run and return a summary. The caller must hold the lock of the run.
+    """Execute a job on a run and return a summary; the caller must hold the lock of the run.
 
-    Each branch imports its modules itself, so that no memory is used while the job waits.
+    Each branch imports the modules that it needs, so that a waiting job does not occupy memory for them.
     """
     if task == "evaluate":
         outcome = f"evaluated: {evaluate(run)}"
@@ -99,16 +99,16 @@ def run_job(run: Run, task: str, settings: str, progress: Progress[launch.JobSta
 
 
 def train(run: Run, *, resume: bool = False, wait: bool = False, processes: int | None = None) -> RunState:
-    """Lock the run, wait for a device if `wait` is set, and train it.
+    """Lock the run, wait for a device if `wait` is set, train the run, and return its final state.
 
-    Torch is imported after the lock is taken, so that the run is displayed as running, and after the wait, which
-    may select the GPU.
+    Torch is imported after the lock is acquired, so that the run is displayed as running. The import also follows the
+    wait for a device, because that may select the GPU.
     """
     with run.lock():
         if resume:
             launch.prepare_resume(run)
         if run.state().state != "queued":
-            return run.state()  # cancelled before it started
+            return run.state()  # the run was cancelled before its worker started
         if run.cancel_requested():
             return run.update(state="cancelled", message="cancelled before it started")
         number = together.count_processes(processes, run.state().processes, device_queue.max_processes(run.spec))
@@ -124,7 +124,7 @@ def train(run: Run, *, resume: bool = False, wait: bool = False, processes: int 
 
 
 def train_now(run: Run, company: AbstractContextManager[None] | None) -> RunState:
-    """Train a queued run immediately, with other processes if `company` is given; only its cancel file stops it."""
+    """Train a queued run without waiting for a device; `company` is the context of its other processes, if any."""
     from dmlcore.training import loop
 
     with run.lock():
@@ -135,7 +135,7 @@ def train_now(run: Run, company: AbstractContextManager[None] | None) -> RunStat
 
 
 def evaluate(run: Run) -> str:
-    """Test the best weights of a run, and return the score as text; the caller must hold the lock."""
+    """Test the best weights of a run and return the score as text; the caller must hold the lock of the run."""
     from dmlcore.training import loop
 
     value = loop.evaluate(run)
@@ -145,7 +145,7 @@ def evaluate(run: Run) -> str:
 
 
 def keep_neighbours(run: Run) -> None:
-    """Store the neighbours of all queries, so that pages need not search for them (60,000 take half a minute)."""
+    """Store the nearest neighbours of all queries for the pages, which would need half a minute for 60,000 queries."""
     from dmlcore.inspection import neighbours as learned
     from dmlcore.storage import arrays
 
@@ -153,27 +153,31 @@ def keep_neighbours(run: Run) -> None:
     if source is not None:
         try:
             learned.keep(source)
-        except (arrays.Unreadable, OSError, MemoryError) as error:  # a single sample, for example; the page reports it
+        # for example if there is only one sample; the page reports it
+        except (arrays.Unreadable, OSError, MemoryError) as error:
             log.warning("%s", error)
 
 
 def finish(state: RunState) -> None:
-    """Exit with 0 if done, 1 if failed, 130 if stopped."""
+    """Exit with status 0 if the run is done, 1 if it failed and 130 if it was stopped."""
     if state.state == "failed":
-        raise typer.Exit(1)  # the reason is in the log, which is also printed
+        raise typer.Exit(1)  # the log, which is also printed, contains the reason
     if state.state != "done":
         raise typer.Exit(130)
 
 
 class _MessageFormatter(logging.Formatter):
-    """Formatter that prints the message alone; tracebacks go to the log file."""
+    """Formatter that prints messages without tracebacks, which go to the log file."""
 
     def format(self, record: logging.LogRecord) -> str:
         return record.getMessage()
 
 
 def log_to(run: Run | None) -> None:
-    """Log in full to the run's log.txt and briefly to the screen; without a run, in full to the output (log.txt)."""
+    """Log full records to log.txt of the run and messages only to the screen.
+
+    Without a run, log full records to stderr, which is redirected to a log.txt.
+    """
     full = logging.Formatter(logs.PLAIN)
     screen = logging.StreamHandler()
     screen.setFormatter((logs.JsonLine(run=run.id) if logs.is_json_enabled() else _MessageFormatter()) if run else full)

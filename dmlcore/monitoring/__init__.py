@@ -1,1 +1,1 @@
-"""Diagnosis of runs and machines: health, comparability, logs, retention, TensorBoard, estimates of time and memory."""
+"""Monitoring of runs and machines: health, comparability, logs, clean-up, TensorBoard, estimated time and memory."""

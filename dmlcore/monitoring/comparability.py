@@ -1,4 +1,4 @@
-"""Detection of differences that make runs incomparable: data, selection on test classes, networks, budgets."""
+"""Detection of differences that make runs incomparable, such as other data, networks, budgets or weight selection."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from dmlcore.spec import RunSpec, flat
 from dmlcore.storage.runs import Run, scores
 
 Severity = Literal["incomparable", "caution", "note"]
-Issue = tuple[Severity, tuple[str, ...], str]  # fields of a ComparabilityIssue
-FAST_PROXIES = 50  # ratio to the learning rate of the network from which an issue is reported
+Issue = tuple[Severity, tuple[str, ...], str]  # severity, keys and sentence of a ComparabilityIssue
+FAST_PROXIES = 50  # ratio of the loss parameters' learning rate to that of the network from which an issue is reported
 
 
 @dataclass(frozen=True)
 class ComparabilityIssue:
-    """An issue that affects comparisons.
+    """A difference or setting that limits what a comparison of runs can show.
 
     Attributes:
         severity: "incomparable" (no conclusion is possible), "caution" (may explain part of a difference), or "note".
-        keys: Keys of the spec, marked on pages.
-        sentence: Explanation.
+        keys: Keys of the spec that the issue concerns, highlighted on pages.
+        sentence: Explanation for the user.
     """
 
     severity: Severity
@@ -33,8 +33,9 @@ class ComparabilityIssue:
 
 @dataclass(frozen=True)
 class Rule:
-    """Rule that reports runs with different values of `key`; `value` returns the compared and displayed value of a
-    spec.
+    """Rule that reports an issue if runs differ in one property of their specs.
+
+    `value` returns this property, which is compared and displayed; `key` is the setting that is highlighted.
     """
 
     severity: Severity
@@ -49,7 +50,7 @@ def _key(key: str) -> Callable[[RunSpec], object]:
 
 
 def _or_usual(spec: RunSpec, key: str) -> Any:
-    """Return a value of the data section, or the default of its data set if none is given."""
+    """Return a setting of section `data`, or the data set's default if the spec leaves it empty."""
     given = getattr(spec.data, key)
     return getattr(data.describe(spec.data.name), key) if given is None and spec.data.name in data.names() else given
 
@@ -202,8 +203,8 @@ RULES = (
 def lint(runs: Sequence[RunSpec | Run]) -> list[ComparabilityIssue]:
     """Return what makes these runs incomparable and what weakens each of them, most severe first.
 
-    Losses, miners and their parameters are assumed to be the subject of the comparison. For runs, in contrast to specs,
-    the numbers of test queries are compared too.
+    Losses, miners and their parameters are assumed to be the subject of the comparison. The numbers of test queries are
+    compared only for items that are runs, since specs do not contain them.
     """
     specs = [run.spec if isinstance(run, Run) else run for run in runs]
     issues = [warning for rule in RULES if (warning := _differs(rule, specs))]
@@ -216,17 +217,18 @@ def lint(runs: Sequence[RunSpec | Run]) -> list[ComparabilityIssue]:
 
 
 def lint_spec(spec: RunSpec, training: int | None = None) -> list[ComparabilityIssue]:
-    """Return what weakens a single run, and where it deviates from the protocol that it names.
+    """Return the weaknesses of a single run, and its deviations from the protocol that it names.
 
     Args:
         spec: Spec of the run.
-        training: Number of training samples, for protocols that count in epochs; without it, such keys are not checked.
+        training: Number of training samples, needed to check settings that a protocol gives in epochs; without it,
+            these settings are not checked.
     """
     return [ComparabilityIssue(*issue) for issue in (*_leaves(spec, training), *_alone(spec))]
 
 
 def _alone(spec: RunSpec) -> Iterator[Issue]:
-    # Selection of the weights.
+    # Selection of the tested weights.
     if spec.schedule.monitor_part == "test":
         sentence = f"The test split chooses the weights ({_selection(spec)}), so the test scores are too high."
         yield "caution", ("schedule.monitor_part",), sentence
@@ -264,13 +266,16 @@ def _alone(spec: RunSpec) -> Iterator[Issue]:
 
 
 def lint_protocol_runs(specs: Sequence[RunSpec]) -> list[ComparabilityIssue]:
-    """Return what weakens the runs of one protocol; folds, seeds and deviations from it are reported elsewhere."""
+    """Return the weaknesses of the runs of one protocol.
+
+    Folds and seeds are not compared, and deviations from the protocol are omitted, since they are reported elsewhere.
+    """
     own = [warning for spec in specs for warning in lint_spec(spec)]
     return list(dict.fromkeys(warning for warning in own if not warning.sentence.startswith("Leaves ")))
 
 
 def as_text(warnings: Iterable[ComparabilityIssue]) -> str:
-    """Return one line per issue, for a terminal."""
+    """Return the issues as text for a terminal, one line each."""
     return "\n".join(f"{warning.severity}: {warning.sentence}" for warning in warnings)
 
 
@@ -293,7 +298,9 @@ def _other_queries(runs: Sequence[Run]) -> list[ComparabilityIssue]:
 
 
 def _repeats(specs: Sequence[RunSpec]) -> Iterator[Issue]:
-    """Yield an issue if settings were not repeated, or not equally often."""
+    """Yield an issue if the settings were run with only one seed, with unequal numbers of seeds, or with different
+    seeds.
+    """
     neutral = {"seed": 0, "name": "", "device": "auto"}
     seeds: dict[str, set[int]] = {}
     for spec in specs:

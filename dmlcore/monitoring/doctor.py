@@ -1,4 +1,4 @@
-"""Read-only check of a machine for the requirements of the lab, with remedies."""
+"""Read-only check that a machine meets the requirements of the lab; suggests remedies."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from dmlcore.storage.runs import RunStore
 
 Verdict = Literal["good", "note", "fault"]
 GB = 1e9
-# bytes: of memory for a training run next to the server, of disk for checkpoints and caches
+# bytes of memory for a training run in addition to the app, and of disk space for checkpoints and caches
 MIN_MEMORY, MIN_SPACE = 2 * GB, 5 * GB
 PORT = 8501
-MAX_NAMED = 3  # runs named in a diagnosis
+MAX_NAMED = 3  # maximum number of runs listed in a diagnosis
 MEMORY = Path("/proc/meminfo")
 
 
@@ -35,10 +35,10 @@ class Diagnosis:
     """Result of one check.
 
     Attributes:
-        subject: Subject of the check.
+        subject: Name of the checked component, such as "memory".
         verdict: "good", "note" (something optional is missing), or "fault" (the lab will fail).
-        what: Finding.
-        remedy: What to do, or "".
+        what: Description of the finding.
+        remedy: Suggested action, or "".
     """
 
     subject: str
@@ -50,7 +50,7 @@ class Diagnosis:
 def examine(store: RunStore, port: int = PORT) -> Iterator[Diagnosis]:
     """Check the machine, its GPUs, packages, run store, data, weights and a port; yield one diagnosis per finding.
 
-    A check that raises an exception yields a diagnosis too.
+    If a check raises an exception, this is reported as a diagnosis and the other checks continue.
     """
     looks: tuple[Callable[[], Iterator[Diagnosis]], ...] = (
         _machine,
@@ -66,7 +66,7 @@ def examine(store: RunStore, port: int = PORT) -> Iterator[Diagnosis]:
     for look in looks:
         try:
             yield from look()
-        except Exception as error:  # one broken part must not hide the other diagnoses
+        except Exception as error:  # a failed check must not prevent the others
             yield Diagnosis(
                 "doctor", "fault", f"a check failed: {type(error).__name__}: {error}", "Please report this."
             )
@@ -92,7 +92,7 @@ def _machine() -> Iterator[Diagnosis]:
 
 
 def _settings() -> Iterator[Diagnosis]:
-    """Check environment variables that are otherwise read without a complaint."""
+    """Check environment variables whose invalid values are otherwise ignored without a message."""
     for name in ("DML_CPU_RUNS", "DML_FIELD_WORKERS", "OMP_NUM_THREADS"):
         value = os.environ.get(name, "")
         if value and not (value.isdecimal() and int(value)):
@@ -103,7 +103,7 @@ def _settings() -> Iterator[Diagnosis]:
 
 
 def _packages() -> Iterator[Diagnosis]:
-    """Check every requirement of the distribution; those of extras give notes only."""
+    """Check the versions of all required packages; a missing package of an extra gives only a note."""
     try:
         wanted = [Requirement(text) for text in metadata.requires("dml-lab") or ()]
     except metadata.PackageNotFoundError:

@@ -1,6 +1,6 @@
-"""Collapse monitor: detects problems in the metric rows of a training run and suggests remedies.
+"""Detection of problems such as collapse from the metric rows of a training run, with suggested remedies.
 
-It only reports conditions that last until the newest row, and prefers silence in doubt: a healthy run has no warnings.
+Only conditions that last until the newest row are reported, and in doubt none: a healthy run has no warnings.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ if TYPE_CHECKING:
 
 MIN_DURATION = 3  # consecutive measurements or validations for which a condition has to hold
 POINT = (
-    # ratio of spread to length below which embeddings count as one point; 0.7 for random points on a sphere, 0.07 in
-    # hard mining
+    # ratio of spread to length below which all embeddings count as one point; it is 0.7 for random points on a sphere
+    # and 0.07 with hard mining
     0.03
 )
-FLAT_RANK = 2.0  # effective dimensions that a space of at least four dimensions and classes should exceed
-MARGIN = 0.06  # relative distance from its value at one point below which a loss counts as stuck
-IDLE = 0.9  # share of recent steps without any active triplet
-MIN_STEPS = 40  # steps before the loss is judged
-DIVERGENCE = 1e9  # length or gradient that indicates divergence; squares overflow float32 at 1e19
-OVERFIT = 0.03  # drop of the validation score from its best
+# effective dimension below which embeddings count as collapsed, given at least four dimensions and classes
+FLAT_RANK = 2.0
+MARGIN = 0.06  # relative distance to its value for coinciding embeddings below which a loss counts as stuck
+IDLE = 0.9  # share of recent steps without an active triplet above which training counts as idle
+MIN_STEPS = 40  # minimum number of steps before the loss is judged
+DIVERGENCE = 1e9  # embedding length or gradient norm that indicates divergence; the square of 1e19 overflows float32
+OVERFIT = 0.03  # drop of the validation score from its best value that is reported
 
 
 @dataclass(frozen=True)
 class HealthWarning:
-    """A detected problem: the step since which it lasts, its figures, an explanation and remedies."""
+    """Warning about a detected problem: kind, step since which it lasts, figures, explanation and remedies."""
 
     kind: str  # point, dimensions, margin, idle, saturated, flat, overfit, worse, exploding
     since: int
@@ -48,8 +49,9 @@ def watch(rows: Iterable[Row], spec: RunSpec | None = None) -> list[HealthWarnin
     """Return warnings about a training run, most severe first; [] for a healthy run.
 
     Args:
-        rows: Rows of its metrics.jsonl.
-        spec: Its spec, from which the loss at coinciding embeddings and the embedding dimension are taken.
+        rows: Rows of the run's metrics.jsonl.
+        spec: Spec of the run; without it, checks that depend on the loss or the embedding dimension are skipped or
+            weaker.
     """
     rows = list(rows)
     history = _History(rows, spec)
@@ -63,7 +65,7 @@ def watch(rows: Iterable[Row], spec: RunSpec | None = None) -> list[HealthWarnin
 
 
 class _History:
-    """Metric series by step, and facts from the spec."""
+    """Metric series of a run by step, and its spec."""
 
     def __init__(self, rows: Sequence[Row], spec: RunSpec | None) -> None:
         self.rows, self.spec = rows, spec
@@ -74,12 +76,15 @@ class _History:
         return [*zip(*series(self.rows, "measure", name), strict=True)]
 
     def recent(self) -> list[float]:
-        """Return the losses of the last fifth of the steps, but of MIN_STEPS / 2 at least."""
+        """Return the losses in the last fifth of the steps, but in at least MIN_STEPS / 2 steps."""
         return self.losses[-max(MIN_STEPS // 2, len(self.losses) // 5) :]
 
 
 def _lasting_since(points: Sequence[tuple[int, float]], holds: Callable[[float], bool]) -> int | None:
-    """Return the step since which a condition holds without interruption, or None if it has not lasted long enough."""
+    """Return the step since which a condition has held without interruption up to the last point.
+
+    Returns None if it has held for fewer than MIN_DURATION points.
+    """
     since, length = None, 0
     for step, value in reversed(points):
         if not holds(value):
@@ -89,7 +94,7 @@ def _lasting_since(points: Sequence[tuple[int, float]], holds: Callable[[float],
 
 
 def _exploding(history: _History) -> HealthWarning | None:
-    """Detect lengths, gradients or a loss that approach overflow."""
+    """Detect embedding lengths, gradients or a loss that approach overflow."""
     for name, words in (("norm", "embeddings have length"), ("gradient_norm", "the gradient has norm")):
         values = history.measured(name)
         since = next((step for step, value in values if value > DIVERGENCE), None)
@@ -98,7 +103,7 @@ def _exploding(history: _History) -> HealthWarning | None:
     last = [*zip(history.steps, history.losses, strict=True)][-5:]
     losses = [loss for _, loss in last]
     first = fmean(history.losses[:3]) if history.losses else 0.0
-    # The loss at least doubles in each step and exceeds its initial value a thousandfold: the pace of a diverging
+    # The loss at least doubles in each step and exceeds its initial value by a factor of 1000, as with a diverging
     # optimiser.
     if len(last) == 5 and all(b > 2 * abs(a) for a, b in pairwise(losses[1:])) and losses[-1] > 1000 * abs(first):
         return _overflow(last[1][0], "the loss is", losses[-1])
@@ -172,7 +177,7 @@ def _dimensions(history: _History) -> HealthWarning | None:
 
 
 def _margin(history: _History) -> HealthWarning | None:
-    """Detect a loss that has stayed at its value for coinciding embeddings."""
+    """Detect a loss that stays at the value it has if all embeddings coincide."""
     worth = _loss_at_one_point(history.spec)
     recent = history.recent()
     if worth is None or worth <= 0 or len(history.losses) < MIN_STEPS or not _is_near(recent, worth):
@@ -193,7 +198,7 @@ def _margin(history: _History) -> HealthWarning | None:
 
 
 def _saturated(history: _History) -> HealthWarning | None:
-    """Detect a loss at the upper clamp, where no triplet has a gradient."""
+    """Detect a loss that stays at its upper clamp, where no triplet has a gradient."""
     top, recent = _clamp(history.spec), history.recent()
     if top is None or len(history.losses) < MIN_STEPS or not _is_near(recent, top):
         return None
@@ -207,7 +212,7 @@ def _saturated(history: _History) -> HealthWarning | None:
 
 
 def _idle(history: _History) -> HealthWarning | None:
-    """Detect training in which most steps have no triplet with a gradient."""
+    """Detect that no triplet has a gradient in most of the recent steps."""
     steps, active = series(history.rows, "step", "active")
     window = max(MIN_STEPS, len(active) // 5)
     if len(active) < MIN_STEPS or fmean(value == 0 for value in active[-window:]) < IDLE:
@@ -220,7 +225,8 @@ def _idle(history: _History) -> HealthWarning | None:
             since = step
     top = _clamp(history.spec)
     if top is not None and fmean(history.recent()) > 0.5 * top:
-        return None  # above the upper clamp instead of below the lower one: reported by `_saturated`
+        # The loss is near its upper clamp, so triplets are too hard, not too easy; `_saturated` reports this.
+        return None
     return HealthWarning(
         "idle",
         since,
@@ -236,7 +242,7 @@ def _idle(history: _History) -> HealthWarning | None:
 
 
 def _flat(history: _History) -> HealthWarning | None:
-    """Detect a loss that has not fallen beyond its noise, and validation scores that have not risen."""
+    """Detect a loss that has not fallen by more than its noise while validation scores have not risen."""
     losses = history.losses
     if len(losses) < MIN_STEPS:
         return None
@@ -271,8 +277,9 @@ def _flat(history: _History) -> HealthWarning | None:
 
 
 def _overfit(history: _History) -> HealthWarning | None:
-    """Detect a validation score that stays below its best; a falling loss means overfitting, a rising one ruined
-    weights.
+    """Detect a validation score that stays below its best value.
+
+    The kind is "overfit" if the training loss has fallen since then, otherwise "worse".
     """
     steps, scores = series(candidate_validations(history.rows), "validation", "map_at_r")
     if len(scores) <= MIN_DURATION:
@@ -329,7 +336,7 @@ def _near_since(history: _History, value: float) -> int:
 
 
 def _triplet_loss(spec: RunSpec | None) -> TripletLoss | None:
-    """Return the triplet loss of a spec, or None for another kind of loss."""
+    """Create the triplet loss of a spec; return None if its loss is of another kind or invalid."""
     from dmlcore import losses  # imported late: it imports torch, which a page that only lists runs does not need
 
     if spec is None or spec.loss.name not in losses.names():
@@ -341,7 +348,7 @@ def _triplet_loss(spec: RunSpec | None) -> TripletLoss | None:
 
 
 def _loss_at_one_point(spec: RunSpec | None) -> float | None:
-    """Return the value of a triplet loss on coinciding unit vectors, or None if it is undefined."""
+    """Return the value of a triplet loss if all embeddings are one unit vector, or None if that is undefined."""
     loss = _triplet_loss(spec)
     if loss is None or spec is None or spec.loss.reduction == "mean_raw":
         return None

@@ -1,4 +1,4 @@
-"""Log formats: plain text, or with DML_LOG=json one JSON object per line for a log collector."""
+"""Log formats: plain text or, with DML_LOG=json, one JSON object per line for a log collector."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ SERVERS = (
     "uvicorn",
     "uvicorn.error",
     "uvicorn.access",
-)  # loggers with handlers of their own
+)  # loggers that may have handlers of their own
 
 
 class JsonLine(logging.Formatter):
-    """Formatter of one JSON object per record.
+    """Formatter that writes each log record as one JSON object.
 
-    Keys are time (ISO 8601, UTC), level, logger, message and process; error holds a traceback if there is one.
+    Keys are time (ISO 8601, UTC), level, logger, message and process; `error` holds a traceback if there is one.
     """
 
     def __init__(self, **fields: str) -> None:
         super().__init__()
-        self.fields = fields  # added to every line, for example the run
+        self.fields = fields  # added to every line, for example the run's id
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a single line, even for messages of several lines."""
+        """Return a record as JSON on a single line, even if its message has several lines."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -50,7 +50,7 @@ def is_json_enabled() -> bool:
 
 
 def configure_server_logs() -> None:
-    """If JSON logging is enabled, use it in all handlers of the server's loggers, and add a handler to ours."""
+    """If DML_LOG=json, use JSON in all handlers of the server's loggers, and add a handler to the logger of dmlcore."""
     if not is_json_enabled():
         return
     ours = logging.getLogger("dmlcore")

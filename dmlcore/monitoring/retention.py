@@ -1,7 +1,7 @@
-"""Rules that select runs, checkpoints and cache entries for removal by age and number; removal is a separate step.
+"""Rules that select runs, checkpoints and cache entries for removal by age and number; `apply` removes them.
 
-Never selected: queued or running work, the example, runs with a note, tags or views, ancestors of a run that stays (by
-a fork or as initial backbone), and runs that an active study or protocol needs.
+Never selected are runs with queued or running work, the shipped example, runs with a note, tags or views, and ancestors
+of a run that stays (parents of forks and sources of initial backbones).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dmlcore.storage.run_directory import KEPT, METRICS, PREV, STATE
 from dmlcore.storage.runs import Run, RunError, RunStore
 
 DAY = 86_400.0  # seconds
-CLEANED = ".cleaned"  # file in a store whose modification time is that of the last removal
-MAX_IDLE_DAYS = 180.0  # days without activity after which a wrong clock is more likely
+CLEANED = ".cleaned"  # marker file in a store whose modification time is that of the last removal
+MAX_IDLE_DAYS = 180.0  # days without activity after which a wrong clock is the more likely explanation
 STATES = ("done", "failed", "cancelled", "lost")
 KEPT_BY_HAND = (notes.FILE, tags_and_views.FILE)
 MADE_ONCE = re.compile(r".+-[0-9a-f]{16}(\.staging)?")
@@ -33,16 +33,16 @@ MADE_ONCE = re.compile(r".+-[0-9a-f]{16}(\.staging)?")
 
 @dataclass(frozen=True)
 class Rules:
-    """Ages in days since the last write or use; None disables a rule.
+    """Minimum ages for removal, in days since the last write or use; None disables a rule.
 
     Attributes:
         runs: Age of whole runs whose state is in `states`, except the `keep` newest of the store.
         states: States of runs that may be removed.
         keep: Number of newest runs that always stay.
-        checkpoints: Age of finished runs that lose their kept checkpoints and the older of their last two; the last one
-            stays, so that scores, maps and resuming still work.
+        checkpoints: Age of finished runs that lose their kept checkpoints and the older of their last two. The last one
+            stays, so that tests, maps and forks remain possible.
         cache: Age of unused cache entries (unpacked images, features, downloads), which are recreated on demand, and of
-            interrupted packings into shards.
+            unfinished shards.
     """
 
     runs: float | None = None
@@ -65,7 +65,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Removal:
-    """A removable item: description, paths, size in bytes, and days since the last use."""
+    """An item selected for removal: description, paths, size in bytes, and days since the last write or use."""
 
     what: str
     paths: tuple[Path, ...]
@@ -76,10 +76,10 @@ class Removal:
 
 
 def check_clock(store: RunStore) -> str:
-    """Return why the user should confirm today's date before a removal, or "".
+    """Return why the user should confirm today's date before a removal, or "" if the clock is plausible.
 
-    Ages depend on the clock: with a wrong year, every run is old. The clock is trusted if the last removal or, if there
-    was none, the last write to a run was at most MAX_IDLE_DAYS days ago.
+    Ages depend on the clock: if its year is wrong, every run appears old. The clock is trusted if the last removal or,
+    if there was none, the last write to a run was at most MAX_IDLE_DAYS days ago.
     """
     try:
         then, what = os.stat(store.root / CLEANED).st_mtime, "anything was last removed"
@@ -90,7 +90,7 @@ def check_clock(store: RunStore) -> str:
 
 
 def record_removal(store: RunStore) -> None:
-    """Record in the store that a removal takes place now, for the next call of `check_clock`."""
+    """Record the time of a removal in the store, for the next call of `check_clock`."""
     if store.root.is_dir():
         (store.root / CLEANED).touch()
 
@@ -101,7 +101,7 @@ def today() -> str:
 
 
 def plan(store: RunStore, rules: Rules) -> list[Removal]:
-    """Return what the rules select for removal, oldest first; nothing is removed."""
+    """Return the items that the rules select for removal, oldest first, without removing anything."""
     now = time.time()
     runs = list(store.list())
     going = {} if rules.runs is None else _old_runs(runs, rules, now)
@@ -115,7 +115,7 @@ def plan(store: RunStore, rules: Rules) -> list[Removal]:
 
 
 def apply(removals: Sequence[Removal]) -> Iterator[tuple[Removal, str]]:
-    """Remove the items of a plan; yield each with "", or with the reason why it could not be removed."""
+    """Remove the items of a plan; yield each with "" or, if it could not be removed, with the reason."""
     for removal in removals:
         try:
             if removal.run is not None and removal.whole:
@@ -135,7 +135,7 @@ def apply(removals: Sequence[Removal]) -> Iterator[tuple[Removal, str]]:
 
 
 def _old_runs(runs: Sequence[Run], rules: Rules, now: float) -> dict[Run, float]:
-    """Return removable runs with their ages, except the ancestors of runs that stay."""
+    """Return the runs that the rules select, with their ages in days; ancestors of runs that stay are not selected."""
     assert rules.runs is not None
     going = {}
     for run in runs[rules.keep :]:
@@ -153,7 +153,7 @@ def _old_runs(runs: Sequence[Run], rules: Rules, now: float) -> dict[Run, float]
 
 
 def _origins(run: Run) -> tuple[str, ...]:
-    """Return the ids of the runs that a run was forked from or takes its initial backbone from."""
+    """Return the ids of the runs on which a run depends: its parent and the source of its initial backbone."""
     try:
         return tuple(name for name in (run.spec.fork.run, Path(run.spec.model.start or "").name) if name)
     except RunError:
@@ -190,9 +190,9 @@ def _last_write(run: Run) -> float:
 
 
 def _unused(cache: Path, days: float, now: float) -> Iterator[Removal]:
-    """Yield unused cache entries; their users update the modification time.
+    """Yield cache entries that were not used for `days` days; using an entry updates its modification time.
 
-    Folders that were created as a whole are one entry, others have one entry per item.
+    A folder whose name ends with a digest is one entry; in other folders, each item is an entry.
     """
     for entry in sorted(set(cache.glob("*")) - {pack.notes_folder()}):
         for path in [entry] if MADE_ONCE.fullmatch(entry.name) else sorted(entry.glob("*")) if entry.is_dir() else []:

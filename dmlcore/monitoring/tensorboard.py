@@ -1,7 +1,7 @@
-"""TensorBoard event files of a run, derived from its metrics.jsonl; they can be recreated at any time.
+"""TensorBoard event files of a run, derived from its metrics.jsonl and recreated at any time.
 
-The same rows give the same bytes. Rows contain no clock: wall times of a finished run assume a constant pace according
-to state.json; until then, all are the creation time of the run.
+Equal rows give equal bytes. Rows contain no clock time, so the wall times of a finished run assume equal durations of
+all steps; those of an unfinished run all equal its creation time.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from dmlcore.storage import atomic_files
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run
 
-FOLDER = "events"  # default folder, in the run directory
+FOLDER = "events"  # default folder of the event files, in the run directory
 HISTOGRAMS = ("positive", "negative")
-AS_TAGS = {"scores": lambda row: f"scores/{row.get('of', 'test')}"}  # tag prefixes for kinds with several rows per step
+# tag prefixes for kinds of rows that occur several times per step
+AS_TAGS = {"scores": lambda row: f"scores/{row.get('of', 'test')}"}
 
 
 def write(run: Run, into: Path | None = None) -> Path:
     """Write or update the event file of a run and return its folder, `into`/RUN or RUN/events.
 
-    New rows of a running run are appended, so that an open TensorBoard continues reading; otherwise the file is
-    replaced atomically, if it differs. Raises RunError for an unreadable run.
+    If the run has only gained rows, they are appended, so that an open TensorBoard continues reading. Otherwise the
+    file is replaced atomically. Raises RunError for an unreadable run.
     """
     folder = (into / run.id) if into else run.path / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
@@ -45,7 +46,7 @@ def write(run: Run, into: Path | None = None) -> Path:
 def follow(
     runs: Sequence[Run], into: Path | None = None, *, every: float = 3.0, stop: Callable[[], bool] = lambda: False
 ) -> list[Path]:
-    """Call `write` every few seconds until all runs have ended or `stop` returns True; return their folders."""
+    """Call `write` every `every` seconds until all runs have ended or `stop` returns True; return the folders."""
     while True:
         going = any(run.is_alive() for run in runs)  # checked before writing, so that no final row is missed
         folders = [write(run, into) for run in runs]
@@ -81,7 +82,7 @@ def _events(run: Run) -> Iterator[bytes]:
 
 
 def _numbers(row: Row, prefix: str) -> Iterator[tuple[str, float]]:
-    """Yield every number of a row with its tag; {"1": 0.5} under "recall_at" becomes recall_at/1."""
+    """Yield the tag and value of every number in a row; {"recall_at": {"1": 0.5}} has the tag PREFIX/recall_at/1."""
     for key, value in row.items():
         if key in ("kind", "of", "step", "histogram_to"):
             continue
@@ -100,7 +101,10 @@ def _histograms(row: Row) -> Iterator[tuple[str, float, list[int]]]:
 
 
 def _buckets(top: float, counts: Sequence[int]) -> tuple[float, float, int, float, float, list[float], list[int]]:
-    """Return minimum, maximum, count, sum, sum of squares, upper limits and counts, with values at bin centres."""
+    """Return a histogram in the form of `summary.histogram_raw`, treating all values as centres of their bins.
+
+    The items are minimum, maximum, count, sum, sum of squares, upper limits of the bins, and counts.
+    """
     edges = [top * i / len(counts) for i in range(len(counts) + 1)]
     middles = [(low + high) / 2 for low, high in pairwise(edges)]
     filled = [i for i, count in enumerate(counts) if count]
@@ -110,7 +114,7 @@ def _buckets(top: float, counts: Sequence[int]) -> tuple[float, float, int, floa
 
 
 def _framed(event: bytes) -> bytes:
-    """Return a TFRecord record: length, checksum of the length, content, checksum of the content."""
+    """Return an event as a TFRecord: length, checksum of the length, event, checksum of the event."""
     from tensorboardX.record_writer import masked_crc32c
 
     out = io.BytesIO()

@@ -1,9 +1,9 @@
-"""First default of each key of a spec; the digest hashes only values that differ from these.
+"""First default of each key of a spec; the digest of a spec hashes only values that differ from these.
 
-Therefore today's default of a key may change without altering the digests of stored runs or making old and new runs
-look equal. A new key gets a line here, with the value that reproduces runs from before it existed; no line may ever
-change. Hyper-parameters of losses, poolings and miners are omitted from a spec where they have their default, and those
-defaults never change: `tests/contracts/test_first_parameters.py`.
+Therefore the current default of a key may change without altering the digests of stored runs. A new key gets an entry
+here, with the value that reproduces runs from before the key existed; no entry may ever change. Hyper-parameters of
+losses, poolings and miners are omitted from a spec where they have their default, and those defaults never change:
+`tests/contracts/test_first_parameters.py`.
 """
 
 from collections.abc import Mapping

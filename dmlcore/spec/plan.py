@@ -1,4 +1,4 @@
-"""Common base of studies and protocols in TOML: a base spec with overrides per run."""
+"""Base class for studies and protocols written in TOML: a base spec with overrides per run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ Overrides = Annotated[tuple[str, ...], Field(strict=False, max_length=32)]
 
 
 class Plan(Section):
-    """Runs defined as overrides of a `base` spec; `tables` lists the sections that a plan may hold besides its own
-    keys.
+    """Runs defined as overrides of a `base` spec.
+
+    `tables` maps the names of nested TOML tables that a plan may contain to their models.
     """
 
     tables: ClassVar[Mapping[str, type[BaseModel]]] = {}
@@ -28,7 +29,9 @@ class Plan(Section):
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Self:
-        """Build a plan from nested plain data; raises SpecError naming every unknown or invalid key."""
+        """Build a plan from nested dictionaries, as parsed from TOML; raises SpecError naming every unknown or invalid
+        key.
+        """
         plain = dict(data)
         try:
             plain["base"] = RunSpec.parse(plain.get("base", {}))
@@ -47,7 +50,7 @@ class Plan(Section):
         """Return one line per override that the base spec refuses.
 
         Args:
-            parts: Pairs of a label, used as prefix of the line, and its overrides.
+            parts: Pairs of a label, which starts each line, and the overrides to check.
         """
         mistakes: list[str] = []
         for where, overrides in parts:

@@ -33,19 +33,19 @@ from dmlcore.spec.sections import (
     explain_error,
 )
 
-MAX_LENGTH = 1_000_000  # characters of a spec or of one override
-MAX_DEPTH = 8  # levels of nested lists and tables; a spec has four
+MAX_LENGTH = 1_000_000  # limit in characters for a spec and for one override
+MAX_DEPTH = 8  # limit for nested lists and tables; a spec has four levels
 TOO_DEEP = f"lists and tables can be at most {MAX_DEPTH} deep inside one another"
 MAX_OVERRIDES = 1000
-MAX_KEY_LENGTH = 80  # characters of a key that a message quotes
+MAX_KEY_LENGTH = 80  # limit in characters for a key that a message quotes
 
 
 class SpecError(ValueError):
-    """A spec that cannot be used; the message has one line per mistake, each starting with the key."""
+    """Error for a spec that cannot be used; the message has one line per mistake, each starting with the key."""
 
 
 def _printable(text: str) -> str:
-    """Refuse control characters and changes of text direction: names are shown in tables and logs."""
+    """Refuse control characters and changes of text direction, because names are shown in tables and logs."""
     if not text.isprintable():
         raise ValueError("must be printable text on one line")
     return text
@@ -55,7 +55,7 @@ Ranks = Annotated[tuple[Annotated[int, Field(ge=1, le=100_000)], ...], Field(str
 
 
 class RunSpec(Section):
-    """Data, model, loss, optimisation and evaluation of a training run; `RunSpec()` is the default on digits."""
+    """All settings of a training run: data, model, loss, optimisation and evaluation; `RunSpec()` trains on digits."""
 
     name: Annotated[str, AfterValidator(_printable)] = Field(
         "", max_length=80, description="Label of the run, free text"
@@ -134,7 +134,7 @@ class RunSpec(Section):
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> RunSpec:
-        """Build a spec from nested plain data; raises SpecError naming every unknown or invalid key."""
+        """Build a spec from nested dictionaries; raises SpecError naming every unknown or invalid key."""
         _refuse_excess(data)
         try:
             return cls.model_validate(dict(data))
@@ -171,7 +171,7 @@ class RunSpec(Section):
     def digest(self) -> str:
         """Return the SHA-256 of all values that differ from `FIRST`, as 64 hexadecimal digits.
 
-        Later additions of keys or changes of defaults do not alter it, so equal digests mean equal experiments.
+        New keys and changed defaults in later releases do not alter it, so equal digests mean equal experiments.
         """
         text = json.dumps(_json_safe(_different_values(FIRST, self)), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
@@ -193,7 +193,7 @@ class RunSpec(Section):
         return self.parse(data)
 
     def differences(self, other: RunSpec) -> list[str]:
-        """Return one line `key: mine | theirs` per key whose values differ."""
+        """Return one line `key: own value | value of other` per key whose values differ."""
         mine, theirs = flat(self), flat(other)
         keys = sorted(mine.keys() | theirs.keys())
         return [f"{k}: {mine.get(k)!r} | {theirs.get(k)!r}" for k in keys if mine.get(k) != theirs.get(k)]
@@ -218,7 +218,7 @@ def keys() -> Mapping[str, FieldInfo]:
 
 
 def _known_under(path: Sequence[str]) -> list[str]:
-    """Return the keys of a section, or of the whole spec for an empty path."""
+    """Return the names directly below `path`: the keys of a section, or the top-level names for an empty path."""
     parent = ".".join(path)
     return sorted({k.removeprefix(parent + ".").split(".")[0] for k in keys() if not parent or k.startswith(parent)})
 
@@ -241,7 +241,7 @@ def _toml(text: str) -> dict[str, Any]:
 
 
 def _toml_value(key: str, text: str) -> Any:
-    """Parse one TOML value; text that is not TOML is returned as a bare word."""
+    """Parse one TOML value; text that is not valid TOML is returned unchanged, as a string without quotes."""
     try:
         parsed = _toml(f"value = {text}")
     except tomllib.TOMLDecodeError:
@@ -254,12 +254,12 @@ def _toml_value(key: str, text: str) -> Any:
 
 
 def _refuse_excess(value: Any, key: str = "", depth: int = 0) -> None:
-    """Raise SpecError for data nested too deeply, or for integers of more than 64 bits."""
+    """Raise SpecError for data nested more than MAX_DEPTH levels deep, or for integers of more than 64 bits."""
     if depth > MAX_DEPTH:
         raise SpecError(f"{key}: {TOO_DEEP}")
     if isinstance(value, Mapping):
         for name, inner in value.items():
-            if not _plain(inner):  # a shortcut for most values: a store of 10,000 runs makes a million of these calls
+            if not _plain(inner):  # skip the call for most values: a store of 10,000 runs would need a million of them
                 _refuse_excess(
                     inner, f"{key}.{name}"[:MAX_KEY_LENGTH] if key else str(name)[:MAX_KEY_LENGTH], depth + 1
                 )
@@ -271,7 +271,7 @@ def _refuse_excess(value: Any, key: str = "", depth: int = 0) -> None:
 
 
 def _plain(value: Any) -> bool:
-    """Return True for a scalar of limited size."""
+    """Return True for a scalar that `_refuse_excess` would accept, including None."""
     kind = type(value)
     return kind is str or kind is float or kind is bool or value is None or (kind is int and -(2**63) < value < 2**63)
 
@@ -301,7 +301,7 @@ def _without_none(data: dict[str, Any]) -> dict[str, Any]:
 def _different_values(first: Mapping[str, Any], values: Section) -> dict[str, Any]:
     """Return the values that differ from `first`, nested by section; sections without differences are omitted."""
     unknown: dict[str, Any] = {}
-    # faster than iterating over the model, as a listing computes a digest for each run
+    # faster than iterating over the model, as a listing computes the digest of every run
     for name, value in vars(values).items():
         if isinstance(value, Section):
             if inner := _different_values(first[name], value):

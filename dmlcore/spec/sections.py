@@ -1,4 +1,4 @@
-"""Sections of a RunSpec: groups of settings, frozen and validated, with a description per key."""
+"""Sections of a RunSpec: groups of settings, each frozen, validated and with a description per key."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from dmlcore.spec.optimisers import OPTIMISERS
 
-MAX_WORD_LENGTH = 64  # characters of a textual hyper-parameter
+MAX_WORD_LENGTH = 64  # limit for a textual hyper-parameter and for the parts of a key in messages
 
 _brief = reprlib.Repr()
 _brief.maxlevel, _brief.maxstring, _brief.maxother, _brief.maxlong = 3, 60, 60, 40
 
 
 def brief(value: object) -> str:
-    """Return a value as quoted in a message, shortened to about 60 characters."""
+    """Return the repr of a value for a message, shortened to about 60 characters."""
     try:
         return _brief.repr(value)
     except ValueError:  # Python does not print integers of more than 4,300 digits
@@ -27,7 +27,7 @@ def brief(value: object) -> str:
 
 
 def _hyper_parameter(value: object) -> float | str:
-    """Convert numbers to float; "inf" is the spelling of infinity in JSON, which has no literal for it."""
+    """Convert numbers to float, and "inf", which JSON uses for infinity, to math.inf; return other words unchanged."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise ValueError("must be a number or a word")
     if isinstance(value, str):
@@ -50,18 +50,18 @@ Range = Annotated[tuple[float, float], Field(strict=False)]
 
 
 class Section(BaseModel):
-    """Group of settings; unknown keys are refused."""
+    """Base class for groups of settings; unknown keys are refused."""
 
     # Strict, because `steps = "100"` and `steps = true` are mistakes, not numbers.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 def explain_error(error: Any, known_under: Callable[[Sequence[str]], Iterable[str]]) -> str:
-    """Return one readable line for a pydantic error.
+    """Return a pydantic error as one readable line that starts with the key.
 
     Args:
         error: An item of `ValidationError.errors()`.
-        known_under: Returns the keys that exist below a path.
+        known_under: Function that returns the keys below a path, to suggest one for an unknown key.
     """
     path = [str(part)[:MAX_WORD_LENGTH] for part in error["loc"]]
     key = ".".join(path)
@@ -76,12 +76,13 @@ def explain_error(error: Any, known_under: Callable[[Sequence[str]], Iterable[st
     message = str(error["msg"]).removeprefix("Value error, ")
     if not key:
         return message
-    if isinstance(error["input"], dict):  # error of a whole section: its message starts with the inner key
+    # error of a whole section, whose message starts with the key inside the section
+    if isinstance(error["input"], dict):
         return f"{key}.{message}"
     return f"{key}: {message[0].lower()}{message[1:]}, got {brief(error['input'])}"
 
 
-# Readable messages for pydantic's error types.
+# Readable messages by pydantic error type.
 _MESSAGES = {
     "int_type": "{got} is not a whole number",
     "int_from_float": "{got} is not a whole number",

@@ -1,8 +1,8 @@
-"""Estimates of a training run's time and memory, from similar finished runs or from this machine's measured speed.
+"""Estimates of a training run's time and memory, from similar finished runs or from the measured speed of this machine.
 
 The time of a step is the dot product of its features (flops, bytes kept for the backward pass, operations, updated
-parameters, 1) with their costs on this machine (`speed`), plus the time of the loss, which is measured. The sum is
-scaled by the ratio of actual to estimated time in finished runs with the same network and data.
+parameters, 1) with their costs on this machine (`speed`), plus the measured time of the loss. The sum is multiplied by
+the median ratio of actual to estimated time in finished runs with the same network and data.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from dmlcore.spec.optimisers import OPTIMISERS
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.training.evaluation import MAX_SAMPLES, MAX_VALUES
 
-MAX_TIMED_BATCH = 256  # largest batch for which a loss is timed; for more samples, the time is scaled quadratically
-MAX_SIMILAR_RUNS = 5  # finished runs used at most
+# largest batch for which a loss is timed; the time of larger batches is extrapolated quadratically
+MAX_TIMED_BATCH = 256
+MAX_SIMILAR_RUNS = 5  # maximum number of finished runs used for calibration
 CUDA_CONTEXT = 500 * 2**20  # bytes of GPU memory used by CUDA and its libraries
 
 
@@ -54,7 +55,7 @@ class Estimate:
         memory: Peak memory in bytes, of the GPU if one is used, otherwise of the process.
         parameters: Number of trained parameters.
         flops: Floating-point operations per step.
-        basis: What the estimate is based on, as text.
+        basis: Description of what the estimate is based on, for display.
     """
 
     seconds: float
@@ -62,9 +63,9 @@ class Estimate:
     parameters: int
     flops: float
     basis: str
-    runs: int  # number of finished runs used; 0: the speed of this machine, measured or assumed
+    runs: int  # number of finished runs used for calibration; 0: the estimate uses only the speed of this machine
     gpu: bool
-    validation_share: float = 0.0  # share of the time spent on validation, 0..1
+    validation_share: float = 0.0  # share of the estimated time that validations take, 0..1
     frozen_parameters: int = 0  # number of network parameters that are not trained
 
 
@@ -75,9 +76,9 @@ def estimate(
 
     Args:
         spec: Spec of the run; the estimate ignores early stopping.
-        size: Sizes of the data.
-        finished: Runs to learn from, newest first.
-        speed: Speed of the device; None: as measured on this machine, or the default.
+        size: Input shape and sizes of the splits.
+        finished: Finished runs whose times calibrate the estimate, newest first.
+        speed: Speed of the device; None: as measured on this machine or, before that, the default.
     """
     gpu = device_queue.device_of(spec) == "cuda"
     speed = speed or known_speed("cuda" if gpu else "cpu") or Speed()
@@ -100,7 +101,7 @@ def estimate(
 
 
 def _seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
-    """Return the seconds of all steps and evaluations."""
+    """Return the uncalibrated estimate of the seconds for all steps, validations and tests."""
     batch = spec.batch.classes * spec.batch.samples
     costs = (speed.flop, speed.byte, speed.operation, speed.parameter, speed.step)
     step = sum(c * f for c, f in zip(costs, features(net, batch), strict=True))
@@ -110,19 +111,19 @@ def _seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
     whole = _unfrozen_cost(spec, size)
     if spec.model.freeze == "backbone" and whole:
         views = spec.data.views * (size.training + size.validation)
-        # computed once, unless cached
+        # the frozen backbone computes its feature maps once, unless they are cached
         looks += (size.training + size.validation + size.test + views) * whole.flops * speed.flop
     if spec.batch.sampler in ("mined", "neighbourhood"):
         tabled = max(0, spec.schedule.steps - spec.batch.balanced_steps)
         tables = math.ceil(tabled / (spec.batch.refresh or max(1, tabled)))
         looks += tables * (size.training * look + size.training**2 * search)
-    if spec.loss.start_weight:  # forward pass through the initial network
+    if spec.loss.start_weight:  # forward pass through the initial network at every step
         step += batch * look
     return spec.schedule.steps * step + looks + speed.test
 
 
 def _unfrozen_cost(spec: RunSpec, size: DataSize) -> Cost | None:
-    """Return the cost of the same network without frozen parts."""
+    """Return the cost of the network if no part of it were frozen."""
     return cost_of(spec.model.model_copy(update={"freeze": "none"}), size.shape)
 
 
@@ -140,7 +141,7 @@ def embedding_seconds(spec: RunSpec, shape: tuple[int, ...], samples: int) -> fl
 
 
 def _validation_seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
-    """Return the seconds of all validations: embedding and search."""
+    """Return the seconds for embedding and neighbour search in all validations."""
     monitored = size.test if spec.schedule.monitor_part == "test" else size.validation
     validations = 1 + math.ceil(spec.schedule.steps / spec.schedule.validate_every)
     search = 2 * speed.flop * spec.model.embedding_dim
@@ -148,7 +149,10 @@ def _validation_seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) 
 
 
 def loss_seconds(spec: RunSpec, classes: int) -> float:
-    """Return the seconds of loss and miner per step, forward and backward, timed on the CPU; 0 for invalid ones."""
+    """Return the seconds that loss and miner take per step, forward and backward, timed on the CPU.
+
+    Returns 0 if their parameters are invalid.
+    """
     batch = spec.batch.classes * spec.batch.samples
     timed = min(batch, MAX_TIMED_BATCH)
     key = (spec.loss.model_dump_json(), spec.miner.model_dump_json())
@@ -160,7 +164,7 @@ def loss_seconds(spec: RunSpec, classes: int) -> float:
 
 @lru_cache(maxsize=256)
 def _timed(loss: str, miner: str, batch: int, samples: int, dimension: int, classes: int) -> float:
-    """Time in one thread and in processor time, which excludes other processes and spinning threads."""
+    """Time a loss and its miner in one thread, in CPU time, which excludes other processes and spinning threads."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -192,20 +196,20 @@ def _time(loss: str, miner: str, batch: int, samples: int, dimension: int, class
                 more["pooled"] = points
             made(points, labels, **more).backward()
             times.append(time.thread_time() - start)
-    except Exception:  # invalid parameters, which the page reports
+    except Exception:  # invalid parameters of loss or miner, which the page reports
         return 0.0
     return min(times)
 
 
 def _ratios(spec: RunSpec, size: DataSize, finished: Iterable[Run], net: Cost, speed: Speed) -> list[float]:
-    """Return the ratios of actual to estimated time of finished runs with the same network and data.
+    """Return the ratios of actual to estimated time in finished runs with the same network and data.
 
-    Runs with the same loss, miner and batch are preferred.
+    If there are runs that also have the same loss, miner and batch, only these are used.
     """
     alike: list[tuple[bool, Run]] = []
     for run in finished:
         with suppress(RunError):
-            if run.spec.fork.run:  # its time includes that of its parent
+            if run.spec.fork.run:  # the recorded time of a fork includes that of its parent
                 continue
             if _cost_key(run.spec) == _cost_key(spec) and run.state().state == "done":
                 other = (run.spec.loss, run.spec.miner, run.spec.batch) != (spec.loss, spec.miner, spec.batch)
@@ -223,7 +227,7 @@ def _ratios(spec: RunSpec, size: DataSize, finished: Iterable[Run], net: Cost, s
 
 
 def _cost_key(spec: RunSpec) -> tuple[Any, ...]:
-    """Return the settings that must be equal for the time of one run to predict that of another."""
+    """Return the settings in which two runs must agree for the time of one to predict that of the other."""
     m, d = spec.model, spec.data
     network = (
         m.name,
@@ -249,23 +253,24 @@ def _memory(spec: RunSpec, size: DataSize, net: Cost, speed: Speed, gpu: bool) -
     started = net.parameters if spec.loss.start_weight else 0
     trained = 4 * parameters * (2 + OPTIMISERS[spec.optimiser.name].values_per_parameter)
     weights = trained + 4 * started
-    # the anchor weights of a projection, and the best weights of the current one with its proxies
+    # weights of the previous projection, and best weights of the current one with its proxies
     projected = 4 * (2 * net.parameters + proxies) if spec.projection.pool else 0
     weights += projected
     best = 0 if spec.data.validation == "none" and spec.schedule.monitor_part == "validation" else 4 * parameters
-    shrunk = 0.6 if spec.compute.precision == "bfloat16" else 1.0  # batch norm and the head stay in float32
+    # factor on activations: batch norm and the head stay in float32
+    shrunk = 0.6 if spec.compute.precision == "bfloat16" else 1.0
     step = shrunk * net.activation_bytes * batch + 4 * spec.loss.memory * batch * (spec.model.embedding_dim + batch)
     each = int(np.prod(size.shape))
     device = "cuda" if gpu else "cpu"
     look = 2 * net.largest * max(1, min(MAX_SAMPLES[device], MAX_VALUES[device] // each))
     if gpu:
         return CUDA_CONTEXT + weights + best + max(step, look)
-    saving = trained + projected  # a checkpoint is assembled in memory
+    saving = trained + projected  # copy made while a checkpoint is assembled in memory
     return speed.base + weights + best + _input_bytes(spec, size) + max(step, look, saving)
 
 
 def _input_bytes(spec: RunSpec, size: DataSize) -> float:
-    """Return the bytes of inputs that are loaded into memory; those of large data sets are memory-mapped."""
+    """Return the bytes of inputs that are held in memory; those of large image data sets are memory-mapped instead."""
     info = data.describe(spec.data.name)
     number = {"images": 1, "vectors": 4, "tokens": 8}[info.kind]
     samples = size.training + size.validation + size.test

@@ -1,4 +1,4 @@
-"""Cost of a network per sample, from counts per backbone; no network is built."""
+"""Cost of a network per sample, from counts stored for each backbone, so that no network has to be built."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from dmlcore.models import backbones
 from dmlcore.spec.sections import ModelSpec
 
 FLOAT = 4  # bytes
-MAP_PIXELS = 16 * 16  # image pixels per position of the feature map, for most backbones
+MAP_PIXELS = 16 * 16  # image pixels per position of the feature map in most backbones
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of a forward pass of one sample.
+    """Cost of a forward pass with one sample.
 
     Attributes:
-        flops: Multiplications and additions.
+        flops: Multiplications plus additions.
         activation_bytes: Bytes kept for the backward pass.
-        largest: Bytes of the largest kept tensor.
+        largest: Size of the largest tensor kept for the backward pass, in bytes.
         operations: Number of kernels.
         parameters: Number of trained parameters.
     """
@@ -38,7 +38,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Counted:
-    """Counts of a backbone; flops, activation_bytes and largest are per image pixel."""
+    """Counts of a backbone for one sample; flops, activation_bytes and largest are per pixel of the image."""
 
     flops: float
     activation_bytes: float
@@ -67,10 +67,10 @@ BACKBONES = {
 
 
 def cost_of(model: ModelSpec, shape: tuple[int, ...]) -> Cost | None:
-    """Return the cost of a network on inputs of shape (F,), (3, H, W) or (L,) for tokens, or None if it is unknown.
+    """Return the cost of a network on inputs of shape (F,), (3, H, W), or (L,) for tokens; None if it is unknown.
 
-    Pooling counts as an average and a kept classifier by its parameters; maps of a frozen backbone are read from a
-    cache.
+    Pooling is counted as average pooling, and a kept classifier by its parameters. A frozen backbone costs only the
+    reading of its cached feature maps.
     """
     dimension = model.embedding_dim
     if model.name == "tokens":
@@ -101,7 +101,7 @@ def cost_of(model: ModelSpec, shape: tuple[int, ...]) -> Cost | None:
 
 @cache
 def count(name: str, side: int) -> Counted:
-    """Count a backbone for square images on the meta device, which computes nothing; takes seconds."""
+    """Count a backbone on square images of `side` pixels; takes seconds, although on the meta device."""
     from torch.utils.flop_counter import FlopCounterMode
 
     with torch.device("meta"):
@@ -122,18 +122,18 @@ def count(name: str, side: int) -> Counted:
 
 
 class _Kept:
-    """Counter of the bytes kept for a backward pass; each storage counts once, parameters do not."""
+    """Counter of tensors kept for a backward pass and their bytes; each storage counts once, and parameters do not."""
 
     def __init__(self) -> None:
         self.bytes = self.count = self.largest = 0
         self._seen: dict[Any, Tensor] = {}
 
     def add(self, tensor: Tensor) -> Tensor:
-        """Count a tensor and return it."""
+        """Count a tensor and return it, as a hook for saved tensors."""
         self.count += 1
         storage = tensor.untyped_storage()._cdata
         if not isinstance(tensor, nn.Parameter) and storage not in self._seen:
-            self._seen[storage] = tensor  # a reference, so that the address is not reused
+            self._seen[storage] = tensor  # keep a reference, so that the address is not reused
             size = tensor.numel() * tensor.element_size()
             self.bytes, self.largest = self.bytes + size, max(self.largest, size)
         return tensor

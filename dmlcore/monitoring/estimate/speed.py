@@ -1,4 +1,4 @@
-"""Costs of a training step on this machine, measured once with small networks and cached."""
+"""Speed of this machine in training steps, measured once with small networks and cached."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from dmlcore.storage.task import spawn_detached
 class Speed:
     """Seconds per flop, per byte kept for the backward pass, per operation, per parameter, and per training step.
 
-    The defaults are those of a laptop, used until this machine is measured.
+    The defaults are those of a laptop and are used until this machine has been measured.
 
     Attributes:
         test: Additional seconds of the final test, mostly for importing the clustering library.
-        base: Bytes of a process with all libraries loaded.
-        measured: True if measured on this machine.
+        base: Memory in bytes of a process with all libraries loaded.
+        measured: True if the values were measured on this machine.
     """
 
     flop: float = 6e-12
@@ -51,12 +51,12 @@ class Speed:
 
 
 def features(net: Cost, batch: int) -> tuple[float, ...]:
-    """Return the factors by which the costs of `Speed` are multiplied in a training step."""
+    """Return the quantities by which the costs flop, byte, operation, parameter and step are multiplied per step."""
     return (3 * net.flops * batch, net.activation_bytes * batch, net.operations, net.parameters, 1.0)
 
 
 def known_speed(device: str) -> Speed | None:
-    """Return the measured speed of this machine, or None."""
+    """Return the measured speed of a device (cpu or cuda) of this machine, or None."""
     try:
         return _read(str(_file()), _file().stat().st_mtime_ns).get(device)
     except OSError:
@@ -73,7 +73,7 @@ def _read(path: str, _: int) -> dict[str, Speed]:
 
 
 def measure_in_background() -> None:
-    """Start a process that measures this machine, unless this is done or under way; return immediately."""
+    """Start a process that measures this machine, unless it is measured or this process has started one before."""
     if known_speed("cpu") is not None or _Background.started:
         return
     _Background.started = True
@@ -81,12 +81,13 @@ def measure_in_background() -> None:
 
 
 class _Background:
-    started = False  # in this process; a failed measurement is not repeated
+    started = False  # set once in this process, so that a failed measurement is not repeated
 
 
 def measure() -> dict[str, Speed]:
-    """Measure this machine and cache the result; takes about five seconds. Raises locks.Busy if another process does
-    so.
+    """Measure this machine and cache the result; takes about five seconds.
+
+    Raises locks.Busy if another process is measuring it.
     """
     file = _file()
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -99,12 +100,12 @@ def measure() -> dict[str, Speed]:
 
 
 THREADS = torch.get_num_threads()
-# network, image side (0: vectors), batch size
+# network, side of the images in pixels (0: vectors instead), batch size
 PROBES = (("mlp", 0, 64), ("resnet20", 32, 8), ("resnet20", 32, 64), ("resnet18", 64, 4), ("resnet18", 64, 24))
 
 
 def _fit(device: torch.device) -> Speed:
-    """Return the non-negative costs that best explain the probes, with errors relative to each probe's time."""
+    """Return the non-negative costs that best explain the times of the probes, in relative least squares."""
     from scipy.optimize import nnls  # imported late, as it is slow
 
     rows, took, base, test = [], [], 0, 0.0
@@ -117,7 +118,7 @@ def _fit(device: torch.device) -> Speed:
         took.append(_probe(spec, shape, batch, device))
         if len(took) == 1:
             start = time.process_time()
-            from sklearn.cluster import KMeans  # imported by the test of a run
+            from sklearn.cluster import KMeans  # imported here to time the import, which the final test of a run needs
 
             KMeans(10, n_init=1, random_state=0).fit(np.random.default_rng(0).normal(size=(900, 64)))
             test = time.process_time() - start
@@ -125,13 +126,13 @@ def _fit(device: torch.device) -> Speed:
     table = np.array(rows) / np.array(took)[:, None]
     scale = table.max(0)
     costs = nnls(table / scale, np.ones(len(took)))[0] / scale
-    floor = took[0] if device.type == "cpu" else 0.0  # no step is faster than that of the smallest network
+    floor = took[0] if device.type == "cpu" else 0.0  # no step is faster than one of the smallest network
     flop, byte, operation, parameter, step = map(float, costs)
     return Speed(flop, byte, operation, parameter, max(step, floor / 2), test, base, True)
 
 
 def _probe(spec: ModelSpec, shape: tuple[int, ...], batch: int, device: torch.device) -> float:
-    """Return the shortest time of a training step, in seconds."""
+    """Return the shortest time of a training step in seconds, over several steps."""
     torch.set_num_threads(1 if spec.name == "mlp" else THREADS)  # as in a training run
     network = networks.build(spec, shape, seed=0).to(device)
     optimiser = eager.uncompiled(torch.optim.Adam)(network.parameters(), fused=True)
@@ -148,14 +149,14 @@ def _probe(spec: ModelSpec, shape: tuple[int, ...], batch: int, device: torch.de
         optimiser.zero_grad()
         if device.type == "cuda":
             torch.cuda.synchronize()
-        # If other processes use the cores, processor time is closer to the time without them.
+        # If other processes use the cores, CPU time is closer to the undisturbed time than wall time.
         took = time.perf_counter() - start
         times.append(took if device.type == "cuda" else min(took, time.process_time() - worked))
     return min(times)
 
 
 def _file() -> Path:
-    """Return the path of the cached speed, named by what it depends on."""
+    """Return the path of the cached speeds; its name contains all that they depend on."""
     cards = device_queue.visible_gpus()
     what = f"{platform.node()}-{len(os.sched_getaffinity(0))}-{len(cards)}-{torch.__version__}"
     return cache_folder() / f"speed-{what.replace('/', '-')}.json"
