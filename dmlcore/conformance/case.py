@@ -90,10 +90,10 @@ class Row:
     vector: str
     printed: Outcome
     theirs: Outcome | str
-    theirs_off: float  # inf if the library raised an error; NaN if the case could not run
-    ours_off: float | None  # None if dmlcore has no such computation
-    follows: str | None = None  # variant that the library computes
-    ours_follows: str | None = None  # variant that dmlcore computes
+    theirs_off: float  # deviation of the library; inf if it raised an error, NaN if the case could not run
+    ours_off: float | None  # deviation of dmlcore; None if it has no such computation
+    follows: str | None = None  # variant that the library computes, if known
+    ours_follows: str | None = None  # variant that dmlcore computes, if known
 
     @property
     def agrees(self) -> bool:

@@ -25,7 +25,7 @@ SINGLES = 1e-4  # relative tolerance of a computation in float32
 
 
 def _in_single(name: str, **hyper: Any) -> Computation:
-    """Return the computation of a dmlcore loss in the dtype of the batch."""
+    """Return a function that evaluates a dmlcore loss in the dtype of the batch."""
 
     def computed(v: Vector) -> Outcome:
         loss = losses.for_training(name, classes=v.classes, embedding_dim=v.embeddings.shape[1], **hyper)
@@ -34,7 +34,7 @@ def _in_single(name: str, **hyper: Any) -> Computation:
     return computed
 
 
-# ---- a batch on two processes: even rows on the first, odd rows on the second
+# ---- a batch on two processes: even samples on the first, odd samples on the second
 
 
 def rows_of(process: int, v: Vector) -> Tensor:
@@ -47,7 +47,7 @@ def _whole(v: Vector) -> Outcome:
 
 
 def _apart(v: Vector) -> Outcome:
-    """Average over processes the loss of each one's own anchors, with samples of other processes held constant."""
+    """Compute the mean over processes of the loss of their own anchors, other processes' samples held constant."""
     gradient, value = torch.zeros_like(v.embeddings), 0.0
     for process in range(PROCESSES):
         own = rows_of(process, v)

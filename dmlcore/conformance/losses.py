@@ -16,14 +16,14 @@ from dmlcore.conformance.vectors import BALANCED, FOUR_EACH, HIGH_LABELS, TWO_EA
 
 
 def of_pairs(formula: Callable[..., Tensor], *more: object, **options: object) -> Computation:
-    """Return the computation of formula(x, y, *more, **options) with its gradient."""
+    """Return a function that evaluates formula(embeddings, labels, *more, **options) and its gradient on a batch."""
     return lambda v: evaluate_loss(lambda x: formula(x, v.names, *more, **options), v)
 
 
 def catalogue(
     name: str, *, unit: bool = False, weights: Callable[[Vector], Tensor] | None = None, **hyper: Any
 ) -> Computation:
-    """Return the computation of a catalogue loss in float64. `unit` normalises the embeddings first."""
+    """Return a function that evaluates a catalogue loss in float64; `unit` normalises the embeddings first."""
 
     def computed(v: Vector) -> Outcome:
         loss = losses.for_training(name, classes=v.classes, embedding_dim=v.embeddings.shape[1], **hyper).double()
@@ -37,12 +37,12 @@ def catalogue(
 
 
 def case(name: str, title: str, source: str, printed: Computation, **rest: Any) -> Case:
-    """Create a case of a loss."""
+    """Create a conformance case of a loss."""
     return Case(name, "loss", title, source, printed, **rest)
 
 
 def mean_triplets(m: float, between: pairs.Between = pairs.length, *, swap: bool = False) -> Computation:
-    """Return the computation of the triplet hinge averaged over all triplets."""
+    """Return a function that evaluates the mean triplet hinge over all triplets of a batch."""
 
     def loss(x: Tensor, y: list[int]) -> Tensor:
         return pairs.average([pairs.hinge(t) for t in pairs.triplet_terms(x, y, m, between, swap=swap)])

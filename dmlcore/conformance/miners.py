@@ -18,12 +18,12 @@ DRAWS = 1500  # number of draws of the distance-weighted miner; 5 standard devia
 
 
 def mined(formula: Callable[..., list[choices.Triple]], **options: object) -> Computation:
-    """Return the computation of the triplets that a printed rule selects."""
+    """Return a function that selects the triplets of a batch by a printed rule."""
     return lambda v: selection_masks(len(v.labels), _columns(formula(v.embeddings, v.names, **options), 3))
 
 
 def ours(name: str, **parameters: Any) -> Computation:
-    """Return the computation of the triplets or pairs that a miner of dmlcore selects on unit vectors."""
+    """Return a function that selects triplets or pairs of a batch with a miner of dmlcore, on unit vectors."""
 
     def computed(v: Vector) -> Outcome:
         result = mining.create(name, **parameters)(F.normalize(v.embeddings), v.labels)
@@ -78,7 +78,7 @@ def _draws_of_ours(v: Vector) -> Outcome:
 
 
 def miner(name: str, title: str, source: str, printed: Computation, **rest: Any) -> Case:
-    """Create a case of a miner."""
+    """Create a conformance case of a miner."""
     return Case(name, "miner", title, source, printed, **rest)
 
 

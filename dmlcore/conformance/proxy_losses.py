@@ -38,7 +38,7 @@ def beyond_pi() -> Vector:
 def of_proxies(
     formula: Callable[..., Tensor], *more: object, weights: Callable[[Vector], Tensor] | None = None, **options: object
 ) -> Computation:
-    """Return the computation of formula(x, y, w, *more, **options) with its gradients with respect to x and w."""
+    """Return a function that evaluates formula(x, y, w, *more, **options) and its gradients with respect to x and w."""
 
     def computed(v: Vector) -> Outcome:
         w = v.proxies if weights is None else weights(v)

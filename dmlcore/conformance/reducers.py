@@ -14,7 +14,7 @@ from dmlcore.conformance.vectors import BALANCED
 
 
 def reduced(how: Callable[[list[Tensor], list[int]], Tensor]) -> Computation:
-    """Return the computation of `how`, which receives the hinges of all triplets and the classes of their anchors."""
+    """Return a function that applies `how` to the hinges of all triplets and the classes of their anchors."""
 
     def loss(x: Tensor, y: list[int]) -> Tensor:
         terms = [pairs.hinge(term) for term in pairs.triplet_terms(x, y, 0.5)]
@@ -40,7 +40,7 @@ def _per_anchor(count_all: bool) -> Computation:
 
 
 def reducer(name: str, title: str, printed: Computation, **rest: Any) -> Case:
-    """Create a case of a reducer."""
+    """Create a conformance case of a reducer."""
     return Case(name, "reducer", title, "as its name says", printed, **rest)
 
 
@@ -73,7 +73,7 @@ REDUCERS = (
 
 
 def sampler(name: str, title: str, source: str) -> Case:
-    """Create a case of a sampler, whose result is a count of deviations that should be 0."""
+    """Create a conformance case of a sampler, whose result is a count of deviations that should be 0."""
     return Case(name, "sampler", title, source, lambda v: Outcome(0.0), on=(BALANCED,))
 
 

@@ -20,7 +20,10 @@ LONE = "queries without a relevant item count as 0"
 
 
 def scored(score: Callable[[list[bool], int], float], *, lone: bool = False) -> Computation:
-    """Return the mean of a printed score over the queries with a relevant item; `lone` also counts the others, as 0."""
+    """Return a function that averages a printed score over the queries of a batch that have a relevant item.
+
+    With `lone`, the other queries count as 0.
+    """
 
     def computed(v: Vector) -> Outcome:
         answered = sum(any(marks) for marks in choices.ranked(v.embeddings, v.names))
@@ -52,7 +55,7 @@ def _precision_over_least(marks: list[bool], r: int) -> float:
 
 
 def score(name: str, title: str, source: str, printed: Computation, **rest: Any) -> Case:
-    """Create a case of a score."""
+    """Create a conformance case of a score."""
     return Case(name, "score", title, source, printed, **rest)
 
 

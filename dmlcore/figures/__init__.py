@@ -1,1 +1,1 @@
-"""Figures built from arrays, without access to files and without streamlit."""
+"""Figures and charts built from arrays, without access to files or Streamlit."""

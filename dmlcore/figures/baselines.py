@@ -29,7 +29,7 @@ def describe(levels: Levels) -> str:
 def layers_over_bars(levels: Levels, y: alt.Y) -> list[alt.Chart]:
     """Return a layer that marks each baseline with a vertical line across the bar of each variant.
 
-    Marks at equal scores join to one line through the whole chart. The list is empty without baselines.
+    Marks at equal scores join to one line through the whole chart. The list is empty if there are no baselines.
 
     Args:
         levels: Scores by baseline and variant.

@@ -42,7 +42,7 @@ def draw_charges(
     """Draw the points at `step` and, to their right, the density of all triplets over (d_ap, d_an).
 
     The figure is ready for `save_figure`. Steps that have not been simulated yet are computed. Lines over the density
-    show where the loss is clamped: raw = 0 solid, raw = m2 dashed.
+    show where raw, the loss before the clamp, reaches a bound of the clamp: raw = 0 solid, raw = m2 dashed.
 
     Args:
         simulation: The simulation that holds the step.

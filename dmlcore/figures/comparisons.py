@@ -1,4 +1,4 @@
-"""Print figure that compares the force fields of losses, with one plane per loss and the difference between two."""
+"""Print figure that compares the force fields of losses, with one chart per loss and the difference between two."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ComparisonPlane:
-    """A loss with its field and its forces, drawn as one plane of the comparison.
+    """A loss with its force field, drawn as one chart of the comparison.
 
     Attributes:
-        title: Heading of the plane.
+        title: Heading of the chart.
         field: Force field of the loss on the grid.
         forces: Forces on the three points, shape (3, 2).
         m2: Upper bound of the clamp.
@@ -58,17 +58,17 @@ def draw_comparison(
     dark: bool = False,
     size: float = 3.6,
 ) -> Figure:
-    """Draw the planes in a row, followed by the difference planes[pair[0]] - planes[pair[1]].
+    """Draw one chart per loss in a row, followed by the difference planes[pair[0]] - planes[pair[1]].
 
-    All planes share one colour scale and one scale of arrow lengths, |F| / (|F| + median |F|).
+    All charts share one colour scale and one scale of arrow lengths, |F| / (|F| + median |F|).
 
     Args:
-        planes: One plane per loss, each with a field over the grid of `x` and `y`.
+        planes: The losses, each with a field over the grid of `x` and `y`.
         x: Abscissas of the grid, shape (W,).
         y: Ordinates of the grid, shape (H,).
         points: Anchor, positive and negative, shape (3, 2).
         view: Centre x, centre y and half width of the visible square.
-        pair: Indices of the two planes to subtract.
+        pair: Indices of the two losses to subtract.
         shade: Quantity shown as colour, "energy" or "force".
         signed: Use a diverging colour scale centred at zero.
         region: Draw the boundaries of the active region.
@@ -76,14 +76,14 @@ def draw_comparison(
         probe: Point moved over the plane: "anchor", "positive" or "negative".
         caption: Text below the figure.
         dark: Use the colours of the dark theme.
-        size: Width of a plane in inches.
+        size: Width of a chart in inches.
 
     Raises:
         ValueError: If `shade` is neither "energy" nor "force".
     """
     if shade not in ("energy", "force"):
         raise ValueError(f"shade must be energy or force, got {shade!r}")
-    # All planes share one colour scale and one reference force for arrow lengths. Singular and inactive nodes affect
+    # All charts share one colour scale and one reference force for arrow lengths. Singular and inactive nodes affect
     # neither.
     values = [_values(p.field, shade) for p in planes]
     active = np.stack([p.field.active.numpy() for p in planes])
@@ -91,7 +91,7 @@ def draw_comparison(
     top = strokes.colour_top(np.abs(np.stack(values)), finite)
     force = np.stack([p.field.force.numpy() for p in planes])
     reference = strokes.median_force(np.linalg.norm(force, axis=-1), active)
-    # The upper limit of the difference scale is at least a thousandth of that of the planes, so that rounding errors
+    # The upper limit of the difference scale is at least a thousandth of that of the losses, so that rounding errors
     # stay invisible.
     first, second = pair
     apart = values[first] - values[second]
@@ -101,7 +101,7 @@ def draw_comparison(
     ink, count = strokes.INK[dark], len(planes) + 1
     with sheet(count * size, size * 1.3, dark) as figure:
         axes = figure.subplots(1, count, squeeze=False)[0]
-        # The planes, from the heat map up to the points.
+        # Draw each loss, from the heat map up to the points.
         for ax, plane, shown, felt in zip(axes, planes, values, force, strict=False):
             image = strokes.draw_image(ax, x, y, np.nan_to_num(shown), top, dark, signed=signed)
             layers.draw_plane(ax, view, dark)
@@ -121,7 +121,7 @@ def draw_comparison(
             _arrows(axes[-1], x, y, force[first] - force[second], reference, view, dark)
         layers.draw_points(axes[-1], {"points": points}, probe, dark)
         axes[-1].set_title(f"{first + 1} − {second + 1}", color=ink["text"], fontsize=8.5, loc="left")
-        # Colour bars: one below all planes, one below the difference.
+        # Colour bars: one below all losses, one below the difference.
         for mappable, axes_of, name in (
             (image, list(axes[:-1]), f"{'loss' if shade == 'energy' else shade}, all planes"),
             (left, [axes[-1]], "difference"),
@@ -145,8 +145,9 @@ def _values(field: FieldTable, shade: str) -> Floats:
 
 
 def _boundaries(axes: Axes, x: Floats, y: Floats, plane: ComparisonPlane, dark: bool) -> None:
-    """Draw raw = 0 solid and raw = m2 dashed, for each order of anchor and positive; without a clamp, draw only raw =
-    0.
+    """Draw raw = 0 solid and raw = m2 dashed, for each order of anchor and positive.
+
+    `raw` is the loss before the clamp. Without a clamp, only raw = 0 is drawn.
     """
     for raw in plane.field.orders if plane.clamp else (plane.field.raw,):
         for level, style in ((0.0, "-"), (plane.m2 if plane.clamp else math.inf, "--")):

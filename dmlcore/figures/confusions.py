@@ -19,7 +19,7 @@ from dmlcore.typing import Floats, Ints
 RIGHT, WRONG, MARKED = "#009E73", "#D55E00", "#0072B2"
 # in pixels: side of the matrix including names; minimum and maximum side of a cell
 SIDE, LEAST_CELL, MOST_CELL = 600, 3, 44
-MOST_NAMED = 40  # classes up to which names are shown next to the matrix; a cell is then at least 12 pixels wide
+MOST_NAMED = 40  # maximum number of classes with names next to the matrix; a cell is then at least 12 pixels wide
 UPRIGHT = 18  # cell width in pixels below which column names are vertical, because slanted names would overflow
 NUMBERED = 28  # cell width in pixels from which the share is written in the cell
 LONGEST_NAME, LETTER = 130, 5.5  # in pixels: maximum width of a name next to the matrix; approximate width of a letter

@@ -1,4 +1,4 @@
-"""Chart of a counter-example over one number, for checking a printed claim against its correction.
+"""Chart of a counter-example as a function of one number, to check a printed claim against its correction.
 
 It shows the curve of the printed claim, that of the corrected claim, and values of an independent computation, called
 the referee.

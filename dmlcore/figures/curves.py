@@ -95,7 +95,7 @@ def linked(
     Args:
         panels: The charts, top to bottom.
         steps: Last step of the x axis.
-        forks: Steps marked by a vertical line, where a run was forked or a projection ended.
+        forks: Steps marked by a vertical line, where a run was forked or a projection of a CCP run ended.
         smoothing: Weight of the past in `smoothed`, in [0, 1). If positive, lines are smoothed and faint lines show the
             unsmoothed means.
     """
@@ -137,7 +137,7 @@ def smoothed(values: Floats, weight: float) -> Floats:
 
 
 def table(panels: Sequence[CurvePanel], smoothing: float = 0.0) -> Columns:
-    """Return one row per drawn point. Column `tick` is the index of its interval of steps, equal in all panels."""
+    """Return one row per drawn point. Column `tick` is the index of its step interval, which all panels share."""
     curves = [(panel.title, curve) for panel in panels for curve in panel.curves if len(curve.steps)]
     width = interval(max((int(curve.steps[-1]) for _, curve in curves), default=1))
     parts = [thin(curve, width) | {"run": curve.run, "panel": title} for title, curve in curves]
@@ -250,7 +250,7 @@ def _layers(
 
 
 def _fork(step: int, x: Spec) -> Spec:
-    """Return a vertical line at a step where a run was forked or a projection ended."""
+    """Return a vertical line at a step where a run was forked or a projection of a CCP run ended."""
     return {
         "data": {"values": [{"step": step}]},
         "mark": {"type": "rule", "strokeDash": [3, 3], "strokeWidth": 1.5, "aria": False},

@@ -109,8 +109,8 @@ def portrait(
         d_ap: Distances between anchor and positive, shape (t,).
         d_an: Distances between anchor and negative, shape (t,).
         reach: Upper end of both axes, which start at 0.
-        lines: Two lists of polylines (K, 2): those of raw = 0, where the loss starts (solid), and those of raw = m2,
-            its upper clamp (dashed).
+        lines: Two lists of polylines (K, 2): those along which raw, the loss before the clamp, is 0 (drawn solid), and
+            those along which it reaches the upper clamp m2 (dashed).
         bins: Number of bins along each axis.
         height: Height in pixels; below 300, axis titles and legends are omitted.
         title: Heading of the chart, if any.
@@ -170,7 +170,7 @@ def portrait(
 
 
 def _drawn(lines: tuple[Sequence[Floats], Sequence[Floats]]) -> list[dict[str, Any]]:
-    """Return one row per point of the polylines of both boundaries, with the index of its line and its place in it."""
+    """Return one row per point of the polylines of both boundaries, with line index and position along the line."""
     return [
         {"line": number, "order": place, "ap": float(point[0]), "an": float(point[1]), "kind": kind}
         for kind, group in zip(BORDERS, lines, strict=True)

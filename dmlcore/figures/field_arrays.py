@@ -35,8 +35,8 @@ def field_arrays(
 ) -> Arrays:
     """Compute the field that acts on `probe` at each node of the view, and the forces within the triplet.
 
-    All arrays are float64 unless stated otherwise. If m2 is finite, `raw` is +inf at distance 0 from a point whose
-    repulsion diverges there. Rows of the grids are y.
+    All arrays are float64 unless stated otherwise. `raw` is the loss before the clamp, `energy` the clamped loss. If m2
+    is finite, `raw` is +inf at distance 0 from a point whose repulsion diverges there. Rows of the grids are y.
 
     Args:
         loss: The triplet loss.

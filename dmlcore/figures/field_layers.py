@@ -1,4 +1,7 @@
-"""Layers of a force-field figure. Each function draws one element of `field_arrays` into matplotlib axes."""
+"""Layers of a force-field figure.
+
+Each function draws one element of the arrays of `field_arrays`, such as arrows or boundaries, into matplotlib axes.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +93,10 @@ def _compressed(raw: Floats, level: float) -> Floats:
 
 
 def draw_region(axes: Axes, arrays: Arrays, m2: float, dark: bool) -> None:
-    """Draw the active region 0 < raw < m2: hatch its outside and draw its boundaries."""
+    """Draw the active region 0 < raw < m2, where raw is the loss before the clamp.
+
+    The outside is hatched, and the boundaries are drawn as lines.
+    """
     draw_inactive(axes, arrays["x"], arrays["y"], arrays["raw"], m2, dark)
     draw_boundaries(axes, arrays, dark)
 
@@ -98,7 +104,10 @@ def draw_region(axes: Axes, arrays: Arrays, m2: float, dark: bool) -> None:
 def draw_inactive(
     axes: Axes, x: Floats, y: Floats, raw: Floats, m2: float, dark: bool, clip: Patch | None = None
 ) -> None:
-    """Hatch the area where `raw` (H, W), on the grid x (W,) and y (H,), is clamped; `clip` limits the hatching."""
+    """Hatch the area where the loss is clamped because `raw` (H, W) is below 0 or above m2.
+
+    `raw` is the loss before the clamp on the grid x (W,), y (H,). `clip` limits the hatching to a shape.
+    """
     ink, far = INK[dark], 50.0  # arcsinh(1e10) = 23.7
     levels = [([-far, 0.0], _compressed(raw, 0.0))]
     if math.isfinite(m2):
@@ -182,7 +191,7 @@ def draw_edges(axes: Axes, arrays: Arrays, dark: bool) -> None:
 
 
 def draw_resultants(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
-    """Draw the force on each point with its magnitude, without overlapping numbers."""
+    """Draw the force on each point, labelled with its magnitude; labels do not overlap."""
     ink, half, centre = INK[dark], view[2], np.array(view[:2])
     taken = list(arrays["points"])  # positions that labels drawn later must avoid
     room = np.array([1.0, 0.5]) / cast("Figure", axes.figure).get_figwidth() * half

@@ -230,7 +230,7 @@ def _caption(
 
 
 def write_title(axes: Axes, loss: TripletLoss, title: str | None, dark: bool, *, formula: bool = True) -> None:
-    """Write `title` above the axes, or the name of the loss if it is None, followed by the formula if requested."""
+    """Write the heading above the axes: `title`, or the loss name if `title` is None, and then the formula."""
     text = (title or loss.formula.title) + (f"\n$E = {energy_latex(loss)}$" if formula else "")
     axes.set_title(text, color=strokes.INK[dark]["text"], fontsize=9.5, loc="left")
 

@@ -155,7 +155,7 @@ def draw_weights(
         weight: The pair: "ap", "an" or "pn".
         by: "S" for derivatives with respect to similarity, "d" with respect to distance.
         signed: Distinguish attraction and repulsion by colour instead of showing the magnitude.
-        rival: Placement of the negative.
+        rival: Placement of the negative: "perpendicular", "symmetric" or "fixed".
         pn: Similarity between positive and negative if `rival` is "fixed".
         at: (S_ap, S_an) of the cross.
         n: Nodes along each side.
@@ -251,7 +251,7 @@ def snippet(
 
     Args:
         losses: The losses.
-        rival: Placement of the negative.
+        rival: Placement of the negative: "perpendicular", "symmetric" or "fixed".
         pn: Similarity between positive and negative if `rival` is "fixed".
         at: (S_ap, S_an) of the cross.
         n: Nodes along each side.

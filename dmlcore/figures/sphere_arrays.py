@@ -60,8 +60,8 @@ def sphere_arrays(
 ) -> Arrays:
     """Compute the field on the unit sphere that acts on `probe` at each node, and the forces within the triplet.
 
-    All arrays are float64 unless stated otherwise. If m2 is finite, `raw` is +inf at distance 0 from a point whose
-    repulsion diverges there.
+    All arrays are float64 unless stated otherwise. `raw` is the loss before the clamp, `energy` the clamped loss. If m2
+    is finite, `raw` is +inf at distance 0 from a point whose repulsion diverges there.
 
     Args:
         loss: The triplet loss.

@@ -51,7 +51,7 @@ def ceiling_of(curves: Sequence[SeedCurve], variant: str) -> float | None:
 
 
 def ceilings(curves: Sequence[SeedCurve]) -> dict[str, float | None]:
-    """Return `ceiling_of` for each variant, in order of appearance."""
+    """Return the best validation score of each variant, averaged over its seeds, in order of appearance."""
     return {name: ceiling_of(curves, name) for name in dict.fromkeys(curve.variant for curve in curves)}
 
 
@@ -122,7 +122,7 @@ def bars(
     top: Sequence[str] | None = None,
     over: str = "seeds",
 ) -> tuple[Spec, Columns]:
-    """Return a chart with one bar per variant, best on top: the mean, with one sample standard deviation either side.
+    """Return a chart with one bar per variant, best on top: the mean, and a line of ± one sample standard deviation.
 
     The standard deviation uses ddof=1. Scores of single seeds appear as dots.
 

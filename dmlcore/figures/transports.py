@@ -95,9 +95,10 @@ def draw_transport(
     dark: bool = False,
     size: float = 2.6,
 ) -> Figure:
-    """Draw the map, the weights of three poolings, the gate, its bias, the convergence and the marginals.
+    """Draw the feature map, the weights of three poolings, and the solution of the transport problem.
 
-    The figure is ready for `save_figure`.
+    The lower row shows the gate of each pixel, its bias, the convergence and the marginals. The figure is ready for
+    `save_figure`.
 
     Args:
         pixels: Red and blue of each pixel in steps of 1/160 (`red_blue.STEPS`), shape (H, W, 2).

@@ -19,7 +19,7 @@ NOISE = (
 
 @dataclass(frozen=True)
 class LossRow:
-    """One row of a table.
+    """One row of a result table of Karaman 2021.
 
     Attributes:
         table: Number of the table.

@@ -57,7 +57,7 @@ def spreads(key: str, column: str) -> tuple[float, float]:
 
 
 def best(rows: Sequence[PublishedRow], column: str, width: float = 0.0) -> list[bool]:
-    """Return, for each row, True if its score is best in a column within the noise.
+    """Return, for each row, True if its score in a column is within the noise of the best score.
 
     Rows are compared only with rows of the same data set, network and embedding size. A row that is alone in its group
     is False.

@@ -32,7 +32,7 @@ class Counterexample:
     loss: str  # name in the catalogue; determines the sliders and the link to the Fields page
     printed: Callable[..., Gradients]
     energy: Energy | None = None  # the printed energy, if one is printed
-    truth: Energy | None = None  # the true energy, if it is not the catalogue's
+    truth: Energy | None = None  # the true energy, if it differs from that of the catalogue
     hyper: Mapping[str, float | str] | None = None
     anchor: Point = (0.0, 0.0)
     positive: Point = (1.0, 0.0)
@@ -141,7 +141,7 @@ def ratio(a: Tensor, p: Tensor, n: Tensor, *, m: float, **_: float | str) -> Gra
 
 
 def hoffer(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Gradients:
-    """Return the gradients of the loss of Hoffer as printed in Karaman 2021, Eq. 2.11."""
+    """Return the gradients of the original triplet loss (Hoffer) as printed in Karaman 2021, Eq. 2.11."""
     pull, push = edge(a, p).exp(), edge(a, n).exp()
     g = 2 * pull**2 * push / (pull + push) ** 2
     return g * (unit(a, p) - unit(a, n)), -g * unit(a, p), g * unit(a, n)
@@ -154,13 +154,16 @@ def angular(a: Tensor, p: Tensor, n: Tensor, *, rho: float, **_: float | str) ->
 
 
 def moving_energy(a: Tensor, p: Tensor, n: Tensor, *, rho: float, **_: float | str) -> Tensor:
-    """Return the energy of the moving loss as printed in Karaman 2021, Eq. 2.14; infinite where d_ap = d_an."""
+    """Return the energy of "moving in the right direction" as printed in Karaman 2021, Eq. 2.14.
+
+    The energy is infinite where d_ap = d_an.
+    """
     d_ap, d_an = distance(a, p), distance(a, n)
     return d_ap**2 - d_an**2 - rho * (1 - dot(a, p)) / (d_ap - d_an)
 
 
 def moving(a: Tensor, p: Tensor, n: Tensor, *, rho: float, **_: float | str) -> Gradients:
-    """Return the gradients of the moving loss as printed in Karaman 2021, Eq. 2.15."""
+    """Return the gradients of "moving in the right direction" as printed in Karaman 2021, Eq. 2.15."""
     d_ap, d_an = edge(a, p), edge(a, n)
     return (
         2 * (n - p) - rho * ((a - p) / (d_ap * d_an) - d_ap * (a - n) / d_an**3),
@@ -201,12 +204,12 @@ def frozen_energy(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Tensor:
 
 
 def entangle_energy(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Tensor:
-    """Return the energy of the entangle loss as printed in Karaman 2021, Eq. 3.8, line 1."""
+    """Return the energy of the entangled loss as printed in Karaman 2021, Eq. 3.8, line 1."""
     return dot(a, n) + dot(p, n) - dot(a, p) + dot(n, n)
 
 
 def location_aware(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Gradients:
-    """Return the gradients of the location-aware loss as printed in Karaman 2021, Eq. 3.10."""
+    """Return the gradients of the location-aware entangled loss as printed in Karaman 2021, Eq. 3.10."""
     return a - p + n, p - a + n, a + p + n
 
 

@@ -61,7 +61,7 @@ class PublishedRow:
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """One published table."""
+    """One published table, with its source and its rows."""
 
     source: str  # key of SHORT
     number: str

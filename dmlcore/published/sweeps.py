@@ -44,7 +44,7 @@ class Sweep:
 
     @property
     def tables(self) -> list[str]:
-        """Numbers of the tables that contain the rows."""
+        """Numbers of the published tables that contain the rows of the sweep."""
         numbers = {row.table for series in self.series for row in series.rows}
         return sorted(numbers, key=lambda number: int(number.split(".")[1]))
 

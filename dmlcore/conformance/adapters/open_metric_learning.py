@@ -33,7 +33,8 @@ def module(name: str) -> Any:
         return sys.modules[name]
     try:
         return importlib.import_module(name)
-    except (ImportError, RuntimeError):  # raised by an extension that was built for another torch
+    # RuntimeError is raised by an extension that was built for another version of torch
+    except (ImportError, RuntimeError):
         root = importlib.import_module(name.split(".")[0])
         file = root.__path__[0] + "/" + "/".join(name.split(".")[1:]) + ".py"
         spec = importlib.util.spec_from_file_location(name, file)
@@ -45,7 +46,7 @@ def module(name: str) -> Any:
 
 
 def loss(make: Callable[[], nn.Module], *, unit: bool = False) -> Computation:
-    """Return the computation of a loss of embeddings and labels; `unit` normalises the embeddings first."""
+    """Return a function that evaluates a loss of OML on a batch; `unit` normalises the embeddings first."""
 
     def computed(v: Vector) -> Outcome:
         made = make()
@@ -55,7 +56,7 @@ def loss(make: Callable[[], nn.Module], *, unit: bool = False) -> Computation:
 
 
 def triplet(margin: float | None) -> Computation:
-    """Return the computation of the OML triplet loss over all triplets."""
+    """Return a function that evaluates the OML triplet loss over all triplets of a batch."""
     return loss(lambda: module("oml.losses.triplet").TripletLossWithMiner(margin), unit=True)
 
 
@@ -66,9 +67,9 @@ def arcface(v: Vector) -> Outcome:
 
 
 def miner(name: str, kind: str) -> Computation:
-    """Return the computation of the triplets that an OML miner selects on unit vectors.
+    """Return a function that selects triplets of a batch with an OML miner, on unit vectors.
 
-    Its method `sample` checks the batch, `_sample` selects the triplets.
+    The method `sample` of the miner checks the batch, `_sample` selects the triplets.
     """
 
     def computed(v: Vector) -> Outcome:
@@ -82,7 +83,7 @@ def miner(name: str, kind: str) -> Computation:
 
 
 def score(name: str, first: int) -> Computation:
-    """Return the computation of an OML retrieval score over the first `first` neighbours within the batch."""
+    """Return a function that computes an OML retrieval score over the first `first` neighbours within a batch."""
 
     def computed(v: Vector) -> Outcome:
         every = torch.arange(len(v.labels))

@@ -17,7 +17,7 @@ from dmlcore.conformance.vectors import Vector
 
 
 def miner(make: Callable[[Any], Any]) -> Computation:
-    """Return the computation of the pairs or triplets that a miner of the library selects."""
+    """Return a function that selects pairs or triplets of a batch with a miner of the library."""
 
     def computed(v: Vector) -> Outcome:
         result = make(parts())(v.embeddings, v.labels)
@@ -27,7 +27,7 @@ def miner(make: Callable[[Any], Any]) -> Computation:
 
 
 def easy(negatives: str) -> Computation:
-    """Return the computation of the library's easy-positive miner, with pairs converted to triplets."""
+    """Return a function that runs the library's easy-positive miner and converts its pairs to triplets."""
 
     def computed(v: Vector) -> Outcome:
         mine = parts().miners.BatchEasyHardMiner(pos_strategy="easy", neg_strategy=negatives)
@@ -45,7 +45,7 @@ def drawn(v: Vector) -> Outcome:
 
 
 def score(name: str) -> Computation:
-    """Return the computation of a score of the library's AccuracyCalculator, on unnormalised embeddings."""
+    """Return a function that computes a score of the library's AccuracyCalculator, on unnormalised embeddings."""
 
     def computed(v: Vector) -> Outcome:
         from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
@@ -57,7 +57,7 @@ def score(name: str) -> Computation:
 
 
 def partition(name: str) -> Computation:
-    """Return the computation of a clustering score of AccuracyCalculator for the partition `clusters`."""
+    """Return a function that computes a clustering score of AccuracyCalculator for the partition `clusters`."""
 
     def computed(v: Vector) -> Outcome:
         from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
@@ -84,7 +84,7 @@ def sampler_length(_: Vector) -> Outcome:
 
 
 def reduced(make: Callable[[Any], Any]) -> Computation:
-    """Return the computation of the library's triplet loss with the given reducer."""
+    """Return a function that evaluates the library's triplet loss with the given reducer."""
     return loss(lambda p: p.losses.TripletMarginLoss(0.5, reducer=make(p.reducers)))
 
 

@@ -13,11 +13,12 @@ from dmlcore.conformance.case import Computation, Library, NotRun, Outcome, eval
 from dmlcore.conformance.known import MEMORY_BATCHES, finite, of_table, steps
 from dmlcore.conformance.vectors import Vector
 
-_both = cache(lambda v: pml_processes.gradients(v.embeddings, v.labels))  # start the processes once for both modes
+# cached, so that the processes start once for both modes
+_both = cache(lambda v: pml_processes.gradients(v.embeddings, v.labels))
 
 
 def gathered(mode: str) -> Computation:
-    """Return the computation of the multi-similarity loss on two processes; `mode` is a key of `MODES`."""
+    """Return a function that evaluates the multi-similarity loss on two processes; `mode` is a key of `MODES`."""
 
     def computed(v: Vector) -> Outcome:
         if not distributed.is_available() or not distributed.is_gloo_available():
@@ -44,12 +45,12 @@ def distances(v: Vector) -> Outcome:
 
 
 def value_only(computed: Computation) -> Computation:
-    """Return the computation without its gradient, which is discontinuous on the tested batch."""
+    """Return `computed` without its gradient, which is discontinuous on the tested batch."""
     return lambda v: Outcome(computed(v).value)
 
 
 def is_finite(computed: Computation) -> Computation:
-    """Return a computation with value 1 if value and gradients are finite, else 0."""
+    """Return a function whose value is 1 if value and gradients of `computed` are finite, else 0."""
     return lambda v: finite(computed(v))
 
 

@@ -27,7 +27,7 @@ def parts() -> Any:
 
 
 def loss(make: Callable[[Any], nn.Module]) -> Computation:
-    """Return the computation of a loss without weights; `make` receives the library."""
+    """Return a function that evaluates a loss without class weights; `make` creates the loss from the library."""
     return lambda v: evaluate_module(make(parts()).double(), v)
 
 
@@ -36,9 +36,9 @@ def learned(
     make: Callable[[Any, int, int], nn.Module],
     given: Callable[[Vector], Tensor] = lambda v: v.proxies,
 ) -> Computation:
-    """Return the computation of a loss with class weights set to `given`.
+    """Return a function that evaluates a loss whose class weights are set to `given`.
 
-    `make` receives the library, the number of classes and the dimension.
+    `weights` names the parameter of the loss. `make` receives the library, the number of classes and the dimension.
     """
 
     def computed(v: Vector) -> Outcome:

@@ -14,7 +14,7 @@ Triple = tuple[int, int, int]
 
 
 def table(x: Tensor, between: Between = length) -> dict[tuple[int, int], float]:
-    """Return the distance of each pair of different samples."""
+    """Return the distance between x[i] and x[j] for all i != j, keyed by (i, j)."""
     return {(i, j): float(between(x[i], x[j])) for i in range(len(x)) for j in range(len(x)) if i != j}
 
 
@@ -42,7 +42,10 @@ def one_each(x: Tensor, y: list[int], *, farthest: bool, semi_hard: bool = False
 
 
 def hard_pairs(x: Tensor, y: list[int], epsilon: float) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return positive pairs with s < max_N s + epsilon and negative pairs with s > min_P s - epsilon, s the cosine."""
+    """Return positive pairs with s < max_N s + epsilon and negative pairs with s > min_P s - epsilon.
+
+    s is the cosine similarity to the anchor, P and N are the positives and negatives of the anchor.
+    """
     s = table(x, cosine)
     pull, push = [], []
     for i in range(len(y)):
@@ -54,7 +57,10 @@ def hard_pairs(x: Tensor, y: list[int], epsilon: float) -> tuple[list[tuple[int,
 
 
 def wide_angles(x: Tensor, y: list[int], degrees: float, *, raw: bool = False) -> list[Triple]:
-    """Return triplets with arctan(|a - p| / 2 |n - (a + p) / 2|) > degrees, on unit vectors, or raw ones if `raw`."""
+    """Return the triplets whose angle arctan(|a - p| / (2 |n - (a + p) / 2|)) exceeds `degrees`.
+
+    The vectors are normalised unless `raw`.
+    """
     x = x if raw else x / x.norm(dim=1, keepdim=True)
     result = []
     for a, p, n in triplets(y):

@@ -17,7 +17,7 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
 
 
 def unit(a: Tensor) -> Tensor:
-    """Return a divided by its norm."""
+    """Return `a` divided by its norm."""
     return a / dot(a, a).sqrt()
 
 
@@ -71,7 +71,10 @@ def triplets(y: list[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def contrastive(x: Tensor, y: list[int], m_pos: float, m_neg: float) -> Tensor:
-    """Compute the mean of positive [d - m_pos]+ over positive pairs plus that of [m_neg - d]+ over negative pairs."""
+    """Compute the sum of two means, each over the terms above 0.
+
+    The terms are [d - m_pos]+ over positive pairs, and [m_neg - d]+ over negative pairs.
+    """
     pairs = [(i, j) for i in range(len(y)) for j in range(len(y)) if i != j]
     pull = [hinge(length(x[i], x[j]) - m_pos) for i, j in pairs if y[i] == y[j]]
     push = [hinge(m_neg - length(x[i], x[j])) for i, j in pairs if y[i] != y[j]]
@@ -162,9 +165,10 @@ def supervised_contrastive(x: Tensor, y: list[int], temperature: float) -> Tenso
 
 
 def margin(x: Tensor, y: list[int], alpha: float, beta: float, *, by_triplets: bool = False) -> Tensor:
-    """Compute the mean above 0 of [alpha + d - beta]+ over positive pairs and [alpha + beta - d]+ over negative pairs.
+    """Compute the mean over the terms above 0, where d is the distance of a pair.
 
-    Each pair counts once, or, with `by_triplets`, once per triplet that contains it.
+    The terms are [alpha + d - beta]+ over positive pairs, and [alpha + beta - d]+ over negative pairs. Each pair counts
+    once, or, with `by_triplets`, once per triplet that contains it.
     """
     pull = {(i, j): hinge(alpha + length(x[i], x[j]) - beta) for i in range(len(y)) for j in others(y, i, same=True)}
     push = {(i, k): hinge(alpha + beta - length(x[i], x[k])) for i in range(len(y)) for k in others(y, i, same=False)}

@@ -33,7 +33,7 @@ def angular(x: Tensor, y: list[int], degrees: float, *, raw_negatives: bool = Fa
 def circle(x: Tensor, y: list[int], m: float, gamma: float) -> Tensor:
     """Compute the mean over anchors of log(1 + Σ_N e^(γ α_n (s_n - m)) Σ_P e^(-γ α_p (s_p - 1 + m))).
 
-    α_n = [s_n + m]+ and α_p = [1 + m - s_p]+ are constants for the gradient.
+    α_n = [s_n + m]+ and α_p = [1 + m - s_p]+ are treated as constants in the gradient.
     """
     terms = []
     for i in range(len(y)):
@@ -86,7 +86,7 @@ def fast_ap(x: Tensor, y: list[int], bins: int) -> Tensor:
 def smooth_ap(x: Tensor, y: list[int], temperature: float, *, itself: bool = False) -> Tensor:
     """Compute Smooth AP with a sigmoid G.
 
-    It is the mean over queries of 1 - 1/|P| Σ_i (1 + Σ_(j in P) G(s_j - s_i)) / (1 + Σ_(j in P and N) G(s_j - s_i)).
+    It is the mean over queries of 1 - 1/|P| Σ_i (1 + Σ_(j in P) G(s_j - s_i)) / (1 + Σ_(j in P or N) G(s_j - s_i)).
     With `itself` the query is in the gallery and counts as one of its own positives.
     """
     terms = []
@@ -108,9 +108,9 @@ def ranked_list(
 ) -> Tensor:
     """Compute the ranked list loss, the mean over queries of ½ L_P + ½ L_N.
 
-    L_P is the mean of d - (α - m) over positives beyond α - m. L_N is the mean of α - d over negatives within α, with
-    weights e^(T (α - d)) that are constant for the gradient. With `through` the gradient passes through the weights
-    too. `padding` is added to the sum of the weights for every sample.
+    L_P is the mean of d - (α - m) over positives beyond α - m. L_N is the weighted mean of α - d over negatives within
+    α. The weights e^(T (α - d)), with T = `hot`, are constants in the gradient unless `through`. `padding` is added to
+    the sum of the weights for every sample.
     """
     terms = []
     for i in range(len(y)):

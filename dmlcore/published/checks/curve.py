@@ -1,4 +1,4 @@
-"""Counter-examples over one number: printed and true value as functions of the number, with a referee.
+"""Counter-examples as functions of one number: the printed value, the true value, and a referee.
 
 The referee is an independent computation of the same quantity.
 """
@@ -18,7 +18,7 @@ POINTS, REFEREES = 61, 13  # number of points along the axis, for the two sides 
 
 @dataclass(frozen=True)
 class Curve:
-    """Counter-example of an erratum, given as a quantity over one number.
+    """Counter-example of an erratum: a quantity as a function of one number.
 
     Attributes:
         quantity: Name of the quantity.
@@ -47,7 +47,7 @@ class Curve:
     tolerance: float = 1e-6
 
     def decision(self, x: float) -> Decision:
-        """Return the decision between printed and true value at x by the referee's value."""
+        """Compare the printed and the true value at x with the referee's value."""
         printed, true = self.sides(x)
         return Decision(
             f"{self.quantity}; {self.axis}: {x:g}", printed, true, self.referee(x), self.by, self.bound, self.tolerance

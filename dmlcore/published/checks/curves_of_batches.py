@@ -1,4 +1,4 @@
-"""Counter-examples over one number that are evaluated on a small batch, a ranking or a layer."""
+"""Counter-examples as functions of one number, evaluated on a small batch, a ranking or a layer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _hits(place: float) -> Floats:
 
 
 def _average_precision(place: float) -> tuple[float, float]:
-    """Return AP@R with the precision over all R as printed, and with the precision at each hit (true)."""
+    """Return AP@R as printed, with the precision over all R items, and corrected, with the precision at each hit."""
     hits = _hits(place)
     precision = hits.cumsum() / np.arange(1, MATCHES + 1)
     return float((hits.mean() * hits).sum() / MATCHES), float((precision * hits).sum() / MATCHES)
@@ -119,7 +119,7 @@ SCALE, GAMMA, DELTA = 20.0, 0.1, 0.1
 
 
 def _soft_triple(tau: float) -> tuple[float, float]:
-    """Return the SoftTriple loss with the first centre of each class only, and with both and the regulariser."""
+    """Return the SoftTriple loss with one centre per class, and with both centres and the regulariser."""
     x, w = (np.array(v) / np.linalg.norm(v, axis=1, keepdims=True) for v in (SAMPLES, CENTRES))
     s = (x @ w.T).reshape(4, 3, 2)
 

@@ -1,4 +1,4 @@
-"""Counter-examples over one number that concern the loss of a pair, of a centre, or of a sample and its proxies."""
+"""Counter-examples as functions of one number, for the loss of a pair, of a centre, or of a sample and its proxies."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ def _margin_of_one(d: float) -> float:
 
 
 def _gap(gap: float) -> tuple[float, float]:
-    """Return the two-class loss if the wrong logit leads by `gap`: with the own class in the sum, and without it."""
+    """Return the printed and the true loss of two classes if the wrong logit leads by `gap`.
+
+    The printed sum includes the true class, the corrected one does not.
+    """
     return math.log1p(math.exp(gap) + 1), math.log1p(math.exp(gap))
 
 

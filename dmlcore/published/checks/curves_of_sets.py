@@ -1,4 +1,4 @@
-"""Counter-examples over one number that concern features, blocks of an embedding, clusters or running means."""
+"""Counter-examples as functions of one number, for features, blocks of an embedding, clusters or running means."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ def _clusters(classes: float) -> float:
 
 # ---- ensembles
 
-SHARE = 0.1  # weight of the newest loss in an exponential mean
+SHARE = 0.1  # weight of the newest loss in an exponential moving average
 
 
 def exponential(values: Floats) -> float:
-    """Return the exponential moving mean of losses, initialised with the first one."""
+    """Return the exponential moving average of losses, initialised with the first loss."""
     mean = float(values[0])
     for value in values[1:]:
         mean += SHARE * (float(value) - mean)
@@ -86,7 +86,7 @@ def exponential(values: Floats) -> float:
 
 
 def rescaled(values: Floats) -> float:
-    """Return the running mean of losses that `Rescaling` with a single ensemble member holds after these losses."""
+    """Return the running mean that `Rescaling` with one ensemble member holds after the losses `values`."""
     rescaling = Rescaling(1).double()
     for value in values:
         rescaling(torch.tensor([value]))

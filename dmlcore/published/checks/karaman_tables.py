@@ -145,7 +145,7 @@ def _equal_gradients() -> Iterable[Number]:
         yield Number(f"cosine of the printed pair, ranking and (1, -1, 1), {where}", stated, _cosine(one, other))
 
 
-# Twelve points of the plane in classes of 5, 4 and 3: the batch of the test vectors.
+# Twelve points in the plane in classes of 5, 4 and 3, the batch of the test vectors.
 TWELVE = (
     ((0.12, 0.31), (-0.25, 0.44), (0.38, 0.07), (0.05, -0.29), (0.61, 0.52)),
     ((1.02, -0.18), (0.83, 0.36), (1.27, 0.11), (0.92, -0.55)),

@@ -16,7 +16,7 @@ AUTOGRAD = "automatic differentiation"
 
 
 def _at(angles: list[float]) -> Tensor:
-    """Return unit vectors of the plane at these angles, shape (N, 2), differentiable with respect to the angles."""
+    """Return unit vectors in the plane at these angles, shape (N, 2), differentiable with respect to the angles."""
     at = torch.tensor(angles, dtype=torch.float64, requires_grad=True)
     return torch.stack([at.cos(), at.sin()], 1)
 

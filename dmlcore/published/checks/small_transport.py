@@ -27,8 +27,8 @@ def solution(mu: float = MU, epsilon: float = EPSILON) -> tuple[Floats, Floats]:
 def gradient(vector_outside: bool, epsilon: float = EPSILON) -> Tensor:
     """Return dL/dc (3, 7) by Gürbüz 2022, Eq. 5.2.2.
 
-    With `vector_outside`, rho is outside of Diag as printed; the second term is then a vector (3,), repeated for each
-    feature.
+    If `vector_outside`, rho stands outside Diag(...) as printed. The second term is then a vector (3,), which is
+    repeated for each feature.
     """
     cost, g_rho, g_pi = problem()
     rho, pi = transport(cost, MU, epsilon)

@@ -20,7 +20,7 @@ from dmlcore.typing import Floats
 
 
 def _sign() -> Iterable[Outcome]:
-    """Compare signs of the gradient on a negative, for a positive pair with cosine 0.62 on the unit circle."""
+    """Compare the printed and the true sign of the gradient on a negative, on the unit circle."""
     at = torch.tensor([0.0, 0.9, 1.7], dtype=torch.float64, requires_grad=True)  # angles
     x = torch.stack([at.cos(), at.sin()], 1)
     s = (x @ x.mT).detach()
@@ -28,7 +28,7 @@ def _sign() -> Iterable[Outcome]:
     weights = [torch.sigmoid(s[i, 2] - s[0, 1]) for i in (0, 1)]
     turned = [
         torch.sin(at.detach()[i] - at.detach()[2]) for i in (0, 1)
-    ]  # dS_i2 with respect to the angle of the negative
+    ]  # derivatives of S_i2 with respect to the angle of the negative
     true = float(sum(w * t for w, t in zip(weights, turned, strict=True)) / 3)
     yield Decision(
         "derivative of the loss with respect to the angle of the negative",
