@@ -1,4 +1,4 @@
-"""Complete check of a data set: undecodable samples, and copies in several classes or splits."""
+"""Complete check of a data set for undecodable samples and for identical samples in several classes or splits."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from dmlcore.data.shards.index import ShardImages
 from dmlcore.storage import atomic_files
 from dmlcore.storage.task import Progress, ProgressState, Task
 
-LISTED = 1000  # limit of stored errors, and of stored groups of copies
-CHUNK = 256  # images between two progress messages
-SHORT = 72  # pixels: as small as images of 64 px are decoded for training
+LISTED = 1000  # maximum number of stored errors, and of stored groups of copies
+CHUNK = 256  # samples between two progress reports
+SHORT = 72  # shorter side in pixels to which images are decoded, as for training on images of 64 px
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,13 @@ class DataCheck:
     """Result of reading every sample of a data set.
 
     Attributes:
-        unreadable: (key, reason) of the first LISTED of `failures` samples.
-        copies: Groups of samples with the same content, the first LISTED of `groups`; those of several classes come
-            first.
+        samples: Number of samples.
+        failures: Number of samples that cannot be read.
+        unreadable: (key, reason) of the first LISTED failures.
+        groups: Number of groups of identical samples.
+        copies: Sample indices of the first LISTED groups; groups with samples of several classes come first.
         seconds: Duration of the check.
-        stamp: Digest of the files when they were checked.
+        stamp: Digest of the files at the time of the check, as returned by `stamp_of`.
     """
 
     samples: int
@@ -47,19 +49,19 @@ class DataCheck:
 
 
 def task_of(name: str, root: Path | str | None = None) -> Task[ProgressState]:
-    """Return the task that checks a data set in a folder; its result is stored in the task's folder."""
+    """Return the background task that checks a data set in the folder `root`; its result is in the task's folder."""
     where = hashlib.sha256(str(root or "").encode()).hexdigest()[:12]
     return Task(locate.cache_folder() / "checks" / f"{name}-{where}", ProgressState)
 
 
 def start(name: str, root: Path | str | None = None) -> None:
-    """Check every image in a separate process, `python -m dmlcore data check NAME`; raise JobError if that fails."""
+    """Check every sample in a background process, `python -m dmlcore data check NAME`; raise JobError if it fails."""
     where = ["--root", str(root)] if root else []
     task_of(name, root).start(["-m", "dmlcore", "data", "check", name, *where], ProgressState())
 
 
 def run(name: str, root: Path | str | None = None) -> tuple[DataCheck, Report]:
-    """Check every image in this process and store the result; raise DataError if the lists cannot be read."""
+    """Check every sample in this process and store the result; raise DataError if the lists cannot be read."""
     task = task_of(name, root)
     listed = report.report(name, root)
     samples = listed.located.samples
@@ -78,7 +80,7 @@ def run(name: str, root: Path | str | None = None) -> tuple[DataCheck, Report]:
 
 
 def result(name: str, root: Path | str | None = None) -> DataCheck | None:
-    """Return the last finished check, or None; compare its `stamp` with `stamp_of` the current files."""
+    """Return the last finished check, or None; it is outdated if its `stamp` differs from `stamp_of` the files."""
     try:
         plain = json.loads((task_of(name, root).path / "result.json").read_text())
         return DataCheck(
@@ -95,7 +97,7 @@ def result(name: str, root: Path | str | None = None) -> DataCheck | None:
 
 
 def stamp_of(made: Dataset | Samples) -> str:
-    """Return a digest that changes when the sizes or times of the files change, or the labels if there are no files."""
+    """Return a digest of the labels and of the sizes and modification times of the files."""
     digest = hashlib.sha256(made.labels.tobytes())
     for file in made.files or ():
         try:
@@ -107,7 +109,7 @@ def stamp_of(made: Dataset | Samples) -> str:
 
 
 def examine(made: Dataset | Samples, progress: Callable[[int, int], object] = lambda done, total: None) -> DataCheck:
-    """Read every sample: image files are decoded as for training, in threads; all others are hashed."""
+    """Read every sample: decode image files as for training, in threads; only hash the inputs of other data sets."""
     begun, stamp = time.monotonic(), stamp_of(made)
     digests: dict[bytes, list[int]] = {}
     unreadable: list[tuple[str, str]] = []
@@ -116,7 +118,7 @@ def examine(made: Dataset | Samples, progress: Callable[[int, int], object] = la
             unreadable.append((_key(made, index), str(digest)))
         else:
             digests.setdefault(digest, []).append(index)
-    if isinstance(made.files, ShardImages) and not unreadable:  # bytes between the images may be damaged, too
+    if isinstance(made.files, ShardImages) and not unreadable:  # bytes between the images may be damaged as well
         unreadable = made.files.shards.damaged_shards()
     copies = [tuple(group) for group in digests.values() if len(group) > 1]
     copies.sort(key=lambda group: -len({int(made.labels[index]) for index in group}))
@@ -132,7 +134,7 @@ def examine(made: Dataset | Samples, progress: Callable[[int, int], object] = la
 
 
 def _contents(made: Dataset | Samples, progress: Callable[[int, int], object]) -> Iterator[bytes | DataError]:
-    """Yield the digest of each sample, or the error if it cannot be read."""
+    """Yield for each sample a digest of its content, or the error if it cannot be read."""
     total = len(made.labels)
     with ThreadPoolExecutor(images.WORKERS, "check") as pool:  # Pillow releases the GIL while it decodes
         for begin in range(0, total, CHUNK):
@@ -157,7 +159,7 @@ def _decoded(file: Path) -> bytes | DataError:
 
 
 def verdicts(check: DataCheck, made: Dataset) -> tuple[str, ...]:
-    """Return sentences on what a check means for a split; () if there is nothing to report."""
+    """Return warnings about unreadable samples and about copies in several classes or splits; () if there are none."""
     sentences = []
     if check.failures:
         key, reason = check.unreadable[0]

@@ -1,4 +1,4 @@
-"""Class folds: the training classes that validate, for cross-validation over classes."""
+"""Folds of the training classes for cross-validation over classes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dmlcore.typing import Ints
 
 @dataclass(frozen=True)
 class Folds:
-    """Cross-validation over classes: fold `number` of `count` folds of the training classes validates.
+    """Fold of the training classes that is held out for validation, in a cross-validation over classes.
 
     Sizes of the folds differ by at most one class.
 
     Attributes:
         count: Number of folds.
-        number: The fold that validates, from 1.
+        number: Number of the fold that is held out, from 1.
         order: "contiguous" takes ranges of class numbers, counted from the end, so that fold 1 of 4 is the last quarter
             (Gurbuz 2022, Sec. 3.3). "random" shuffles the classes by `seed` first (Psomas 2020, Sec. 4.2), equally for
             every fold.
@@ -32,12 +32,12 @@ class Folds:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Raise DataError if there is no such fold."""
+        """Raise DataError unless count >= 2 and 1 <= number <= count."""
         if self.count < 2 or not 1 <= self.number <= self.count:
             raise DataError(f"fold must be in 1..folds with folds >= 2, got fold {self.number} of {self.count}")
 
     def validation_classes(self, classes: Ints) -> Ints:
-        """Return the classes (C,) that validate, ascending; raise DataError if a fold has fewer than two."""
+        """Return the held-out ones of `classes` (C,), ascending; raise DataError if a fold has fewer than two."""
         if len(classes) < 2 * self.count:
             raise DataError(
                 f"{self.count} folds need {2 * self.count} training classes, two each, but there are {len(classes)}; "

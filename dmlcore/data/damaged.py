@@ -1,4 +1,4 @@
-"""Damaged images of a data set: found by decoding every image once, and left out if a spec says so."""
+"""Exclusion of damaged images from a data set; they are found by decoding every image once."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from dmlcore.data.shards.index import ShardImages
 from dmlcore.storage import atomic_files
 
 ROWS = "rows.json"
-NAMED = 5  # damaged images that are named in a note
+NAMED = 5  # maximum number of damaged images named in a note
 
 log = logging.getLogger(__name__)
 
 
 def leave_out(samples: Samples) -> Samples:
-    """Return the samples without the images that cannot be decoded, and a note that counts and names these.
+    """Return the samples without the images that cannot be decoded, with a note that counts and names those images.
 
-    The list is cached until a file changes. Classes keep their numbers. Raises DataError if the cache cannot be
-    written.
+    The list of damaged images is cached until a file changes. Classes keep their numbers. Raises DataError if the cache
+    cannot be written.
     """
     files, keys = samples.files, samples.keys
     if files is None or not isinstance(samples.inputs, StoredImages):
@@ -77,7 +77,7 @@ def _damaged_rows(files: Sequence[ImageFile], short: int) -> list[int]:
 
 
 def _find(files: Sequence[ImageFile], short: int, staging: Path) -> None:
-    """Decode every image and write the rows of those that fail."""
+    """Decode every image and write the indices of those that fail into the folder `staging`."""
     log.info("decoding %s images to find damaged ones", f"{len(files):,}")
     rows: list[int] = []
     with ThreadPoolExecutor(images.WORKERS, "check") as pool:  # Pillow releases the GIL while it decodes

@@ -1,4 +1,4 @@
-"""Types of `dmlcore.data`: descriptions, samples as readers return them, and split data sets."""
+"""Data types of `dmlcore.data`: descriptions, samples as readers return them, and split data sets."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dmlcore.data.printable import encodable, printable, printable_names
 from dmlcore.typing import Array, Bools, Halves, Ints, Pixels
 
 Split = Literal["classes", "samples", "own"]  # own: the data set defines its splits
-Damaged = Literal["error", "skip"]  # treatment of images that cannot be decoded
+Damaged = Literal["error", "skip"]  # treatment of images that cannot be decoded: raise an error or leave them out
 Validation = Literal["classes", "samples", "none", "own"]
 
 
 class DataError(ValueError):
-    """Error of a data set that is missing, damaged or cannot be split as requested; it names file and remedy."""
+    """Error raised if a data set is missing, damaged or cannot be split as requested; names file and remedy."""
 
     def __str__(self) -> str:
-        return encodable(super().__str__())  # a file name may contain any bytes
+        return encodable(super().__str__())  # a file name in the message may contain undecodable bytes
 
 
 def rows_of(index: Any, count: int) -> Ints:
-    """Return the rows that numpy's `index` selects from `count` rows; raise IndexError for more than one axis."""
+    """Return the row numbers that a numpy index selects from `count` rows; raise IndexError for more than one axis."""
     if isinstance(index, tuple):
         raise IndexError("these inputs are indexed along the first axis alone")
     rows: Ints = np.arange(count)[index]
@@ -45,7 +45,7 @@ class FileStatus(Protocol):
 
 
 class ImageFile(Protocol):
-    """Location of an image: a Path, or a part of a shard; `str` returns its name."""
+    """Location of an image: a Path, or a position in a shard; `str` returns its name."""
 
     def open(self, mode: Literal["rb"], /) -> IO[bytes]: ...
 
@@ -53,7 +53,7 @@ class ImageFile(Protocol):
 
 
 class Inputs(Protocol):
-    """Network inputs: an array, or images that are decoded on first use."""
+    """Network inputs: an array, or a sequence of images that are decoded when indexed."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -67,7 +67,7 @@ class Inputs(Protocol):
 
 
 class Features(Protocol):
-    """Feature maps of a frozen backbone, (n, C, h, w) float16, used instead of the images."""
+    """Precomputed feature maps of a frozen backbone, (n, C, h, w) float16, used instead of the images."""
 
     def __getitem__(self, indices: Ints, /) -> Halves: ...
 
@@ -77,7 +77,12 @@ class Features(Protocol):
 
 
 class MissingImages(DataError):
-    """Error of a data set whose lists exist but whose images do not; `samples` holds the lists, `missing` the files."""
+    """Error raised if a data set has its lists but not its images.
+
+    Attributes:
+        samples: Samples as defined by the lists.
+        missing: Paths of the missing images.
+    """
 
     def __init__(self, message: str, samples: Samples, missing: Sequence[Path]) -> None:
         super().__init__(message)
@@ -86,27 +91,27 @@ class MissingImages(DataError):
 
 @dataclass(frozen=True)
 class Description:
-    """Facts about a data set that pages and the command line need before reading it."""
+    """Metadata of a data set that pages and the command line need before reading it."""
 
     name: str
     title: str
     sentence: str
     citation: str
     kind: Literal["vectors", "images", "tokens"]
-    split: Split = "classes"  # default; "own" allows no other
-    validation: Validation = "classes"  # default; "own" if split is "own"
+    split: Split = "classes"  # default split; "own" cannot be changed
+    validation: Validation = "classes"  # default validation; "own" if split is "own"
     image_size: int | None = None  # default side of the square images in pixels; None for vectors and tokens
     channels: int = 3  # channels of the images: 3 for RGB, 1 for grey
-    centre_cut: bool = False  # images are centre crops of copies whose shorter side is 256/227 of image_size
-    grid: int = 0  # tiles per side if each image is a collage
+    centre_cut: bool = False  # True if images are centre crops of copies whose shorter side is 256/227 of image_size
+    grid: int = 0  # tiles per side if each image is a collage, else 0
     resizes: bool = False  # True if `load` accepts another image_size
     needs_files: bool = False
     folder: str = ""  # folder of the official layout; "" accepts any folder given as root
     other_folders: tuple[str, ...] = ()  # names of the folder in other layouts
     markers: tuple[str, ...] = ()  # patterns of files or folders, at least one of which must exist in the folder
     images: tuple[str, ...] = (".",)  # subfolders, at least one of which must hold images
-    archives: tuple[str, ...] = ()  # file names, preferred first
-    # archive -> files that are unpacked together with it
+    archives: tuple[str, ...] = ()  # file names of known archives, preferred ones first
+    # File name of an archive -> names of the files that are unpacked together with it.
     companions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     url: str = ""  # address of the official archive, or of a page with instructions
 
@@ -115,17 +120,20 @@ class Description:
 class Samples:
     """All samples of a data set before splitting, as a reader returns them.
 
-    Names of classes, keys and notes are made printable here, once for all readers; `files` keep their names.
+    Unprintable characters in class names, keys and notes are escaped on construction; the paths in `files` are
+    unchanged.
 
     Attributes:
         inputs: (N, F) float32, (N, 3, H, W) uint8 or (N, L) int64 token ids.
-        labels: (N,) in 0..C-1; those below `train_classes` are the training classes of the class-disjoint split.
-        official_train: (N,) bool, the official image-wise split.
-        gallery: (N,) bool, test samples that are only searched; the other test samples are the queries.
-        keys: Identifiers of the images, so that no image gets into two splits.
-        files: Locations of the images, if each has one.
-        splits: "train", "validation" and "test" of a data set that defines its splits.
-        facts: Further values of each sample, (N, ...) by name.
+        labels: (N,) in 0..C-1; classes below `train_classes` are the training classes of the class-disjoint split.
+        official_train: (N,) bool mask of the training samples in the official image-wise split.
+        gallery: (N,) bool mask of the test samples that queries search; the other test samples are the queries.
+        keys: Identifiers of the images, used to check that no image is in two splits.
+        files: Files of the images; None if samples are not image files.
+        splits: Indices of "train", "validation" and "test" if the data set defines its own splits.
+        image: Function from an index to (h, w, 3) uint8 for display.
+        notes: Messages about the data set for its users.
+        facts: Additional attributes of the samples by name, each of shape (N, ...).
     """
 
     inputs: Inputs
@@ -144,7 +152,7 @@ class Samples:
     def __post_init__(self) -> None:
         object.__setattr__(self, "class_names", tuple(printable_names(self.class_names)))
         object.__setattr__(self, "notes", tuple(map(printable, self.notes)))
-        if isinstance(self.keys, list | tuple):  # other sequences make each key printable on access
+        if isinstance(self.keys, list | tuple):  # other sequences escape each key when it is accessed
             object.__setattr__(self, "keys", printable_names(self.keys, sys.maxsize))
 
 
@@ -155,15 +163,15 @@ class Dataset:
     Attributes:
         inputs: inputs[indices] is (n, F) float32, (n, 3, H, W) uint8 or (n, L) int64 token ids.
         labels: (N,) int64 in 0..C-1.
-        splits: "train", "validation" (may be empty) and "test" -> disjoint ascending indices. If queries search a
-            gallery of their own, "gallery" holds its samples and "test" the queries.
+        splits: Disjoint ascending indices of the splits "train", "validation" (may be empty) and "test". If queries
+            search a separate gallery, "test" holds the queries and "gallery" the samples that they search.
         image: Function from an index to (h, w, 3) uint8 for display; None for plain vectors.
-        notes: Sentences on samples that were left out or counted.
-        facts: Further values of each sample, (N, ...) by name, depending on the data set.
-        keys: Name of each image in the lists, if there are any.
-        files: Location of each image, if there is any.
-        settings: Settings of the split, by the names of DataSpec and "seed".
-        features: Feature maps of a frozen backbone for each input, if a backbone is frozen.
+        notes: Messages about the sizes of the splits and about samples that were left out.
+        facts: Additional attributes of the samples by name, each of shape (N, ...); they depend on the data set.
+        keys: Name of each image in the lists; None if there are no lists.
+        files: File of each image; None if samples are not image files.
+        settings: Settings that determine the split, named as in DataSpec, and "seed".
+        features: Feature maps of a frozen backbone for each input; None if no backbone is frozen.
     """
 
     name: str
@@ -185,7 +193,7 @@ DATASETS: Catalogue[tuple[Description, Read]] = Catalogue("data set")
 
 
 def reader(info: Description) -> Callable[[Read], Read]:
-    """Register a data set; decorates the function that reads its folder."""
+    """Return a decorator that registers a data set together with the function that reads its folder."""
 
     def enter(read: Read) -> Read:
         DATASETS.enter(info.name, (info, read))

@@ -1,4 +1,7 @@
-"""Identities of samples, computed from their contents; indices and labels are the same for other random draws."""
+"""Identifiers of samples, computed from their contents, because other random draws use the same indices and labels.
+
+Equal identifiers therefore mean the same sample, also across data sets generated from different seeds.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,16 @@ from dmlcore.data.dataset import DataError, Dataset
 from dmlcore.typing import Bytes, Ints
 
 CHUNK = 4096  # samples per read
-BYTES = 8  # bytes per digest: among a million samples, a collision has a probability of 1 in 40 million
+BYTES = 8  # bytes per digest; a collision among a million samples has a probability of 1 in 40 million
 
 
 def identities(data: Dataset, indices: Ints) -> Bytes:
-    """Return eight bytes (n, 8) per sample that are equal if and only if the sample is the same.
+    """Return an eight-byte digest of each sample, shape (n, 8); equal digests mean the same sample.
 
-    For an image file they depend on its name in the lists and the size of the file, because reading all files would
-    take minutes; so they do not depend on the image size of the network. For a generated image they depend on the
-    values it is drawn from (`inputs.drawn_from`), for all other samples on the inputs. Raises DataError for a missing
-    file.
+    The digest of an image file is computed from its name in the lists and its size in bytes, because reading all files
+    would take minutes. It therefore does not depend on the image size of the network. The digest of a generated image
+    is computed from the values that determine the image (`inputs.drawn_from`), and that of any other sample from its
+    inputs. Raises DataError if a file is missing.
     """
     digests = b"".join(hashlib.blake2b(content, digest_size=BYTES).digest() for content in _contents(data, indices))
     return np.frombuffer(digests, np.uint8).reshape(-1, BYTES)

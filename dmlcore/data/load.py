@@ -45,14 +45,14 @@ def names() -> list[str]:
 
 
 def describe(name: str) -> Description:
-    """Return title, citation, kind and defaults of the data set `name`; reads no file."""
+    """Return the metadata of the data set `name` (title, citation, kind, defaults) without reading a file."""
     if name not in DATASETS:
         raise DataError(f"no data set is named {name!r}; there are {', '.join(DATASETS)}")
     return DATASETS[name][0]
 
 
 def available(name: str, root: Path | str | None = None) -> Path | None:
-    """Return the location of the files of `name` (folder or archive; "." if it needs none), or None."""
+    """Return the folder or archive with the files of `name`, "." if it needs none, or None if it is not found."""
     info = describe(name)
     with _readable(info):
         return folders.find(info, _path(root)) if info.needs_files else Path()
@@ -85,17 +85,18 @@ def load(
     seed: int = 0,
     damaged: Damaged = "error",
 ) -> Dataset:
-    """Read and split a data set; None means the default of `describe(name)`.
+    """Read and split a data set; None stands for the default in `describe(name)`.
 
     Args:
         name: The data set.
-        root: Location, see `locate`.
+        root: Location, as in `locate`.
         split: "classes" or "samples"; not allowed for a data set that defines its own splits.
         validation: "classes", "samples" or "none"; not allowed for a data set that defines its own splits.
-        folds: Classes that validate, instead of the last quarter of the training classes.
+        folds: Fold of the training classes to hold out for validation, instead of the last quarter.
         image_size: Side of the square images in pixels, 16 to 512.
         seed: Seed of sample-wise splits and of generated data.
-        damaged: "skip" decodes every image once, leaves out those that fail and counts them in the notes.
+        damaged: "skip" decodes every image once, leaves out those that fail and counts them in the notes; "error"
+            raises DataError when a damaged image is accessed.
 
     Returns:
         The data set.
@@ -162,7 +163,7 @@ def _settings(split: str, validation: str, folds: Folds | None, seed: int) -> di
 
 @contextmanager
 def _readable(info: Description) -> Iterator[None]:
-    """Convert errors of the system, such as missing permission or too long a name, into a DataError."""
+    """Convert errors of the operating system, such as missing permission, into DataError within a context."""
     try:
         yield
     except OSError as error:
@@ -202,7 +203,7 @@ def _check_split(info: Description, folds: Folds | None, **asked: str | None) ->
 
 
 def _count(samples: Samples, partition: dict[str, np.ndarray]) -> tuple[str, ...]:
-    """Return notes on the sizes of the splits and on classes that cannot form a pair."""
+    """Return notes on split sizes, on classes with a single sample, and on queries without a match."""
     notes = []
     for name, rows in partition.items():
         _, sizes = np.unique(samples.labels[rows], return_counts=True)

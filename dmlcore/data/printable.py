@@ -1,4 +1,4 @@
-"""Names that any page, file and terminal can show: unprintable characters and bytes that are not UTF-8 are escaped."""
+"""Escaping of unprintable characters and non-UTF-8 bytes in names, which any page, file and terminal can then show."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import re
 import sys
 from collections.abc import Sequence
 
-LONGEST = 200  # characters in the name of a class
-_JOINERS = "\u200c\u200d"  # unprintable to Python, but part of words in Persian and Hindi, and of emoji
+LONGEST = 200  # maximum length of a class name in characters
+_JOINERS = "\u200c\u200d"  # unprintable according to Python, but part of words in Persian and Hindi, and of emoji
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def encodable(text: str) -> str:
-    r"""Return text with undecodable bytes escaped, such as the byte 0xFF of a file name, which becomes \xff."""
+    r"""Escape undecodable bytes in a text; a byte 0xFF in a file name becomes \xff."""
     return _SURROGATES.sub(lambda match: _escaped(match[0]), text)
 
 
 def printable(text: str, longest: int = sys.maxsize) -> str:
-    """Return text with unprintable characters escaped; text longer than `longest` is truncated and gets a digest."""
+    """Escape unprintable characters; truncate a text over `longest` characters and append its digest."""
     if not text.isprintable():
         text = "".join(sign if sign.isprintable() or sign in _JOINERS else _escaped(sign) for sign in text)
     return text if len(text) <= longest else f"{text[: longest - 10]}… {_digest(text)}"
 
 
 def printable_names(names: Sequence[str], longest: int = LONGEST) -> Sequence[str]:
-    """Return names made printable; different names stay different."""
+    """Escape and truncate names like `printable`; add digests where different names would become equal."""
     if all(name.isprintable() and len(name) <= longest for name in names):
         return names
     made = [printable(name, longest) for name in names]

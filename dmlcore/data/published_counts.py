@@ -1,4 +1,4 @@
-"""Published sizes of the class-disjoint splits; from ../shared/data/README.md, section 5."""
+"""Published sizes of the class-disjoint splits, taken from ../shared/data/README.md, section 5."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dmlcore.typing import Bools, Ints
 
 
 class SplitSize(NamedTuple):
-    """Samples and classes of a split."""
+    """Number of samples and number of classes in a split."""
 
     samples: int
     classes: int
 
 
-# Data set -> split -> size, with validation still part of train. In-shop: "test" are the queries.
+# Data set -> split -> size. The validation samples count as "train"; "test" of In-shop holds the queries.
 PUBLISHED: Mapping[str, Mapping[str, SplitSize]] = {
     "cub": {"train": SplitSize(5_864, 100), "test": SplitSize(5_924, 100)},
     "cars": {"train": SplitSize(8_054, 98), "test": SplitSize(8_131, 98)},
@@ -34,7 +34,7 @@ PUBLISHED: Mapping[str, Mapping[str, SplitSize]] = {
 
 
 def sizes(labels: Ints, train_classes: int, gallery: Bools | None = None) -> dict[str, SplitSize]:
-    """Return the sizes of the class-disjoint splits of labels (N,) in 0..C-1."""
+    """Return the size of each class-disjoint split, by name, for labels (N,) in 0..C-1."""
     is_train = labels < train_classes
     masks = {"train": is_train, "test": ~is_train}
     if gallery is not None:
@@ -43,7 +43,7 @@ def sizes(labels: Ints, train_classes: int, gallery: Bools | None = None) -> dic
 
 
 def deviations(name: str, labels: Ints, train_classes: int, gallery: Bools | None = None) -> tuple[str, ...]:
-    """Return sentences on splits whose counts differ from the published ones; () if there are none."""
+    """Return a one-element tuple with a note on splits that deviate from the published sizes, or () if none do."""
     if name not in PUBLISHED:
         return ()
     counts = sizes(labels, train_classes, gallery)

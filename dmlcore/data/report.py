@@ -1,4 +1,4 @@
-"""Reports on data sets: counts compared with published ones, classes, problems, and splits as plain data."""
+"""Reports on data sets: counts compared with published ones, classes, problems, and splits as JSON or CSV."""
 
 from __future__ import annotations
 
@@ -21,17 +21,20 @@ from dmlcore.storage import atomic_files
 from dmlcore.storage.csv_text import as_csv
 from dmlcore.typing import Ints
 
-SMALL = 200 * 2**20  # archives up to this number of bytes are unpacked without confirmation
+SMALL = 200 * 2**20  # archives up to this number of bytes are unpacked without asking the user
 COLUMNS = ("part", "index", "class_number", "class_name", "key")  # columns of a saved split
 
 
 @dataclass(frozen=True, eq=False)
 class Located:
-    """Data set on this machine, not split.
+    """Data set found on this machine, before splitting.
 
-    `place` holds its files (None if absent), `samples` the contents of its lists.
-
-    `problems` are sentences on failures; `missing` are listed image files that do not exist.
+    Attributes:
+        name: Name of the data set.
+        place: Folder or archive with its files; None if absent.
+        samples: Samples defined by its lists; None if they cannot be read.
+        problems: Messages about failures.
+        missing: Listed image files that do not exist.
     """
 
     name: str
@@ -42,7 +45,7 @@ class Located:
 
 
 class SplitCount(NamedTuple):
-    """Samples and classes of a split, and the published size if there is one."""
+    """Number of samples and classes in a split, and the published size if there is one."""
 
     name: str
     samples: int
@@ -51,7 +54,7 @@ class SplitCount(NamedTuple):
 
     @property
     def deviation(self) -> str:
-        """Sentence on the difference from the published size; "" if there is none."""
+        """Differences from the published size as text; "" if there are none."""
         if self.published is None:
             return ""
         pairs = (
@@ -67,7 +70,7 @@ class SplitCount(NamedTuple):
 
 
 class Class(NamedTuple):
-    """A class: its number from 0, its name, the splits of its samples, and their number."""
+    """Class of a data set: number from 0, name, names of the splits that contain it, and number of samples."""
 
     number: int
     name: str
@@ -77,19 +80,19 @@ class Class(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A data set on this machine, split; `dataset` and the fields derived from it are empty if that fails."""
+    """Report on a data set after splitting; if splitting fails, `dataset` is None and its counts are empty."""
 
     located: Located
     dataset: Dataset | None
     splits: tuple[SplitCount, ...]
-    compared: tuple[SplitCount, ...]  # published sizes: class-disjoint, validation counted as train
+    compared: tuple[SplitCount, ...]  # comparison with published class-disjoint splits; validation counts as train
     classes: tuple[Class, ...]
     notes: tuple[str, ...]
     problems: tuple[str, ...]
 
 
 def find(name: str, root: Path | str | None = None, *, seed: int = 0, image_size: int | None = None) -> Located:
-    """Find and read a data set, unpacking an archive into the cache; problems are returned, not raised."""
+    """Find and read a data set, unpacking an archive into the cache; return problems instead of raising them."""
     place = None
     try:
         place = data.available(name, root)
@@ -104,17 +107,17 @@ def find(name: str, root: Path | str | None = None, *, seed: int = 0, image_size
 
 
 def is_packed(place: Path) -> bool:
-    """Return True if a place is an archive that is not in the cache and too large to unpack without confirmation."""
+    """Return True if `place` is an archive over SMALL bytes that the cache does not contain unpacked."""
     if not place.is_file() or place.stat().st_size <= SMALL:
         return False
     try:
         return not locate.unpacked_at(archives.identify(place)).is_dir()
     except DataError:
-        return False  # reading it reports the problem
+        return False  # reading the archive will report the problem
 
 
 def packed_size(made: Samples | Dataset | None) -> Size | None:
-    """Return the number and bytes of the shards of a data set; None if it is not read from shards."""
+    """Return the number and total bytes of the shards of a data set; None if it is not read from shards."""
     files = made.files if made else None
     return size_of(files.shards.manifest) if isinstance(files, ShardImages) else None
 
@@ -127,7 +130,7 @@ def divide(
     folds: Folds | None = None,
     seed: int = 0,
 ) -> Report:
-    """Split and count a located data set; arguments as in `data.load`."""
+    """Split a located data set and count samples and classes; arguments as in `data.load`."""
     if listed.samples is None:
         return Report(listed, None, (), (), (), (), listed.problems)
     try:
@@ -148,12 +151,12 @@ def report(
     seed: int = 0,
     check: bool = False,
 ) -> Report:
-    """Run `find` and `divide`; `check` also decodes every image and adds the errors to the problems."""
+    """Run `find` and `divide`; if `check`, also read every sample and add the findings to the problems."""
     listed = find(name, root, seed=seed)
     made = divide(listed, split=split, validation=validation, folds=folds, seed=seed)
     if not check or made.dataset is None:
         return made
-    from dmlcore.data import checks  # imported here because it imports this module
+    from dmlcore.data import checks  # imported here because of a circular import
 
     verdicts = checks.verdicts(checks.examine(made.dataset), made.dataset)
     return Report(listed, made.dataset, made.splits, made.compared, made.classes, made.notes, made.problems + verdicts)
@@ -186,14 +189,14 @@ def _classes(made: Dataset) -> tuple[Class, ...]:
 
 
 def _without_counts(made: Dataset) -> tuple[str, ...]:
-    """Return the notes without the sizes of the splits and their deviations, which the report holds as numbers."""
+    """Return the notes other than those on split sizes and deviations, which the report holds as numbers."""
     lines = [f"{split}: {len(rows):,} samples" for split, rows in made.splits.items()]
     lines += ["not the published data set"] if _compare_splits(made) else []
     return tuple(note for note in made.notes if not note.startswith(tuple(lines)))
 
 
 def rows_of(made: Dataset) -> Iterator[tuple[str, int, int, str, str]]:
-    """Yield one row per sample with the COLUMNS, split by split."""
+    """Yield one row per sample with the values of COLUMNS, one split after the other."""
     for split, rows in made.splits.items():
         for index in rows.tolist():
             label = int(made.labels[index])
@@ -201,7 +204,7 @@ def rows_of(made: Dataset) -> Iterator[tuple[str, int, int, str, str]]:
 
 
 def split_text(made: Dataset, form: str = "json") -> str:
-    """Return a split as text, "json" or "csv": data set, settings of the split, and each sample of each split."""
+    """Return the splits as "json" or "csv" text: data set, settings of the split, and one row per sample."""
     if form == "csv":
         head, how = ("data_set", *made.settings, *COLUMNS), (made.name, *made.settings.values())
         return as_csv([head, *((*how, *row) for row in rows_of(made))])
@@ -214,7 +217,7 @@ def split_text(made: Dataset, form: str = "json") -> str:
 
 
 def save_split(made: Dataset, path: Path) -> None:
-    """Write a split to `path`, JSON or CSV by its ending, atomically; raise DataError."""
+    """Write the splits to `path` atomically, as JSON or CSV by its extension; raise DataError for another one."""
     form = path.suffix.removeprefix(".").lower()
     if form not in ("json", "csv"):
         raise DataError(f"{path} must end in .json or .csv")
@@ -223,7 +226,7 @@ def save_split(made: Dataset, path: Path) -> None:
 
 
 class DataSummary(NamedTuple):
-    """Summary of the last time a data set was read: samples, classes, and whether there were problems."""
+    """Cached summary of a data set: number of samples, number of classes, and True if there were problems."""
 
     samples: int
     classes: int
@@ -231,7 +234,7 @@ class DataSummary(NamedTuple):
 
 
 def remember(listed: Located) -> None:
-    """Store the counts of a located data set, so that a list of all data sets need not read them."""
+    """Cache the summary of a located data set, so that a list of all data sets need not read them."""
     if listed.place is None or listed.samples is None:
         return
     path = _remembered_at(listed.name, listed.place)
@@ -242,7 +245,7 @@ def remember(listed: Located) -> None:
 
 
 def read_summary(name: str, place: Path) -> DataSummary | None:
-    """Return the counts of the last time a data set was read from this place in its current state, or None."""
+    """Return the cached summary of a data set if `place` has not changed since it was stored, else None."""
     try:
         samples, classes, damaged = json.loads(_remembered_at(name, place).read_text())
         return DataSummary(int(samples), int(classes), bool(damaged))
@@ -251,7 +254,7 @@ def read_summary(name: str, place: Path) -> DataSummary | None:
 
 
 def counts_folder() -> Path:
-    """Return the folder in which `remember` stores counts."""
+    """Return the folder in which `remember` caches summaries."""
     return locate.cache_folder() / "counts"
 
 

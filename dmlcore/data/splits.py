@@ -1,4 +1,4 @@
-"""Train, validation and test splits, class-disjoint (open set) or sample-wise (closed set), and the gallery."""
+"""Division of samples into train, validation, test and gallery, by classes (open set) or by samples (closed set)."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from dmlcore.data.class_folds import Folds
 from dmlcore.data.dataset import DataError, Samples, Split, Validation
 from dmlcore.typing import Ints
 
-TEST_FRACTION = 0.5  # of the samples of each class, if there is no official image-wise split
-VALIDATION_FRACTION = 0.2  # of the training samples of each class
+TEST_FRACTION = 0.5  # share of each class, if there is no official image-wise split
+VALIDATION_FRACTION = 0.2  # share of the training samples of each class
 VALIDATION_CLASSES = 0.25  # of the training classes
 
 
 def partition(
     samples: Samples, split: Split, validation: Validation, seed: int, folds: Folds | None = None
 ) -> dict[str, Ints]:
-    """Return the splits "train", "validation" and "test".
+    """Return the indices of the splits "train", "validation" and "test".
 
-    Samples with splits of their own keep them. If samples with a gallery are split by classes, "test" holds the queries
-    and "gallery" the other test samples.
+    If the samples define their own splits, those are returned. If samples with a gallery are split by classes, "test"
+    holds the queries and "gallery" the other test samples.
 
     Args:
         samples: The samples.
         split: "classes": no class is in both train and test; "samples": the official image-wise split, or half of the
             samples of each class.
-        validation: "classes": the fold of `folds`, or by default the last quarter of the training classes, at least
-            two; "samples": a fifth of the training samples of each class; "none": empty.
+        validation: "classes": the classes held out by `folds`, or by default the last quarter of the training classes,
+            at least two; "samples": a fifth of the training samples of each class; "none": no samples.
         seed: Seed of sample-wise splits.
-        folds: Folds over classes.
+        folds: Fold of the training classes to hold out.
 
     Raises:
-        DataError: If a split is empty or has one class.
+        DataError: If a split is empty or has only one class.
     """
     if samples.splits is not None:
         _require_classes("split 'own'", samples.splits, samples.labels)
@@ -66,7 +66,7 @@ def partition(
 def hold_out(
     labels: Ints, train: Ints, protocol: Validation, seed: int, folds: Folds | None = None
 ) -> tuple[Ints, Ints]:
-    """Divide the training indices into training and validation: return (train, validation)."""
+    """Divide the indices `train` by the validation protocol; return (training indices, validation indices)."""
     if folds and protocol != "classes":
         raise DataError(f"folds are of classes, but validation is {protocol!r}; set it to 'classes', or folds to 0")
     if protocol == "none":
@@ -83,10 +83,10 @@ def hold_out(
 
 
 def split_stratified(labels: Ints, indices: Ints, fraction: float, seed: int) -> tuple[Ints, Ints]:
-    """Divide `indices` by taking `fraction` of every class: return (kept, taken), both ascending, seeded.
+    """Divide `indices` at random, taking `fraction` of every class; return (kept, taken), both ascending.
 
-    At least two samples are taken, so that each has a match in the taken part; a class with fewer than four samples is
-    kept completely.
+    At least two samples of a class are taken, so that each has a match among them. Classes with fewer than four samples
+    are kept completely.
     """
     random = np.random.default_rng(seed)
     is_cut = np.zeros(len(indices), dtype=bool)
@@ -111,7 +111,11 @@ def _require_classes(protocol: str, result: Mapping[str, Ints], labels: Ints) ->
 
 
 def _require_disjoint(protocol: str, result: Mapping[str, Ints], samples: Samples, *, classes_too: bool) -> None:
-    """Raise DataError if an image, or a class of a class-disjoint split, is in two parts that must be disjoint."""
+    """Raise DataError if two splits that must be disjoint overlap.
+
+    Train (with validation) and test must not share an image or, with `classes_too`, a class. Queries and gallery must
+    not share an image.
+    """
     searched = result.get("gallery", result["test"][:0])
     sides = {
         "train": np.concatenate([result["train"], result["validation"]]),

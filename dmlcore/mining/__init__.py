@@ -1,7 +1,7 @@
-"""Miners, which select the triplets or pairs of a batch that a loss sees.
+"""Miners, which select the triplets or pairs of a batch that a loss uses.
 
-`create(name, **parameters)` creates a miner that is called with embeddings and labels. `MINERS[name](table, labels)`
-applies a miner to an existing table of distances.
+`create(name, **parameters)` returns a miner to call with embeddings and labels. `MINERS[name](table, labels)` applies a
+miner to an existing distance matrix.
 """
 
 from dmlcore.catalogue import discover, load_plugins

@@ -1,4 +1,4 @@
-"""Catalogue of miners, which are functions of a table of distances or cosines, and the data that a form needs."""
+"""Catalogue of miners, which are functions of a matrix of distances or cosines, with the metadata for their forms."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ DISTANCES = ("euclidean", "unit", "cosine")
 
 @dataclass(frozen=True, kw_only=True)
 class Miner(Entry):
-    """Catalogue entry of a miner; call it with its table and labels.
+    """Catalogue entry of a miner, callable with a matrix of distances or cosines and with labels.
 
     Attributes:
         sentence: One-sentence description.
-        mine: Function of the table and of the masks of positives and negatives.
-        gives: Result: "triplets" for (anchors, positives, negatives), "pairs" for (a1, positives, a2, negatives), or
-            "everything" for None.
-        table: Table that the miner reads: Euclidean distances of the raw embeddings or of unit vectors, or cosines.
-        random: True if the miner draws from a generator.
-        many: True if a pair may get more than one negative.
+        mine: Function of the matrix and of the masks of positives and negatives.
+        gives: Kind of result: "triplets" for (anchors, positives, negatives), "pairs" for (a1, positives, a2,
+            negatives), or "everything" for None.
+        table: Kind of matrix: "distance" for Euclidean distances between raw embeddings, "unit distance" for those
+            between vectors scaled to unit length, or "cosine".
+        random: True if the miner draws random numbers.
+        many: True if the miner may select several negatives for one positive pair.
     """
 
     sentence: str
@@ -48,17 +49,19 @@ class Miner(Entry):
 
     @property
     def distances(self) -> tuple[str, ...]:
-        """Distances that `create` accepts, the default first. Only miners of Euclidean distances offer a choice."""
+        """Distances that `create` accepts, default first; only miners of Euclidean distances accept more than one."""
         return DISTANCES if self.table == "distance" else (self.table.removesuffix(" distance"),)
 
     def __call__(self, table: Tensor, labels: Tensor, reference_labels: Tensor | None = None, **options: Any) -> Any:
-        """Return index tensors, each of shape (T,) int64. Anchors index the batch, the others the columns of the table.
+        """Apply the miner to a matrix and return index tensors, each 1-D int64.
+
+        Anchors are row indices; positives and negatives are column indices.
 
         Args:
-            table: Distances or cosines, shape (B, R), or (B, B) for a batch with itself.
-            labels: Shape (B,).
-            reference_labels: Labels of the columns, shape (R,), or None if the columns are the batch.
-            options: Parameters of the miner; for a random miner also `dimension` and `generator`.
+            table: Distances or cosines, shape (B, R); (B, B) if the columns are the batch itself.
+            labels: Labels of the rows, shape (B,).
+            reference_labels: Labels of the columns, shape (R,); None if the columns are the batch itself.
+            options: Parameters of the miner; a random miner also requires `dimension` and accepts `generator`.
         """
         columns = labels if reference_labels is None else reference_labels
         if table.ndim != 2 or table.shape != (len(labels), len(columns)):
@@ -75,10 +78,11 @@ class Miner(Entry):
 
 
 class BatchMiner(nn.Module):
-    """Miner with fixed parameters that is called with the embeddings of a batch; created by `create`.
+    """Module that applies a miner with fixed parameters to the embeddings of a batch; created by `create`.
 
-    After a call `num_triplets`, `num_pos_pairs` and `num_neg_pairs` hold the numbers of tuples, and `num_pairs` the
-    number of pairs of both kinds. `distance` is the distance that the miner compares.
+    After a call, `num_triplets`, `num_pos_pairs` and `num_neg_pairs` hold the numbers of selected tuples, and
+    `num_pairs` the number of selected pairs of both kinds. `distance` is the name of the distance that the miner
+    compares.
     """
 
     def __init__(self, miner: Miner, parameters: Mapping[str, float], distance: str | None = None) -> None:
@@ -92,7 +96,7 @@ class BatchMiner(nn.Module):
 
     @property
     def num_pairs(self) -> int:
-        """Number of pairs of the last call, positive and negative."""
+        """Number of positive and negative pairs that the last call selected."""
         return self.num_pos_pairs + self.num_neg_pairs
 
     @full_precision
@@ -106,19 +110,20 @@ class BatchMiner(nn.Module):
         *,
         generator: torch.Generator | None = None,
     ) -> Mined:
-        """Return the `indices_tuple` of a loss, on the device of the embeddings; None for all tuples.
+        """Return index tensors to pass to a loss as `indices_tuple`; None stands for all tuples.
 
-        The length of the lists depends on the data, so a call on a GPU synchronises with the device.
+        The tensors are on the device of the embeddings. Their length depends on the data, so a call on a GPU
+        synchronises with the device.
 
         Args:
-            embeddings: Shape (B, D).
-            labels: Shape (B,).
+            embeddings: Embeddings of the batch, shape (B, D).
+            labels: Labels of the batch, shape (B,).
             ref_emb: Embeddings (R, D) from which positives and negatives are taken; None for the batch itself.
-            ref_labels: Shape (R,).
-            generator: Generator of a random miner. With a CPU generator the result does not depend on the device.
+            ref_labels: Labels of `ref_emb`, shape (R,).
+            generator: Generator for a random miner. With a CPU generator the result does not depend on the device.
 
         Raises:
-            TypeError, ValueError: If an argument does not fit; the message names it.
+            TypeError, ValueError: If an argument is invalid; the message names it.
         """
         if (ref_emb is None) != (ref_labels is None):
             raise ValueError("ref_emb and ref_labels go together; give both or neither")
@@ -145,14 +150,14 @@ class BatchMiner(nn.Module):
 
 
 def pairwise_table(rows: Tensor, columns: Tensor, distance: str, *, similarities: bool = False) -> Tensor:
-    """Return the distances (B, R) between rows (B, D) and columns (R, D).
+    """Return the matrix (B, R) of distances between `rows` and `columns`.
 
     Args:
-        rows: Shape (B, D).
-        columns: Shape (R, D).
+        rows: Vectors, shape (B, D).
+        columns: Vectors, shape (R, D).
         distance: "euclidean"; "unit" for the Euclidean distance between vectors scaled to unit length; or "cosine" for
             1 - cosine.
-        similarities: True to return the cosines themselves.
+        similarities: True to return cosines instead of 1 - cosine; used only with "cosine".
     """
     if distance != "euclidean":
         same, rows = columns is rows, F.normalize(rows, dim=1)
@@ -177,7 +182,7 @@ def names() -> list[str]:
 
 
 def on_distances() -> list[str]:
-    """Return the miners that need only a table of distances and select one negative per selected pair."""
+    """Return the names of the miners that need only a matrix of distances and select one negative per pair."""
     return [name for name, m in MINERS.items() if m.gives == "triplets" and m.table == "distance" and not m.many]
 
 
@@ -194,7 +199,7 @@ def describe(name: str) -> Miner:
 
 
 def create(name: str, *, distance: str | None = None, **parameters: Any) -> BatchMiner:
-    """Create a miner. Calling it returns the `indices_tuple` of a loss.
+    """Create a miner, whose call returns index tensors to pass to a loss as `indices_tuple`.
 
     Args:
         name: Name of a miner.
@@ -251,10 +256,11 @@ def miner(
     random: bool = False,
     many: bool = False,
 ) -> Callable[[MineT], MineT]:
-    """Register a function of a table (B, R) and the masks (B, R) of positives and negatives under its own name.
+    """Register the decorated function as a miner under its own name.
 
-    Its docstring is the description in the form. Parameters are keywords that are annotated with their Slider and have
-    a default.
+    The function takes a matrix (B, R) of distances or cosines and the masks (B, R) of positives and negatives. Its
+    docstring is the description on the form. Parameters of the miner are keyword arguments with a default, annotated
+    with a Slider.
     """
 
     def enter(mine: MineT) -> MineT:

@@ -1,7 +1,7 @@
 """Triplet miners, each a function of distances (B, R) and of the masks (B, R) of positives and negatives.
 
-Each returns (anchors, positives, negatives), three tensors of shape (T,) int64, which is the `indices_tuple` of
-`TripletLoss.forward`. Rows are anchors; columns are the samples of the same batch or of a reference. Ties go to the
+Each returns (anchors, positives, negatives), three tensors of shape (T,) int64, to pass to `TripletLoss.forward` as
+`indices_tuple`. Rows are anchors; columns are the samples of the same batch or of a reference set. Ties go to the
 lowest index. Anchors without a positive or without a negative yield no triplets.
 """
 
@@ -16,7 +16,7 @@ from torch import Tensor
 from dmlcore.catalogue import Slider
 from dmlcore.mining.base import Triplets, miner
 
-CHUNK = 1 << 22  # triplets compared at a time
+CHUNK = 1 << 22  # maximum number of triplets compared at once
 
 Margin = Annotated[float, Slider(0.01, 1.0, "m", "margin: how much farther than the positive still counts", above=0.0)]
 
@@ -109,14 +109,14 @@ def _one_positive(distances: Tensor, positive: Tensor, farthest: bool) -> tuple[
 def _nearest(
     distances: Tensor, anchors: Tensor, positives: Tensor, negative: Tensor, farther: bool = False
 ) -> Triplets:
-    """Return for each pair (T,) the nearest negative of its anchor.
+    """Return triplets that combine each positive pair with the nearest negative of its anchor.
 
     Args:
         distances: Shape (B, R).
-        anchors: Shape (T,).
-        positives: Shape (T,).
+        anchors: Anchor of each pair, shape (T,).
+        positives: Positive of each pair, shape (T,).
         negative: Mask of the negatives of each anchor, shape (B, R). Pairs without a suitable negative are dropped.
-        farther: True to return the nearest negative that is farther than the positive.
+        farther: True to consider only negatives that are farther than the positive.
     """
     ordered, index = distances.masked_fill(~negative, torch.inf).sort(dim=1, stable=True)
     # First position after all distances up to d_ap; negatives at exactly the distance of the positive are not farther.
@@ -128,7 +128,7 @@ def _nearest(
 
 
 def _first_smallest(rows: Tensor) -> Tensor:
-    """Return the index of the first of equal minima in each row, (T, B) -> (T,); argmin guarantees no order."""
+    """Return the index of the first minimum in each row, (T, B) -> (T,); argmin does not guarantee the first."""
     if not len(rows):
         return torch.zeros(0, dtype=torch.int64, device=rows.device)
     column = torch.arange(rows.shape[1], device=rows.device)

@@ -54,11 +54,11 @@ def distance_weighted(
     log_weights = log_weights.masked_fill(~allowed, -torch.inf)
     weights = (log_weights - log_weights.amax(1, keepdim=True).clamp(min=torch.finfo(d.dtype).min)).exp()
     until = weights.cumsum(1)
-    # Draw on the device of the generator, so that every device draws the same numbers.
+    # Draw on the device of the generator, so that the result does not depend on the device of the distances.
     uniform = torch.rand(d.shape, dtype=d.dtype, generator=generator, device=generator.device if generator else "cpu")
     drawn = torch.searchsorted(until, uniform.to(d.device) * until[:, -1:], right=True)
     anchors, positives = (positive & allowed.any(1, keepdim=True)).nonzero(as_tuple=True)
-    # Rounding may place the last draw behind the last allowed negative.
+    # Rounding errors of the cumulative sum may select a column behind the last allowed negative.
     last = torch.where(allowed, torch.arange(d.shape[1], device=d.device), -1).amax(1)
     negatives = torch.minimum(drawn[anchors, positives], last[anchors])
     return anchors, positives, negatives

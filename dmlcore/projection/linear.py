@@ -1,4 +1,4 @@
-"""Principal components, and standardisation of embeddings for all methods: centred, of unit scale, in float64."""
+"""Principal component analysis, and the standardisation of embeddings that all projection methods share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dmlcore.typing import Floats, Singles
 
 
 def pca(embeddings: Any) -> Singles:
-    """Return the two leading principal components in the units of the embeddings; zeros if there is no spread.
+    """Return the two leading principal components in the units of the embeddings; zeros if all embeddings are equal.
 
     Args:
         embeddings: Embeddings, shape (N, D).
@@ -35,7 +35,7 @@ def pca(embeddings: Any) -> Singles:
 
 
 def place_pca(embeddings: Any, new: Any) -> Singles:
-    """Project new embeddings on the plane of `pca(embeddings)`, exactly.
+    """Project new embeddings onto the plane of `pca(embeddings)`.
 
     Args:
         embeddings: Embeddings that determine the plane, shape (N, D).
@@ -63,7 +63,7 @@ def place_pca(embeddings: Any, new: Any) -> Singles:
 
 
 def principal(points: Floats) -> Floats:
-    """Return the two leading components (N, 2) of centred points; a missing component is zero."""
+    """Project centred points (N, D) onto their two leading principal axes, (N, 2); a missing axis gives zeros."""
     plane = np.zeros((len(points), 2))
     axes = _axes(points)
     if axes is not None:
@@ -72,7 +72,7 @@ def principal(points: Floats) -> Floats:
 
 
 def _axes(points: Floats) -> Floats | None:
-    """Return the leading axes (at most 2, D) of centred points, with signs that do not depend on the library."""
+    """Return up to two principal axes (k, D) of centred points, with deterministic signs; None if all points are 0."""
     if not points.any():
         return None
     from sklearn.decomposition import PCA  # slow to import
@@ -83,15 +83,16 @@ def _axes(points: Floats) -> Floats | None:
 
 
 def _middle(known: Floats) -> Floats:
-    """Return the mean of `known` relative to its first row."""
+    """Return the mean row of `known` minus its first row, which avoids rounding errors far from the origin."""
     middle: Floats = (known - known[0]).mean(axis=0)
     return middle
 
 
 def standardised(embeddings: Any) -> tuple[Floats, float]:
-    """Centre and divide by one number, about the root mean square, which is also returned.
+    """Centre embeddings and divide them by one scale factor; return the result and the factor.
 
-    Distant or huge embeddings lose no digits.
+    The factor is approximately the root mean square of the centred values. Embeddings that are huge or far from the
+    origin lose no precision.
     """
     points = checked("embeddings", embeddings)
     spread = 1.0
@@ -105,7 +106,7 @@ def standardised(embeddings: Any) -> tuple[Floats, float]:
 
 
 def pair(embeddings: Any, new: Any) -> tuple[Floats, Floats]:
-    """Return embeddings (N, D) and new ones (M, D) as float64; raises ValueError."""
+    """Return both arguments as float64 arrays (N, D) and (M, D); raise ValueError if their dimensions D differ."""
     known, fresh = checked("embeddings", embeddings), checked("new", new)
     if known.shape[1] != fresh.shape[1]:
         raise ValueError(f"new must have the {known.shape[1]} dimensions of embeddings, got {fresh.shape[1]}")
@@ -113,8 +114,8 @@ def pair(embeddings: Any, new: Any) -> tuple[Floats, Floats]:
 
 
 def checked(name: str, value: Any) -> Floats:
-    """Return a new (N, D) array of finite float64; raises ValueError."""
-    if hasattr(value, "detach"):  # a tensor, without importing torch
+    """Return a float64 copy (N, D) of `value`; raise ValueError with `name` unless it is real, finite and non-empty."""
+    if hasattr(value, "detach"):  # detects a tensor without importing torch
         value = value.detach().cpu().double().numpy()
     points = np.asarray(value)
     if points.dtype.kind not in "fiub" or points.ndim != 2 or 0 in points.shape:

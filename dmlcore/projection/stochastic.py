@@ -15,21 +15,22 @@ from dmlcore.typing import Floats, Singles
 FEWEST = 5  # smallest number of points of a t-SNE map
 SHORTEST = 100  # iterations
 MOMENTUM = 0.8
-EXAGGERATION = 12.0  # exaggeration of the attraction for the first HEAD of the iterations; it is 1 for the last TAIL
-# number of steps, with a constant factor, in which the exaggeration decreases in between
+# factor on the attraction during the first HEAD share of the iterations; it is 1 during the last TAIL share
+EXAGGERATION = 12.0
+# Shares of the iterations with full and without exaggeration; number of geometric steps of its decrease in between.
 HEAD, TAIL, STAIRS = 0.15, 0.4, 10
-# number of points from which a grid (FFT, mostly one thread) is faster than a tree (Barnes-Hut, all threads)
+# Number of points from which a grid (FFT, mostly one thread) is faster than a tree (Barnes-Hut, all threads).
 TREE = 10_000
-THETA = 0.7  # opening angle of the tree: larger is faster and less accurate
+THETA = 0.7  # Barnes-Hut opening angle: larger is faster and less accurate
 REPORTS = 20  # iterations between two progress reports
-START = 1e-4  # standard deviation of the initial map: forces are then nearly linear (Kobak & Berens 2019)
-PLACING = 250  # iterations that move a new point
+START = 1e-4  # standard deviation of the initial map, so small that forces are nearly linear (Kobak & Berens 2019)
+PLACING = 250  # optimisation iterations for placing new points
 
-Progress = Callable[[float], object]  # receives the completed share, 0..1
+Progress = Callable[[float], object]  # called with the completed fraction, 0 to 1
 
 
 def fitting_perplexity(points: int, perplexity: float = 30) -> float:
-    """Return the perplexity that `tsne` uses for `points` points: at most (points - 1) / 3."""
+    """Return `perplexity`, lowered to (points - 1) / 3 if it is larger, as `tsne` does."""
     return min(perplexity, (points - 1) / 3)
 
 
@@ -42,19 +43,19 @@ def tsne(
     start: Any = None,
     progress: Progress | None = None,
 ) -> Singles:
-    """Return a t-SNE map, which is a function of the arguments only.
+    """Return a t-SNE map of embeddings; equal arguments give equal maps.
 
     The map does not depend on the offset or the scale of the embeddings, nor on the number of threads. The attraction
-    is first exaggerated 12 times and then decreases in steps instead of once, which preserves more neighbours in fewer
-    iterations (`benchmarks/map.py`).
+    is first exaggerated by a factor of 12. The factor then decreases in several steps instead of one, which preserves
+    more neighbours in fewer iterations (`benchmarks/map.py`).
 
     Args:
         embeddings: Embeddings, shape (N, D).
-        perplexity: Effective number of neighbours, above 1; lowered to (N - 1) / 3 for few points.
+        perplexity: Effective number of neighbours, above 1; lowered to (N - 1) / 3 if it is larger.
         iterations: Number of iterations, at least 100.
         seed: Seed, 0..2^32 - 1.
-        start: Initial map (N, 2) without exaggeration, instead of PCA.
-        progress: Callback that receives the completed share.
+        start: Initial map (N, 2) to use instead of PCA; the attraction is then not exaggerated.
+        progress: Callback that receives the completed fraction, 0 to 1.
 
     Returns:
         The map, shape (N, 2), float32.
@@ -100,7 +101,7 @@ def tsne(
 
 
 def schedule(iterations: int) -> list[tuple[int, float]]:
-    """Return the schedule: numbers of iterations and their exaggeration, in order."""
+    """Return the stages of the optimisation as pairs (number of iterations, exaggeration)."""
     head, tail = round(HEAD * iterations), round(TAIL * iterations)
     ends = np.linspace(head, iterations - tail, STAIRS + 1).round().astype(int)
     falling = EXAGGERATION ** (1 - np.arange(1, STAIRS + 1) / (STAIRS + 1))
@@ -144,7 +145,7 @@ def place_tsne(embeddings: Any, plane: Any, new: Any, *, perplexity: float = 30)
     )
     settings = {"negative_gradient_method": "fft", "n_jobs": threads()}
     middle = (known_plane.max(axis=0) + known_plane.min(axis=0)) / 2
-    unused = Affinities()  # bandwidths of the map's own points, which are fixed
+    unused = Affinities()  # affinities of the existing points, which are not moved
     unused.P = csr_matrix((len(known), len(known)))
     reference = TSNEEmbedding(known_plane - middle, unused, **settings)  # the grid is centred at 0
     first = np.median(np.asarray(reference)[neighbours[:, :25]], axis=1)
@@ -154,7 +155,7 @@ def place_tsne(embeddings: Any, plane: Any, new: Any, *, perplexity: float = 30)
 
 
 def spreadable(embeddings: Any, method: str) -> Floats:
-    """Return standardised embeddings that `method` can use; raises ValueError for too few or collapsed ones."""
+    """Return standardised embeddings; raise ValueError, naming `method`, if they are fewer than FEWEST or all equal."""
     points, _ = standardised(embeddings)
     if len(points) < FEWEST:
         raise ValueError(f"embeddings must hold at least {FEWEST} points for a {method} map, got {len(points)}")
@@ -164,7 +165,7 @@ def spreadable(embeddings: Any, method: str) -> Floats:
 
 
 def on_plane(plane: Any, count: int) -> Floats:
-    """Return a map as float64 (count, 2); raises ValueError."""
+    """Return the map `plane` as a float64 array (count, 2); raise ValueError for another shape or non-finite values."""
     points = np.array(plane, dtype=np.float64)
     if points.shape != (count, 2) or not np.isfinite(points).all():
         raise ValueError(f"the map must be {count} finite points on a plane, got {points.shape}")
@@ -172,7 +173,7 @@ def on_plane(plane: Any, count: int) -> Floats:
 
 
 def threads() -> int:
-    """Return the number of cores that this process may use, or $OMP_NUM_THREADS."""
+    """Return the number of threads: $OMP_NUM_THREADS if set, else the number of cores available to this process."""
     asked = os.environ.get("OMP_NUM_THREADS", "")
     return max(1, int(asked) if asked.isdecimal() else len(os.sched_getaffinity(0)))
 
@@ -182,7 +183,7 @@ def _beginning(points: Floats, start: Any, seed: int) -> Floats:
         return on_plane(start, len(points))
     plane = principal(points)
     plane *= START / plane[:, 0].std()
-    # Copies of a point would stay at distance 0 forever, and points on a line would stay on it.
+    # Without noise, duplicate points would never separate and collinear points would stay on their line.
     plane += np.random.default_rng(seed).normal(scale=START / 100, size=plane.shape)
     return plane
 
@@ -197,7 +198,7 @@ def _affinities(points: Floats, perplexity: float) -> Any:
 
 
 def _telling(progress: Progress | None, before: int, iterations: int) -> dict[str, Any]:
-    """Return the openTSNE callback that reports the completed share of all iterations."""
+    """Return the keyword arguments that make openTSNE report progress; `before` iterations are already complete."""
     if progress is None:
         return {}
 

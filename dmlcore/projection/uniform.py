@@ -14,12 +14,12 @@ from dmlcore.projection.linear import pair, principal
 from dmlcore.projection.stochastic import Progress, on_plane, spreadable
 from dmlcore.typing import Floats, Singles
 
-SIDE = 10.0  # side of the box in which umap-learn starts
+SIDE = 10.0  # largest absolute coordinate of the initial map, as in umap-learn
 SHARES = 100  # number of progress reports
 
 
 class Missing(RuntimeError):
-    """A required package is not installed; the message names it and the command that installs it."""
+    """Error raised if a required package is not installed; the message names the package and the install command."""
 
 
 def umap(
@@ -32,18 +32,19 @@ def umap(
     start: Any = None,
     progress: Progress | None = None,
 ) -> Singles:
-    """Return a UMAP map, which is a function of the arguments only.
+    """Return a UMAP map of embeddings; equal arguments give equal maps.
 
     The map does not depend on the offset or the scale of the embeddings.
 
     Args:
         embeddings: Embeddings, shape (N, D).
-        neighbours: Number of neighbours including the point itself, as in umap-learn; at least 2, lowered to N - 1.
-        min_dist: Minimum distance, 0..1.
-        iterations: Number of epochs of the optimisation.
-        seed: Seed.
-        start: Initial map (N, 2) instead of PCA; umap-learn scales it to a box of side 10.
-        progress: Callback that receives the completed share.
+        neighbours: Number of neighbours including the point itself, as in umap-learn; at least 2, lowered to N - 1 if
+            it is larger.
+        min_dist: Minimum distance between points on the map, 0 to 1.
+        iterations: Number of optimisation epochs.
+        seed: Seed of the random generator.
+        start: Initial map (N, 2) to use instead of PCA; umap-learn scales it to a box of side 10.
+        progress: Callback that receives the completed fraction, 0 to 1.
 
     Returns:
         The map, shape (N, 2), float32.
@@ -66,7 +67,7 @@ def umap(
     count = min(neighbours, len(points) - 1)
     distances, indices = nearest(points, k=count, exclude_self=False)
     with warnings.catch_warnings():
-        # umap-learn warns that a seed implies one thread and that no index for new points is kept
+        # umap-learn warns that a seed implies one thread, and that it stores no search index for new points
         warnings.simplefilter("ignore")
         reducer = model(
             n_neighbors=count,
@@ -84,9 +85,10 @@ def umap(
 def place_umap(embeddings: Any, plane: Any, new: Any, *, neighbours: int = 15) -> Singles:
     """Place new embeddings (M, D) on the UMAP map `plane` (N, 2) of `embeddings` (N, D).
 
-    The position is the mean of the neighbours on the map, weighted by the membership strengths exp(-d / sigma), with
-    sigma such that they sum to log2(neighbours). umap-learn's `transform` starts there; its random refinement is left
-    out. A point that was mapped keeps its position.
+    Each position is the weighted mean of the nearest neighbours' positions on the map. The weights are the membership
+    strengths exp(-(d - d_1) / sigma), where d_1 is the distance to the nearest neighbour and sigma is chosen such that
+    the strengths sum to log2(neighbours). umap-learn's `transform` starts from the same positions; its random
+    refinement is omitted. A new embedding that equals a mapped one gets the position of the mapped one.
 
     Returns:
         Positions, shape (M, 2), float32.
@@ -106,7 +108,7 @@ def place_umap(embeddings: Any, plane: Any, new: Any, *, neighbours: int = 15) -
 
 
 def _strengths(distances: Floats) -> Floats:
-    """Return the strengths exp(-(d - d_1) / sigma), shape (M, k), whose rows sum to log2(k)."""
+    """Return membership strengths exp(-(d - d_1) / sigma) for sorted distances (M, k); each row sums to log2(k)."""
     beyond = distances - distances[:, :1]
     wanted = np.log2(max(2, distances.shape[1]))
     low = np.zeros(len(distances))
@@ -135,7 +137,7 @@ def _library() -> Any:
 
 @cache
 def _keep_compiled() -> None:
-    """Make numba cache the compiled functions of umap-learn, which otherwise takes seconds in each process."""
+    """Enable numba's cache on disk for umap-learn, which would otherwise be compiled for seconds in each process."""
     from numba.core.dispatcher import Dispatcher
     from umap import layouts, umap_, utils
 
@@ -147,7 +149,7 @@ def _keep_compiled() -> None:
 
 
 def _beginning(points: Floats, start: Any, seed: int) -> Any:
-    """Scale a start as umap-learn scales its own PCA: to a box of side 10, without coincident points."""
+    """Return the initial map: `start`, or PCA with coordinates up to SIDE and slight noise, as in umap-learn."""
     plane = principal(points) if start is None else on_plane(start, len(points))
     if start is None:
         plane *= SIDE / np.abs(plane).max()
@@ -156,7 +158,7 @@ def _beginning(points: Floats, start: Any, seed: int) -> Any:
 
 
 class _Listener:
-    """Stream for tqdm that extracts the number of completed epochs."""
+    """Output stream for tqdm that reports the completed fraction of the epochs to `progress`."""
 
     def __init__(self, progress: Progress, iterations: int) -> None:
         self.progress, self.iterations = progress, iterations

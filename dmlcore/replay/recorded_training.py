@@ -30,16 +30,23 @@ from dmlcore.typing import Bytes, Floats, Ints, Singles
 Moves = Literal["both", "pulls", "pushes"]
 
 MOST_STEPS = 20_000
-SNAPSHOT_EVERY = 64  # steps between two stored states from which a fork can be replayed
+SNAPSHOT_EVERY = 64  # steps between two snapshots, from which a fork is replayed
 SCORE_EVERY = 10  # steps between two computations of MAP@R
-AVERAGE = 64  # byte value of a weight map that equals the weight of average pooling
+AVERAGE = 64  # byte that encodes the weight of average pooling in a weight map
 CHANGEABLE = ("loss", "optimiser.learning_rate", "pooling.mu", "pooling.epsilon")
-_BUILDING = threading.Lock()  # initialisation draws from torch's only global generator
+_BUILDING = threading.Lock()  # initialisation uses torch's single global generator, so one network is built at a time
 
 
 @dataclass(frozen=True)
 class SpecChange:
-    """Change after step `step`: key=value overrides of the spec, and the forces that move the network."""
+    """Change of a run that takes effect after step `step`.
+
+    Attributes:
+        step: Last step before the change.
+        overrides: key=value overrides of the spec.
+        moves: Gradients that train the network: "pulls" (same-class pairs), "pushes" (other pairs) or "both"; None
+            keeps the current setting.
+    """
 
     step: int
     overrides: tuple[str, ...] = ()
@@ -53,7 +60,14 @@ class SpecChange:
 
 @dataclass(frozen=True)
 class LiveSpec:
-    """The run to train and the samples to watch: up to `per_class` per class of `splits`; MAP@R uses the last split."""
+    """Spec of a recorded training run.
+
+    Attributes:
+        run: Spec of the run to train.
+        changes: Changes during training, sorted by step.
+        per_class: Maximum number of samples per class and split whose embeddings are recorded, called watched samples.
+        splits: Splits of the watched samples; retrieval scores use the last one.
+    """
 
     run: RunSpec
     changes: tuple[SpecChange, ...] = ()
@@ -61,7 +75,7 @@ class LiveSpec:
     splits: tuple[str, ...] = ("train",)
 
     def __post_init__(self) -> None:
-        """Raise SpecError or ValueError that names a change which is not possible."""
+        """Sort the changes by step; raise SpecError or ValueError if one of them is not possible."""
         if not 1 <= self.per_class <= 10_000:
             raise ValueError(f"per_class must be in 1..10000, got {self.per_class}")
         for change in self.changes:
@@ -76,32 +90,32 @@ class LiveSpec:
         self.run_at(MOST_STEPS)
 
     def run_at(self, step: int) -> RunSpec:
-        """Return the spec in force at step `step`; raise SpecError if it is not valid."""
+        """Return the spec with all changes before step `step` applied; raise SpecError if it is invalid."""
         made = (override for change in self.changes if change.step < step for override in change.overrides)
         return self.run.with_overrides(made)
 
     def moves_at(self, step: int) -> Moves:
-        """Return the forces that move the network at step `step`."""
+        """Return the gradients that train the network at step `step`: both, pulls or pushes."""
         return next((c.moves for c in reversed(self.changes) if c.step < step and c.moves), "both")
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingFrame:
-    """State of the network after a step, in terms of the watched samples."""
+    """Recorded state after one training step; embeddings and scores are those of the watched samples."""
 
     step: int
-    loss: float | None  # of this step's batch; None before the first step
-    active: float | None  # share of the batch's triplets with a gradient; None for a loss without triplets
+    loss: float | None  # loss on this step's batch; None before the first step
+    active: float | None  # share of the batch's triplets with nonzero gradient; None for a loss without triplets
     nonzero: float | None
-    map_at_r: float | None  # of the watched samples, every SCORE_EVERY steps
+    map_at_r: float | None  # MAP@R of the watched samples, every SCORE_EVERY steps
     embeddings: Singles  # (n, D)
-    tokens: Singles | None = None  # (vocabulary, D), for bags of tokens
-    prototypes: Singles | None = None  # (m, D), once a pooling has placed its prototypes
+    tokens: Singles | None = None  # (vocabulary, D) token vectors, if inputs are bags of tokens
+    prototypes: Singles | None = None  # (m, D) prototypes of the pooling, once they are initialised
     histograms: Singles | None = (
         None  # (classes, vocabulary): mean pooling weight that the bags of a class put on a token
     )
-    plane: Singles | None = None  # (n, 2) if D > 3, rotated to match the previous frame
-    weights: Bytes | None = None  # (n, h * w) of images, in units of average pooling / AVERAGE
+    plane: Singles | None = None  # (n, 2) projection if D > 3, rotated to match the previous frame
+    weights: Bytes | None = None  # (n, h * w) pooling weights; AVERAGE encodes average pooling
     recall: float | None = None  # R@1, for the same samples and steps as map_at_r
 
 
@@ -112,7 +126,7 @@ class _Snapshot:
 
 
 class LiveTraining(History[LiveSpec, TrainingFrame]):
-    """Training run that is recorded: it makes the same batches as `python -m dmlcore train`.
+    """Recorded training run with the same batches as `python -m dmlcore train`.
 
     Raises:
         TrainingError, ModelError, DataError: If the run cannot be trained.
@@ -129,7 +143,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
         self._classes, self._class_of = np.unique(labels, return_inverse=True)
         self._scored = np.isin(self.watched, self.dataset.splits[spec.splits[-1]])
         self._state, self._at = self._build(spec.run), 0
-        self.dataset = self._state.data  # with the feature maps of a frozen backbone
+        self.dataset = self._state.data  # includes the feature maps of a frozen backbone
         inputs = batches.to_device(self.dataset, self.watched, torch.device("cpu"))
         self._inputs = inputs.float() if inputs.is_floating_point() else inputs  # converted once, not for every frame
         batch = spec.run.batch.classes * spec.run.batch.samples
@@ -144,15 +158,16 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
         return len(self.frames) * (sum(array.nbytes for array in arrays) + 1256) + self._inputs.nbytes
 
     def curves(self, since: int = 0) -> dict[str, Floats]:
-        """Return step, loss, active, nonzero, map_at_r and recall of the frames from `since` on; missing values are
-        NaN.
+        """Return curves over the frames from index `since` on; missing values are NaN.
+
+        The keys are step, loss, active, nonzero, map_at_r and recall.
         """
         rows = self.frames[since:]
         columns = ("step", "loss", "active", "nonzero", "map_at_r", "recall")
         return {name: np.array([getattr(f, name) for f in rows], dtype=np.float64) for name in columns}
 
     def scored(self, vectors: Singles) -> RetrievalScores:
-        """Return retrieval scores of vectors (n, D) of the watched samples; only the last split counts."""
+        """Return retrieval scores on the last split; `vectors` (n, D) are embeddings of all watched samples."""
         labels = self.dataset.labels[self.watched]
         return retrieval(vectors[self._scored], labels[self._scored], ks=(1,))
 
@@ -168,7 +183,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
         other = copy(self)
         History.__init__(other, spec)
         other._snapshots = {step: kept for step, kept in self._snapshots.items() if step < shared}
-        other._state, other._at = self._build(spec.run), -1  # its state is restored at the first new step
+        other._state, other._at = self._build(spec.run), -1  # `_catch_up` restores the state before the first new step
         return other
 
     def _next(self) -> TrainingFrame:
@@ -180,7 +195,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
             return build.build(run, self.dataset, torch.device("cpu"))
 
     def _catch_up(self) -> None:
-        """Bring the network to the last recorded step, from the nearest snapshot."""
+        """Bring the network to the last recorded step by repeating the steps after the nearest earlier snapshot."""
         if self._at == self.recorded:
             return
         kept = sorted(self._snapshots)
@@ -193,7 +208,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
             self._step()
 
     def _step(self) -> Tensor:
-        """Make one step with the settings in force."""
+        """Make one training step with the settings in effect; return its loss."""
         step = self._at + 1
         if any(change.step == self._at for change in self.spec.changes):
             self._obey(self.spec.run_at(step))
@@ -208,7 +223,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
         self._snapshots[self._at] = _Snapshot(kept, self._state.spec)
 
     def _obey(self, run: RunSpec) -> None:
-        """Apply a changed loss, learning rate, mu or epsilon; the network and its moments are kept."""
+        """Apply a changed loss, learning rate, mu or epsilon; keep the network weights and the optimiser state."""
         before = self._state.spec
         if run == before:
             return
@@ -267,7 +282,7 @@ def _plane(embeddings: Singles, before: Singles | None) -> Singles:
     centred = torch.from_numpy(embeddings - embeddings.mean(0))
     axes = torch.linalg.eigh(centred.mT @ centred)[1][:, -2:].flip(1)
     points = centred @ axes
-    if before is not None:  # orthogonal Procrustes (Schonemann 1966)
+    if before is not None:  # align by orthogonal Procrustes (Schonemann 1966)
         left, _, right = torch.linalg.svd(points.mT @ torch.from_numpy(before))
         points = points @ left @ right
     plane: Singles = points.numpy()
@@ -275,7 +290,9 @@ def _plane(embeddings: Singles, before: Singles | None) -> Singles:
 
 
 def _in_bytes(weights: Tensor | None) -> Bytes | None:
-    """Encode weights (n, h * w) that sum to 1 as bytes, with AVERAGE for average pooling; None without weights."""
+    """Encode pooling weights (n, h * w) as bytes, where AVERAGE is the weight of average pooling; None if there are
+    none.
+    """
     if weights is None or not len(weights):
         return None
     quantised: Bytes = (weights * weights.shape[1] * AVERAGE).round().clamp(0, 255).to(torch.uint8).numpy()
@@ -283,7 +300,7 @@ def _in_bytes(weights: Tensor | None) -> Bytes | None:
 
 
 def _watched(dataset: Dataset, spec: LiveSpec) -> Ints:
-    """Return the first `per_class` samples of each class in each split, ascending."""
+    """Return the indices of the first `per_class` samples of each class in each split, ascending."""
     chosen = []
     for split in spec.splits:
         if split not in dataset.splits:
@@ -295,7 +312,7 @@ def _watched(dataset: Dataset, spec: LiveSpec) -> Ints:
 
 
 def _sided(objective: Objective, moves: Moves) -> Callable[..., Tensor] | None:
-    """Return an objective whose gradient has only pulls (pairs of one class) or pushes (of two); None for both."""
+    """Return a loss whose gradient has only pulls (same-class pairs) or only pushes (other pairs); None for both."""
     if moves == "both":
         return None
     metric = objective.metric

@@ -1,8 +1,8 @@
-"""Toy runs to watch: their data and networks, inputs as points in space, and scores next to published ones.
+"""Small training runs to watch live: their data sets and networks, 3-D views of their inputs, and published scores.
 
-For vectors, a small network is trained completely. For images, a backbone is frozen and its feature maps are stored, so
-that a step takes milliseconds: SqueezeNet with ImageNet weights for photographs of birds, and a few convolution blocks
-that are trained on demand for drawn glyphs.
+For vectors, all layers of a small network are trained. For images, the backbone is frozen and its feature maps are
+stored, so that a step takes milliseconds. The backbone is SqueezeNet with ImageNet weights for photographs of birds,
+and a few convolution blocks that are pretrained on demand for drawn glyphs.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ SETS = ("toy", "moons", "rings", "digits", *IMAGES)
 SIDES = {"cub": 128, "glyphs": 28}  # pixels per side
 NETWORKS = {"cub": "squeezenet1_0", "glyphs": "conv4"}
 SPOT_FILE = "backbone.safetensors"
-SPOT_STEPS = 150  # training steps of the convolution blocks
+SPOT_STEPS = 150  # pretraining steps of the convolution blocks
 NEIGHBOURS = 5  # neighbours per query
 QUERIES = 3
-LOOK_EVERY = 30.0  # seconds between two checks for the photographs
+LOOK_EVERY = 30.0  # seconds between two checks for the CUB images and weights
 SHOWN = 64  # side in pixels of an image in the strip of neighbours
 HIDDEN = 32  # width of the hidden layer, as in the toy network of Karaman 2021
 RECENT = 25  # batches that are averaged to smooth a noisy curve
@@ -62,7 +62,7 @@ class InputSpace:
 
 @dataclass(frozen=True)
 class ThesisRow:
-    """One row of Table 4.1: label, the loss with its hyper-parameters (or none), and the scores in percent."""
+    """Row of Table 4.1 in Karaman 2021: label, loss (None for a baseline), hyper-parameters, and scores in percent."""
 
     label: str
     loss: str | None
@@ -71,11 +71,20 @@ class ThesisRow:
 
 
 def toy_run(name: str, seed: int = 0, **sections: dict[str, Any]) -> RunSpec:
-    """Return the spec of a toy run on one of SETS; `sections` overrides sections of the spec.
+    """Return the spec of a training run on one of the data sets SETS.
 
-    For vectors: linear -> 32 -> leaky ReLU -> 2, RMSprop, batches of 4 x 8, as in Karaman 2021, Sec. 4.1, but with
-    output dimension 2 so that it can be plotted. For images: a frozen backbone, pooling and a linear layer. `seed` is
-    that of generated data, on which the backbone is trained first. Raises SpecError or DataError.
+    Runs on vectors use a linear layer to 32 units, a leaky ReLU and a linear layer to 2 outputs, trained with RMSprop
+    on batches of 4 classes x 8 samples. This is the network of Karaman 2021, Sec. 4.1, but with output dimension 2 so
+    that it can be plotted. Runs on images use a frozen backbone, pooling and a linear layer.
+
+    Args:
+        name: One of SETS.
+        seed: Seed of the generated images on which the backbone is pretrained; used only for "glyphs".
+        sections: Values that override the defaults, by section of the spec.
+
+    Raises:
+        SpecError: If a value of the spec is invalid.
+        DataError: If there is no such data set.
     """
     info = data.describe(name)
     if name in IMAGES:
@@ -92,14 +101,14 @@ def toy_run(name: str, seed: int = 0, **sections: dict[str, Any]) -> RunSpec:
 
 @lru_cache(maxsize=16)
 def dataset(name: str, seed: int) -> Dataset:
-    """Return one of SETS as its runs split it; cached, because data sets are never changed."""
+    """Load one of the data sets SETS with the split of its toy run; cached, as data sets are never modified."""
     if name in IMAGES:
         return data.load(name, image_size=SIDES[name], seed=seed)
     return build.load_data(toy_run(name).model_copy(update={"seed": seed}))
 
 
 def list_sets() -> tuple[str, ...]:
-    """Return those of SETS that can be trained here; photographs need their files and weights."""
+    """Return the names in SETS that can be trained on this machine; "cub" needs its images and pretrained weights."""
     return _offered(int(time.monotonic() / LOOK_EVERY))
 
 
@@ -110,7 +119,7 @@ def _offered(_: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def prepare_data(name: str, seed: int) -> Dataset:
-    """Return one of SETS; images have the feature maps of their frozen backbone, computed in seconds if not stored."""
+    """Load one of the data sets SETS; add the feature maps of the frozen backbone to images, computing missing ones."""
     made = dataset(name, seed)
     if name not in IMAGES:
         return made
@@ -121,7 +130,7 @@ def prepare_data(name: str, seed: int) -> Dataset:
 
 
 def queries(training: LiveTraining) -> list[int]:
-    """Return the rows of the watched samples used as queries: the first sample of QUERIES classes, evenly spaced."""
+    """Return positions among the watched samples to use as queries: the first sample of each of QUERIES classes."""
     labels = training.dataset.labels[training.watched]
     classes = np.unique(labels)
     chosen = classes[np.linspace(0, len(classes) - 1, QUERIES + 2).round().astype(int)[1:-1]]
@@ -129,7 +138,7 @@ def queries(training: LiveTraining) -> list[int]:
 
 
 def neighbours(embeddings: Singles, asked: list[int]) -> NDArray[np.uint16]:
-    """Return the NEIGHBOURS nearest rows of each query row, without itself; ties go to the lower row."""
+    """Return the NEIGHBOURS nearest other rows for each query row in `asked`; break ties by the lower row."""
     points = embeddings.astype(np.float64)
     squares = ((points[asked, None] - points) ** 2).sum(2)
     squares[np.arange(len(asked)), asked] = np.inf
@@ -137,7 +146,7 @@ def neighbours(embeddings: Singles, asked: list[int]) -> NDArray[np.uint16]:
 
 
 def contact_sheet(dataset: Dataset, indices: Ints) -> tuple[Pixels, int]:
-    """Return one JPEG file (bytes,) with images of SHOWN pixels per side, row by row, and the images per row."""
+    """Return a contact sheet of images, SHOWN pixels per side, as JPEG bytes (b,), and the number of images per row."""
     from PIL import Image
 
     assert dataset.image is not None
@@ -165,13 +174,13 @@ def _image_run(name: str, seed: int, sections: dict[str, dict[str, Any]]) -> Run
 
 @lru_cache(maxsize=1)
 def _photograph_weights() -> str | None:
-    """Return the name of ImageNet weights of SqueezeNet that exist on this machine, or None."""
+    """Return the file name of SqueezeNet weights trained on ImageNet that exist on this machine, or None."""
     fits = (c for c in pretrained.CHECKPOINTS.values() if c.network == NETWORKS["cub"] and c.trained_on == "imagenet")
     return next((c.file for c in fits if pretrained.find(c)), None)
 
 
 def _spot_spec(name: str, seed: int) -> RunSpec:
-    """Return the spec that trains the small backbone of a set before it is frozen."""
+    """Return the spec that pretrains the small backbone for an image data set, before it is frozen."""
     return RunSpec(seed=seed, device="cpu").with_overrides(
         [
             *(
@@ -190,7 +199,7 @@ def _spot_folder(spec: RunSpec) -> Path:
 
 
 def _train_on_the_spot(name: str, seed: int) -> None:
-    """Train and store the backbone that runs on this set start from, unless it exists; takes about ten seconds."""
+    """Pretrain and store the backbone for runs on a data set unless it exists; takes about ten seconds."""
     spec = _spot_spec(name, seed)
     folder = _spot_folder(spec)
 
@@ -206,7 +215,7 @@ def _train_on_the_spot(name: str, seed: int) -> None:
 
 
 def input_space(dataset: Dataset, indices: Ints) -> InputSpace:
-    """Return vectors of samples as points in space.
+    """Return the inputs of samples as points in three dimensions.
 
     Up to three features are used directly; more are projected onto principal components of the training split, in the
     units of the inputs. Images are represented by the averages of their stored feature maps. Raises ValueError for
@@ -237,7 +246,7 @@ def _vectors(dataset: Dataset, indices: Ints) -> Floats:
 
 
 def train_scores(training: LiveTraining, step: int, split: str = "train") -> RetrievalScores:
-    """Return retrieval scores of the network after `step`; every sample of a split queries the others."""
+    """Return retrieval scores of the network after `step` on a split, where each sample queries all others."""
     before = tuple(change for change in training.spec.changes if change.step < step)
     stopped = replace(training.spec, changes=(*before, SpecChange(step)))
     with training.lock:
@@ -251,13 +260,13 @@ def train_scores(training: LiveTraining, step: int, split: str = "train") -> Ret
 
 
 def input_scores(dataset: Dataset, split: str = "train") -> RetrievalScores:
-    """Return retrieval scores of the inputs themselves, a baseline for the network."""
+    """Return retrieval scores on the inputs of a split without a network, as a baseline."""
     indices = dataset.splits[split]
     return retrieval(comparison_vectors(dataset, indices), dataset.labels[indices], ks=(1, 8))
 
 
 def comparison_vectors(dataset: Dataset, indices: Ints) -> Singles:
-    """Return the inputs of samples as vectors (n, F) to be scored; for images, normalised averages of feature maps."""
+    """Return the inputs of samples as vectors (n, F) for retrieval; for images, normalised averages of feature maps."""
     vectors = _vectors(dataset, indices).astype(np.float32)
     if dataset.features is not None:  # compared by angle, as the embeddings of the network are
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
@@ -265,13 +274,13 @@ def comparison_vectors(dataset: Dataset, indices: Ints) -> Singles:
 
 
 def in_columns(scores: RetrievalScores) -> dict[str, float | None]:
-    """Return the COLUMNS of the table in percent."""
+    """Return scores in percent, keyed by the column names of Table 4.1."""
     columns = (scores.recall_at[1], scores.recall_at[8], scores.r_precision, scores.map_at_r)
     return {name: None if v is None else 100 * v for name, v in zip(COLUMNS, columns, strict=True)}
 
 
 def recent_mean(values: Floats, window: int = RECENT) -> Floats:
-    """Return for each position the mean of the last `window` values without NaN; NaN if there are none."""
+    """Return the mean of the last `window` values at each position, ignoring NaN; NaN if all of them are NaN."""
     known = np.isfinite(values)
     sums, counts = (np.concatenate([[0.0], np.cumsum(x)]) for x in (np.where(known, values, 0.0), known))
     end = np.arange(1, len(values) + 1)
@@ -282,12 +291,12 @@ def recent_mean(values: Floats, window: int = RECENT) -> Floats:
 
 
 def published_scores() -> list[ThesisRow]:
-    """Return Table 4.1 of Karaman 2021: training scores on its toy data."""
+    """Return the rows of Table 4.1 in Karaman 2021, whose scores are those on the training data."""
     return [_published(row) for row in karaman.rows() if row.table == TABLE]
 
 
 def matches(row: ThesisRow, run: RunSpec) -> bool:
-    """Return True if a run trains with the loss of a row, including its hyper-parameters."""
+    """Return True if a run uses the loss and the hyper-parameters of a row of Table 4.1."""
     if row.loss != run.loss.name:
         return False
     ours = losses.describe(run.loss.name).resolve(run.loss.parameters)
@@ -309,7 +318,7 @@ def _published(row: karaman.LossRow) -> ThesisRow:
 
 
 def _principal_axes(vectors: Floats) -> tuple[Floats, Floats]:
-    """Return the three leading axes (3, F), with positive largest entries, and their shares of variance."""
+    """Return the three leading principal axes (3, F), with positive largest entries, and their shares of variance."""
     _, singular, axes = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)
     signs = np.sign(axes[np.arange(3), np.abs(axes[:3]).argmax(1)])
     return axes[:3] * signs[:, None], (singular**2 / (singular**2).sum())[:3]

@@ -1,4 +1,4 @@
-"""Extraction of data set archives: known digests, plain files only, size limits, completely or not at all."""
+"""Safe and atomic extraction of data set archives: digests are verified, only plain files allowed, sizes limited."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from typing import Any, BinaryIO, Protocol
 
 from dmlcore.data.dataset import DataError
 
-MAX_FILES = 250_000  # the largest official archive holds about 120,100
+MAX_FILES = 250_000  # the largest official archive holds about 120,100 files
 MAX_BYTES = 8 * 2**30
-MAX_EXPANSION = 100  # limit of unpacked to packed bytes; gzip can reach 1032, lists of paths about 10
+MAX_EXPANSION = 100  # maximum ratio of unpacked to packed bytes; gzip can reach 1032, lists of paths about 10
 _BLOCK = 2**20
 
 
 class _Content(Protocol):
-    """Source of the bytes of a member."""
+    """Readable content of an archive member."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A known archive or a file that belongs to one: name, bytes (None if unknown), and SHA-256, or MD5 without it."""
+    """Known archive or annotation file: name, size in bytes (None if unknown), and SHA-256, or MD5 if there is none."""
 
     name: str
     size: int | None
@@ -72,7 +72,7 @@ KNOWN = (
     Archive(
         "images_background_small2.zip", 1_580_917, "3ccaa407515a8778e5d0861875af38b17e418f301ad5bb3b5a6b65d901a41c7f"
     ),
-    # Small packs in the same layouts.
+    # Small subsets and lists in the layouts of the official archives.
     Archive("cifar-100-python.tar.gz", 19_623_674, "726050b4bbad660d4b314a04738b7b760c0ba36c4cdb356bac359dce3a203ac5"),
     Archive(
         "cifar-10-batches-py.tar.gz", 6_377_907, "32a144c5e707bcbdefe7ee91b1dacf1dcdade33001946875a806c1f51abb247f"
@@ -107,14 +107,14 @@ def identify(archive: Path) -> Archive:
 def unpack(archive: Path, into: Path, *, sha256: str | None = None, companions: Sequence[Path] = ()) -> Path:
     """Unpack a gzipped tar file or a zip file into the new folder `into` and return it.
 
-    The folder appears complete, by one rename, or not at all. Links, devices and names that lead outside are refused;
-    the number of files, their bytes and the expansion are limited.
+    The folder is created atomically: complete or not at all. Links, devices and paths that lead outside are refused.
+    The number of files, their total size and the ratio of unpacked to packed bytes are limited.
 
     Args:
-        archive: The archive.
+        archive: Archive to unpack.
         into: Folder to create.
         sha256: Required digest; by default that of the known archive with this name and size.
-        companions: Known archives or plain files that are put into the same folder.
+        companions: Known archives or plain files to put into the same folder.
 
     Raises:
         DataError: If the archive is unknown, damaged or refused.
@@ -159,7 +159,7 @@ def _require_digest(file: Path, content: io.BufferedReader, known: Archive) -> N
 
 
 def _extract(archive: Path, packed: BinaryIO, folder: Path) -> None:
-    """Write the members one by one; the folder never holds a link that a later member could follow."""
+    """Write the members into `folder`; links are refused, so that no later member can be written through one."""
     if archive.suffix == ".mat":
         members: Iterator[tuple[tuple[str, ...], _Content | None]] = iter([((archive.name,), packed)])
     else:
@@ -178,7 +178,7 @@ def _extract(archive: Path, packed: BinaryIO, folder: Path) -> None:
 
 
 def _tarred(archive: Path, packed: BinaryIO) -> Iterator[tuple[tuple[str, ...], _Content | None]]:
-    """Yield the parts of each name, with the content of a file and None for a folder."""
+    """Yield the path components of each member, with its content, or with None for a folder."""
     with gzip.open(packed) as unpacked:
         stream: Any = _MeteredFile(unpacked, _Meter(archive, _ceiling(archive)))  # tar headers included
         with tarfile.open(fileobj=stream, mode="r|") as members:
@@ -192,11 +192,11 @@ def _tarred(archive: Path, packed: BinaryIO) -> Iterator[tuple[tuple[str, ...], 
 
 
 def _zipped(archive: Path, packed: BinaryIO) -> Iterator[tuple[tuple[str, ...], _Content | None]]:
-    """Yield members like `_tarred`; declared sizes are not trusted, and reading to the end verifies the checksum."""
+    """Yield the members of a zip file as `_tarred` does, limiting the bytes read rather than the declared sizes."""
     meter = _Meter(archive, _ceiling(archive))
     with zipfile.ZipFile(packed) as members:
         for member in members.infolist():
-            kind = stat.S_IFMT(member.external_attr >> 16)  # 0: packed on a system without links
+            kind = stat.S_IFMT(member.external_attr >> 16)  # 0 if it was packed on a system without file modes
             if kind not in (0, stat.S_IFDIR if member.is_dir() else stat.S_IFREG):
                 raise _not_plain(archive, member.orig_filename)
             parts = _safe_parts(archive, member.orig_filename)
@@ -223,7 +223,7 @@ def _not_plain(archive: Path, name: str) -> DataError:
 
 
 class _Meter:
-    """Counter that raises an error above `ceiling` unpacked bytes."""
+    """Counter of unpacked bytes that raises DataError above `ceiling`."""
 
     def __init__(self, archive: Path, ceiling: int) -> None:
         self._archive, self._ceiling, self._bytes = archive, ceiling, 0
@@ -236,7 +236,7 @@ class _Meter:
 
 
 class _MeteredFile:
-    """Unpacked content, counted by a meter that several files share."""
+    """Readable content whose bytes are counted by a meter; several files share one meter."""
 
     def __init__(self, content: _Content, meter: _Meter) -> None:
         self._content, self._meter = content, meter

@@ -1,4 +1,4 @@
-"""Folders of the cache that one process creates, resumed if it was killed, complete or not at all."""
+"""Cache folders that one process creates, atomically; if it was killed, the next process resumes its work."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ log = logging.getLogger(__name__)
 
 
 def create_once(folder: Path, kind: str, name: str, last: str, make: Callable[[Path], None], what: str) -> Path:
-    """Return the folder `folder`/`kind`-`name`, created by `make(staging)` if missing; remove others of its kind.
+    """Return the cache folder `folder`/`kind`-`name`; if it is missing, create it and remove others of the same kind.
 
     Args:
         folder: Parent folder in the cache.
         kind: Identifier of the source.
-        name: Identifier of the source's current state.
-        last: A file that a complete folder contains.
-        make: Creates the contents in a staging folder, in which a killed process may have left some; it raises an error
-            if the source is bad, and nothing is kept.
-        what: Plural noun for messages.
+        name: Identifier of the current state of the source.
+        last: Name of a file that only a complete folder contains.
+        make: Function that writes the contents into a staging folder, which may hold files from a killed process. If it
+            raises an error, the staging folder is removed.
+        what: Plural noun for the contents, used in messages.
 
     Raises:
         DataError: If the cache cannot hold the folder.
@@ -47,19 +47,19 @@ def create_once(folder: Path, kind: str, name: str, last: str, make: Callable[[P
 
 
 def cache_error(folder: Path, what: str, error: OSError) -> DataError:
-    """Return the error to raise if the cache cannot be written."""
+    """Return the error to raise if `what`, a plural noun for the contents, cannot be written to the cache."""
     space = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     why = f"there is no space left for {what}" if space else f"{what} cannot be kept"
     return DataError(f"{why} in {folder} ({error}); make room there, or set DML_CACHE to another folder")
 
 
 def damaged_error(place: Path, what: str) -> DataError:
-    """Return the error to raise if the files of a folder are inconsistent."""
+    """Return the error to raise if the files in the cache folder `place` are inconsistent."""
     return DataError(f"{what} in {place} are damaged; remove that folder, it is made again")
 
 
 def make_room(folder: Path, needed: int, most: int) -> None:
-    """Remove unused folders, least recently used first, until `needed` more bytes fit into a limit of `most` bytes."""
+    """Remove folders, least recently used first, until `needed` more bytes fit into a total limit of `most` bytes."""
     folders = []
     for place in folder.glob("*-*"):
         with contextlib.suppress(OSError):
@@ -74,7 +74,7 @@ def make_room(folder: Path, needed: int, most: int) -> None:
 
 @contextlib.contextmanager
 def alone(place: Path, what: str) -> Iterator[None]:
-    """Let one process, and one of its threads, create the folder `place`; others wait and then find it complete."""
+    """Hold the lock for creating the folder `place`; other processes and threads wait and then find it complete."""
     lock = lock_of(place)
     try:
         held = locks.ProcessLock(lock, wait=0.0).__enter__()
@@ -88,14 +88,17 @@ def alone(place: Path, what: str) -> Iterator[None]:
 
 
 def _remove_others(folder: Path, kind: str, name: str) -> None:
-    """Remove the folders of a kind that belong to an earlier state of the source."""
+    """Remove the cache folders that belong to earlier states of the same source."""
     for other in folder.glob(f"{kind}-*"):
         if other.is_dir() and other.name.partition(".")[0] != name:
             remove(other)
 
 
 def remove(place: Path) -> bool:
-    """Remove a folder or file of the cache unless it is being created; files that are mapped stay readable."""
+    """Remove a folder or file of the cache unless it is being created; return True if it was removed.
+
+    Files that are memory-mapped stay readable.
+    """
     lock = lock_of(place)
     if locks.holder(lock) != 0:
         return False
@@ -108,25 +111,25 @@ def remove(place: Path) -> bool:
 
 
 def lock_of(place: Path) -> Path:
-    """Return the lock file that is held while a folder, or its staging folder, is created."""
+    """Return the path of the lock file that is held while the folder `place` is created."""
     return place.with_name(f"{place.name.partition('.')[0]}.lock")
 
 
 def staging_of(place: Path) -> Path:
-    """Return the staging folder of a folder."""
+    """Return the path of the staging folder in which the contents of `place` are created."""
     return place.with_name(f"{place.name}.staging")
 
 
 def create_folder(place: Path, make: Callable[[Path], None]) -> None:
-    """Create the folder `place` by `make(staging)`, replacing an existing one; the caller holds `alone`."""
+    """Create or replace the folder `place` with what `make(staging)` writes; the caller must hold `alone(place)`."""
     staging = staging_of(place)
     staging.mkdir(exist_ok=True)
     try:
         make(staging)
-    except Exception:  # the source is bad, or it may be what fills the disk
+    except Exception:  # the source is bad, or the staging folder has filled the disk
         shutil.rmtree(staging, ignore_errors=True)
         raise
     atomic_files.sync_directory(staging)
-    shutil.rmtree(place, ignore_errors=True)  # remains of an incomplete removal
+    shutil.rmtree(place, ignore_errors=True)  # remainder of an interrupted removal
     os.rename(staging, place)
     atomic_files.sync_directory(place.parent)

@@ -1,4 +1,4 @@
-"""Store of decoded images: one memory-mapped file in the cache or, if that would be too large, decoding on access."""
+"""Store of decoded images: one memory-mapped file in the cache or, if it would be too large, decoding on access."""
 
 from __future__ import annotations
 
@@ -23,28 +23,31 @@ from dmlcore.data.files.locate import cache_folder
 from dmlcore.data.shards.index import ShardImages
 from dmlcore.typing import Array, Ints, Pixels
 
-VERSION = 1  # version of layout and resizing: a store with another version is not read
-CHUNK = 256  # images per chunk, from which a killed process continues
+VERSION = 1  # version of file layout and resizing; stores of other versions are ignored
+CHUNK = 256  # images that are decoded between two writes to disk
 SAY_EVERY = 5.0  # seconds between two log messages about the progress
 
 log = logging.getLogger(__name__)
 
 
 def short_side(side: int) -> int:
-    """Return the shorter side in pixels of stored images that are cropped to `side`: 256 for 227.
+    """Return the shorter side, in pixels, of stored images from which crops of side `side` are taken: 256 for 227.
 
-    This ratio is used by Karaman 2021 and Psomas 2020.
+    Karaman 2021 and Psomas 2020 use this ratio.
     """
     return round(side * 256 / 227)
 
 
 class StoredImages:
-    """The images `paths` as (N, 3, size, size) uint8 centre crops of copies with a short side of 256/227 size.
+    """Images `paths` as an array-like of centre crops, (N, 3, size, size) uint8.
 
-    Indexing is numpy's along the first axis and returns a copy; `uncut` returns the uncropped copies. The copies are
-    made on first access, stored in the cache, and used by later processes until a file changes. If they would take too
-    much space (`is_decoded_once`), each is made when it is read, with identical bits. Raises DataError that names the
-    first unreadable file and their number, or the reason why the cache cannot hold the copies.
+    The crops are taken from copies whose shorter side is 256/227 `size`; `uncut` returns the uncropped copies. Indexing
+    follows numpy along the first axis and returns a copy. All copies are decoded on first access, stored in the cache,
+    and used by later processes until a file changes. If they would take too much space (see `is_decoded_once`), each
+    image is decoded on every access instead, with the same pixel values.
+
+    Raises:
+        DataError: On access, if images are unreadable or the cache cannot hold the copies.
     """
 
     dtype = np.dtype(np.uint8)
@@ -65,15 +68,15 @@ class StoredImages:
         for cut, image in zip(cuts, self._images(rows), strict=True):
             top, left = (image.shape[0] - side) // 2, (image.shape[1] - side) // 2
             cut[:] = image[top : top + side, left : left + side]
-        # A view with channels first; the device needs them last in memory.
+        # A view with channels first; in memory they stay last, as the device needs them.
         return cuts.reshape(*rows.shape, side, side, 3).swapaxes(-1, -2).swapaxes(-2, -3)
 
     def uncut(self, indices: Ints) -> list[Pixels]:
-        """Return read-only views (h, w, 3) of the uncropped images."""
+        """Return views (h, w, 3) of the uncropped images, which must not be modified."""
         return list(self._images(np.asarray(indices)))
 
     def _images(self, rows: Ints) -> Iterator[Pixels]:
-        """Yield views (h, w, 3) of the images in these rows."""
+        """Yield views (h, w, 3) of the uncropped images with the row numbers `rows`."""
         if rows.size == 0:
             return
         with self._guard:
@@ -83,7 +86,7 @@ class StoredImages:
 
 
 def _open(paths: Sequence[ImageFile], short: int) -> Callable[[Ints], Iterator[Pixels]]:
-    """Return a function that yields the images (h, w, 3) of rows, from stored copies if there is room for them."""
+    """Return a function from row numbers to an iterator of images (h, w, 3), which are stored if there is room."""
     folder, what = cache_folder() / "pictures", "the decoded images"
     kind, name = names(paths, short)
     if not is_decoded_once(folder / f"{kind}-{name}", len(paths), short):
@@ -91,7 +94,7 @@ def _open(paths: Sequence[ImageFile], short: int) -> Callable[[Ints], Iterator[P
     place = create_once(folder, kind, name, "sizes", lambda staging: _decode(paths, short, staging), what)
     try:
         sizes, offsets = _read_sizes(place)
-        # Not "r", because torch warns about read-only memory; nothing writes to it, and the file would not change.
+        # Copy-on-write instead of read-only, which torch warns about; nothing writes to the array.
         pixels = np.memmap(place / "pixels", np.uint8, mode="c")
     except OSError as error:
         raise cache_error(folder, what, error) from error
@@ -109,8 +112,8 @@ def _open(paths: Sequence[ImageFile], short: int) -> Callable[[Ints], Iterator[P
 def is_decoded_once(place: Path, count: int, short: int) -> bool:
     """Return True if images are decoded once and stored in `place`, instead of at each access.
 
-    They are stored if the copies exist or were started, or take less than $DML_DECODED_GB, by default half of the free
-    space. Raises DataError if that variable is not a number.
+    This is the case if a complete or unfinished store exists in `place`, or if the images take at most $DML_DECODED_GB,
+    by default half of the free space. Raises DataError if that variable is not a number.
     """
     if place.exists() or staging_of(place).exists():
         return True
@@ -122,7 +125,7 @@ def is_decoded_once(place: Path, count: int, short: int) -> bool:
     except (OSError, ValueError):
         if given:
             raise DataError(f"DML_DECODED_GB has to be a number of gigabytes, got {given!r}") from None
-        return True  # creating them reports the problem of the cache
+        return True  # creating the store will report the problem
     if needed <= most:
         return True
     log.info(
@@ -133,7 +136,7 @@ def is_decoded_once(place: Path, count: int, short: int) -> bool:
 
 
 def _decoded_now(paths: Sequence[ImageFile], short: int, rows: Ints) -> Iterator[Pixels]:
-    """Yield the images in these rows, decoding a few at a time to limit memory."""
+    """Yield the images with the row numbers `rows`, decoding CHUNK at a time to limit memory."""
     for begin in range(0, len(rows), CHUNK):
         chunk = [paths[row] for row in rows[begin : begin + CHUNK].tolist()]
         yield from _threads().map(lambda file: images.with_short_side(file, short), chunk)
@@ -145,7 +148,7 @@ def _threads() -> ThreadPoolExecutor:
 
 
 def names(paths: Sequence[ImageFile], size: int) -> tuple[str, str]:
-    """Return the two names of a store: a digest of the locations of the images, and one of their current state."""
+    """Return the two identifiers of a store: a digest of the image locations, and one of the current files."""
     if isinstance(paths, ShardImages):
         place = f"{VERSION} {size} {os.path.realpath(paths.shards.folder)} {len(paths)} shards"
         if not isinstance(paths.rows, range):  # without damaged images
@@ -162,13 +165,13 @@ def _names(paths: Sequence[Path], size: int) -> tuple[str, str]:
         try:
             status = path.stat()
             now.update(f"{status.st_size} {status.st_mtime_ns}\n".encode())
-        except OSError:  # decoding will name the file
+        except OSError:  # decoding will report the missing file
             now.update(b"-\n")
     return where.hexdigest()[:20], now.hexdigest()[:20]
 
 
 def _decode(paths: Sequence[ImageFile], short: int, staging: Path) -> None:
-    """Create the two files of a store, continuing where a killed process stopped; raise DataError."""
+    """Write the two files of a store, continuing after the last complete image; raise DataError if images fail."""
     with open(staging / "pixels", "ab") as pixels, open(staging / "sizes", "ab") as sizes:
         done = _rewind(staging, pixels, sizes)
         failures = _append(paths, done, short, pixels, sizes)
@@ -196,7 +199,7 @@ def _append(paths: Sequence[ImageFile], done: int, short: int, pixels: IO[bytes]
             failures += [image for image in outcomes if isinstance(image, DataError)]
             if not failures:
                 decoded = [image for image in outcomes if not isinstance(image, DataError)]
-                _write(pixels, *decoded)  # written to disk before their sizes
+                _write(pixels, *decoded)  # before their sizes, which mark an image as complete
                 _write(sizes, np.array([image.shape[:2] for image in decoded], np.int32))
             done = begin + len(outcomes)
             if time.monotonic() > last_report + SAY_EVERY or (done == len(paths) and done > CHUNK):
@@ -213,7 +216,7 @@ def _write(file: IO[bytes], *arrays: Array) -> None:
 
 
 def _rewind(staging: Path, pixels: IO[bytes], sizes: IO[bytes]) -> int:
-    """Truncate both files after the last image that is complete in both; return the number of images."""
+    """Truncate both files after the last image that is complete in both; return the number of complete images."""
     _, offsets = _read_sizes(staging)
     done = int(np.searchsorted(offsets, os.path.getsize(staging / "pixels"), side="right")) - 1
     pixels.truncate(int(offsets[done]))

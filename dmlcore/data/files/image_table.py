@@ -1,4 +1,4 @@
-"""Tables that join the lists of a data set of image files, and the samples that they define."""
+"""Table that joins the lists of an image data set, and its conversion to samples."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ IMAGE_SIZE = 64  # default side in pixels
 
 @dataclass(frozen=True, eq=False)
 class ImageTable:
-    """Joined lists of a data set, one row per image, in their order.
+    """Joined lists of an image data set, one row per image, in the order of the lists.
 
     Attributes:
         paths: Paths relative to the folder of the images, or other unique names.
-        labels: (N,) in 0..C-1, numbering the classes that have images, in official order; the first `train_classes` of
-            them train in the class-disjoint split.
-        official_train: (N,), the image-wise split.
-        gallery: (N,), test images that are only searched.
+        labels: (N,) in 0..C-1, numbering the classes that have images, in official order; the first `train_classes`
+            classes are the training classes of the class-disjoint split.
+        official_train: (N,) bool mask of the training images in the official image-wise split, if there is one.
+        gallery: (N,) bool mask of the test images that queries search, if they search a separate gallery.
     """
 
     paths: Sequence[str]
@@ -40,7 +40,7 @@ class ImageTable:
 
 
 class Files(Sequence[Path]):
-    """The files `names` of `folder`; each is converted to a Path on access, because that takes 4 microseconds."""
+    """Sequence of the paths `folder`/`names`; each Path is created on access, because that takes 4 microseconds."""
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
         self._folder, self._names = folder, names
@@ -59,13 +59,13 @@ class Files(Sequence[Path]):
 
 
 def compact(numbers: Sequence[int]) -> tuple[Ints, Ints]:
-    """Return the numbers that occur, ascending, and for each number its rank among them: labels in 0..C-1."""
+    """Return the distinct numbers, ascending, and for each of `numbers` its index among them, a label in 0..C-1."""
     present, labels = np.unique(np.asarray(numbers, dtype=np.int64), return_inverse=True)
     return present, labels.astype(np.int64)
 
 
 def samples(info: Description, folder: Path, table: ImageTable, image_size: int | None) -> Samples:
-    """Check that every image exists in `folder`; return samples (N, 3, S, S) uint8, decoded when indexed."""
+    """Return samples (N, 3, S, S) uint8, decoded when indexed; raise MissingImages if an image is not in `folder`."""
     files = Files(folder, table.paths)
     samples_read = of_files(info, files, table, image_size)
     missing = Files(folder, _missing(folder, table.paths))
@@ -82,7 +82,7 @@ def samples(info: Description, folder: Path, table: ImageTable, image_size: int 
 
 
 def of_files(info: Description, files: Sequence[ImageFile], table: ImageTable, image_size: int | None) -> Samples:
-    """Return the samples of a table whose images are in `files`."""
+    """Return the samples of a table whose images are `files`, in the same order."""
 
     def image(index: int) -> Pixels:
         return thumbnail(files[index])
@@ -102,7 +102,7 @@ def of_files(info: Description, files: Sequence[ImageFile], table: ImageTable, i
 
 
 def _missing(folder: Path, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the paths that are not files in `folder`; folders are listed once, because a check per file is slow."""
+    """Return the paths that are not files in `folder`; list each directory once, because a check per file is slow."""
     parts = [path.rpartition("/") for path in paths]
     names = {place: _files_in(folder / place) for place in {place for place, _, _ in parts}}
     return tuple(path for path, (place, _, name) in zip(paths, parts, strict=True) if name not in names[place])
@@ -117,11 +117,11 @@ def _files_in(folder: Path) -> set[str]:
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """Return the folders in `folder` by name, without hidden ones and those that macOS adds to archives."""
+    """Return the subfolders of `folder`, sorted by name, without hidden ones and those that macOS adds to archives."""
     return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__MACOSX")))
 
 
 def images_in(folder: Path) -> list[Path]:
-    """Return the image files directly in `folder` by name, without hidden ones such as the `._*` of macOS."""
+    """Return the image files directly in `folder`, sorted by name, without hidden ones such as the `._*` of macOS."""
     names = sorted(name for name in os.listdir(folder) if name.lower().endswith(SUFFIXES) and not name.startswith("."))
     return [path for path in (folder / name for name in names) if path.is_file()]

@@ -21,15 +21,15 @@ from dmlcore.data.dataset import DataError, ImageFile, Inputs
 from dmlcore.data.shards.index import ShardImage
 from dmlcore.typing import Pixels
 
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP")  # formats that are decoded, although Pillow knows more
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP")  # accepted formats; Pillow supports more
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
 MAX_PIXELS = (
     # below Pillow's own warning at 89 million, so that a decompression bomb is refused instead of causing a warning
     50_000_000
 )
-MAX_UPLOAD_PIXELS = 24_000_000  # pixels of a file that a user uploads
-BUDGET = 224_000_000  # bytes that decoding one file may take
-LARGE = 64_000_000  # bytes; files that take more are decoded one at a time
+MAX_UPLOAD_PIXELS = 24_000_000  # maximum number of pixels in a file that a user uploads
+BUDGET = 224_000_000  # maximum memory in bytes for decoding one file
+LARGE = 64_000_000  # files that take more bytes are decoded one at a time
 TILE = 1024  # side in pixels of the tiles that are converted in one step
 WORKERS = min(8, os.cpu_count() or 1)
 
@@ -54,12 +54,12 @@ def thumbnail(path: ImageFile, longest: int = 256) -> Pixels:
 
 
 def with_short_side(path: ImageFile | BinaryIO, short: int, most: int = MAX_PIXELS) -> Pixels:
-    """Decode `path` to (h, w, 3) with a shorter side of `short` pixels, reduced to its middle if longer than 4:1.
+    """Decode `path` to (h, w, 3) with a shorter side of `short` pixels; crop the centre if longer than 4:1.
 
     Args:
-        path: The file.
+        path: Image file, closed or open.
         short: Shorter side of the result in pixels.
-        most: Largest number of pixels in the file.
+        most: Maximum number of pixels in the file.
     """
     with _decoded(path, at_least=2 * short, most=most) as image:
         return scale_short_side(image, short)
@@ -79,12 +79,12 @@ def upright(image: Image.Image, at_least: int = 0, longest: int = 0) -> Image.Im
 
     Args:
         image: The opened image.
-        at_least: If the full image would take more than BUDGET, it is reduced while loading, but no side below this
-            number of pixels; 0 refuses it.
-        longest: Like `at_least`, for the longer side.
+        at_least: If the conversion would take more than BUDGET bytes, reduce the image by an integer factor that keeps
+            the shorter side at least this number of pixels; 0 disables the reduction.
+        longest: Like `at_least`, but keep the longer side at least twice this number of pixels.
 
     Raises:
-        Image.DecompressionBombError: If the image would take more than BUDGET.
+        Image.DecompressionBombError: If the conversion would take more than BUDGET bytes and no reduction is enabled.
     """
     image.load()
     turn = _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
@@ -99,27 +99,27 @@ def upright(image: Image.Image, at_least: int = 0, longest: int = 0) -> Image.Im
 
 
 def scale_short_side(image: Image.Image, short: int) -> Pixels:
-    """Apply `with_short_side` to an upright image."""
+    """Resize an upright image as `with_short_side` does."""
     longest = 4 * min(image.size)
     cut_x, cut_y = (max(0, side - longest) / 2 for side in image.size)
     box = (cut_x, cut_y, image.width - cut_x, image.height - cut_y)
     scale = short / min(image.size)
     size = (round((box[2] - box[0]) * scale), round((box[3] - box[1]) * scale))
-    return np.asarray(image.resize(size, Image.Resampling.BILINEAR, box))  # Pillow averages when it reduces
+    return np.asarray(image.resize(size, Image.Resampling.BILINEAR, box))  # Pillow averages pixels when it downscales
 
 
 @contextmanager
 def _decoded(
     path: ImageFile | BinaryIO, *, at_least: int = 0, longest: int = 0, most: int = MAX_PIXELS
 ) -> Iterator[Image.Image]:
-    """Decode an image as upright RGB; other large images wait until the caller has finished with it.
+    """Decode an image as upright RGB in a context; contexts of large images wait for each other.
 
     Args:
-        path: The file.
-        at_least: As for `upright`. A JPEG is read at 1/2, 1/4 or 1/8 of its size, which is several times faster, if no
-            side gets shorter than this.
-        longest: Like `at_least`, for the longer side.
-        most: Largest number of pixels.
+        path: Image file, closed or open.
+        at_least: As for `upright`. In addition, a JPEG is decoded at 1/2, 1/4 or 1/8 of its size, which is several
+            times faster, if no side gets shorter than this.
+        longest: As for `upright`, with the same reduction of a JPEG while decoding, by the longer side.
+        most: Maximum number of pixels in the file.
     """
     source: Any = path.open("rb") if isinstance(path, ShardImage) else path
     named: object = path if isinstance(path, Path | ShardImage) else getattr(source, "name", "given")
@@ -149,12 +149,12 @@ def _decoded(
 
 
 def _in_memory(image: Image.Image) -> int:
-    """Return the bytes of an image in Pillow's memory: rows of a multiple of 4 bytes, and a pointer for each."""
+    """Return the bytes of an image in Pillow's memory: rows padded to a multiple of 4 bytes, and a pointer per row."""
     return image.height * (8 + (image.width * _BYTES.get(image.mode, 4) + 3) // 4 * 4)
 
 
 def _coefficients(image: Image.Image) -> int:
-    """Return the bytes that a decoder needs in addition to the pixels: WebP canvases, coefficients of some JPEGs."""
+    """Return the bytes that a decoder needs in addition to the pixels, for WebP and for JPEGs in several scans."""
     pixels = image.width * image.height
     if image.format == "WEBP":
         return 3 * 4 * pixels
@@ -167,8 +167,8 @@ def _coefficients(image: Image.Image) -> int:
 def _is_one_scan(image: JpegImagePlugin.JpegImageFile) -> bool:
     """Return True if the first scan of a JPEG that was just opened contains all components completely.
 
-    For any other JPEG, progressive or not, libjpeg stores the coefficients of the whole image. The file position is
-    behind the header of the first scan.
+    For any other JPEG, progressive or not, libjpeg stores the coefficients of the whole image. The file position must
+    be directly behind the header of the first scan.
     """
     if image.info.get("progressive") or image.fp is None:
         return False
@@ -181,7 +181,7 @@ def _is_one_scan(image: JpegImagePlugin.JpegImageFile) -> bool:
 
 
 def _reduced(image: Image.Image, at_least: int, longest: int) -> Image.Image:
-    """Return a loaded image as RGB, reduced by an integer factor; with `at_least`, its middle if longer than 4:1."""
+    """Convert a loaded image to RGB, reduced by an integer factor; with `at_least`, crop to an aspect ratio of 4:1."""
     width, height = image.size
     shorter, longer = sorted(image.size)
     if at_least:
@@ -197,7 +197,7 @@ def _reduced(image: Image.Image, at_least: int, longest: int) -> Image.Image:
 
 
 def _tiled(image: Image.Image, box: tuple[int, int, int, int], factor: int) -> Image.Image:
-    """Return a box of a loaded image as RGB, averaging `factor` x `factor` pixels, tile by tile to save memory."""
+    """Convert a box of a loaded image to RGB, averaging `factor` x `factor` pixels, tile by tile to save memory."""
     left, top, right, bottom = box
     rgb = Image.new("RGB", (math.ceil((right - left) / factor), math.ceil((bottom - top) / factor)))
     step = factor * max(1, TILE // factor)
@@ -219,7 +219,7 @@ def _to_rgb(image: Image.Image) -> Image.Image:
 
 
 def image_inputs(paths: Sequence[ImageFile], size: int) -> Inputs:
-    """Return the images `paths` as network inputs (N, 3, size, size) uint8; the only place that chooses a store."""
-    from dmlcore.data.files.image_store import StoredImages  # imported here because it imports this module
+    """Return the images `paths` as network inputs (N, 3, size, size) uint8; all callers get their store from here."""
+    from dmlcore.data.files.image_store import StoredImages  # imported here because of a circular import
 
     return StoredImages(paths, size)

@@ -1,4 +1,4 @@
-"""Ink drawings in one channel, 0 paper and 255 ink, displayed dark on white."""
+"""Display of single-channel ink drawings, 0 for paper and 255 for ink, as dark ink on white."""
 
 from __future__ import annotations
 

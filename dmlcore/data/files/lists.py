@@ -14,14 +14,14 @@ MAX_LIST_BYTES = 64 * 2**20
 
 
 class ListLine(NamedTuple):
-    """A non-blank line: its number from 1, and its text without surrounding white space."""
+    """Non-blank line of a list: line number from 1, and text without surrounding white space."""
 
     line: int
     text: str
 
 
 def rows(path: Path, info: Description) -> list[ListLine]:
-    """Read the lines of `path`, UTF-8 with or without byte order mark, with any line ends; raise DataError."""
+    """Read the non-blank lines of a UTF-8 file with any line endings; raise DataError if it is missing or invalid."""
     if not path.is_file():
         raise DataError(f"{path} is missing; restore it from {info.url}")
     if path.stat().st_size > MAX_LIST_BYTES:
@@ -54,19 +54,19 @@ def many_rows() -> Iterator[None]:
 
 
 def positive(text: str) -> int:
-    """Return `text` as a number from 1 to 999999999, or 0 if it is not one."""
+    """Return `text` as an integer in 1..999999999, or 0 if it is not one."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
 def is_inside(path: str, parts: int | None = None) -> bool:
-    """Return True if a listed path stays in its folder, and has the given number of parts."""
+    """Return True if a listed path stays inside its folder and, if `parts` is given, has that many components."""
     names = path.split("/")
     is_plain = not {"", ".", ".."} & set(names) and "\\" not in path and "\0" not in path
     return is_plain and parts in (None, len(names))
 
 
 def require_distinct(values: Iterable[tuple[str, str]]) -> None:
-    """Raise DataError if a value occurs twice; `values` are (value, place), where a place is "file:line"."""
+    """Raise DataError if a value occurs twice; `values` are pairs (value, place) with places like "file:line"."""
     first: dict[str, str] = {}
     for value, place in values:
         if value in first:
@@ -75,7 +75,7 @@ def require_distinct(values: Iterable[tuple[str, str]]) -> None:
 
 
 def require_disjoint(train: Iterable[tuple[str, str]], test: Iterable[tuple[str, str]]) -> None:
-    """Raise DataError if a class is on both sides of a class-disjoint split; arguments are (class, place) pairs."""
+    """Raise DataError if a class occurs in both `train` and `test`, which are pairs (class, "file:line")."""
     first: dict[str, str] = {}
     for value, place in train:
         first.setdefault(value, place)
@@ -87,6 +87,6 @@ def require_disjoint(train: Iterable[tuple[str, str]], test: Iterable[tuple[str,
 
 
 def _shorten_place(place: str, other_place: str) -> str:
-    """Return "line 3" if both places are in one file, else the whole place."""
+    """Return "line N" if both places, given as "file:N", are in the same file, else `place` unchanged."""
     (file, _, line), (other, _, _) = place.rpartition(":"), other_place.rpartition(":")
     return f"line {line}" if file == other and line.isdigit() else place

@@ -14,10 +14,9 @@ from dmlcore.storage.home import HOME
 
 
 def search_folders() -> list[Path]:
-    """Return the folders to search, each once: $DML_DATA, then data, ../data and ../shared/data.
+    """Return the folders to search for data sets, without duplicates: $DML_DATA, then data, ../data and ../shared/data.
 
-    The relative ones are relative to the repository or, if the library is installed without it, to the working
-    directory.
+    The last three are relative to the repository or, if the library is installed without it, to the working directory.
     """
     chosen = os.environ.get("DML_DATA")
     return list(
@@ -31,15 +30,19 @@ def _neighbouring_folders(home: Path) -> tuple[Path, ...]:
 
 
 def cache_folder() -> Path:
-    """Return the folder for unpacked archives: $DML_CACHE, or ~/.cache/dml-lab."""
+    """Return the cache folder: $DML_CACHE, or ~/.cache/dml-lab."""
     return Path(os.environ.get("DML_CACHE") or "~/.cache/dml-lab").expanduser()
 
 
 def find(info: Description, root: Path | None) -> Path | None:
-    """Return the folder in the official layout, else that of its shards, else a known archive, else None.
+    """Return the location of a data set: its official layout, else its shards, else a known archive, else None.
 
-    Nothing is unpacked. `root` is that folder, its parent, an archive or the folder of an archive; None searches
-    `search_folders()`.
+    Nothing is unpacked.
+
+    Args:
+        info: Description of the data set.
+        root: Folder of the data set, its parent, an archive, or the folder that contains the archive. None searches
+            `search_folders()`.
     """
     if root is not None and root.is_file():
         return root
@@ -49,7 +52,7 @@ def find(info: Description, root: Path | None) -> Path | None:
     layouts = [(base, folder) for base in bases for folder in _layouts(info, base)]
     places = [folder for _, folder in layouts if any((folder / images).is_dir() for images in info.images)]
     places += [folder for base in bases for folder in (base, base / shards_folder(info)) if _has_shards(folder, info)]
-    # Copies of only the lists are common, as are lists next to a packed archive of the images.
+    # Layouts without images come last: many copies have only the lists, some of them next to an archive of the images.
     for base in bases:
         places += [base / name for name in info.archives if (base / name).is_file()]
         places += [folder for other, folder in layouts if other == base]
@@ -82,7 +85,7 @@ def locate(info: Description, root: Path | None) -> Path:
             companions = [places.with_name(name) for name in info.companions.get(known.name, ())]
             archives.unpack(places, unpacked, companions=companions)
         except DataError:
-            if not unpacked.is_dir():  # otherwise another process was faster
+            if not unpacked.is_dir():  # otherwise another process has unpacked it in the meantime
                 raise
     folder = next(_layouts(info, unpacked), None)
     if folder is None:
@@ -91,7 +94,7 @@ def locate(info: Description, root: Path | None) -> Path:
 
 
 def shards_folder(info: Description) -> str:
-    """Return the name of the folder of its shards."""
+    """Return the name of the folder in which a data set is stored as shards."""
     return f"{info.name}-shards"
 
 
@@ -100,14 +103,14 @@ def _has_shards(folder: Path, info: Description) -> bool:
 
 
 def unpacked_at(archive: archives.Archive) -> Path:
-    """Return the folder of the cache into which a known archive is unpacked."""
+    """Return the cache folder into which a known archive is unpacked."""
     return cache_folder() / f"{archive.name.partition('.')[0]}-{archive.digest[:16]}"
 
 
 def _layouts(info: Description, base: Path) -> Iterator[Path]:
-    if not base.is_dir():  # a page checks all data sets in folders most of which do not exist
+    if not base.is_dir():  # a fast exit, because pages look for all data sets in all folders
         return
-    # Some copies nest the folder twice.
+    # Some copies nest the folder in a folder of the same name.
     names = (info.folder, *info.other_folders)
     for folder in (base, *(base / name for name in names), *(base / name / name for name in names)):
         if folder.is_dir() and any(next(folder.glob(marker), None) is not None for marker in info.markers):

@@ -1,4 +1,4 @@
-"""Reader of MATLAB annotation files (.mat, version 5) with numbers, words, cells and structs; others are refused.
+"""Reader of MATLAB annotation files (.mat, version 5) with numbers, strings, cells and structs; refuses other content.
 
 scipy reads them in a separate process (`matlab_worker`), because some damaged bytes crash the whole process.
 """
@@ -22,25 +22,25 @@ from dmlcore.data.dataset import DataError, Description
 from dmlcore.data.files import matlab_worker
 from dmlcore.typing import Ints
 
-MAX_BYTES = 64 * 2**20  # of a file; the largest official annotations have 6 MiB unpacked
-MEMORY = 2**30  # memory limit for reading one file in bytes
+MAX_BYTES = 64 * 2**20  # maximum size of a .mat file; the largest official annotations have 6 MiB unpacked
+MEMORY = 2**30  # memory limit in bytes for reading one file
 SECONDS = 30  # limit of CPU time for reading one file
 _HEADER = 128
-_Matrix = dict[str, Any]  # "shape", and one of "numbers", "words", "cells", "fields"
+_Matrix = dict[str, Any]  # key "shape", and at most one of "numbers", "words", "cells", "fields"
 
 
 class _MalformedError(ValueError):
-    """Description of a malformed entry, for the message of a DataError."""
+    """Malformed entry of a .mat file; the message becomes a part of a DataError."""
 
 
 class Variables:
-    """Variables of a .mat file, read with an expected type; errors name file, variable and entry."""
+    """Variables of a .mat file, accessed by expected type; errors name file, variable and entry."""
 
     def __init__(self, path: Path, info: Description, variables: dict[str, _Matrix]) -> None:
         self.path, self._info, self._variables = path, info, variables
 
     def integers(self, name: str) -> Ints:
-        """Return the variable (N,) as int64, so that small integers of the file cannot overflow."""
+        """Return the numeric variable `name` (N,) as int64, so that small integer types of the file cannot overflow."""
         matrix = self._variable(name)
         try:
             return _whole(matrix)
@@ -48,20 +48,20 @@ class Variables:
             raise self._error(name, error) from error
 
     def words(self, name: str) -> tuple[str, ...]:
-        """Return the cell array of words `name`."""
+        """Return the cell array of strings named `name`."""
         return tuple(self._word(name, row, cell) for row, cell in enumerate(self._content(name, "cells"), start=1))
 
     def has_field(self, name: str, field: str) -> bool:
-        """Return True if the struct array `name` has a field."""
+        """Return True if the struct array `name` has the field `field`."""
         return field in self._content(name, "fields")
 
     def field_integers(self, name: str, field: str) -> Ints:
-        """Return a field of the struct array `name` (N,) as int64."""
+        """Return the values (N,) of the field `field` in the struct array `name` as int64."""
         entries = enumerate(self._column(name, field), start=1)
         return np.array([self._integer(f"{name}.{field}", row, entry) for row, entry in entries], np.int64)
 
     def field_words(self, name: str, field: str) -> tuple[str, ...]:
-        """Return a field of the struct array `name` as words."""
+        """Return the values of the field `field` in the struct array `name` as strings."""
         entries = enumerate(self._column(name, field), start=1)
         return tuple(self._word(f"{name}.{field}", row, entry) for row, entry in entries)
 
@@ -127,7 +127,7 @@ _KINDS = {"numbers": "no real numbers", "cells": "no cells", "fields": "no struc
 
 
 def _row(matrix: _Matrix, kind: str) -> Any:
-    """Return the content of a row or column of entries of a kind."""
+    """Return the content of a matrix with one row or one column; raise _MalformedError if its kind is not `kind`."""
     if kind not in matrix:
         raise _MalformedError(_KINDS[kind])
     size = math.prod(matrix["shape"])
@@ -151,20 +151,20 @@ def _whole(matrix: _Matrix) -> Ints:
 
 
 class _Worker:
-    """Client of the worker process, which is started on first use and restarted after it has ended."""
+    """Client of the worker process, which is started on first use and restarted if it has exited."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Drop the inherited pipes in a forked process."""
+        """Forget the worker process and its pipes without ending it; called in a forked child."""
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, question: list[str | int]) -> dict[str, Any]:
-        """Return the worker's answer; raise DataError if there is none."""
+        """Send a request to the worker and return its reply; raise DataError if there is none."""
         with self._lock:
-            # the worker exits after a minute without questions, possibly while this one is being sent
+            # Retry once: the worker exits after a minute without requests, possibly while this one is being sent.
             for _ in range(2):
                 with contextlib.suppress(OSError):
                     if answer := self._answer(json.dumps(question).encode() + b"\n"):
@@ -177,7 +177,7 @@ class _Worker:
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", matlab_worker.__file__],
-                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # a process with several threads should not fork
+                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # keeps the worker single-threaded, because it forks
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -1,8 +1,8 @@
-"""Worker process of `matlab`: scipy reads each .mat file in a forked process, because damaged files crash it.
+"""Worker process of `matlab`: scipy reads each .mat file in a forked child, because damaged files can crash it.
 
-A line of its input is JSON: path, memory in bytes, CPU time in seconds. A line of its output is a JSON object of all
-variables, or the reason why there is none. It ends with its input, or after a minute without questions. It imports no
-module of this library, so that it starts quickly.
+Each input line is a JSON list: path, memory limit in bytes, CPU time limit in seconds. Each output line is a JSON
+object with all variables of the file, or with the reason why it cannot be read. The worker exits at the end of its
+input, or after a minute without requests. It imports no module of this library, so that it starts quickly.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-IDLE = 60  # seconds without questions
+IDLE = 60  # seconds without requests until the worker exits
 LONGEST = 2**28  # bytes of an answer
 _PLAIN = {**dict.fromkeys("biuf", "numbers"), "U": "words"}  # numpy kinds
-DEEPEST = 2  # a cell or struct holds numbers and words; deeper nesting is not followed
+DEEPEST = 2  # maximum nesting depth: a cell or struct holds numbers and strings; deeper content is dropped
 
 
 def main() -> None:
-    """Answer each input line."""
+    """Read requests from standard input and print one answer per request until the input ends."""
     importlib.import_module("scipy.io")  # once, before all forks
 
     while True:
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def answer(path: str, memory: int, seconds: int) -> str:
-    """Return the answer of a process that is forked for this file, or how that process ended."""
+    """Return the JSON reply of a child process forked to read this file, or an error if the child failed."""
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
         try:
@@ -49,7 +49,7 @@ def answer(path: str, memory: int, seconds: int) -> str:
     os.close(writing)
     with open(reading, "rb") as file:
         content = file.read(LONGEST)
-    os.kill(child, signal.SIGKILL)  # a process that writes more would wait forever; one that has ended is not affected
+    os.kill(child, signal.SIGKILL)  # ends a child that writes more than LONGEST bytes and would block forever
     _, status = os.waitpid(child, 0)
     if content and len(content) < LONGEST:
         return content.decode()
@@ -58,7 +58,7 @@ def answer(path: str, memory: int, seconds: int) -> str:
 
 
 def limit(memory: int, seconds: int) -> None:
-    """Limit this process to additional memory in bytes, to CPU time, and to ten times as much wall time."""
+    """Limit this process to `memory` additional bytes, `seconds` of CPU time, and ten times as much wall time."""
     with open("/proc/self/statm") as file:
         now = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + memory, now + memory))
@@ -68,8 +68,8 @@ def limit(memory: int, seconds: int) -> None:
 
 
 def read(path: str) -> dict[str, Any]:
-    """Return all variables of a file, or the error."""
-    from scipy.io import loadmat  # imported here because `matlab` imports this module and needs no scipy
+    """Return all variables of a file under the key "variables", or a message under "error"."""
+    from scipy.io import loadmat  # imported here because `matlab` imports this module but does not need scipy
 
     try:
         content = loadmat(path)
@@ -81,12 +81,13 @@ def read(path: str) -> dict[str, Any]:
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """Return a matrix as plain data: its shape, and its content by kind; other kinds and deeper levels have no content.
+    """Convert a matrix to plain data: its shape and, unless its type is unsupported or too deeply nested, its content.
 
-    Within a cell or struct a single number or word is returned itself, because annotations have a hundred thousand of
-    them.
+    Within a cell or struct, a single number or string becomes a scalar, because annotations contain a hundred thousand
+    of them.
     """
-    kind = value.dtype.kind if type(value) is np.ndarray else ""  # not the classes that scipy uses for other types
+    # excludes the subclasses that scipy uses for other types
+    kind = value.dtype.kind if type(value) is np.ndarray else ""
     if depth and kind in _PLAIN and value.size == 1:
         return value.item()
     shape = list(getattr(value, "shape", ()))

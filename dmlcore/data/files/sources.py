@@ -1,4 +1,4 @@
-"""Sources of the data sets: pinned files that are downloaded and verified, and instructions for manual downloads."""
+"""Sources of the data sets: files with known digests to download, or instructions for manual downloads."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dmlcore.storage.task import Progress, ProgressState, Task
 
 @dataclass(frozen=True)
 class DataSource:
-    """Source of one data set: addresses to download or instructions, the folders that are read, and the terms of use.
+    """Source of one data set: download addresses or manual instructions, accepted folder layouts, and terms of use.
 
-    Each file is pinned in `archives.KNOWN` under its name. All facts are from ../shared/data/README.md, sections 2 to
+    `archives.KNOWN` holds the size and digest of each file. All facts are from ../shared/data/README.md, sections 2 to
     4.
     """
 
@@ -29,12 +29,12 @@ class DataSource:
 
     @property
     def files(self) -> tuple[archives.Archive, ...]:
-        """Files at the addresses: name, bytes, digest."""
+        """Known name, size and digest of the file at each of `urls`."""
         return tuple(official_file(url) for url in self.urls)
 
     @property
     def size(self) -> int | None:
-        """Total bytes of all files; None if one of them is unknown."""
+        """Total size of all files in bytes; None if the size of one is unknown."""
         sizes = [file.size for file in self.files]
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
@@ -157,23 +157,23 @@ def source_of(name: str) -> DataSource | None:
 
 
 def official_file(url: str) -> archives.Archive:
-    """Return the official file at an address of the table, with its size and digest."""
+    """Return the entry in `archives.KNOWN` for a download address."""
     file = url.rpartition("/")[2]
     return next(known for known in archives.KNOWN if known.name == file)
 
 
 def default_folder() -> Path:
-    """Return the folder for downloads and manually added files: the first of the searched folders."""
+    """Return the folder for downloads and manually added files, which is the first of the search folders."""
     return locate.search_folders()[0]
 
 
 def task_of(name: str) -> Task[ProgressState]:
-    """Return the task that downloads a data set."""
+    """Return the background task that downloads a data set."""
     return Task(locate.cache_folder() / "downloads" / _SAME.get(name, name), ProgressState)
 
 
 def start(name: str, into: Path | str | None = None) -> None:
-    """Download `name` in a separate process, `python -m dmlcore data download NAME --into DIR`.
+    """Download `name` in a background process, `python -m dmlcore data download NAME --into DIR`.
 
     Raises DataError if there is nothing to download or the disk is too full, JobError if the download is running.
     """
@@ -183,14 +183,14 @@ def start(name: str, into: Path | str | None = None) -> None:
 
 
 def download(name: str, into: Path | str | None = None, *, loopback: bool = False, pause: float = 1.0) -> str:
-    """Download the files of `name` into a folder and unpack them into the cache; return a sentence on what was done.
+    """Download the files of `name` into a folder and unpack them into the cache; return a message with the result.
 
-    Existing files are kept, .part files are resumed, and each file is verified by its digest. The state is that of
-    `task_of(name)`.
+    Existing files are kept, .part files are resumed, and each file is verified by its digest. `task_of(name)` records
+    the progress.
 
     Args:
         name: The data set.
-        into: Folder for the files.
+        into: Folder for the files; None for `default_folder()`.
         loopback: As in `dmlcore.storage.download.fetch`.
         pause: As in `dmlcore.storage.download.fetch`.
 
@@ -221,14 +221,14 @@ def download(name: str, into: Path | str | None = None, *, loopback: bool = Fals
             )
             before += path.stat().st_size
         progress.report(f"verifying and unpacking {path.name}", before, before)
-        with_files = locate.locate(describe(name), path)  # the last file is the archive of the images
+        with_files = locate.locate(describe(name), path)  # unpacks the last file, which is the archive of the images
         return progress.finished(f"{before:,} bytes in {folder}, verified, and unpacked into {with_files}")
 
     return task_of(name).execute(job, ProgressState()).message
 
 
 def _require(name: str, folder: Path) -> DataSource:
-    """Return the source of a data set that can be downloaded; raise DataError if it cannot or there is no room."""
+    """Return the source of a data set; raise DataError if it cannot be downloaded or exceeds the free disk space."""
     source = source_of(name)
     if source is None:
         raise DataError(f"{name} needs no download")

@@ -1,4 +1,4 @@
-"""FGVC-Aircraft by variant: lists of image numbers with names that contain spaces and slashes."""
+"""Reader of FGVC-Aircraft by variant; its lists hold image numbers, and names that contain spaces and slashes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dmlcore.data.files import lists
 from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, samples
 from dmlcore.data.files.lists import ListLine
 
-TRAIN_VARIANTS = 50  # the first ones of variants.txt; there is no common standard
+TRAIN_VARIANTS = 50  # the first variants in variants.txt train; there is no standard class-disjoint split
 
 INFO = Description(
     name="aircraft",
@@ -34,14 +34,15 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the lists and check that every image exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    """Read the samples, inputs (N, 3, S, S) uint8 decoded when indexed; raise DataError if an image is missing."""
     return samples(INFO, _data(folder) / "images", read_table(folder), image_size)
 
 
 def read_table(folder: Path) -> ImageTable:
-    """Join variants.txt with the lists of training, validation and test images; images are not needed.
+    """Join variants.txt with the lists of training, validation and test images, without needing the images.
 
-    Paths are relative to data/images/. `official_train` is train and val together. Raises DataError with file:line.
+    Paths are relative to data/images/. `official_train` includes the official validation images. Raises DataError with
+    file and line.
     """
     folder = _data(folder)
     variants = {row.text: number for number, row in enumerate(_variants(folder / "variants.txt"))}
@@ -73,7 +74,7 @@ def _variants(path: Path) -> list[ListLine]:
 
 
 def _read_list(path: Path, variants: dict[str, int]) -> list[tuple[str, int, str]]:
-    """Return (image number as written, rank of its variant, file:line) of each row."""
+    """Return for each row the image number as a string, the index of its variant, and its position "file:line"."""
     entries = []
     for line, text in lists.rows(path, INFO):
         image, _, name = text.partition(" ")  # at the first space only

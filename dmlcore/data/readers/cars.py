@@ -1,4 +1,4 @@
-"""Stanford Cars (CARS196) in its four layouts; the split is defined by class numbers."""
+"""Reader of Stanford Cars (CARS196) in four layouts; class numbers define the class-disjoint split."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dmlcore.data.files.lists import positive
 from dmlcore.typing import Bools
 
 TRAIN_CLASSES = 98  # class numbers 1 to 98 train, 99 to 196 test
-# Class numbers are not the ranks of the names, but 1 to 98 are the same set as the first 98 names in alphabetical
-# order, of which this is the last: so class folders without annotations can be split as published.
+# Class numbers are not in alphabetical order, but classes 1 to 98 are exactly the first 98 names in alphabetical order,
+# and this is the last of them. So class folders without annotations can be split as published.
 LAST_TRAINING_NAME = "Eagle Talon Hatchback 1998"
 LABELLED = "cars_test_annos_withlabels.mat"
 
@@ -41,12 +41,12 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the annotations and check that every image exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    """Read the samples, inputs (N, 3, S, S) uint8 decoded when indexed; raise DataError if an image is missing."""
     return samples(INFO, folder, read_table(folder), image_size)
 
 
 def read_table(folder: Path) -> ImageTable:
-    """Read the annotations of the first layout that `folder` has, one with images if possible.
+    """Read the annotations in the first layout that exists in `folder`, preferring layouts that have their images.
 
     Layouts: cars_annos.mat with car_ims/; devkit/ with cars_train/ and cars_test/; names.csv and anno_*.csv with class
     folders; images/ with class folders and no annotations. Paths are relative to `folder`. Raises DataError naming the
@@ -66,7 +66,7 @@ def read_table(folder: Path) -> ImageTable:
 
 
 def _read_single(folder: Path) -> ImageTable:
-    """Read one .mat file with all images, whose rows are not sorted by class: the usual layout in metric learning."""
+    """Read one .mat file that lists all images in no order of classes, the usual layout in metric learning."""
     path = folder / "cars_annos.mat"
     rows = matlab.read(path, INFO)
     is_test = rows.field_integers("annotations", "test")
@@ -79,14 +79,14 @@ def _read_single(folder: Path) -> ImageTable:
 
 
 def _read_devkit(folder: Path) -> ImageTable:
-    """Read training and test images from separate files and folders, which use the same file names."""
+    """Read training and test images from separate annotations and folders, in which the same file names occur."""
     names = matlab.read(folder / "devkit" / "cars_meta.mat", INFO).words("class_names")
     images: list[str] = []
     numbers: list[int] = []
     places: list[str] = []
     is_train: list[bool] = []
     for split, rows in (("cars_train", _devkit_train(folder)), ("cars_test", _devkit_test(folder))):
-        # Some copies nest the folders of images twice.
+        # Some copies nest an image folder in a folder of the same name.
         trunk = f"{split}/{split}" if (folder / split / split).is_dir() else split
         names_in_list = rows.field_words("annotations", "fname")
         images += [f"{trunk}/{name}" for name in names_in_list]
@@ -113,7 +113,7 @@ def _devkit_test(folder: Path) -> matlab.Variables:
 
 
 def _read_tables(folder: Path) -> ImageTable:
-    """Read folders named by class inside train/ and test/, with tables of file, box and class number."""
+    """Read class folders in train/ and test/, and the CSV tables with file, bounding box and class number."""
     listed = lists.rows(folder / "names.csv", INFO)
     lists.require_distinct((text, f"{folder / 'names.csv'}:{line}") for line, text in listed)
     names = [text for _, text in listed]
@@ -133,7 +133,7 @@ def _read_tables(folder: Path) -> ImageTable:
                     f"{path}:{line}: expected '<file>,<x1>,<y1>,<x2>,<y2>,<class from 1 to {len(names)}>', got "
                     f"{text[:80]!r}"
                 )
-            # A folder name cannot contain a slash.
+            # A folder name cannot contain a slash, so the copies have a hyphen there.
             images.append(f"{trunk}{split}/{names[number - 1].replace('/', '-')}/{columns[0]}")
             numbers.append(number)
             places.append(f"{path}:{line}")
@@ -148,7 +148,7 @@ def _table(
     names: Sequence[str],
     official_train: Bools,
 ) -> ImageTable:
-    """Build the table from one entry per image, with class numbers from 1; `places` locate errors."""
+    """Build the table from one entry per image; class numbers start at 1, and `places` locate an entry in messages."""
     for image, number, place in zip(images, numbers, places, strict=True):
         if not 1 <= number <= len(names):
             raise DataError(f"{place}: expected a class from 1 to {len(names)}, got {number}")
@@ -166,7 +166,7 @@ def _table(
 
 
 def _read_folders(folder: Path) -> ImageTable:
-    """Read folders named by class without annotations, in alphabetical order, which gives the published split."""
+    """Read class folders without annotations, sorted by name; LAST_TRAINING_NAME marks the published split."""
     classes = sorted(folders_in(folder / "images"), key=lambda path: path.name.casefold())
     files = [[f"images/{path.name}/{image.name}" for image in images_in(path)] for path in classes]
     names = [path.name for path, images in zip(classes, files, strict=True) if images]

@@ -1,4 +1,4 @@
-"""Python layout of CIFAR-10 and CIFAR-100: pickles, read without executing code from a forged one."""
+"""Reader of the Python layout of CIFAR-10 and CIFAR-100: pickles, loaded such that a forged one cannot execute code."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 from dmlcore.data.dataset import DataError, Description, Samples
 from dmlcore.typing import Ints, Pixels
 
-SIDE, IMAGES = 32, 60_000  # pixels per side, images of each complete set
-MAX_BYTES = 400 * 2**20  # of a pickle; the largest official one has 155 million
+SIDE, IMAGES = 32, 60_000  # pixels per side; number of images in each complete data set
+MAX_BYTES = 400 * 2**20  # maximum size of a pickle; the largest official one has 155 million bytes
 
 
 def samples(
@@ -26,9 +26,10 @@ def samples(
     border: int,
     note: str = "",
 ) -> Samples:
-    """Return samples of pixels (N, 3, 32, 32), of which the first `training_rows` are the official training split.
+    """Return samples with inputs `pixels` (N, 3, 32, 32), the first `training_rows` being the official training split.
 
-    Labels (N,) below `border` are training classes of the class-disjoint split; classes without images are left out.
+    Classes with labels (N,) below `border` are the training classes of the class-disjoint split. Classes without images
+    are left out and the others renumbered.
     """
     present, compact = np.unique(labels, return_inverse=True)  # a subset may lack classes
     subset = f"a subset: {len(labels):,} of the {IMAGES:,} images"
@@ -51,7 +52,7 @@ def image(pixels: Any, index: int) -> Pixels:
 def read(
     paths: Sequence[Path], info: Description, fields: Mapping[str, int]
 ) -> tuple[Pixels, dict[str, Ints], list[int]]:
-    """Read files in order: pixels (N, 3, 32, 32) uint8, labels (N,) of each field, and the number of rows per file.
+    """Read files in order; return pixels (N, 3, 32, 32) uint8, labels (N,) by field name, and the rows in each file.
 
     `fields` maps the name of a label field to its number of classes. Raises DataError naming the file and its defect.
     """
@@ -62,7 +63,7 @@ def read(
 
 
 def read_names(path: Path, info: Description, field: str, count: int) -> tuple[str, ...]:
-    """Read the list of `count` class names; raise DataError."""
+    """Read the list of `count` class names stored under `field`; raise DataError if it is missing or invalid."""
     names = _field(path, info, _load(path, info), field)
     if not isinstance(names, list) or len(names) != count:
         raise DataError(f"{path}: {field} must be a list of {count} names; restore the official file")
@@ -115,11 +116,11 @@ def _load(path: Path, info: Description) -> dict[Any, Any]:
 
 
 def _family(info: Description) -> str:
-    return "CIFAR-10" if info.folder == "cifar-10-batches-py" else "CIFAR-100"  # the collages read CIFAR-100 too
+    return "CIFAR-10" if info.folder == "cifar-10-batches-py" else "CIFAR-100"  # the collages also read CIFAR-100
 
 
 def _encode_latin1(text: str, encoding: str) -> bytes:
-    """Replace `_codecs.encode` as copies written by Python 3 use it: bytes stored as latin1 text."""
+    """Replace `_codecs.encode`, which pickles rewritten by Python 3 call to restore bytes from latin1 text."""
     if encoding not in ("latin1", "latin-1"):
         raise pickle.UnpicklingError(f"encoding {encoding!r} is not allowed")
     return text.encode("latin1")
@@ -138,7 +139,7 @@ _ALLOWED = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Unpickler that allows only the globals that an array of numbers needs."""
+    """Unpickler that allows only the globals needed to load an array of numbers."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ALLOWED:

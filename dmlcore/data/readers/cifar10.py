@@ -1,4 +1,4 @@
-"""CIFAR-10 in its official python layout: five training batches and a test batch, or a subset of these."""
+"""Reader of CIFAR-10 in its official Python layout: five training batches and a test batch, or a subset of them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the training batches and then the test batch: inputs (N, 3, 32, 32) uint8; classes 0 to 4 train.
+    """Read the training batches, then the test batch: inputs (N, 3, 32, 32) uint8.
 
-    If data_batch_2 to 5 are absent, a note says so.
+    Classes 0 to 4 are the training classes of the class-disjoint split. A note names absent training batches; only the
+    first batch is required.
     """
     names = cifar.read_names(folder / "batches.meta", INFO, "label_names", CLASSES)
     absent = [name for name in BATCHES[1:] if not (folder / name).is_file()]

@@ -1,4 +1,4 @@
-"""CIFAR-100 in its official python layout."""
+"""Reader of CIFAR-100 in its official Python layout."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read `train` and then `test`: inputs (N, 3, 32, 32) uint8, fine labels; complete set and subsets alike."""
+    """Read `train`, then `test`, complete or as a subset: inputs (N, 3, 32, 32) uint8 and fine labels."""
     names = cifar.read_names(folder / "meta", INFO, "fine_label_names", CLASSES)
     pixels, labels, counts = cifar.read([folder / "train", folder / "test"], INFO, {"fine_labels": CLASSES})
     return cifar.samples(pixels, labels["fine_labels"], names, counts[0], border=CLASSES // 2)

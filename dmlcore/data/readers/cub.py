@@ -1,4 +1,4 @@
-"""CUB-200-2011: the official text lists joined by image number, or folders of images named by class number."""
+"""Reader of CUB-200-2011: official text lists joined by image number, or image folders named by class number."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the lists and check that every image exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    """Read the samples, inputs (N, 3, S, S) uint8 decoded when indexed; raise DataError if an image is missing."""
     return samples(INFO, folder / "images", read_table(folder), image_size)
 
 
 def read_table(folder: Path) -> ImageTable:
-    """Join the lists of `folder`, images are not needed; without lists, read the names of its folders of images.
+    """Join the lists in `folder`, without needing the images; if there are no lists, read the image folders.
 
-    Paths are relative to images/. Raises DataError with file:line if the lists are inconsistent.
+    Paths are relative to images/. Raises DataError with file and line if the lists are inconsistent.
     """
     if not any((folder / name).is_file() for name in LISTS):
         return _read_folders(folder / "images")
@@ -68,7 +68,7 @@ def read_table(folder: Path) -> ImageTable:
 
 
 def _read_folders(images: Path) -> ImageTable:
-    """Read the second layout, `cub200/images/NNN.Name/*.jpg`, with the class number in the folder name."""
+    """Read the layout without lists, `cub200/images/NNN.Name/*.jpg`, in which NNN is the class number."""
     paths: list[str] = []
     numbers: list[int] = []
     folders: dict[int, str] = {}
@@ -98,11 +98,11 @@ def _read_folders(images: Path) -> ImageTable:
 
 @dataclass(frozen=True)
 class _List:
-    """Text file of `<number> <value>` rows."""
+    """Text file whose lines are `<number> <value>`."""
 
     path: Path
     values: dict[int, str]
-    lines: dict[int, int]  # number -> line in the file, from 1
+    lines: dict[int, int]  # number -> line number in the file, from 1
 
     def at(self, number: int) -> str:
         return f"{self.path}:{self.lines[number]}"
@@ -130,7 +130,7 @@ def _read_list(path: Path) -> _List:
 
 
 def _class_number(image: int, paths: _List, class_of: _List, class_names: _List) -> int:
-    """Return the class of `image`, checked against classes.txt and against the image's folder."""
+    """Return the class number of `image`; raise DataError unless classes.txt and the image's folder agree with it."""
     value = class_of.values[image]
     number = positive(value)
     if number not in class_names.values:
@@ -153,5 +153,5 @@ def _flag(is_train: _List, image: int) -> bool:
 
 
 def _plain(folder: str) -> str:
-    """Return 'Black footed Albatross' for '001.Black_footed_Albatross'."""
+    """Return the class name in a folder name: 'Black footed Albatross' for '001.Black_footed_Albatross'."""
     return folder.partition(".")[2].replace("_", " ") or folder

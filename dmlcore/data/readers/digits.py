@@ -1,4 +1,4 @@
-"""Handwritten digits bundled with scikit-learn: 1797 samples of 8 x 8 grey pixels, ten classes."""
+"""Reader of the handwritten digits in scikit-learn: 1797 samples of 8 x 8 grey pixels, ten classes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the digits: inputs (1797, 64) float32 in 0..1; class-disjoint training classes are 0 to 4."""
+    """Read the digits: inputs (1797, 64) float32 in 0..1; digits 0 to 4 train in the class-disjoint split."""
     table = _table()
     inputs, labels = (table[:, :64] / 16.0).astype(np.float32), table[:, 64].astype(np.int64)
     return Samples(
@@ -38,15 +38,15 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 @cache
 def _table() -> Bytes:
-    """Return rows (1797, 65) of 64 pixels with 17 grey levels and the label.
+    """Return the table (1797, 65) of pixels with values 0 to 16 and, in the last column, labels.
 
-    Rows are cached, because reading takes the time of several steps.
+    The table is cached, because reading it takes as long as several training steps.
     """
     return np.loadtxt(_bundled(), delimiter=",", dtype=np.uint8)
 
 
 def _bundled() -> Path:
-    """Return the file of `sklearn.datasets.load_digits` without importing scikit-learn, which takes 1.6 s."""
+    """Return the path of the file that `sklearn.datasets.load_digits` reads, without importing scikit-learn (1.6 s)."""
     module = find_spec("sklearn")
     assert module
     assert module.origin

@@ -1,4 +1,4 @@
-"""Oxford Flowers-102: labels and image-wise split in two .mat files, images numbered from 1."""
+"""Reader of Oxford Flowers-102: labels and image-wise split in two .mat files, images numbered from 1."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, samp
 from dmlcore.typing import Bools
 
 CLASSES = 102
-TRAIN_CLASSES = 51  # labels 1 to 51 train, 52 to 102 test; there is no common standard
+TRAIN_CLASSES = 51  # labels 1 to 51 train, 52 to 102 test; there is no standard class-disjoint split
 SETS = ("trnid", "valid", "tstid")
 
 INFO = Description(
@@ -35,7 +35,7 @@ INFO = Description(
     url="https://www.robots.ox.ac.uk/~vgg/data/flowers/102/102flowers.tgz",
 )
 
-# Names in the order of the labels; the .mat files have none, so this is the list that torchvision and others use.
+# Class names in the order of the labels. The .mat files have none, so this is the list that torchvision and others use.
 NAMES = (
     "pink primrose", "hard-leaved pocket orchid", "canterbury bells", "sweet pea", "english marigold", "tiger lily",
     "moon orchid", "bird of paradise", "monkshood", "globe thistle", "snapdragon", "colt's foot", "king protea",
@@ -57,14 +57,15 @@ NAMES = (
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the labels and check that every image exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    """Read the samples, inputs (N, 3, S, S) uint8 decoded when indexed; raise DataError if an image is missing."""
     return samples(INFO, folder / "jpg", read_table(folder), image_size)
 
 
 def read_table(folder: Path) -> ImageTable:
-    """Join imagelabels.mat and setid.mat; images are not needed. Paths are relative to jpg/.
+    """Join imagelabels.mat and setid.mat, without needing the images.
 
-    `official_train` is trnid and valid together. Raises DataError naming file, variable and entry.
+    Paths are relative to jpg/. `official_train` combines the sets trnid and valid. Raises DataError naming file,
+    variable and entry.
     """
     numbers = matlab.read(folder / "imagelabels.mat", INFO).integers("labels")
     if wrong := np.flatnonzero((numbers < 1) | (numbers > CLASSES)).tolist():

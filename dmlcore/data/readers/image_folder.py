@@ -1,4 +1,4 @@
-"""Any folder of class folders, or of tar files with classes in them; the names define classes and splits."""
+"""Reader of any folder of class folders, or of tar files in WebDataset naming; names define classes and splits."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from dmlcore.data.files.images import SUFFIXES
 from dmlcore.data.shards import scan
 from dmlcore.data.shards.read import read as read_shards
 
-NAMED_KINDS = 5  # kinds of skipped files named in a note
-MOST_FOLDERS = 50_000  # limit of folders: the largest public sets have 22,000 classes, a whole disk has more
+NAMED_KINDS = 5  # maximum number of kinds of skipped files named in a note
+# maximum number of folders: the largest public data sets have 22,000 classes, a whole disk has more folders
+MOST_FOLDERS = 50_000
 SILENT = ("thumbs.db", "desktop.ini")  # files that operating systems create; they are not reported
-SPLITS = ("train", "test", "val", "valid", "validation")  # names of the folders of a tree that is split on disk
+SPLITS = ("train", "test", "val", "valid", "validation")  # folders of which a split tree consists
 
 INFO = Description(
     name="folder",
@@ -34,18 +35,19 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """List the images of `folder`, or of the tar files in it: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    """Read the samples in a folder or in its tar files: inputs (N, 3, S, S) uint8, decoded when indexed."""
     if (shards := scan.shards_in(folder)) and not folders_in(folder):
         return read_shards(INFO, scan.index_of(folder, shards), image_size)
     return samples(INFO, folder, read_table(folder), image_size)
 
 
 def read_table(folder: Path) -> ImageTable:
-    """Walk through the folders of `folder`: each is a class, with all images in and below it.
+    """List the images of a tree in which each subfolder of `folder` is a class with all images in and below it.
 
-    Classes are sorted by name and the first half of them train. A folder that contains only another folder is entered.
-    If train/, test/ and the like hold the class folders, they are the image-wise split or, if no class is on both
-    sides, the class-disjoint one. Skipped files are counted and named in the notes. Raises DataError.
+    Classes are sorted by name and the first half of them train. If `folder` contains only one folder, which contains
+    class folders, that folder is read instead. If the class folders are within train/, test/ and similar folders, these
+    define the image-wise split or, if they share no class, the class-disjoint split. Skipped files are counted and
+    named in the notes. Raises DataError.
     """
     trunk = _innermost(folder)
     splits = folders_in(trunk)
@@ -59,7 +61,7 @@ def read_table(folder: Path) -> ImageTable:
 
 
 def _read_splits(folder: Path, splits: list[Path]) -> ImageTable:
-    """Read a tree that is split on disk."""
+    """List the images of a tree whose class folders are within the folders `splits`, such as train/ and test/."""
     rows, skipped = [], []
     for split in splits:
         listed, without = _classes(folder, split)
@@ -104,7 +106,7 @@ def _table(
 
 
 def _classes(folder: Path, trunk: Path) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return (class, path relative to `folder`) of each image below `trunk`, in the order of classes and paths.
+    """Return (class, path relative to `folder`) of each image below `trunk`, sorted by class and path.
 
     Also return the skipped paths: other files, linked folders below a class ("/" at the end), and files next to the
     class folders ("/" at the beginning).
@@ -136,7 +138,7 @@ def _counts(name: str) -> bool:
 
 
 def _skipped_note(skipped: list[str]) -> tuple[str, ...]:
-    """Return a note with the number of skipped files by kind, and the first of each kind."""
+    """Return a note with the number of skipped files by kind and the first path of each kind; () if there are none."""
     first: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for path in skipped:
@@ -157,7 +159,7 @@ def _skipped_note(skipped: list[str]) -> tuple[str, ...]:
 
 
 def _innermost(folder: Path) -> Path:
-    """Enter folders that contain only one folder, which contains folders: archives often wrap their content."""
+    """Descend through folders that contain only one folder, which contains folders, as unpacked archives often do."""
     while len(inner := folders_in(folder)) == 1 and folders_in(inner[0]):
         folder = inner[0]
     return folder

@@ -1,4 +1,4 @@
-"""In-shop Clothes Retrieval (DeepFashion): one list of training images, queries and the gallery that they search."""
+"""Reader of In-shop Clothes Retrieval (DeepFashion): one list of training images, queries and gallery images."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class _InshopImage(NamedTuple):
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the list and check that every image exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    """Read the samples, inputs (N, 3, S, S) uint8 decoded when indexed; raise DataError if an image is missing."""
     table = read_table(folder)
-    # img.zip may have been unpacked into Img/ or next to it; images of high resolution are in the same tree.
+    # img.zip may have been unpacked in Img/ or next to it. High-resolution images have the same tree.
     for base in INFO.images:
         trunk = folder / base
         if (trunk / table.paths[0]).is_file():
@@ -57,9 +57,9 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 @lists.many_rows()
 def read_table(folder: Path) -> ImageTable:
-    """Read the list in Eval/, Anno/ or `folder` itself; images are not needed. Paths are relative to img/.
+    """Read the list in Eval/, Anno/ or `folder` itself, without needing the images.
 
-    Classes are the items, the training ones first. Raises DataError with file:line.
+    Paths are relative to img/. Classes are the items, those for training first. Raises DataError with file and line.
     """
     places = [folder / "Eval" / LIST, folder / LIST, folder / "Anno" / LIST]
     path = next((place for place in places if place.is_file()), places[0])

@@ -1,4 +1,4 @@
-"""Omniglot: handwritten characters of fifty alphabets by twenty writers each, tested on unseen alphabets."""
+"""Reader of Omniglot: characters of fifty alphabets, each drawn by twenty writers, tested on unseen alphabets."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from dmlcore.data.files.locate import cache_folder
 from dmlcore.typing import Pixels
 
 INK = "ink.npy"
-FEW = 32  # up to this number, images are decoded alone, which is faster than all of them
+FEW = 32  # up to this number of images, decode only these, which is faster than decoding all
 IMAGE_SIZE = 28  # pixels per side, reduced from 105, as in the few-shot literature
 
-# Folders for training and for test; the complete ones are preferred. Alphabets on both sides only train.
+# Folders of training and test alphabets; the complete pair is preferred. Alphabets in both folders are only trained on.
 SETS = (("images_background", "images_evaluation"), ("images_background_small1", "images_background_small2"))
 
 INFO = Description(
@@ -50,13 +50,13 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the complete sets if both exist, else the minimal ones: inputs (N, 1, S, S) uint8, 0 paper, 255 ink.
+    """Read the complete sets if both exist, else the small ones: inputs (N, 1, S, S) uint8, 0 for paper, 255 for ink.
 
-    Facts: alphabet (N,), the number of its name in order; drawer (N,), from 1. Classes are named "Alphabet 07". Raises
-    DataError naming the folder or file and its defect.
+    Facts: `alphabet` (N,), index of the alphabet, training alphabets first; `drawer` (N,), number of the writer, from
+    1. Classes are named like "Greek 07". Raises DataError naming the folder or file and its defect.
     """
     train, test = _folders(folder)
-    # Training classes come first; an alphabet on both sides counts as a training alphabet.
+    # Training classes come first; an alphabet in both folders counts as a training alphabet.
     known = {path.name for path in folders_in(train)}
     alphabets = [*folders_in(train), *(path for path in folders_in(test) if path.name not in known)]
     classes = [(number, path) for number, alphabet in enumerate(alphabets) for path in folders_in(alphabet)]
@@ -90,10 +90,10 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 
 class Ink:
-    """Dark strokes on white as (N, 1, size, size) uint8, 0 paper and 255 ink, decoded when first read.
+    """Images of ink drawings as (N, 1, size, size) uint8, 0 for paper and 255 for ink, decoded when first read.
 
-    A few images are decoded alone; for more, all are decoded once and cached. Indexing is numpy's along the first axis.
-    Raises DataError naming a file that is not an image.
+    If few images are read, only those are decoded; otherwise all images are decoded once and cached. Indexing follows
+    numpy along the first axis. Raises DataError naming a file that is not an image.
     """
 
     dtype = np.dtype(np.uint8)
@@ -138,7 +138,7 @@ def _kept(paths: Sequence[Path], size: int) -> Pixels:
 
 
 def _decoded(paths: Sequence[Path], size: int) -> Pixels:
-    """Return the images, averaged over each pixel of the smaller ones."""
+    """Decode images as ink and reduce them to `size` pixels per side by averaging, (N, 1, size, size)."""
 
     def one(path: Path) -> Pixels:
         grey = decode(path).convert("L").resize((size, size), Image.Resampling.BOX)

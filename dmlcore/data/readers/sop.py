@@ -1,4 +1,4 @@
-"""Stanford Online Products: two lists, of the training classes and of the test classes."""
+"""Reader of Stanford Online Products: one list of the training classes and one of the test classes."""
 
 from __future__ import annotations
 
@@ -50,21 +50,21 @@ class _SopImage(NamedTuple):
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read both lists and check that every image exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    """Read the samples, inputs (N, 3, S, S) uint8 decoded when indexed; raise DataError if an image is missing."""
     images = folder / "images"
     return samples(INFO, images if images.is_dir() else folder, read_table(folder), image_size)
 
 
 @lists.many_rows()
 def read_table(folder: Path) -> ImageTable:
-    """Join Ebay_train.txt and Ebay_test.txt, in `folder` or its Info_Files; images are not needed.
+    """Join Ebay_train.txt and Ebay_test.txt, in `folder` or its Info_Files, without needing the images.
 
-    Classes are the products, with their original numbers. Raises DataError with file:line.
+    Classes are the products; their names contain the original numbers. Raises DataError with file and line.
     """
     where = folder / "Info_Files" if (folder / "Info_Files").is_dir() else folder
     train, test = _read_list(where / "Ebay_train.txt"), _read_list(where / "Ebay_test.txt")
     rows = train + test
-    # finding the places takes long
+    # Search for duplicates only if there are any, because formatting all positions takes long.
     if not len({row.image_id for row in rows}) == len({row.path for row in rows}) == len(rows):
         lists.require_distinct((f"image_id {row.image_id}", row.place) for row in rows)
         lists.require_distinct((row.path, row.place) for row in rows)

@@ -1,4 +1,4 @@
-"""Index of a data set in shards: tar files of images, and byte offsets by which any image is read alone.
+"""Index of a data set in shards, which are tar files of images; byte offsets allow reading any single image.
 
 `shards.json` lists the shards and the digests of the other three files; `index.npy` has one row per sample; `keys.bin`
 holds the concatenated names of the samples; `classes.json` holds the names of the classes. No file is a pickle.
@@ -25,19 +25,19 @@ from dmlcore.storage import atomic_files
 from dmlcore.typing import Array
 
 MANIFEST, ROWS, KEYS, CLASSES = "shards.json", "index.npy", "keys.bin", "classes.json"
-LARGEST = 2**28  # bytes of a shards.json or classes.json
-OPEN = 128  # largest number of open shards
+LARGEST = 2**28  # maximum size in bytes of shards.json and of classes.json
+OPEN = 128  # maximum number of open shards
 AGAIN = "copy it again from where the shards came from, or pack the data set again"
 
 ROW = np.dtype(
     [
         ("shard", "<u4"),
-        ("offset", "<u8"),  # of the image's first byte in the shard
+        ("offset", "<u8"),  # byte offset of the image in the shard
         ("size", "<u4"),
-        ("crc", "<u4"),  # CRC-32, if `checked` is set in the manifest
-        ("key_end", "<u8"),  # end of the sample's name in keys.bin
+        ("crc", "<u4"),  # CRC-32 of the image, if `checked` is set in the manifest
+        ("key_end", "<u8"),  # end position of the sample's name in keys.bin
         ("label", "<u4"),
-        ("train", "?"),  # image-wise split, if there is one
+        ("train", "?"),  # True if it trains in the image-wise split, if there is one
         ("gallery", "?"),
     ]
 )
@@ -46,7 +46,7 @@ Count = Annotated[int, Field(ge=0, lt=2**53)]
 
 
 class Shard(BaseModel):
-    """A tar file: its name, samples, bytes, and its SHA-256, "" if it was not computed."""
+    """Tar file of images: its name, number of samples, size in bytes, and SHA-256 ("" if not computed)."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -57,7 +57,7 @@ class Shard(BaseModel):
 
 
 class Manifest(BaseModel):
-    """Contents of shards.json; unknown keys of later releases are ignored."""
+    """Contents of shards.json; unknown keys written by newer releases are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -65,17 +65,17 @@ class Manifest(BaseModel):
     data: str
     samples: Count
     train_classes: Count
-    image_wise: bool  # True if `train` of the rows is valid
-    searched: bool  # True if `gallery` is valid
+    image_wise: bool  # True if the column `train` of the index is valid
+    searched: bool  # True if the column `gallery` of the index is valid
     checked: bool  # True if `crc` is valid
     notes: tuple[str, ...] = ()
     source: str = ""  # digest of the packed files
-    digests: dict[str, str]  # SHA-256 of the other files
+    digests: dict[str, str]  # file name -> SHA-256, for the other three files
     shards: tuple[Shard, ...]
 
 
 class Size(NamedTuple):
-    """Size of a data set in shards."""
+    """Number of shards of a data set, and their total bytes."""
 
     shards: int
     bytes: int
@@ -91,7 +91,7 @@ def is_sharded(place: Path) -> bool:
 
 
 def read_manifest(place: Path) -> Manifest:
-    """Return the manifest of a folder with shards; raise DataError."""
+    """Return the manifest of a folder with shards; raise DataError if it is missing or damaged."""
     path = place / MANIFEST
     try:
         return Manifest.model_validate(atomic_files.read_json(path, LARGEST))
@@ -106,9 +106,9 @@ def read_manifest(place: Path) -> Manifest:
 
 
 class ShardIndex:
-    """Verified index in `place` of the shards in `folder`: every shard exists and has its recorded size.
+    """Index of the shards in `folder`, read from `place` and verified: every shard exists with its recorded size.
 
-    `rows` (N,) have the type ROW and are memory-mapped. Raises DataError naming the shard or file that is missing,
+    `rows` (N,) have the dtype ROW and are memory-mapped. Raises DataError naming the shard or file that is missing,
     truncated or inconsistent with the others.
     """
 
@@ -126,20 +126,20 @@ class ShardIndex:
         self._descriptor = functools.lru_cache(OPEN)(_Descriptor)
 
     def key(self, row: int) -> str:
-        """Return the name of a sample in the lists of its data set."""
+        """Return the name of the sample in row `row`, as in the lists of the data set."""
         begin = int(self.rows["key_end"][row - 1]) if row else 0
         return printable(os.fsdecode(self._keys[begin : int(self.rows["key_end"][row])].tobytes()))
 
     def shard_of(self, row: int) -> Path:
-        """Return the shard that holds a sample."""
+        """Return the path of the shard that contains the sample in row `row`."""
         return self.folder / self.manifest.shards[int(self.rows["shard"][row])].name
 
     def read(self, row: int) -> bytes:
-        """Return the bytes of an image as they were packed.
+        """Return the bytes of the image in row `row` as they were packed.
 
-        The bytes are read, not memory-mapped: if a shard is truncated during use, reading raises an error, whereas
-        mapping would cause a signal; and mapped pages count as memory of this process. Raises DataError naming the
-        shard.
+        The file is read, not memory-mapped, for two reasons. If a shard is truncated during use, reading raises an
+        error, whereas mapping would cause a signal. Mapped pages would also count as memory of this process. Raises
+        DataError naming the shard.
         """
         shard, offset, size, crc = self.rows[row].tolist()[:4]
         path = self.folder / self.manifest.shards[shard].name
@@ -156,7 +156,7 @@ class ShardIndex:
         return content
 
     def damaged_shards(self) -> list[tuple[str, str]]:
-        """Return name and fault of each shard whose SHA-256 differs from the recorded one; reads all shards."""
+        """Return (name, message) for each shard whose SHA-256 differs from the recorded one; read all shards."""
         faults = []
         for shard in self.manifest.shards:
             path = self.folder / shard.name
@@ -171,7 +171,7 @@ class ShardIndex:
 
     @property
     def stamp(self) -> str:
-        """Digest of the index, and of sizes and times of the shards; it changes when they change."""
+        """Digest of the index and of the sizes and modification times of the shards."""
         return self._now.hexdigest()
 
     def _verify(self, name: str) -> None:
@@ -221,7 +221,7 @@ class ShardIndex:
         return tuple(names)
 
     def _check_bounds(self) -> None:
-        """Raise DataError if the index points outside the shards, even if its digest is right."""
+        """Raise DataError if the index, even with a valid digest, points outside of its shards or classes."""
         rows, sizes = self.rows, np.array([shard.size for shard in self.manifest.shards], np.uint64)
         ends = np.concatenate([np.zeros(1, np.uint64), rows["key_end"]])
         inside = bool((rows["shard"] < len(sizes)).all()) and bool(
@@ -236,7 +236,7 @@ class ShardIndex:
 
 
 def size_of(manifest: Manifest) -> Size:
-    """Return the number of shards and their bytes."""
+    """Return the number and total bytes of the shards in a manifest."""
     return Size(len(manifest.shards), sum(shard.size for shard in manifest.shards))
 
 
@@ -245,7 +245,7 @@ def _mapped(path: Path) -> Array:
 
 
 class _Descriptor:
-    """An open file descriptor that is closed when the last reference is gone."""
+    """Open file descriptor that is closed when the last reference is gone."""
 
     def __init__(self, path: Path) -> None:
         self.number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -257,7 +257,7 @@ class _Descriptor:
 
 @dataclass(frozen=True)
 class ShardImageStatus:
-    """Size of an image in bytes, and a number in place of its time that changes when any shard changes."""
+    """Status of an image in a shard; `st_mtime_ns` is not a time but a number that changes when any shard changes."""
 
     st_size: int
     st_mtime_ns: int
@@ -265,7 +265,7 @@ class ShardImageStatus:
 
 @dataclass(frozen=True, eq=False)
 class ShardImage:
-    """An image in a shard, which is opened like a file."""
+    """Image in a shard, which can be opened like a file."""
 
     shards: ShardIndex
     row: int
@@ -281,7 +281,7 @@ class ShardImage:
 
 
 class ShardImages(Sequence[ShardImage]):
-    """The images of an index, or those in some of its rows."""
+    """Images of an index with the given row numbers, by default all."""
 
     def __init__(self, shards: ShardIndex, rows: Sequence[int] | None = None) -> None:
         self.shards, self.rows = shards, range(len(shards.rows)) if rows is None else rows
@@ -300,7 +300,7 @@ class ShardImages(Sequence[ShardImage]):
 
 
 class ShardKeys(Sequence[str]):
-    """Names of the samples of an index, each created on access."""
+    """Names of the samples in an index, each created on access."""
 
     def __init__(self, shards: ShardIndex) -> None:
         self._shards = shards

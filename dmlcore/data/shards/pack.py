@@ -1,4 +1,4 @@
-"""Packing of a data set of image files into shards: atomic, and resumed after a killed process."""
+"""Packing of an image data set into shards, which is atomic and resumes if the process was killed."""
 
 from __future__ import annotations
 
@@ -30,25 +30,26 @@ from dmlcore.typing import Array
 
 SHARD_BYTES = 2**28  # default size of a shard
 BLOCK, RECORD = tarfile.BLOCKSIZE, tarfile.RECORDSIZE
-PLAN, PARTS = "plan", "parts"  # files of the staging folder: the plan of the packing, and the facts on finished shards
+# Names in the staging folder: the file with the digest of the plan, and the folder with records of finished shards.
+PLAN, PARTS = "plan", "parts"
 SAY_EVERY = 5.0  # seconds between two log messages about the progress
-_PLAIN = re.compile(r"([^/]+/)*[^./]+\.[A-Za-z]+")  # paths whose WebDataset key is everything but the ending
+_PLAIN = re.compile(r"([^/]+/)*[^./]+\.[A-Za-z]+")  # paths whose WebDataset key is the path without its extension
 
 log = logging.getLogger(__name__)
 
 
 def pack(name: str, samples: Samples, target: Path, *, shard_bytes: int = SHARD_BYTES) -> index.Size:
-    """Write the images of a data set into the new folder `target`; return its size.
+    """Write the images of a data set into the new folder `target`; return the number and bytes of its shards.
 
-    Each shard holds KEY.jpg (or .png) and KEY.cls, the class number, of successive samples, as in WebDataset. The same
-    files give the same bytes. A killed packing leaves `target`.staging, from which the next one continues; an existing
-    target is not changed.
+    Each shard holds successive samples, each as KEY.jpg (or .png) and KEY.cls with the class number, as in WebDataset.
+    The same files give the same bytes. A killed process leaves `target`.staging, from which the next call continues; an
+    existing target is not changed.
 
     Args:
         name: The data set.
         samples: Result of `data.read`.
         target: Folder to create.
-        shard_bytes: Size of a shard in bytes.
+        shard_bytes: Approximate size of a shard in bytes.
 
     Raises:
         DataError: If a file cannot be packed or written; the message names it.
@@ -75,12 +76,12 @@ def pack(name: str, samples: Samples, target: Path, *, shard_bytes: int = SHARD_
 
 
 def notes_folder() -> Path:
-    """Return the folder with one note per packing that is running or was stopped."""
+    """Return the folder of note files, each with the path of the staging folder of an unfinished packing."""
     return cache_folder() / "packing"
 
 
 def leftovers() -> Iterator[tuple[Path, Path]]:
-    """Yield the staging folders of packings that did not end, and their notes in the cache."""
+    """Yield the staging folder and the note file of each unfinished packing."""
     for note in sorted(notes_folder().glob("*")):
         with contextlib.suppress(OSError):
             staging = Path(os.fsdecode(atomic_files.read_bytes(note, 2**16)))
@@ -105,7 +106,7 @@ def _known_to_the_sweep(target: Path) -> Iterator[None]:
 def _plan(
     name: str, samples: Samples, files: Sequence[ImageFile], keys: Sequence[str], shard_bytes: int
 ) -> tuple[Array, str]:
-    """Return the bytes of each file (N,), and a digest of everything that is packed."""
+    """Return the size of each file in bytes (N,), and a digest that identifies everything to be packed."""
     digest = hashlib.sha256(f"{index.Manifest.model_fields['version'].default} {name} {shard_bytes}\n".encode())
     sizes = np.empty(len(files), np.int64)
     for row, (file, key) in enumerate(zip(files, keys, strict=True)):
@@ -124,7 +125,7 @@ def _plan(
 
 
 def _is_there(target: Path, plan: str) -> bool:
-    """Return True if the same packing exists at the target; raise DataError if anything else does."""
+    """Return True if `target` already holds the result of this packing; raise DataError if it holds anything else."""
     if index.is_sharded(target) and index.read_manifest(target).source == plan:
         return True
     if target.exists() or target.is_symlink():
@@ -133,7 +134,7 @@ def _is_there(target: Path, plan: str) -> bool:
 
 
 def _start_anew_unless(staging: Path, plan: str) -> None:
-    """Remove the staging folder if it belongs to other files or to an earlier state of these."""
+    """Remove the staging folder unless it was created for the plan `plan`; raise DataError if it is no packing."""
     if not staging.exists() and not staging.is_symlink():
         return
     with contextlib.suppress(OSError):
@@ -145,7 +146,7 @@ def _start_anew_unless(staging: Path, plan: str) -> None:
 
 
 class _Packing:
-    """Packing of one data set: the division of its samples into shards."""
+    """Packing of one data set, with a fixed division of its samples into shards."""
 
     def __init__(
         self,
@@ -158,12 +159,12 @@ class _Packing:
         plan: str,
     ) -> None:
         self.name, self.samples, self.files, self.keys, self.plan = name, samples, files, keys, plan
-        begins = np.cumsum(_padded(sizes) + 3 * BLOCK) - 1  # including headers, the class file and its header
+        begins = np.cumsum(_padded(sizes) + 3 * BLOCK) - 1  # including the header, the class file and its header
         self.sizes, self.shard = sizes, begins // shard_bytes
         self.cuts = [0, *(np.flatnonzero(np.diff(self.shard)) + 1).tolist(), len(sizes)]
 
     def into(self, staging: Path) -> None:
-        """Write shards, index and manifest into a folder that may already contain complete shards."""
+        """Write shards, index and manifest into a staging folder, keeping complete shards that it already contains."""
         atomic_files.replace(staging / PLAN, lambda file: file.write(self.plan.encode()))
         (staging / PARTS).mkdir(exist_ok=True)
         shards, rows = [], np.zeros(len(self.files), ROW)
@@ -179,7 +180,7 @@ class _Packing:
         (staging / PLAN).unlink()
 
     def _shard(self, staging: Path, number: int, begin: int, end: int) -> tuple[Shard, Array]:
-        """Return a shard and its rows of the index; write it unless it is already complete."""
+        """Return shard `number` and its rows of the index; write its file unless it is already complete."""
         path, part = staging / f"{self.name}-{number:05d}.tar", staging / PARTS / f"{number:05d}.json"
         with contextlib.suppress(OSError, ValueError, KeyError):
             known = atomic_files.read_json(part, index.LARGEST)
@@ -235,7 +236,7 @@ class _Packing:
 
 
 class _Written:
-    """A tar file that is being written, hashed on the way."""
+    """Tar file being written; its SHA-256 is updated with each write."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._sha, self.size = file, hashlib.sha256(), 0
@@ -245,7 +246,7 @@ class _Written:
         return self._sha.hexdigest()
 
     def member(self, name: str, content: bytes) -> int:
-        """Append a file; return the offset of its first byte."""
+        """Append a file to the archive; return the byte offset of its content."""
         info = tarfile.TarInfo(name)  # without owner and time, so that equal files give equal shards
         info.size = len(content)
         self._write(info.tobuf(tarfile.PAX_FORMAT))
@@ -255,7 +256,7 @@ class _Written:
         return offset
 
     def end(self) -> None:
-        """Append the end of a tar file."""
+        """Append the blocks that end a tar file."""
         self._write(bytes(2 * BLOCK))
         self._write(bytes(-self.size % RECORD))
 
@@ -271,13 +272,13 @@ def write_index(
     """Write index and manifest of shards into a folder, the manifest last.
 
     Args:
-        folder: The folder.
+        folder: Folder to write to.
         name: The data set.
         table: Table of the samples.
-        rows: Rows (N,) of type ROW with shard, offset, size and, if `source` is given, crc; the rest is filled from
-            `table`.
+        rows: Rows (N,) of dtype ROW in which shard, offset, size and, if `source` is given, crc are set; the other
+            columns are filled from `table`.
         shards: The shards.
-        source: Digest of the packed files.
+        source: Digest of the packed files; "" if the shards were packed by other tools.
     """
     names = [os.fsencode(path) for path in table.paths]
     rows["key_end"] = np.cumsum([len(name) for name in names])
@@ -311,7 +312,7 @@ def write_index(
 
 
 def _table_of(name: str, samples: Samples, keys: Sequence[str]) -> ImageTable:
-    """Return the table that samples were made of; deviations from published counts are determined when it is read."""
+    """Return the table from which samples were made, without notes on published counts, which reading adds again."""
     deviations = published_counts.deviations(name, samples.labels, samples.train_classes, samples.gallery)
     return ImageTable(
         paths=keys,

@@ -1,4 +1,4 @@
-"""Index of tar files in WebDataset naming that were packed elsewhere, created once and cached."""
+"""Index of tar files in WebDataset naming that were packed by other tools; created once and cached."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from dmlcore.data.printable import encodable
 from dmlcore.data.shards.index import MANIFEST, ROW, Shard, ShardIndex
 from dmlcore.data.shards.pack import write_index
 
-VERSION = 2  # version of the scan: an index with another version is not used
-LABELS = ("cls", "json")  # endings of the members that hold the class of a sample, in order of preference
+VERSION = 2  # version of the scan; cached indices of other versions are ignored
+LABELS = ("cls", "json")  # extensions of the members that hold the class of a sample, preferred ones first
 MOST = 2**20  # bytes of a label
-LARGEST_IMAGE = 2**32 - 1  # bytes; the index has four for its size
+LARGEST_IMAGE = 2**32 - 1  # bytes; the index stores the size in four bytes
 SPLITS = {"train": True, "training": True, "test": False, "val": False, "valid": False, "validation": False}
 
 
 def shards_in(folder: Path) -> list[Path]:
-    """Return the tar files directly in a folder, by name."""
+    """Return the tar files directly in a folder, sorted by name."""
     return sorted(path for path in folder.glob("*.tar") if path.is_file() and not path.name.startswith("."))
 
 
 def index_of(folder: Path, shards: list[Path]) -> ShardIndex:
     """Return the index of tar files whose samples are KEY.jpg or KEY.png with KEY.cls or KEY.json.
 
-    A .cls holds the number or name of the class, a .json has it as "label", "cls" or "class"; without either, the
-    folder of the image in the tar file is its class. If the names of some shards contain the word train and those of
-    all others test or val, they are the image-wise split or, if no class is on both sides, the class-disjoint one.
-    Raises DataError naming the shard and the sample.
+    A .cls file contains the number or name of the class; a .json file has it under "label", "cls" or "class". Without
+    either, the class is the folder of the image in the tar file. If every tar file has a word such as train, test or
+    val in its name, these words define the image-wise split or, if training and test files share no class, the
+    class-disjoint split. Raises DataError naming the shard and the sample.
     """
     now = hashlib.sha256()
     for shard in shards:
@@ -58,7 +58,7 @@ def index_of(folder: Path, shards: list[Path]) -> ShardIndex:
 
 
 class _Sample(NamedTuple):
-    """An image in a tar file, and its class."""
+    """Image in a tar file: path, byte offset, size in bytes, and class."""
 
     path: str
     offset: int
@@ -113,19 +113,19 @@ def _table(shards: list[Path], samples: list[_Sample], shard_of: np.ndarray) -> 
 
 
 def _by_number(name: str) -> tuple[int, int, str]:
-    """Return a sort key that puts numbers, by value, before names."""
+    """Return a sort key that orders numbers by value and puts them before other names."""
     return (0, int(name), name) if name.isdecimal() and len(name) < 20 else (1, 0, name)
 
 
 def _side(shard: Path) -> bool | None:
-    """Return whether a shard trains, by a word of its name; None if there is no such word."""
+    """Return True for a training shard and False for a test shard, by a word in its name; None without such a word."""
     words = shard.stem.lower().replace("_", "-").replace(".", "-").split("-")
     return next((SPLITS[word] for word in words if word in SPLITS), None)
 
 
 @dataclass
 class _Group:
-    """Successive members with one key: the image, and the bytes of each label."""
+    """Successive members of a tar file with the same key: the image, and the contents of its label files."""
 
     key: str
     image: tarfile.TarInfo | None
@@ -133,7 +133,7 @@ class _Group:
 
 
 def _samples(shard: Path) -> Iterator[_Sample]:
-    """Yield the samples of a tar file in order; raise DataError."""
+    """Yield the samples of a tar file in order; raise DataError if it is damaged or compressed."""
     try:
         group = _Group("", None, {})
         with tarfile.open(shard, "r:") as tar, shard.open("rb") as file:
@@ -141,7 +141,7 @@ def _samples(shard: Path) -> Iterator[_Sample]:
             if any(file.read()):
                 raise DataError(f"{shard} lacks the zeros that end a tar file: it was cut short; copy it again")
             for member in tar:
-                vars(tar)["members"] = []  # otherwise the list would grow to all members
+                vars(tar)["members"] = []  # keeps tarfile from collecting all members in memory
                 if member.isdir():
                     continue
                 if not member.isreg() or member.issparse():
@@ -157,14 +157,14 @@ def _samples(shard: Path) -> Iterator[_Sample]:
         yield from _sample(shard, group)
     except (DataError, OSError):
         raise
-    except Exception as error:  # nonsensical sizes and headers raise ValueError, OverflowError and others
+    except Exception as error:  # invalid sizes and headers raise ValueError, OverflowError and others
         raise DataError(
             f"{shard} is no plain tar file ({error}); copy it again, or if it is compressed, unpack it to .tar"
         ) from None
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Return key and lower-case ending of a member, split at the first dot of its file name, as in WebDataset."""
+    """Split a member name at the first dot of its file name, as WebDataset does, into key and lower-case extension."""
     folder, _, file = name.removeprefix("./").rpartition("/")
     stem, _, ending = file.partition(".")
     return f"{folder}/{stem}" if folder else stem, ending.lower()

@@ -1,4 +1,4 @@
-"""Collages of written characters: one of the class among characters of one alphabet that all classes share."""
+"""Collages of characters: one tile shows the class, the others characters of an alphabet that all classes share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from dmlcore.data.synthetic.glyphs import glyphs
 from dmlcore.typing import Bools, Ints
 
 RECIPE = Recipe(side=2, showing=1)
-BACKGROUNDS = {"train": 0.5, "validation": 0.2, "test": 0.3}  # shares of the writers of the backgrounds
+# share of the writers whose backgrounds are used in each split
+BACKGROUNDS = {"train": 0.5, "validation": 0.2, "test": 0.3}
 
 OMNIGLOT, GLYPHS = (
     replace(
@@ -48,41 +49,42 @@ OMNIGLOT, GLYPHS = (
         ),
     )
 )
-# The alphabet of the backgrounds, and the alphabets that validate.
+# Omniglot alphabet of the backgrounds, and alphabets that are held out for validation.
 LATIN, GREEK = "Latin", ("Greek",)
 FIRST, LAST_TWO = glyphs.ALPHABETS[0], glyphs.ALPHABETS[glyphs.TRAIN_ALPHABETS - 2 : glyphs.TRAIN_ALPHABETS]
 
 
 @reader(OMNIGLOT)
 def read_omniglot(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Arrange collages of Omniglot for `seed`, with Latin backgrounds; Greek validates. Inputs (N, 1, S, S) uint8."""
+    """Create Omniglot collages (N, 1, S, S) uint8 for `seed`; backgrounds are Latin, Greek is for validation."""
     return make_collages(omniglot.read(folder, _tile(image_size), 0), behind=LATIN, validation=GREEK, seed=seed)
 
 
 @reader(GLYPHS)
 def read_glyphs(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Arrange collages of glyphs for `seed`: inputs (N, 1, S, S) uint8; Aruvel backgrounds, two alphabets validate."""
+    """Create glyph collages (N, 1, S, S) uint8 for `seed`; backgrounds are Aruvel, two alphabets are for validation."""
     return make_collages(glyphs.read(folder, _tile(image_size), seed), behind=FIRST, validation=LAST_TWO, seed=seed)
 
 
 def make_collages(
     samples: Samples, *, behind: str, validation: Collection[str], seed: int, recipe: Recipe = RECIPE
 ) -> Samples:
-    """Arrange one collage per image of `samples`, whose classes are named ALPHABET NUMBER.
+    """Create one collage for each image of `samples` outside the background alphabet.
 
-    Classes are renumbered, training classes first. Facts: tiles (N, T), rows of `samples`; shows (N, T), the tiles that
-    show the class; foreground (N,), the first of these; and the facts of that image.
+    Classes must be named like "Greek 07"; they are renumbered, training classes first. Facts: `tiles` (N, T), indices
+    into `samples`; `shows` (N, T), mask of the tiles that show the class; `foreground` (N,), the first of these tiles;
+    and the facts of the image for which the collage is created.
 
     Args:
         samples: Samples of characters.
-        behind: Training alphabet whose characters are the backgrounds, divided by writer, so that no image is in two
-            splits.
-        validation: Training alphabets that validate.
+        behind: Training alphabet whose characters are the backgrounds. Its images are divided by writer among the
+            splits, so that no image is in two splits.
+        validation: Training alphabets whose classes are held out for validation.
         seed: Seed of the arrangement.
         recipe: Layout of a collage.
 
     Raises:
-        DataError: If an alphabet does not train.
+        DataError: If one of these alphabets is not a training alphabet.
     """
     alphabet = np.array([name.rpartition(" ")[0] for name in samples.class_names])
     trains = np.arange(len(alphabet)) < samples.train_classes
@@ -114,7 +116,7 @@ def make_collages(
 
 
 def _divide_by_writer(samples: Samples, classes: Ints) -> dict[str, Ints]:
-    """Return the background images of each split: for every class, the first writers train, and so on."""
+    """Divide the background images of `classes` among the splits by writer; return the indices of each split."""
     hands: dict[str, list[Ints]] = {split: [] for split in BACKGROUNDS}
     for number in classes:
         rows = np.flatnonzero(samples.labels == number)
@@ -134,7 +136,7 @@ def _describe_split(alphabet: NDArray[np.str_], kinds: dict[str, Bools], behind:
 
 
 def _tile(image_size: int | None) -> int | None:
-    """Return the side of a tile for images of this side."""
+    """Return the side in pixels of a tile in a collage of side `image_size`; None if that is None."""
     if image_size is None:
         return None
     if image_size % RECIPE.side:

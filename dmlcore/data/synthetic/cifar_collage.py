@@ -1,4 +1,4 @@
-"""Cifar-Collage: CIFAR-100 images next to three images of shared backgrounds (science note, section 8)."""
+"""Cifar-Collage: a CIFAR-100 image next to three images of background classes (science note, section 8)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dmlcore.typing import Array, Ints, Pixels
 
 SUPER_CLASSES, SUB_CLASSES = 20, 5  # number of super-classes; sub-classes of each
 BACKGROUNDS = ("flowers", "large_man-made_outdoor_things", "large_natural_outdoor_scenes", "trees")
-RANKS = {"train": (0, 1), "validation": (2,), "test": (3, 4)}  # ranks of the sub-classes, in alphabetical order
+RANKS = {"train": (0, 1), "validation": (2,), "test": (3, 4)}  # alphabetical ranks of the sub-classes in each split
 
 INFO = replace(
     cifar100.INFO,
@@ -50,9 +50,15 @@ PRETRAINING = replace(
 
 @dataclass(frozen=True, eq=False)
 class CifarImages:
-    """All images of CIFAR-100: pixels (N, 3, 32, 32), fine labels (N,), rows of the official training file.
+    """All images of CIFAR-100, in the order of the official training file and then the test file.
 
-    `sub_classes` (20, 5) are the fine labels of each super-class, ascending; names of fine and of super-classes follow.
+    Attributes:
+        pixels: Images, shape (N, 3, 32, 32).
+        fine: Fine labels, shape (N,).
+        training_rows: Number of images in the training file.
+        sub_classes: Fine labels of each super-class, ascending, shape (20, 5).
+        fine_names: Names of the fine classes.
+        super_names: Names of the super-classes.
     """
 
     pixels: Pixels
@@ -71,17 +77,17 @@ class CifarImages:
         return [number for number, name in enumerate(self.super_names) if name in BACKGROUNDS]
 
     def rows(self, super_classes: list[int], split: str) -> Ints:
-        """Return the rows of the images of these super-classes that belong to a split, sorted by super-class."""
+        """Return the indices of the images of `super_classes` that belong to a split, grouped by super-class."""
         sub_classes = (self.sub_classes[number, list(RANKS[split])] for number in super_classes)
         return np.concatenate([np.flatnonzero(np.isin(self.fine, some)) for some in sub_classes])
 
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Arrange the collages for `seed`: inputs (N, 3, 64, 64) uint8, 16 super-classes as labels, with own splits.
+    """Create the collages for `seed`: inputs (N, 3, 64, 64) uint8, 16 super-classes as labels, with predefined splits.
 
-    Facts: tiles (N, 4), rows of CIFAR-100's train and then test; foreground (N,), the tile in 0..3 that shows the
-    class, also as a mask shows (N, 4); fine (N,), its sub-class among the 100.
+    Facts: `tiles` (N, 4), indices into the CIFAR-100 images, training file first; `foreground` (N,), the tile in 0..3
+    that shows the class; `shows` (N, 4), mask of that tile; `fine` (N,), its fine label in 0..99.
     """
     source = read_source(folder)
     layout = lay_out(source, seed)
@@ -92,7 +98,10 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 @reader(DISTILLED)
 def read_distilled(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Return only the foregrounds of `read`, in its order: inputs (N, 3, 32, 32) uint8; facts: tiles (N, 1), fine."""
+    """Return only the foreground images of `read`, in the same order: inputs (N, 3, 32, 32) uint8.
+
+    Facts: `tiles` (N, 1), indices into the CIFAR-100 images; `fine` (N,), fine labels.
+    """
     source = read_source(folder)
     layout = lay_out(source, seed)
     rows = layout.front
@@ -101,9 +110,9 @@ def read_distilled(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 @reader(PRETRAINING)
 def read_pretraining(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Return all images of the 40 training sub-classes, backgrounds too: inputs (N, 3, 32, 32), fine labels.
+    """Return all images of the 40 training sub-classes, including backgrounds: inputs (N, 3, 32, 32), fine labels.
 
-    Facts: tiles (N, 1), rows of CIFAR-100; fine (N,).
+    Facts: `tiles` (N, 1), indices into the CIFAR-100 images; `fine` (N,), fine labels.
     """
     source = read_source(folder)
     rows = np.sort(source.rows(list(range(SUPER_CLASSES)), "train"))
@@ -139,7 +148,7 @@ def read_source(folder: Path) -> CifarImages:
 
 
 def lay_out(source: CifarImages, seed: int) -> CollageLayout:
-    """Place every foreground image once, among three backgrounds of its split, in a random permutation."""
+    """Lay out one collage per foreground image, in random order with three background images of the same split."""
     return collage.lay_out(_images(source), source.fine, seed)
 
 

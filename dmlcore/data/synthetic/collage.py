@@ -13,12 +13,12 @@ import numpy as np
 from dmlcore.data.dataset import DataError, Inputs, rows_of
 from dmlcore.typing import Bools, Ints, Pixels
 
-Arrange = Callable[[Ints, int], Ints]  # (rows of the collages, seed) -> their tiles in a new arrangement
+Arrange = Callable[[Ints, int], Ints]  # (indices of collages, seed) -> their tiles in a new arrangement
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Layout of side x side tiles, of which `showing` show the class."""
+    """Layout of a collage of side x side tiles, of which `showing` show the class."""
 
     side: int = 2
     showing: int = 1
@@ -29,13 +29,18 @@ class Recipe:
 
     @property
     def tiles(self) -> int:
-        """Number of tiles."""
+        """Number of tiles in a collage."""
         return self.side * self.side
 
 
 @dataclass(frozen=True, eq=False)
 class TileImages:
-    """Rows of the image set for one split: one collage per image in `front` (n,), backgrounds `behind` (k,)."""
+    """Indices of the images from which the collages of one split are made.
+
+    Attributes:
+        front: Foreground images, shape (n,); each gets one collage.
+        behind: Background images, shape (k,).
+    """
 
     front: Ints
     behind: Ints
@@ -43,9 +48,13 @@ class TileImages:
 
 @dataclass(frozen=True, eq=False)
 class CollageLayout:
-    """Images of the collages: tiles (N, T), rows of the image set, row by row; shows (N, T) bool.
+    """Images of which collages consist, and the splits of the collages.
 
-    `front` (N,) is the image that each collage is made for, one of its tiles.
+    Attributes:
+        tiles: Indices of the images in each collage, shape (N, T), from left to right and top to bottom.
+        shows: Mask (N, T) of the tiles that show the class.
+        front: Index of the image for which each collage is created, shape (N,); it is one of the tiles.
+        splits: Indices of the collages in each split.
     """
 
     tiles: Ints
@@ -55,7 +64,7 @@ class CollageLayout:
 
     @property
     def foreground(self) -> Ints:
-        """The first tile (N,) in 0..T-1 that shows the class."""
+        """Position (N,) in 0..T-1 of the first tile that shows the class."""
         places: Ints = np.argmax(self.shows, axis=1)
         return places
 
@@ -63,8 +72,8 @@ class CollageLayout:
 class Collages:
     """Images (N, C, H, W) uint8, assembled from their tiles on each access.
 
-    Stored, 48,000 collages of CIFAR would take 590 MB in addition to the 184 MB of their tiles. Indexing is numpy's
-    along the first axis and returns a copy.
+    They are not stored, because 48,000 collages of CIFAR would take 590 MB in addition to the 184 MB of their tiles.
+    Indexing follows numpy along the first axis and returns a copy.
     """
 
     dtype = np.dtype(np.uint8)
@@ -82,9 +91,9 @@ class Collages:
         return self._together(self._tiles[rows_of(index, len(self))])
 
     def fresh(self, indices: Ints, seed: int, rows: slice = slice(None)) -> Pixels:
-        """Return collages (n, C, H, W) of the same foreground images, in new places among new training backgrounds.
+        """Return new collages (n, C, H, W) of the same foreground images among random training backgrounds.
 
-        `rows` selects a part of the batch; each collage is the same as in the complete batch.
+        `rows` selects some of the collages `indices`; they are the same as without the selection.
         """
         if self._anew is None:
             raise DataError("these collages are fixed; they cannot be rearranged")
@@ -101,12 +110,11 @@ class Collages:
 
 
 def lay_out(splits: Mapping[str, TileImages], labels: Ints, seed: int, recipe: Recipe = Recipe()) -> CollageLayout:
-    """Create a collage for every image in `front`, split by split.
+    """Create the layout of one collage per foreground image, split by split.
 
-    `labels` (M,) are the classes of the rows of the image set.
-
-    Backgrounds are drawn without replacement from a shuffled pool, which is reshuffled when too few for a collage are
-    left; places are a random permutation. Raises DataError if there are too few images for one collage.
+    `labels` (M,) are the classes of all images. Backgrounds are drawn without replacement from a shuffled pool, which
+    is reshuffled when too few for a collage are left. Tiles are in random order. Raises DataError if there are too few
+    images for one collage.
     """
     random = np.random.default_rng(seed)
     tiles, shows, rows = [], [], {}
@@ -124,7 +132,7 @@ def lay_out(splits: Mapping[str, TileImages], labels: Ints, seed: int, recipe: R
 def collages(
     pixels: Inputs, layout: CollageLayout, training: TileImages, labels: Ints, recipe: Recipe = Recipe()
 ) -> Collages:
-    """Return the collages of a layout of pixels (M, C, h, w); `fresh` draws from the images of the training split."""
+    """Return the collages of a layout, assembled from `pixels` (M, C, h, w); `fresh` draws images from `training`."""
     return Collages(pixels, layout.tiles, partial(_rearrange, layout.front, training, labels, recipe))
 
 
@@ -135,7 +143,7 @@ def _rearrange(front: Ints, training: TileImages, labels: Ints, recipe: Recipe, 
 def _arrange(
     front: Ints, images: TileImages, labels: Ints, recipe: Recipe, random: np.random.Generator
 ) -> tuple[Ints, Bools]:
-    """Return tiles (n, T) of a collage for each image in `front`, and a mask (n, T) of those that show the class."""
+    """Return the tiles (n, T) of a collage for each image in `front`, and a mask (n, T) of those showing the class."""
     others = recipe.tiles - recipe.showing
     columns = [front[:, None]]
     if recipe.showing > 1:
@@ -152,7 +160,7 @@ def _arrange(
 
 
 def _draw_same_class(front: Ints, images: Ints, labels: Ints, count: int, random: np.random.Generator) -> Ints:
-    """Return `count` other images (n, count) of the class of each image in `front`."""
+    """Draw, for each image in `front`, `count` other images of the same class; return their indices (n, count)."""
     chosen = np.empty((len(front), count), np.int64)
     members = {label: images[labels[images] == label] for label in np.unique(labels[front])}
     for place, row in enumerate(front.tolist()):

@@ -1,4 +1,4 @@
-"""Toy data of the 2021 thesis: Gaussian classes in space (science note, section 9)."""
+"""Toy data of Karaman 2021: Gaussian classes in three dimensions (science note, section 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Toy shapes in space that no plane separates: pairs of moons, and a chain of linked rings."""
+"""Toy classes in three dimensions that no plane separates: pairs of moons, and a chain of linked rings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dmlcore.typing import Floats
 CLASSES, POINTS = 8, 200  # points per class
 PAIRS = CLASSES // 2
 MOON_NOISE, LIFT = 0.1, 0.5  # standard deviation in each direction; height of a pair above the previous one
-# Among the radii of the rings, 1.2 maximises the distance of their centre lines: 0.61, six standard deviations.
+# The ring radius 1.2 maximises the distance between the centre lines of different rings: 0.61, six standard deviations.
 RING_NOISE, RING_RADIUS, CHAIN_RADIUS = 0.1, 1.2, 2.0
 
 MOONS = Description(
@@ -39,15 +39,15 @@ RINGS = Description(
 def read_moons(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Draw the moons for `seed`: inputs (1600, 3) float32; classes 2k and 2k + 1 are the pair at height k / 2.
 
-    Pair k is make_moons about its centre, rotated by k * 45 degrees about the vertical, with Gaussian noise of 0.1 in
-    each direction.
+    Pair k is scikit-learn's make_moons, centred and rotated by k * 45 degrees about the vertical axis, with Gaussian
+    noise of standard deviation 0.1 in each direction.
     """
     from sklearn.datasets import make_moons  # slow to import, and needed for this data set only
 
     flat, side = make_moons((POINTS, POINTS), shuffle=False)
     flat = flat - (0.5, 0.25)  # between the two arcs
     turns = np.arange(PAIRS) * np.pi / PAIRS
-    # Row vectors times the transposed rotation.
+    # Transposed rotation matrices, because points are row vectors.
     rotations = np.array([[[np.cos(t), np.sin(t)], [-np.sin(t), np.cos(t)]] for t in turns])
     heights = np.broadcast_to((LIFT * np.arange(PAIRS))[:, None, None], (PAIRS, 2 * POINTS, 1))
     lines = np.concatenate([flat @ rotations, heights], axis=2)
@@ -58,7 +58,7 @@ def read_moons(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 @reader(RINGS)
 def read_rings(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Draw the rings for `seed`: inputs (1600, 3) float32; class k is ring k, evenly spaced, with noise of 0.1."""
+    """Draw the rings for `seed`: inputs (1600, 3) float32; class k is ring k, with noise of standard deviation 0.1."""
     angles = np.arange(POINTS) * 2 * np.pi / POINTS
     lines = np.concatenate([ring(label, angles) for label in range(CLASSES)])
     return _samples(lines, RING_NOISE, [f"ring {number}" for number in range(1, CLASSES + 1)], seed)
@@ -67,8 +67,9 @@ def read_rings(folder: Path, image_size: int | None, seed: int) -> Samples:
 def ring(label: int, angles: Floats) -> Floats:
     """Return points (n, 3) of the centre line of ring `label` at `angles` (n,) in radians.
 
-    Its centre is at label * 45 degrees on a circle of radius 2. Its plane contains the tangent of that circle and is
-    inclined by 45 degrees, alternately to either side, so that neighbours are perpendicular and linked.
+    The centre of the ring is at label * 45 degrees on a circle of radius 2. The plane of the ring contains the tangent
+    of that circle and is inclined by 45 degrees, alternately to either side, so that neighbouring rings are
+    perpendicular and linked.
     """
     around = 2 * np.pi * label / CLASSES
     outward = np.array([np.cos(around), np.sin(around), 0.0])

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from dmlcore.data.dataset import Description, Samples, reader
 from dmlcore.typing import Ints, Pixels
 
-CLASSES, OWN, SHARED = 16, 4, 4  # classes, tokens per class, tokens shared by all classes
+CLASSES, OWN, SHARED = 16, 4, 4  # number of classes, tokens per class, tokens shared by all classes
 TOKENS = CLASSES * OWN + SHARED
 BAG = 50  # tokens per bag
 BAGS = {"train": 2048, "validation": 128, "test": 128}  # bags per class
 SHARE_MEAN, SHARE_STD = 0.5, 0.1  # share of the class's own tokens: mean and standard deviation
-FEW = 4  # classes of the smaller set, which can be shown in a plane
+FEW = 4  # number of classes in the smaller data set, which can be shown in a plane
 
 
 def shared_tokens(classes: int = CLASSES) -> Ints:
@@ -57,8 +57,9 @@ def token_ids_of(label: int) -> Ints:
 def draw(labels: NDArray[np.integer], random: np.random.Generator, classes: int = CLASSES) -> Ints:
     """Draw one bag (n, 50) of token ids for each label (n,), below `classes`.
 
-    With share mu ~ N(0.5, 0.1^2), round(50 (1 - mu)) tokens, clipped to 1..49, are shared ones and the others belong to
-    the class, all drawn with replacement; then the bag is shuffled, because it has no order.
+    The share mu of tokens of the class itself is drawn from N(0.5, 0.1^2). Of the 50 tokens, round(50 (1 - mu)),
+    clipped to 1..49, are shared tokens and the others belong to the class; all are drawn with replacement. Their order
+    in the bag is random.
     """
     share = random.normal(SHARE_MEAN, SHARE_STD, size=(len(labels), 1))
     shared = np.rint(BAG * (1 - share)).clip(1, BAG - 1)
@@ -106,9 +107,9 @@ def _bags(classes: int, seed: int) -> Samples:
 
 
 def _image(inputs: Ints, classes: int, index: int) -> Pixels:
-    """Return counts as grey cells (4, classes + 1, 3), one column per class and the last for shared tokens.
+    """Return the token counts of bag `index` as grey cells (4, classes + 1, 3), with shared tokens in the last column.
 
-    The value 16 is white.
+    Counts of 16 and more are white.
     """
     table = counts(inputs[index : index + 1], (classes + 1) * OWN).reshape(classes + 1, OWN).T
     grey = (255 * table.clip(0, 16) // 16).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Drawn birds: 72 species that differ in parts, proportions and colours, a fine-grained task without a download."""
+"""Drawn birds: 72 species that differ in body parts, proportions and colours, as a fine-grained task to generate."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ INFO = Description(
 
 
 class DrawnBirds:
-    """Images (N, 3, size, size) uint8 of birds, drawn on first access; a function of (seed, index, size).
+    """Images of birds (N, 3, size, size) uint8, drawn on first access; each is determined by (seed, index, size).
 
-    Like photographs in a store, they are centre crops of images with a side of 256/227 size, which `uncut` returns.
-    Indexing is numpy's along the first axis and returns a copy.
+    Like stored photographs, they are centre crops of images whose side is 256/227 `size`; `uncut` returns the uncropped
+    images. Indexing follows numpy along the first axis and returns a copy.
     """
 
     dtype = np.dtype(np.uint8)
@@ -61,20 +61,20 @@ class DrawnBirds:
         return self._images[index][..., inside, inside, :].swapaxes(-1, -2).swapaxes(-2, -3)
 
     def uncut(self, indices: Ints) -> list[Pixels]:
-        """Return the uncropped images, (H, H, 3) uint8 each."""
+        """Return the uncropped images, each (H, H, 3) uint8."""
         return list(self._images[np.asarray(indices, np.int64)])
 
 
 def image(labels: Ints, seed: int, side: int, index: int) -> Pixels:
-    """Draw sample `index` as (side, side, 3) uint8; the same bird in the same scene for every side."""
+    """Draw sample `index` as (side, side, 3) uint8; bird and scene are the same for every `side`."""
     return draw(guide()[labels[index]], np.random.default_rng([seed, index]), side)
 
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Return the birds for `seed`, which determines poses and scenes but not the species; nothing is drawn yet.
+    """Return the samples for `seed`, which determines poses and scenes but not the species; no image is drawn yet.
 
-    Facts: family (N,) in 0..8, as in FAMILIES; marks (N, 12) bool, as in MARKS.
+    Facts: `family` (N,) in 0..8, index into FAMILIES; `marks` (N, 12) bool, in the order of MARKS.
     """
     species = guide()
     labels = np.repeat(np.arange(len(species)), PER_CLASS)

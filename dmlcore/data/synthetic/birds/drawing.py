@@ -1,4 +1,4 @@
-"""Drawing of a bird of a species: pose, light, perch and clutter are random, the marks of the species are not."""
+"""Drawing of a bird of a given species; pose, light, perch and clutter are random, the marks of the species are not."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dmlcore.data.synthetic.birds.scenery import background, clutter, perch
 from dmlcore.data.synthetic.birds.species import Species
 from dmlcore.typing import Floats, Pixels
 
-FINE = 2  # drawn at twice the size, then averaged
+FINE = 2  # supersampling: birds are drawn at twice the size and averaged
 
 
 def draw(species: Species, random: np.random.Generator, side: int) -> Pixels:
-    """Return (side, side, 3) uint8, a function of the species and the state of `random`; the layout ignores `side`."""
+    """Draw a bird as (side, side, 3) uint8, determined by the species and `random`; `side` only scales the drawing."""
     pixels = FINE * side
     image = background(random, pixels)
     pose = Pose(species, random)
@@ -29,7 +29,7 @@ def draw(species: Species, random: np.random.Generator, side: int) -> Pixels:
 
 
 def _develop(image: Image.Image, shade: Image.Image, random: np.random.Generator) -> Pixels:
-    """Apply shade, exposure, colour of the light, contrast and grain of a photograph."""
+    """Apply the shadows, and the exposure, light colour, contrast and grain of a photograph."""
     soft = np.asarray(shade.filter(ImageFilter.BoxBlur(shade.width / 50)), np.float32) / 255
     values = np.asarray(image, np.float32) * soft[..., None]
     light = random.uniform(0.72, 1.18) * (1 + random.normal(0, 0.05, 3)).astype(np.float32)
@@ -44,14 +44,14 @@ def _develop(image: Image.Image, shade: Image.Image, random: np.random.Generator
 
 
 class _Painter:
-    """Painter of the bird in one pose; `shade` darkens the parts in shadow."""
+    """Painter of a bird in one pose; draws colours into `image` and shadows into `shade`."""
 
     def __init__(self, pose: Pose, image: Image.Image, shade: Image.Image) -> None:
         self.pose, self.species = pose, pose.species
         self._ink, self._shade = ImageDraw.Draw(image), ImageDraw.Draw(shade)
 
     def paint(self) -> None:
-        """Draw from back to front."""
+        """Draw all body parts, from back to front."""
         marks = self.species.marks
         self._paint_legs()
         self._paint_tail("tail_tip" in marks)
@@ -120,7 +120,7 @@ class _Painter:
         circle = np.stack([np.cos(turns), np.sin(turns)], 1)
         self._fill(self.pose.on_head(circle), "head")
         self._dark(self.pose.on_head([(x, y) for x, y in circle if y < -0.25]), 185)
-        # Marks of the species, one over another.
+        # Later marks cover earlier ones.
         if "throat" in marks:
             self._fill(
                 self.pose.on_head([(x, y) for x, y in circle if y < -0.2 and x > -0.55] + [(0.9, -0.2)]), "accent"
@@ -138,7 +138,7 @@ class _Painter:
                 self.pose.on_head([(0.9, 0.36), (0.35, 0.72), (-0.3, 0.68), (-0.95, 0.3), (-0.3, 0.46), (0.35, 0.48)]),
                 "accent",
             )
-        # The eye, with a reflection.
+        # Eye with a reflection.
         middle = self.pose.on_canvas(self.pose.on_head([(0.36, 0.22)])[0])
         radius = 0.17 * self.species.family.head * self.pose.unit
         if "eye_ring" in marks:

@@ -16,11 +16,11 @@ Places = Sequence[tuple[float, float]] | Floats
 
 
 class Pose:
-    """Shape of one bird in one pose, in body lengths with the bird looking right; `place` puts it on a canvas."""
+    """Shape of a bird in one pose, in body lengths and facing right; `place` determines its position on a canvas."""
 
     def __init__(self, species: Species, random: np.random.Generator) -> None:
         self.species, family = species, species.family
-        # Backbone: a spline from the head to the tail, with a radius at each of its points. y points down.
+        # Spine: a spline from the head to the tail, with a body radius at each of its points. y points down.
         turn = math.radians(family.posture + random.normal(0, 9))
         self.body = np.array([math.cos(turn), -math.sin(turn)])
         lift = math.radians(family.neck_angle + random.normal(0, 12))
@@ -39,7 +39,7 @@ class Pose:
         self.normal = np.stack([-along[:, 1], along[:, 0]], 1)  # towards the back
         self.across = self.radii[:, None] * self.normal
 
-        # Frames of head and tail: their rows are the directions forward and up.
+        # Coordinate axes of head and tail, one per row: forward and up.
         nod = math.radians(random.normal(3, 11))
         look = -1.0 if random.random() < 0.12 else 1.0  # over the shoulder
         self.face = np.array([[look * math.cos(nod), -math.sin(nod)], [-look * math.sin(nod), -math.cos(nod)]])
@@ -62,7 +62,7 @@ class Pose:
         self.ground = [hip + np.array([random.normal(0, 0.04), gap + 0.1]) for hip in self.hips]
 
     def place(self, random: np.random.Generator, pixels: int) -> None:
-        """Turn, mirror, foreshorten and scale the bird, so that it takes at least half of the canvas."""
+        """Tilt, mirror, foreshorten, scale and shift the bird at random so that it spans over half of the canvas."""
         tilt = math.radians(random.normal(0, 6))
         mirror = random.choice([-1.0, 1.0])
         squeeze = mirror * random.uniform(0.74, 1.0)
@@ -83,11 +83,11 @@ class Pose:
 
     @property
     def feet(self) -> Floats:
-        """Positions (2, 2) of the feet on the canvas."""
+        """Pixel positions (2, 2) of the feet on the canvas."""
         return self.on_canvas(np.array(self.ground))
 
     def at(self, t: float, v: float) -> Floats:
-        """Return the point of the body at position t along and v across it.
+        """Return the point on the body at coordinates t along it and v across it.
 
         t runs from 0 (head) to 1 (tail), v from -1 (back) to 1 (belly).
         """
@@ -95,7 +95,7 @@ class Pose:
         return point
 
     def on_body(self, places: Places) -> Floats:
-        """Apply `at` to each (t, v)."""
+        """Return the points on the body at several coordinates (t, v), defined as in `at`."""
         t, v = np.array(places, float).T
         index = t * (SAMPLES - 1)
         before = np.minimum(index.astype(int), SAMPLES - 2)
@@ -107,28 +107,31 @@ class Pose:
         return points
 
     def on_head(self, places: Places) -> Floats:
-        """Convert points given as forward and up from the middle of the head, in units of its radius."""
+        """Convert points on the head, as (forward, up) from its centre in head radii, to body lengths."""
         points: Floats = self.head_at + self.species.family.head * (np.asarray(places, float) @ self.face)
         return points
 
     def on_tail(self, places: Places) -> Floats:
-        """Convert points given along the tail in units of its length, and up from its middle in body lengths."""
+        """Convert points on the tail, as (along in tail lengths, up in body lengths), to body lengths."""
         length = self.species.family.tail * self.species.stretch
         points: Floats = self.spine[-1] + (np.asarray(places, float) * [length, 1.0]) @ self.tail
         return points
 
     def on_canvas(self, points: Floats) -> Floats:
-        """Convert points of the bird to pixels."""
+        """Convert points in body lengths to pixel positions on the canvas."""
         pixels: Floats = self.unit * (points @ self.matrix.T) + self.shift
         return pixels
 
     @property
     def bill_length(self) -> float:
-        """Length of the bill beyond the head, in units of its radius."""
+        """Length of the bill beyond the head, in head radii."""
         return self.species.family.bill_length * self.species.stretch
 
     def strip(self, t0: float, t1: float, v0: float, v1: float | Floats) -> Floats:
-        """Return the polygon of the body from t0 to t1 and v0 to v1; the limits of v may vary along it."""
+        """Return the outline of the body between t0 and t1 along it and between v0 and v1 across it.
+
+        An array `v1` holds limits at evenly spaced positions from t0 to t1.
+        """
         first, last = round(t0 * (SAMPLES - 1)), round(t1 * (SAMPLES - 1))
         rows = slice(first, last + 1)
         if isinstance(v1, np.ndarray):
@@ -138,7 +141,7 @@ class Pose:
 
 
 def _spline(knots: int) -> Floats:
-    """Return the weights (SAMPLES, knots) of a Catmull-Rom curve through its knots, uniform in its parameter."""
+    """Return weights (SAMPLES, knots) that sample a Catmull-Rom spline through `knots` points at uniform parameters."""
     place = np.linspace(0, knots - 1, SAMPLES)
     basis = np.zeros((SAMPLES, knots))
     for row, x in enumerate(place):

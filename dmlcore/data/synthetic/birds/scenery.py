@@ -1,4 +1,4 @@
-"""Background and foreground of a drawn bird: sky, leaves, water, branches, twigs; independent of its species."""
+"""Background and foreground of a drawn bird (sky, leaves, water, branches, twigs), independent of its species."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from PIL import Image, ImageDraw, ImageFilter
 from dmlcore.data.synthetic.birds.species import Colour
 from dmlcore.typing import Floats
 
-BLURRED = 64  # pixels per side of blurred parts, which are enlarged later
+BLURRED = 64  # side in pixels of the blurred background before it is enlarged
 
-# Two colours each, above and below.
+# Colours of a background at its top and at its bottom.
 SETTINGS: tuple[tuple[Colour, Colour], ...] = (
     ((150, 190, 228), (214, 226, 236)),  # clear sky
     ((196, 202, 208), (164, 172, 178)),  # overcast
@@ -28,7 +28,7 @@ WOOD: tuple[Colour, ...] = ((92, 72, 54), (122, 104, 84), (64, 52, 44), (142, 12
 
 
 def background(random: np.random.Generator, pixels: int) -> Image.Image:
-    """Return a (pixels, pixels) image of a gradient with blurred shapes."""
+    """Return a background of `pixels` per side: a colour gradient with blurred random shapes."""
     above, below = (np.array(colour) + random.normal(0, 10, 3) for colour in SETTINGS[random.integers(len(SETTINGS))])
     down = np.linspace(0, 1, BLURRED)[:, None, None]
     bend = down ** random.uniform(0.5, 2.0)
@@ -50,11 +50,11 @@ def background(random: np.random.Generator, pixels: int) -> Image.Image:
 
 
 def perch(image: Image.Image, feet: Floats, random: np.random.Generator) -> None:
-    """Draw the support under the feet (2, 2): a branch, a trunk, the ground, water, or nothing in the air."""
+    """Draw a random support under the feet (2, 2): branch, trunk, ground, water, or nothing for a bird in the air."""
     ink, pixels = ImageDraw.Draw(image), image.width
     kind = random.choice(["branch", "branch", "branch", "trunk", "ground", "water", "air"])
     x, y = np.minimum(feet.mean(0), pixels - 1)
-    # Drawn for every kind; otherwise the images of a seed would change.
+    # Draw these numbers for every kind; otherwise the images of existing seeds would change.
     wood = _near(_one(WOOD, random), random, 10)
     slope, thick = random.normal(0, 0.22), random.uniform(0.02, 0.06) * pixels
     if kind == "branch":
@@ -117,7 +117,7 @@ def _ground(ink: ImageDraw.ImageDraw, y: float, random: np.random.Generator, pix
 
 
 def clutter(image: Image.Image, random: np.random.Generator) -> None:
-    """Draw leaves, twigs and blades in front of the bird, in half of the images."""
+    """Draw random leaves and twigs in front of the bird, in half of the images."""
     ink, pixels = ImageDraw.Draw(image), image.width
     if random.random() < 0.5:
         return
@@ -154,7 +154,7 @@ def _one(colours: tuple[Colour, ...], random: np.random.Generator) -> Colour:
 
 
 def _near(colour: Floats | Colour, random: np.random.Generator, light: float, hue: float = 6.0) -> Colour:
-    """Return a similar colour; `light` and `hue` are standard deviations, of all channels together and of each."""
+    """Return a random colour near `colour`; `light` and `hue` are the deviations of brightness and of each channel."""
     shift = light * random.standard_normal()
     red, green, blue = (
         min(255, max(0, int(value + shift + hue * random.standard_normal())))

@@ -1,4 +1,4 @@
-"""Field guide of 72 drawn species: body plans, colours and marks that species share in different combinations."""
+"""Catalogue of 72 drawn species, which share body plans, colours and marks in different combinations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-GUIDE_SEED = 23  # seed of the guide: the species are the same for every seed of the images
+GUIDE_SEED = 23  # seed of the species, which are the same for every seed of the images
 SCHEMES, SISTERS = 4, 2  # colour schemes per family; species per colour scheme
 
 Colour = tuple[int, int, int]
@@ -33,7 +33,7 @@ UPPER = ("black", "slate", "ash", "brown", "rufous", "olive", "green", "blue", "
 UNDER = ("white", "white", "buff", "ash", "yellow", "orange", "pink", "rufous")
 ACCENT = ("black", "white", "yellow", "orange", "red", "blue", "rufous")
 BILL = ("black", "slate", "yellow", "orange", "red")
-# Mark -> the word for it in the name of a species.
+# Mark -> adjective for it in the name of a species.
 MARKS = {
     "crest": "crested",
     "cap": "capped",
@@ -48,13 +48,13 @@ MARKS = {
     "tail_tip": "tailed",
     "eye_ring": "ringed",
 }
-PARTS = ("upper", "under", "wing", "head", "accent", "bill", "leg")  # parts with a colour of their own
+PARTS = ("upper", "under", "wing", "head", "accent", "bill", "leg")  # body parts with a colour of their own
 ON_HEAD = ("cap", "mask", "brow", "throat", "eye_ring")
 
 
 @dataclass(frozen=True)
 class Family:
-    """Proportions of a family in body lengths, angles in degrees above the horizon."""
+    """Body proportions of a family of birds, in body lengths, and angles in degrees above the horizon."""
 
     name: str
     depth: float  # half the depth of the body
@@ -85,7 +85,7 @@ FAMILIES = (
 
 @dataclass(frozen=True)
 class Species:
-    """Features that distinguish one class from the others."""
+    """Species of bird, which is one class: the features that distinguish it from other species."""
 
     name: str
     family: Family
@@ -97,17 +97,17 @@ class Species:
     bill: str
     leg: str
     marks: frozenset[str]
-    fork: float  # of the tail: -0.3 rounded, 0 square, 1 forked
-    stretch: float  # of tail and bill, relative to the family
+    fork: float  # shape of the tail: -0.3 rounded, 0 square, 1 forked
+    stretch: float  # length of tail and bill relative to those of the family
 
     def colour(self, part: str) -> Colour:
-        """Return the RGB colour of one of the PARTS."""
+        """Return the RGB colour of one of the body parts PARTS."""
         return COLOURS[getattr(self, part)]
 
 
 @cache
 def guide() -> tuple[Species, ...]:
-    """Return the species; the first half has two colour schemes of each family, the second half two others."""
+    """Return the 72 species; the first half has two colour schemes of each family, the second half the two others."""
     random = np.random.default_rng(GUIDE_SEED)
     schemes: list[list[Species]] = [[] for _ in range(SCHEMES)]
     for family in FAMILIES:
@@ -117,7 +117,7 @@ def guide() -> tuple[Species, ...]:
 
 
 def _sisters(family: Family, upper: str, random: np.random.Generator) -> list[Species]:
-    """Return species with the same colours that differ in their marks, and possibly in tail, bill or legs."""
+    """Return species of one family with the same colours but different marks, and possibly other tail, bill or legs."""
     pick = random.choice
     under = str(pick([colour for colour in UNDER if colour != upper]))
     wing = str(pick([upper, upper, "black" if upper != "black" else "brown"]))

@@ -1,1 +1,1 @@
-"""Invented alphabets: stroke programs of characters, and writers that vary them."""
+"""Invented alphabets: characters as strokes, and random variations by writers."""

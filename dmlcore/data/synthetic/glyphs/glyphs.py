@@ -18,24 +18,26 @@ from dmlcore.typing import Bools, Floats, Ints, Pixels
 
 IMAGE_SIZE, DISPLAYED = 28, 84  # pixels per side
 ALPHABETS = (
-    # training alphabets, first part
+    # training alphabets
     *("Aruvel", "Besho", "Cindral", "Dovari", "Emneth", "Farsku", "Gilowa", "Hestran"),
     *("Ionteq", "Jurimba", "Kaldoon", "Lirbash", "Meyvor"),  # test alphabets
 )
-TRAIN_ALPHABETS = 8  # the last two of them are the last quarter of their classes, which validates
+# number of training alphabets; the last two hold the last quarter of the training classes, which is for validation
+TRAIN_ALPHABETS = 8
 CHARACTERS, HANDS = 24, 20  # characters per alphabet; writers per character
-INVENTED = 2015  # seed of the alphabets, the same for every seed of a run
+INVENTED = 2015  # seed of the alphabets, which are the same for every seed of a run
 
-# Variation between writers: habit of a writer, and variation from character to character; standard deviations.
-# Calibrated only on raw inputs, the untrained network and the validation alphabets: docs/studies.md.
-SLANT, TURN = (0.25, 0.12), (0.05, 0.10)  # shear sideways and upwards
+# Standard deviations of the variation; pairs are (between writers, between characters of a writer). Calibrated only on
+# raw inputs, the untrained network and the validation alphabets: docs/studies.md.
+SLANT, TURN = (0.25, 0.12), (0.05, 0.10)  # horizontal and vertical shear
 WIDTH, HEIGHT, SIZE = (0.12, 0.12), (0.06, 0.06), (0.10, 0.05)  # of the logarithm
 PEN = (0.20, 0.07)  # of the logarithm of the line width
-BEND = 0.24  # of the whole character: coefficients of x x, x y and y y
-PLACE, STROKE, LENGTH, POINT = 0.04, 0.05, 0.10, 0.05  # of the character, of each stroke, of its control points
-OMITTED = 0.03  # probability that a stroke is omitted from a character of three or more
+BEND = 0.24  # coefficients of x x, x y and y y, by which the whole character is bent
+# position of the character, position and length of each stroke, position of its control points
+PLACE, STROKE, LENGTH, POINT = 0.04, 0.05, 0.10, 0.05
+OMITTED = 0.03  # probability that a stroke is omitted, in characters with at least three strokes
 LINE, SPACE = 0.06, 0.66  # width of the pen and of a character, in units of the image side
-EDGE = 0.08  # margin that the middle of the pen keeps
+EDGE = 0.08  # minimum distance between the centre line of the pen and the image edge
 
 INFO = Description(
     name="glyphs",
@@ -51,27 +53,27 @@ INFO = Description(
 
 
 class Writing(NamedTuple):
-    """Characters of all writers, as `drawn` takes them: points (N, STROKES, 5, 2), has (N, STROKES), pen (N,)."""
+    """Characters of all writers: arguments points (N, STROKES, 5, 2), has (N, STROKES) and pen (N,) of `drawn`."""
 
     points: Floats
     has: Bools
     pen: Floats
 
     def draw(self, side: int, rows: Ints) -> Pixels:
-        """Return the ink (n, 1, side, side) of some samples."""
+        """Return the images (n, 1, side, side) of the samples with indices `rows`."""
         return drawn(self.points[rows], self.has[rows], self.pen[rows], side)[:, None]
 
     def image(self, index: int) -> Pixels:
-        """Return a sample for display, (DISPLAYED, DISPLAYED, 3)."""
+        """Return sample `index` as an image for display, (DISPLAYED, DISPLAYED, 3)."""
         return ink.image(self.draw(DISPLAYED, np.array([index])), 0)
 
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Return the characters as the writers of `seed` vary them; the characters are the same for every seed.
+    """Return characters as varied by the writers of `seed`; the characters themselves do not depend on the seed.
 
-    Nothing is drawn yet. Inputs (N, 1, S, S) uint8, 0 paper and 255 ink; facts: alphabet (N,) in 0..12; hand (N,), from
-    1. Classes are named "Alphabet 07".
+    No image is drawn yet. Inputs are (N, 1, S, S) uint8, 0 for paper and 255 for ink. Facts: `alphabet` (N,) in 0..12;
+    `hand` (N,), number of the writer, from 1. Classes are named like "Aruvel 07".
     """
     programs = glyph_programs.invent(len(ALPHABETS), CHARACTERS, INVENTED)
     classes, side = len(programs.has), image_size or IMAGE_SIZE
@@ -95,7 +97,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 
 def write(programs: Programs, random: np.random.Generator) -> Writing:
-    """Return all characters as one writer writes them."""
+    """Return all characters as varied by one writer, whose habits are drawn from `random`."""
     count = len(programs.has)
 
     def habit(deviations: tuple[float, float]) -> Floats:
@@ -122,7 +124,7 @@ def write(programs: Programs, random: np.random.Generator) -> Writing:
 
 
 def _fit_into_square(points: Floats, has: Bools) -> Floats:
-    """Move points about the centre into the unit square: shrink them if too large, shift them if outside."""
+    """Shift points centred at 0 into the unit square, shrinking characters that are too large for it."""
     most = 0.5 - EDGE
     there = np.broadcast_to(has[:, :, None, None], points.shape)
     low = points.min(axis=(1, 2), keepdims=True, initial=np.inf, where=there)

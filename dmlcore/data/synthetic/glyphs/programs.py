@@ -1,4 +1,4 @@
-"""Stroke programs of invented alphabets: the ideal characters before a writer varies them."""
+"""Invented alphabets as strokes: the ideal characters before a writer varies them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from dmlcore.data.synthetic.glyphs.drawing import POINTS, drawn
 from dmlcore.typing import Bools, Floats
 
 STROKES = 4  # largest number of strokes per character
-PARTS, PLACES = 7, 6  # per alphabet: strokes that its characters are made of, and their positions
-LOOK_ALIKES = 0.5  # share of proposed characters that are another one of their alphabet with one stroke changed
-LONGEST = 4.5  # total length of the strokes of a character, in sides of the square; longer ones would be a blot
-ALIKE = 0.86  # cosine of two characters drawn on SEEN x SEEN pixels with a thick pen, above which they count as equal
+PARTS, PLACES = 7, 6  # per alphabet: number of strokes that its characters are made of, and of positions for them
+# share of proposed characters that are copies of a character of their alphabet with one stroke changed
+LOOK_ALIKES = 0.5
+LONGEST = 4.5  # maximum total length of the strokes of a character, in sides of the square
+ALIKE = 0.86  # cosine between two coarse images (`_coarse_image`) above which characters count as equal
 SEEN = 14
 
-# Control points of strokes from (0, 0); y is scaled by the curvature of a stroke.
+# Control points of stroke shapes that start at (0, 0); y is scaled by the curvature of the stroke.
 SHAPES = np.array(
     [
         [[0, 0], [0.25, 0], [0.5, 0], [0.75, 0], [1, 0]],  # line
@@ -29,14 +30,14 @@ SHAPES = np.array(
     ]
 )
 SHAPES_OF_ALPHABET = 3
-# probabilities of 1 to STROKES strokes
+# Probabilities of 1 to STROKES strokes per character; each alphabet uses one of the rows.
 COUNTS = np.array([[0.1, 0.4, 0.35, 0.15], [0.3, 0.45, 0.2, 0.05], [0.0, 0.3, 0.4, 0.3]])
 
 
 class Programs(NamedTuple):
-    """Characters, alphabet after alphabet: control points (C, STROKES, POINTS, 2) in the unit square, y downwards.
+    """Ideal characters, alphabet by alphabet: control points (C, STROKES, POINTS, 2) in the unit square, y downwards.
 
-    `has` (C, STROKES) marks existing strokes; missing ones come last.
+    `has` (C, STROKES) is the mask of existing strokes; missing ones come last.
     """
 
     points: Floats
@@ -51,9 +52,9 @@ class _Taste(NamedTuple):
     counts: Floats  # (STROKES,) probabilities of the number of strokes
 
 
-@lru_cache(maxsize=2)  # three quarters of a second, for a set that runs and pages read repeatedly
+@lru_cache(maxsize=2)  # takes 0.75 s, and runs and pages read the data set repeatedly
 def invent(alphabets: int, characters: int, seed: int) -> Programs:
-    """Create alphabets of `characters` each; alphabet k is a function of (seed, k). The arrays are read-only."""
+    """Create `alphabets` alphabets of `characters` each as read-only arrays; alphabet k depends only on (seed, k)."""
     made = [_alphabet(characters, np.random.default_rng([seed, number])) for number in range(alphabets)]
     invented = Programs(*map(np.concatenate, zip(*made, strict=True)))
     for array in invented:
@@ -62,7 +63,7 @@ def invent(alphabets: int, characters: int, seed: int) -> Programs:
 
 
 def _alphabet(characters: int, random: np.random.Generator) -> Programs:
-    """Return characters with shared properties, no two of which look the same."""
+    """Create the characters of one alphabet, which share properties, and no two of which look alike."""
     shapes = SHAPES[random.permutation(len(SHAPES))[:SHAPES_OF_ALPHABET]]
     parts = np.stack([_part(shapes[random.integers(len(shapes))], random) for _ in range(PARTS)])
     taste = _Taste(parts, random.random((PLACES, 2)), COUNTS[random.integers(len(COUNTS))])
@@ -84,7 +85,7 @@ def _alphabet(characters: int, random: np.random.Generator) -> Programs:
 
 
 def _part(shape: Floats, random: np.random.Generator) -> Floats:
-    """Return a shape (POINTS, 2) that is bowed to one side, rotated to one of eight directions, and stretched."""
+    """Return a stroke shape (POINTS, 2) with random bow, random rotation by multiples of 45 degrees and random size."""
     bow = (1 if random.random() < 0.5 else -1) * (0.5 + 0.7 * random.random())
     angle = np.pi / 4 * random.integers(8)
     length = 0.4 + 0.6 * random.random()
@@ -94,7 +95,7 @@ def _part(shape: Floats, random: np.random.Generator) -> Floats:
 
 
 def _draw_character(taste: _Taste, random: np.random.Generator) -> Floats:
-    """Return the strokes (n, POINTS, 2) of a new character."""
+    """Create the strokes (n, POINTS, 2) of a random character."""
     strokes = np.empty((0, POINTS, 2))
     for _ in range(1 + int(np.searchsorted(taste.counts.cumsum(), random.random(), "right"))):
         strokes = np.concatenate([strokes, _place_part(strokes, taste, random)])
@@ -102,7 +103,7 @@ def _draw_character(taste: _Taste, random: np.random.Generator) -> Floats:
 
 
 def _change_stroke(strokes: Floats, taste: _Taste, random: np.random.Generator) -> Floats:
-    """Return a character with one stroke added, removed, replaced, mirrored or moved."""
+    """Return a copy of a character with one stroke added, removed, replaced, mirrored or moved."""
     chosen, change = random.integers(len(strokes)), random.integers(5)
     one, others = strokes[chosen : chosen + 1], np.delete(strokes, chosen, axis=0)
     if change == 0 and len(strokes) < STROKES:
@@ -120,7 +121,7 @@ def _change_stroke(strokes: Floats, taste: _Taste, random: np.random.Generator) 
 
 
 def _place_part(others: Floats, taste: _Taste, random: np.random.Generator) -> Floats:
-    """Return a part (1, POINTS, 2) at a position of the alphabet, or attached to an end or the middle of a stroke."""
+    """Return a random stroke (1, POINTS, 2) at a position of the alphabet, or attached to another stroke."""
     part = taste.parts[random.integers(PARTS)][None]
     if len(others) and random.random() < 0.6:
         other = others[random.integers(len(others))]
@@ -133,7 +134,10 @@ def _place_part(others: Floats, taste: _Taste, random: np.random.Generator) -> F
 
 
 def _fit_into_square(strokes: Floats) -> Floats:
-    """Move and stretch the strokes into the unit square; a side below 0.6 of the other one keeps its proportion."""
+    """Stretch strokes to fill the unit square.
+
+    If one side of their bounding box is shorter than 0.6 of the other, it is stretched as if it were 0.6 of the other.
+    """
     flat = strokes.reshape(-1, 2)
     low, size = flat.min(axis=0), np.ptp(flat, axis=0)
     fitted: Floats = (strokes - low - size / 2) / np.maximum(size, 0.6 * size.max()) + 0.5
@@ -145,7 +149,7 @@ def _length(strokes: Floats) -> float:
 
 
 def _coarse_image(strokes: Floats) -> Floats:
-    """Return the coarse appearance (SEEN * SEEN,) of a character as a vector of length 1."""
+    """Render a character on SEEN x SEEN pixels and return it as a unit vector (SEEN * SEEN,), for comparisons."""
     blurred = drawn(strokes[None] * 0.7 + 0.15, np.ones((1, len(strokes)), bool), np.array([0.12]), SEEN)
     pixels = blurred.ravel().astype(np.float64)
     look: Floats = pixels / np.linalg.norm(pixels)
