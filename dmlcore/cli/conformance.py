@@ -1,4 +1,4 @@
-"""Command `conformance`, which compares another metric learning library with published formulas."""
+"""Command `conformance`, which compares other metric learning libraries with published formulas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def conformance(
     library: Annotated[str, typer.Argument(metavar="LIBRARY", help="Name of the package; omit it to list all")] = "",
     write: Annotated[bool, typer.Option("--write", help="Write the library's section of docs/conformance.md")] = False,
 ) -> None:
-    """Compare values and gradients of a library and of dmlcore with the published formulas, and list deviations."""
+    """Compare loss values and gradients of a library and of dmlcore with the published formulas; list deviations."""
     from dmlcore.conformance import CASES, LIBRARIES, LibraryMissing, run, table  # imported late: it imports torch
 
     if not library:

@@ -1,4 +1,4 @@
-"""Commands on data sets: data show | check | split | pack | download."""
+"""Commands for data sets: data show, check, split, pack and download."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def save(
     fold_order: Order = "contiguous",
     seed: Seed = 0,
 ) -> None:
-    """Save the split of each sample as JSON or CSV."""
+    """Write the split that each sample belongs to into a JSON or CSV file."""
     from dmlcore import data
     from dmlcore.data import report
 

@@ -1,4 +1,4 @@
-"""Commands: protocol, search, lint, events, project."""
+"""Commands `protocol`, `search`, `lint`, `events` and `project`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def protocol(
     backend: Backend = "",
     runs: Runs = None,
 ) -> None:
-    """Run the unfinished runs of a protocol one after another, and summarise the results as the source does.
+    """Run the unfinished runs of a protocol one after another, and summarise the results as its source does.
 
     Ctrl-C stops after the current step; run the same command again to continue.
     """

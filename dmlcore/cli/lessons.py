@@ -1,4 +1,4 @@
-"""Commands: lessons list, lessons check, lessons handout."""
+"""Commands `lessons list`, `lessons check` and `lessons handout`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def handout(
     lesson: Annotated[str, typer.Argument(metavar="LESSON", help="Name of a lesson, or LESSON.md")],
     to: Annotated[Path, typer.Option(help="NAME.html or NAME.pdf")],
 ) -> None:
-    """Write a printable lesson: figures, questions, and computed answers."""
+    """Write a printable version of a lesson with its figures, questions and computed answers."""
     from dmlcore.lessons.handout import FORMATS
     from dmlcore.lessons.handout import handout as made
     from dmlcore.lessons.lesson import read

@@ -1,4 +1,4 @@
-"""Command `neighbours`, which searches the test split of a run for images similar to given ones."""
+"""Command `neighbours`, which searches the test split of a run for samples similar to given images."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def neighbours(
     ] = False,
     runs: Runs = None,
 ) -> None:
-    """Print the test samples of a run that are most similar to images: rank, distance, index, class and file."""
+    """Print the test samples of a run that are most similar to the given images: rank, distance, index, class, file."""
     from dmlcore.inspection.index import Index
 
     index = Index.of_run(open_store(runs).open(run), step)

@@ -171,7 +171,7 @@ def _execute(run: Run, wanted: Order, company: AbstractContextManager[None] | No
 
 @contextmanager
 def _log_to_run(run: Run) -> Iterator[None]:
-    """Append this process's log records to the log of the run."""
+    """Within this context, append the log records of this process to the log of the run."""
     file = logging.FileHandler(run.path / LOG)
     file.setFormatter(logging.Formatter(logs.PLAIN))
     log.addHandler(file)

@@ -1,4 +1,4 @@
-"""Commands for operators of the app: doctor, clean, serve."""
+"""Commands `doctor`, `clean` and `serve`, for operators of the app."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def doctor(
     port: Annotated[int, typer.Option(help="Port of the app")] = 8501,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line")] = False,
 ) -> None:
-    """Check machine, GPUs, packages, runs, data, weights and port, and suggest remedies; exits 1 at a fault."""
+    """Check machine, GPUs, packages, runs, data, weights and port; exits with status 1 if it finds a fault."""
     from dmlcore.monitoring.doctor import examine  # imported late, as it imports many packages
 
     faults = 0

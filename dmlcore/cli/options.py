@@ -41,7 +41,7 @@ def open_store(root: Path | None) -> RunStore:
 
 
 def parse_integers(option: str, text: str) -> tuple[int, ...]:
-    """Parse integers separated by commas; raises CommandError naming the option."""
+    """Parse integers separated by commas; raises CommandError with the name of the option."""
     try:
         return tuple(int(word) for word in text.split(",") if word)
     except ValueError:

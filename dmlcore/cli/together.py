@@ -1,4 +1,4 @@
-"""Data-parallel processes of a run: started by a command on this machine, or by torchrun."""
+"""Data-parallel processes of a run, which a command starts on this machine, or which torchrun has started."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Training runs and jobs as background processes, and the queue of each device."""
+"""Execution of training runs and jobs as background processes, which wait in one queue per device."""

@@ -132,12 +132,12 @@ def start_now(run: Run) -> None:
 
 
 def clear_start_now(run: Run) -> None:
-    """Revoke `start_now`; called on a resume."""
+    """Withdraw the request made by `start_now`; called when a run is resumed."""
     (run.path / "hurry").unlink(missing_ok=True)
 
 
 def waiting_runs(store: RunStore, *, job: bool = False) -> dict[str, QueuePosition]:
-    """Return the waiting runs by id; with `job`, those on which a job is waiting."""
+    """Return the queue positions of the waiting runs by run id; with `job`, of runs on which a job is waiting."""
     positions: dict[str, QueuePosition] = {}
     for device in DEVICES:
         tickets = _valid_tickets(_folder(store.root, device, job))

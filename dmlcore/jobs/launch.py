@@ -23,7 +23,7 @@ from dmlcore.storage import locks
 from dmlcore.storage.run_directory import LOCK, LOG, kept_checkpoints
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.storage.task import BUSY, ProgressState, Task, spawn_detached
-from dmlcore.storage.task import JobError as JobError  # re-exported, as functions of this module raise it
+from dmlcore.storage.task import JobError as JobError  # re-exported, since functions of this module raise it
 
 # limit of waiting or running runs in a store, and of jobs; each waiting one is a process of about 50 MB
 MAX_QUEUED = 32
@@ -118,7 +118,7 @@ def launch(
         DataError: The data set is missing.
         JobError: MAX_QUEUED runs are waiting or running, or the backend is invalid.
     """
-    from dmlcore import data  # imported late: it imports numpy, which no other command needs
+    from dmlcore import data  # imported late: it imports numpy, which other functions of this module do not need
 
     if data.available(spec.data.name, spec.data.root) is None:
         data.locate(spec.data.name, spec.data.root)  # raises the error that lists the folders searched
@@ -168,7 +168,7 @@ def resume(run: Run, backend: str | None = None) -> str:
 
 
 def prepare_resume(run: Run, backend: str = "") -> None:
-    """Queue a run again on a backend; the caller must hold its lock. Raises JobError if the run is done."""
+    """Queue a run again, on the given backend; the caller must hold its lock. Raises JobError if the run is done."""
     state = run.state()
     if state.state == "done":
         raise JobError(f"{run.id} is done; there is nothing left to resume")

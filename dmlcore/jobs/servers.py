@@ -19,7 +19,7 @@ from dmlcore.storage.home import HOME
 
 APP = HOME / "app.py"
 LONGEST_PAUSE = 30.0  # longest delay before a restart, in seconds
-STEADY = 60.0  # seconds of uptime after which the delay is reset
+STEADY = 60.0  # seconds of uptime after which the restart delay is reset
 GRACE = 10.0  # seconds between SIGTERM and SIGKILL
 POLL_INTERVAL = 0.2
 

@@ -134,7 +134,7 @@ def _install(requirement: Requirement) -> str:
 
 def _gpu() -> Iterator[Diagnosis]:
     cards = device_queue.visible_gpus()
-    import torch  # imported late: it takes seconds, and earlier diagnoses should be visible meanwhile
+    import torch  # imported late: the import takes seconds, and earlier diagnoses should be displayed meanwhile
 
     if not cards and not torch.cuda.is_available():
         yield Diagnosis("GPU", "note", "none: runs train on the CPU")

@@ -19,7 +19,7 @@ from dmlcore.storage.runs import candidate_validations, series
 if TYPE_CHECKING:
     from dmlcore.losses import TripletLoss
 
-MIN_DURATION = 3  # consecutive measurements or validations for which a condition has to hold
+MIN_DURATION = 3  # minimum number of consecutive measurements or validations for which a condition holds
 POINT = (
     # ratio of spread to length below which all embeddings count as one point; it is 0.7 for random points on a sphere
     # and 0.07 with hard mining
@@ -38,7 +38,7 @@ OVERFIT = 0.03  # drop of the validation score from its best value that is repor
 class HealthWarning:
     """Warning about a detected problem: kind, step since which it lasts, figures, explanation and remedies."""
 
-    kind: str  # point, dimensions, margin, idle, saturated, flat, overfit, worse, exploding
+    kind: str  # one of point, dimensions, margin, idle, saturated, flat, overfit, worse, exploding
     since: int
     numbers: dict[str, float]
     sentence: str
@@ -337,7 +337,7 @@ def _near_since(history: _History, value: float) -> int:
 
 def _triplet_loss(spec: RunSpec | None) -> TripletLoss | None:
     """Create the triplet loss of a spec; return None if its loss is of another kind or invalid."""
-    from dmlcore import losses  # imported late: it imports torch, which a page that only lists runs does not need
+    from dmlcore import losses  # imported late: it imports torch, which pages that only list runs do not need
 
     if spec is None or spec.loss.name not in losses.names():
         return None

@@ -45,7 +45,7 @@ class JsonLine(logging.Formatter):
 
 
 def is_json_enabled() -> bool:
-    """Return True if JSON logging is enabled."""
+    """Return True if the environment variable DML_LOG requests JSON."""
     return os.environ.get("DML_LOG") == "json"
 
 

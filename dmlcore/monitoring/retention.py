@@ -69,8 +69,8 @@ class Removal:
 
     what: str
     paths: tuple[Path, ...]
-    run: Run | None  # run whose lock is held during removal
-    whole: bool  # True to remove the whole run
+    run: Run | None  # run whose lock is held during the removal, if any
+    whole: bool  # True if the whole run is removed
     size: int
     age: float
 
@@ -179,12 +179,12 @@ def _old_checkpoints(runs: Sequence[Run], days: float, now: float) -> Iterator[R
 
 
 def _age(run: Run, now: float) -> float:
-    """Return the days since the run was last written to."""
+    """Return the days since the last write to the state or metrics of a run."""
     return (now - _last_write(run)) / DAY
 
 
 def _last_write(run: Run) -> float:
-    """Return the time of the last write to a run, or the current time if it has no files."""
+    """Return the time of the last write to the state or metrics of a run, or the current time if it has neither."""
     written = [os.stat(run.path / name).st_mtime for name in (STATE, METRICS) if (run.path / name).exists()]
     return max(written, default=time.time())
 
@@ -214,7 +214,7 @@ def _half_packed(days: float, now: float) -> Iterator[Removal]:
 
 
 def _size(path: Path) -> int:
-    """Return the bytes of a file, or of all files below a folder."""
+    """Return the size in bytes of a file, or of all files in a folder together."""
     if path.is_file():
         return path.stat().st_size
     return sum(file.lstat().st_size for file in path.rglob("*") if not file.is_dir())

@@ -48,7 +48,7 @@ def follow(
 ) -> list[Path]:
     """Call `write` every `every` seconds until all runs have ended or `stop` returns True; return the folders."""
     while True:
-        going = any(run.is_alive() for run in runs)  # checked before writing, so that no final row is missed
+        going = any(run.is_alive() for run in runs)  # checked before writing, so that the last rows are not missed
         folders = [write(run, into) for run in runs]
         if stop() or not going:
             return folders
@@ -67,7 +67,8 @@ def _events(run: Run) -> Iterator[bytes]:
         return made
 
     yield event(0, file_version="brain.Event:2")
-    spec = "\n".join(f"    {line}" for line in run.spec.to_toml().splitlines())  # formatted as a Markdown code block
+    # indented, so that TensorBoard displays it as a Markdown code block
+    spec = "\n".join(f"    {line}" for line in run.spec.to_toml().splitlines())
     yield event(0, summary=summary.text("spec", spec))
     for row in run.metrics()[0]:
         step = row.get("step")

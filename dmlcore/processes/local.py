@@ -47,7 +47,7 @@ class Companions:
             time.sleep(POLL_INTERVAL)
 
     def raise_if_failed(self) -> None:
-        """Raise ProcessError if a process has failed."""
+        """Raise ProcessError if one of the other processes has failed."""
         if reason := self.failure(wait=0):
             raise ProcessError(reason)
 
@@ -118,13 +118,13 @@ def take_part(
 
 
 def join_local(others: Companions | None = None) -> None:
-    """Join the group described by the environment, as set by `start_companions` or torchrun.
+    """Join the process group described by the environment variables of `start_companions` or torchrun.
 
     Args:
         others: On rank 0, the processes that it started.
 
     Raises:
-        ProcessError: Another process, or the starter of this one, ended before all have joined.
+        ProcessError: Another process, or the one that started this process, ended before all have joined.
     """
     if not (name := os.environ.get(FOLDER)):
         group.join()

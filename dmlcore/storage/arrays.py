@@ -34,7 +34,7 @@ ALIGNED = 64  # alignment of arrays in bytes, required to memory-map them
 
 
 class Unreadable(RuntimeError):
-    """A damaged array file; the message names the file, the fault and the remedy."""
+    """Error for a damaged array file; the message names the file, the fault and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def _load(archive: zipfile.ZipFile, name: str, form: ArraySpec) -> Array:
 
 
 def _map(archive: zipfile.ZipFile, name: str) -> Array | None:
-    """Return a large array memory-mapped copy-on-write, after verifying its CRC.
+    """Return an array as a copy-on-write memory map, after verifying its CRC.
 
     Returns None if the array is small or needs conversion.
     """

@@ -1,4 +1,4 @@
-"""Atomic replacement of files, which survives kill -9, and bounded reading of regular files."""
+"""Atomic replacement of files, which survives kill -9, and reading of regular files with a limit on their size."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from dmlcore.storage.run_directory import LAST, PREV
 
 # the file system has no hard links, or the limit of links is reached
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-# In the order of a safetensors file: by decreasing size of an element.
+# Data types in the order of their tensors in a safetensors file: by decreasing size of an element.
 TYPES = {
     torch.uint64: "U64",
     torch.int64: "I64",
@@ -78,7 +78,7 @@ def save(folder: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) 
     except OSError:
         fresh.unlink(missing_ok=True)
         raise
-    if _is_intact(folder / LAST):  # a damaged file must not replace an intact one
+    if _is_intact(folder / LAST):  # a damaged last.ckpt must not replace an intact prev.ckpt
         os.replace(folder / LAST, folder / PREV)
     os.replace(fresh, folder / LAST)
     atomic_files.sync_directory(folder)
@@ -146,7 +146,7 @@ def read(path: Path) -> Checkpoint:
 
 
 def _read_verified(path: Path) -> tuple[str, bytes]:
-    """Return the digest and payload of a checkpoint file; raises CheckpointError unless they match."""
+    """Return the digest and payload of a checkpoint file; raises CheckpointError if they do not match."""
     try:
         contents = path.read_bytes()
     except OSError as error:

@@ -52,4 +52,4 @@ def _is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return text[-1:].isalnum()  # float() also accepts "-1\n"
+    return text[-1:].isalnum()  # float() also accepts trailing white space, as in "-1\n"

@@ -76,8 +76,8 @@ def fetch(
 ) -> Path:
     """Download `url` to the file `into` unless it exists already, and return `into`.
 
-    Partial downloads are kept in `into`.part and resumed, by up to four retries in a row and by the next call. A file
-    with a wrong digest is removed.
+    Partial downloads are kept in `into`.part. They are resumed, by up to four retries in a row without progress and by
+    the next call. A file with a wrong digest is removed.
 
     Args:
         url: http or https address of a public host. Redirects are followed, but not from https to http.
@@ -88,8 +88,8 @@ def fetch(
         sha256_prefix: Expected start of the SHA-256.
         progress: Called with (bytes so far, total bytes or None).
         timeout: Seconds without a response after which an attempt fails.
-        pause: Seconds before the first retry, doubled for each further one.
-        loopback: Admit servers on this machine, for tests.
+        pause: Seconds before the first retry, doubled for each further consecutive one.
+        loopback: Allow servers on this machine, for tests.
 
     Raises:
         DownloadError: The file cannot be downloaded or has a wrong digest.
@@ -168,7 +168,7 @@ class _Transfer:
     opener: urllib.request.OpenerDirector
 
     def complete(self) -> None:
-        """Download until `part` is complete; raises DownloadError and keeps the bytes received."""
+        """Download until `part` is complete; on failure, raises DownloadError and keeps the bytes received."""
         failures, furthest = 0, self._length()
         while True:
             try:
@@ -254,7 +254,7 @@ def _first_byte(headers: Message) -> int | None:
 
 
 def _opener(loopback: bool) -> urllib.request.OpenerDirector:
-    """Return an opener for http and https that connects to public addresses only, redirects included."""
+    """Return a urllib opener for http and https that connects to public addresses only, also after redirects."""
 
     def connect(address: tuple[str, int], timeout: Any = None, source: Any = None) -> socket.socket:
         host, port = address

@@ -50,7 +50,7 @@ def copy_checkpoint(building: Path, store: Path, fork: ForkSpec) -> None:
         origin.unlink(missing_ok=True)
         try:
             os.link(path, origin)
-        except OSError:  # no hard links on this file system
+        except OSError:  # the file system does not support hard links
             contents = path.read_bytes()
             atomic_files.replace(origin, partial(_write, contents))
         # Read the step from the new link, since the parent may replace its last checkpoint at any time.

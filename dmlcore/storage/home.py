@@ -3,5 +3,5 @@
 from pathlib import Path
 
 _BESIDE = Path(__file__).resolve().parents[2]
-# In a checkout or container, app.py is next to the package; next to an installed package are other packages.
+# In a checkout or container, app.py is next to the package; an installed package has no app.py next to it.
 HOME = _BESIDE if (_BESIDE / "app.py").is_file() else Path.cwd()

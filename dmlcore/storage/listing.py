@@ -112,7 +112,7 @@ class Listing:
             return sum(map(len, self._groups)) - sum(1 for known in self._known.values() if known.brief is None)
 
     def unreadable(self) -> list[tuple[str, str]]:
-        """Return (name, reason) of the unreadable runs among those examined so far, newest first."""
+        """Return name and reason of the unreadable runs among those examined so far, newest first."""
         with self._lock:
             self._refresh()
             read = sorted((name for name, known in self._known.items() if known.brief is None), reverse=True)
@@ -160,7 +160,7 @@ class Listing:
         return known
 
     def _looked_at(self, name: str, known: RunFacts) -> RunFacts:
-        """Return the facts of a run, read again if one of its files has changed."""
+        """Return the indexed data of a run, read again if one of its files has changed."""
         files = (known.spec_file, SPEC), (known.state_file, STATE)
         if known.brief and all(then and then == signature(f"{self.root}/{name}/{file}") for then, file in files):
             return known

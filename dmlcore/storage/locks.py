@@ -1,4 +1,4 @@
-"""Process locks that the kernel releases when their process dies, and signals that cannot hit a recycled process ID."""
+"""Process locks that the kernel releases when their process dies, and signals that cannot hit another process."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ import time
 from functools import cache
 from pathlib import Path
 
-_FLOCK = struct.Struct("hhqqi")  # struct flock of 64-bit Linux: type, whence, start, length, pid
+_FLOCK = struct.Struct("hhqqi")  # struct flock of 64-bit Linux: type, whence, start, length, process ID
 
-# POSIX locks belong to the process: a second thread would acquire the lock again, and closing *any* descriptor of the
-# file releases it. Hence this table; nothing in this module opens the file of a lock that the process holds.
+# POSIX locks belong to the process: a second thread could acquire a lock again, and closing any descriptor of its file
+# would release it. Therefore this table lists the locks that the process holds, and no function of this module opens
+# their files.
 _held: set[str] = set()
 _held_guard = threading.Lock()
 os.register_at_fork(after_in_child=_held.clear)

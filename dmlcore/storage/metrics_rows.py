@@ -64,7 +64,7 @@ def from_line(line: bytes) -> Row | None:
         body = line
     try:
         return validate_row(from_json(body, allow_inf_nan=False, cache_strings="keys"))
-    except ValueError:  # not JSON, NaN, nesting too deep, or a number of thousands of digits
+    except ValueError:  # not JSON, NaN, nested too deeply, or a number with thousands of digits
         return None
 
 
@@ -115,7 +115,7 @@ def _word(value: Any) -> bool:
 
 
 def _name(value: Any) -> bool:
-    """Return True for a digest or a file name without extension."""
+    """Return True for a digest or a file name without extension: ASCII letters, digits and hyphens."""
     return isinstance(value, str) and len(value) <= 128 and value.isascii() and value.replace("-", "").isalnum()
 
 

@@ -49,7 +49,7 @@ def seal(digest: str) -> bytes:
 
 
 def split_checkpoint(contents: bytes) -> tuple[str, bytes]:
-    """Return the stated digest and the payload of a checkpoint file; raises ValueError if it has another format."""
+    """Return the digest stored in a checkpoint file and the payload; raises ValueError for another format."""
     if contents[DIGEST : DIGEST + 1] != b"\n":
         raise ValueError("no digest")
     return contents[:DIGEST].decode("ascii"), contents[DIGEST + 1 :]

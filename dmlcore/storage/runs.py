@@ -46,7 +46,7 @@ MAX_PROCESSES = 4096
 
 
 class RunError(RuntimeError):
-    """A run that is unknown, unreadable or in a state that forbids the request; the message says which."""
+    """Error for a run that is unknown, unreadable or in an unsuitable state; the message says which."""
 
 
 Count = Annotated[int, Field(ge=0, le=metrics_rows.MAX_COUNT)]
@@ -116,7 +116,8 @@ class Run(Task[RunState]):
                 text = file.read()
         except FileNotFoundError:
             return [], 0
-        except OSError as error:  # return its size as the offset, so that no writer truncates the file
+        # the size is returned as the offset for the next call, so that no writer truncates the file
+        except OSError as error:
             log.warning("%s: metrics.jsonl cannot be read: %s", self.id, error)
             return [], path.stat().st_size
         whole = text[: text.rfind(b"\n") + 1]
@@ -163,7 +164,7 @@ class Run(Task[RunState]):
         return next(iter(atomic_files.newest_first(names)), None)
 
     def lock(self, wait: float = 2.0) -> locks.ProcessLock:
-        """Return the run's worker lock, a context manager.
+        """Return the lock that the worker of the run holds, a context manager.
 
         Raises:
             RunError: The directory, possibly copied from another user, contains a symbolic link, through which a log,
@@ -235,7 +236,7 @@ class MetricsWriter:
         self.offset += len(line)
 
     def sync(self) -> int:
-        """Flush all rows to disk and return their length in bytes."""
+        """Flush all rows to disk and return the length of the file in bytes."""
         os.fsync(self._file.fileno())
         return self.offset
 
@@ -251,7 +252,7 @@ class RunStore:
         self.root = Path(chosen).expanduser().resolve()
 
     def create(self, spec: RunSpec) -> Run:
-        """Create the directory of a new, queued run; it appears under its id once it is complete.
+        """Create a new, queued run; its directory appears under the run's id only when it is complete.
 
         Raises:
             SpecError: The spec forks a run or step that does not exist.
@@ -262,7 +263,7 @@ class RunStore:
         return self.put(self._free_id(spec), lambda building: self._build(building, spec))
 
     def put(self, run_id: str, build: Callable[[Path], object]) -> Run:
-        """Create a run directory filled by `build`; it appears under its id once it is complete, or not at all."""
+        """Create a run directory filled by `build`; it appears under the id `run_id` only when it is complete."""
         building = self.root / f"{leftovers.NEW}{run_id}"
         building.mkdir()
         try:
@@ -325,7 +326,7 @@ class RunStore:
         return self._listing().count()
 
     def unreadable(self) -> Sequence[tuple[str, str]]:
-        """Return (id, reason) of unreadable run directories among those examined so far.
+        """Return id and reason of the unreadable runs among those examined so far.
 
         `list` examines all runs, `newest` and `find` only as many as they need.
         """

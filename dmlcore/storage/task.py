@@ -25,7 +25,7 @@ from dmlcore.storage import atomic_files, locks
 from dmlcore.storage.home import HOME
 from dmlcore.storage.run_directory import CANCEL, LOCK, LOG, STATE
 
-LOCK_TIMEOUT = 20.0  # seconds a started worker may take to acquire the lock
+LOCK_TIMEOUT = 20.0  # seconds that a started worker may take to acquire the lock
 REPORT_INTERVAL = 0.5  # seconds between two progress updates on disk
 RATE_WINDOW = 8.0  # seconds over which the rate is averaged
 MAX_STATE_BYTES = 2**20  # bytes
@@ -34,7 +34,7 @@ ProgressCallback = Callable[[str, float, float], object]  # called with (message
 
 
 class JobError(RuntimeError):
-    """A task that cannot be started; the message gives the reason and the remedy."""
+    """Error for a task that cannot be started; the message gives the reason and the remedy."""
 
 
 def _truncate(text: object) -> object:
@@ -56,7 +56,7 @@ class TaskState(BaseModel):
     pid: Annotated[int, Field(ge=0, lt=2**31)] = 0  # process ID of the last worker
     # start time of that process in clock ticks since boot; a later process with the same ID has a different one
     started: Annotated[int, Field(ge=0, lt=2**63)] | None = None
-    # time.monotonic(), comparable between processes until the next reboot
+    # value of time.monotonic(), comparable between processes until the next reboot
     queued: Annotated[float, Field(ge=-(2**33), le=2**33)] = 0.0
     boot: Text = ""  # ID of the boot in which `queued` was measured
     backend: Text = ""  # execution backend, as parsed by `jobs.backends.choice`; "" is this machine
@@ -70,7 +70,7 @@ class TaskState(BaseModel):
         return self.replace(state="queued", message="", queued=time.monotonic(), boot=locks.current_boot())
 
     def recently_queued(self) -> bool:
-        """Return True within `LOCK_TIMEOUT` seconds of queueing."""
+        """Return True if the task was queued less than `LOCK_TIMEOUT` seconds ago."""
         return self.queued > 0 and locks.elapsed(self.queued, self.boot) < LOCK_TIMEOUT
 
     def is_starting(self) -> bool:
@@ -159,7 +159,7 @@ class Task(Generic[S]):
         return self.status() in BUSY
 
     def log_tail(self, lines: int = 20) -> list[str]:
-        """Return the last lines of the log, [] if there is none."""
+        """Return the last lines of the log; [] if there is no log."""
         try:
             with atomic_files.open_regular(self.path / LOG, 2**63) as file:
                 size = file.seek(0, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""Interface of execution backends: `begin` starts a task on a run and returns a handle, which is then polled."""
+"""Interface of execution backends, which start tasks on runs and return handles for polling them."""
 
 from __future__ import annotations
 

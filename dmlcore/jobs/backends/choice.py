@@ -32,7 +32,7 @@ class BackendChoice(BaseModel):
     gpus: Annotated[int, Field(ge=0, le=64)] | None = None
     gigabytes: Annotated[float, Field(gt=0, le=1e5, allow_inf_nan=False)] | None = None
     minutes: Annotated[int, Field(ge=1, le=10**6)] | None = None  # time limit of a SLURM job in minutes
-    # SLURM nodes that share the processes of a run; None: one
+    # number of SLURM nodes that share the processes of a run; None: one
     nodes: Annotated[int, Field(ge=1, le=4096)] | None = None
     # path that all nodes share, or fsspec address; "": .away in the run store, which all nodes must then share
     folder: str = ""
@@ -59,7 +59,7 @@ class BackendChoice(BaseModel):
         return self.model_dump(exclude_defaults=True, exclude={"kind", "address"})
 
     def require(self) -> Self:
-        """Return self if the package of the backend is installed; raises JobError with the command that installs it."""
+        """Return this choice if its package is installed; raises JobError with the command that installs it."""
         package = _NEEDS.get(self.kind)
         if package and find_spec(package) is None:
             extra = _EXTRA.format(kind=self.kind, package=package)

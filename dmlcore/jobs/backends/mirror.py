@@ -60,7 +60,9 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 class Mirror:
-    """Copier of new files from `source`, a directory filled by `copy_run`, to the locked run directory `target`."""
+    """Object that copies new files from `source`, a directory filled by `copy_run`, to the locked run directory
+    `target`.
+    """
 
     def __init__(self, source: Path, target: Path) -> None:
         self.source, self.target = source, target
@@ -88,7 +90,7 @@ class Mirror:
         for temporary, place in fresh:
             os.replace(temporary, place)
             temporary.unlink(missing_ok=True)  # os.replace does nothing if both names are links to the same file
-        # the first two are absent for a moment while a checkpoint is saved
+        # last.ckpt and prev.ckpt may be absent for a moment while a checkpoint is saved; the spec is never removed
         for name in self._seen.keys() - now.keys() - {LAST, PREV, SPEC}:
             (self.target / name).unlink(missing_ok=True)
         for folder in {place.parent for _, place in fresh}:

@@ -47,7 +47,7 @@ class Order(BaseModel):
     settings: str = ""
     cpus: int = 1  # per process
     processes: Annotated[int, Field(ge=1, le=MAX_PROCESSES)] = 1
-    data: str = ""  # $DML_DATA of the sender, for nodes that do not set it
+    data: str = ""  # $DML_DATA of the sender, used by nodes that do not set this variable
 
 
 class Begun(BaseModel):
@@ -80,7 +80,7 @@ class Lost(BaseModel):
 
 
 class NodeOutcome(BaseModel):
-    """Result of an order."""
+    """Result of an order, written when the work has ended."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     FILE: ClassVar = "outcome.json"

@@ -28,10 +28,11 @@ from dmlcore.storage.run_directory import LOCK, STATE
 from dmlcore.storage.runs import RUN_ID, Run, RunError, RunStore
 from dmlcore.storage.task import JobError, ProgressState
 
-AWAY = ".away"  # folder of remote work in a run store
-MAX_CONCURRENT = 64  # tasks that one process submits at a time; the engine decides which of them run
+AWAY = ".away"  # folder in a run store for the orders of remote tasks
+# maximum number of tasks that one process submits at a time; the engine decides which of them execute
+MAX_CONCURRENT = 64
 MAX_LOSSES = 3  # consecutive attempts lost without a new checkpoint after which the run fails
-POLL_INTERVAL = 1.0  # seconds between two polls of an address
+POLL_INTERVAL = 1.0  # seconds between two polls of a remote address
 
 
 class Engine(Protocol):
@@ -76,7 +77,7 @@ class RemoteBackend:
         self.choice, self.engine = choice, engine
 
     def begin(self, run: Run, task: str, settings: str = "") -> RemoteWork:
-        """Submit the task to the engine; raises JobError, locks.Busy, OSError."""
+        """Submit the task to the engine and return its handle; raises JobError, locks.Busy, OSError."""
         return RemoteWork(run, task, settings, self.choice, self.engine)
 
 
@@ -125,7 +126,7 @@ class RemoteWork:
         return self.result is not None
 
     def _look(self) -> None:
-        # Query the engine before the last copy, so that no file is missed.
+        # Query the engine before the files are copied for the last time, so that no file is missed.
         ended = self.engine.ended(self._work)
         if self._address and not ended and time.monotonic() - self._looked < POLL_INTERVAL:
             return

@@ -93,7 +93,7 @@ class SlurmEngine:
         work.cancel(check=False)
 
     def release(self, work: Any) -> None:
-        """Do nothing: SLURM frees the resources of an ended job."""
+        """Do nothing, since SLURM frees the resources of an ended job."""
 
     def waits_for(self, spec: RunSpec, processes: int) -> str:
         """Return a message that names the SLURM partition in which the job is queued."""

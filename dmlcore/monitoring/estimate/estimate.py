@@ -37,7 +37,7 @@ CUDA_CONTEXT = 500 * 2**20  # bytes of GPU memory used by CUDA and its libraries
 
 @dataclass(frozen=True)
 class DataSize:
-    """Shape of one input, number of training classes, and sizes of the splits."""
+    """Shape of one input, number of training classes, and number of samples in each split."""
 
     shape: tuple[int, ...]
     classes: int
@@ -128,7 +128,7 @@ def _unfrozen_cost(spec: RunSpec, size: DataSize) -> Cost | None:
 
 
 def _embedding_seconds(net: Cost, speed: Speed) -> float:
-    """Return the seconds to embed one sample."""
+    """Return the seconds of a forward pass per sample, when samples are embedded in large batches."""
     return (net.flops * speed.flop + net.activation_bytes * speed.byte / 3) + speed.operation * net.operations / 3 / 256
 
 

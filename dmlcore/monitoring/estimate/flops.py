@@ -48,7 +48,7 @@ class Counted:
     channels: int
 
 
-# Results of `count` for images of 224 pixels (conv4: 28, resnet20: 32); tests recount some of them.
+# Results of `count` for images of 224 pixels (conv4: 28, resnet20: 32); tests verify some of them.
 BACKBONES = {
     "resnet20": Counted(79200.0, 1489.38, 64.0, 171, 269072, 64),
     "conv4": Counted(27342.37, 941.31, 256.0, 42, 112832, 64),

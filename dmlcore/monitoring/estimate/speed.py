@@ -106,7 +106,7 @@ PROBES = (("mlp", 0, 64), ("resnet20", 32, 8), ("resnet20", 32, 64), ("resnet18"
 
 def _fit(device: torch.device) -> Speed:
     """Return the non-negative costs that best explain the times of the probes, in relative least squares."""
-    from scipy.optimize import nnls  # imported late, as it is slow
+    from scipy.optimize import nnls  # imported late, as the import is slow
 
     rows, took, base, test = [], [], 0, 0.0
     for name, side, batch in PROBES:
