@@ -45,10 +45,10 @@ def set_rank(rank: int, count: int, local_rank: int, local_size: int) -> Iterato
 
 
 def lead(address: str, tell: Callable[[int], object]) -> None:
-    """Join the group as rank 0: listen at an address of this machine and wait for the other processes.
+    """Join the group as rank 0: listen on an address of this machine and wait for the other processes.
 
     Args:
-        address: Address to listen at.
+        address: IP address to listen on.
         tell: Called with the chosen port, to publish it.
 
     Raises:

@@ -204,7 +204,7 @@ def on_first(compute: Callable[[], Any]) -> Any:
 
 
 def broadcast(message: bytes = b"") -> bytes:
-    """Return the message that rank 0 passes, on all processes."""
+    """Broadcast `message` from rank 0 and return it on all processes; other ranks need not pass one."""
     if not shares_work():
         return message
     head = torch.zeros(MESSAGE_BYTES, dtype=torch.uint8)

@@ -27,7 +27,7 @@ class BackendChoice(BaseModel):
     kind: Literal["local", "ray", "slurm"] = "local"
     # address of the Ray cluster ("": the one on this machine) or SLURM partition ("": the default partition)
     address: str = ""
-    cpus: Annotated[int, Field(ge=1, le=1024)] = 1  # cpus, gpus and gigabytes are limits per process of a run
+    cpus: Annotated[int, Field(ge=1, le=1024)] = 1  # cpus, gpus and gigabytes are given per process of a run
     # None: one GPU if the spec allows GPUs and the cluster has any
     gpus: Annotated[int, Field(ge=0, le=64)] | None = None
     gigabytes: Annotated[float, Field(gt=0, le=1e5, allow_inf_nan=False)] | None = None
