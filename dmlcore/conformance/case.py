@@ -55,7 +55,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Library:
-    """External library: name of the package, module to import, and a computation for each case by name."""
+    """External library: name of the package, module to import, and the computation of each case, keyed by case name."""
 
     name: str
     module: str

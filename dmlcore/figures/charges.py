@@ -1,4 +1,4 @@
-"""Print figure of one step of a charge simulation: the points in the plane, and the density of all triplets."""
+"""Publication figure of one step of a charge simulation: the points in the plane, and the density of all triplets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Print figure that compares the force fields of losses, with one chart per loss and the difference between two."""
+"""Publication figure that compares force fields of losses, with one chart per loss and the difference between two."""
 
 from __future__ import annotations
 

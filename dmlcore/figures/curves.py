@@ -95,7 +95,8 @@ def linked(
     Args:
         panels: The charts, top to bottom.
         steps: Last step of the x axis.
-        forks: Steps marked by a vertical line, where a run was forked or a projection of a CCP run ended.
+        forks: Steps marked by a vertical line, where a run was forked or a projection of chance-constrained training
+            ended.
         smoothing: Weight of the past in `smoothed`, in [0, 1). If positive, lines are smoothed and faint lines show the
             unsmoothed means.
     """
@@ -237,7 +238,7 @@ def _layers(
     return [
         own("area", {"opacity": 0.15}, y=low, y2={"field": "high"}),
         *([own("line", {"strokeWidth": 1, "opacity": 0.35, "aria": False}, y=raw)] if smooth else []),
-        {  # drawn from the rows of all panels, so that the rule also appears where this panel has no point
+        {  # drawn from the rows of all panels, so that the vertical line also appears where this panel has no point
             "mark": {"type": "rule", "color": "#888888", "aria": False},
             "transform": [{"filter": HOVERED}],
             "encoding": {"x": step | {"aggregate": "max"}},
@@ -250,7 +251,7 @@ def _layers(
 
 
 def _fork(step: int, x: Spec) -> Spec:
-    """Return a vertical line at a step where a run was forked or a projection of a CCP run ended."""
+    """Return a vertical line at a step where a run was forked or a projection of chance-constrained training ended."""
     return {
         "data": {"values": [{"step": step}]},
         "mark": {"type": "rule", "strokeDash": [3, 3], "strokeWidth": 1.5, "aria": False},

@@ -1,4 +1,4 @@
-"""Print figure of a force field, drawn with matplotlib but without pyplot, so that any thread may draw it.
+"""Publication figure of a force field, drawn with matplotlib but without pyplot, so that any thread may draw it.
 
 Equal inputs give byte-identical files: no dates are written, and identifiers are fixed.
 """
@@ -98,7 +98,8 @@ def draw_field(
         streams: Draw streamlines instead of arrows.
         forces: Draw the total force on each of the three points with its magnitude.
         decomposed: Draw the components of these forces along the edges, and the residuals (dotted).
-        discs: Draw the ranking discs (margin 0.1).
+        discs: Draw discs around anchor and positive with radius d_ap + 0.1, in which the ranking loss with margin 0.1
+            acts.
         mining: Draw the easy, semi-hard and hard regions (Karaman 2021, Fig. 2.5).
         title: Heading; None for the name of the loss, "" for no heading.
         dark: Use the colours of the dark theme.

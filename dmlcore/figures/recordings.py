@@ -1,4 +1,4 @@
-"""Print figures of one step of a recorded training run: projected samples and proxies, or ensemble weights."""
+"""Publication figures of one step of a recorded training run: projected samples and proxies, or ensemble weights."""
 
 from __future__ import annotations
 

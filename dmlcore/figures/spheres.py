@@ -1,4 +1,4 @@
-"""Print figures of a triplet on the unit sphere or circle, drawn from the arrays of `sphere_arrays`."""
+"""Publication figures of a triplet on the unit sphere or circle, drawn from the arrays of `sphere_arrays`."""
 
 from __future__ import annotations
 

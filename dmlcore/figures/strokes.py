@@ -1,4 +1,4 @@
-"""Drawing primitives of print figures: colours, lines, frames, images, arrows and texts in matplotlib axes.
+"""Drawing primitives of publication figures: colours, lines, frames, images, arrows and texts in matplotlib axes.
 
 Colours equal those of the pages (assets/shared/colours.js): an Okabe-Ito colour for each role, and a lightness ramp for
 energies.

@@ -91,7 +91,7 @@ def curves(
         alt.Tooltip("step:Q", format=",d"),
         alt.Tooltip("value:Q", title="MAP@R", format=".1%"),
     ]
-    # Seeds thin, means thick, the baselines as horizontal lines.
+    # Thin lines for seeds, thick lines for means, horizontal lines for baselines.
     lines = alt.Chart().encode(x, y, *_by_variant(names, ceiling), tooltip=tooltip)
     seeds = lines.transform_filter(alt.datum.kind == "seed").mark_line(strokeWidth=1, opacity=0.45)
     means = lines.transform_filter(alt.datum.kind == "mean")

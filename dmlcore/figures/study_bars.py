@@ -1,4 +1,4 @@
-"""Print figure of the results of a study: one bar per variant, one dot per seed, and one line per baseline."""
+"""Publication figure of the results of a study: one bar per variant, one dot per seed, and one line per baseline."""
 
 from __future__ import annotations
 

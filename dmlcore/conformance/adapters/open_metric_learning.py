@@ -24,7 +24,7 @@ from dmlcore.conformance.vectors import Vector
 
 
 def module(name: str) -> Any:
-    """Import a module of the library by its dotted name.
+    """Import a module of OML by its dotted name.
 
     Raises:
         ImportError: If a dependency is missing; the message names it.

@@ -12,7 +12,7 @@ ZERO = torch.zeros((), dtype=torch.float64)
 
 
 def dot(a: Tensor, b: Tensor) -> Tensor:
-    """Return the inner product."""
+    """Return the inner product of two vectors."""
     return (a * b).sum()
 
 
@@ -22,7 +22,7 @@ def unit(a: Tensor) -> Tensor:
 
 
 def cosine(a: Tensor, b: Tensor) -> Tensor:
-    """Return the cosine similarity."""
+    """Return the cosine similarity of two vectors."""
     return dot(unit(a), unit(b))
 
 
@@ -71,7 +71,7 @@ def triplets(y: list[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def contrastive(x: Tensor, y: list[int], m_pos: float, m_neg: float) -> Tensor:
-    """Compute the sum of two means, each over the terms above 0.
+    """Compute the contrastive loss, the sum of two means, each over the terms above 0.
 
     The terms are [d - m_pos]+ over positive pairs, and [m_neg - d]+ over negative pairs.
     """
@@ -115,7 +115,11 @@ def lifted(x: Tensor, y: list[int], alpha: float) -> Tensor:
 
 
 def generalised_lifted(x: Tensor, y: list[int], m: float, *, singletons: bool = False) -> Tensor:
-    """Compute Σ_i [LSE_P(m - s) + LSE_N(s)]+; `singletons` includes anchors without a positive, with negatives only."""
+    """Compute the generalised lifted structure loss, Σ_i [LSE_P(m - s) + LSE_N(s)]+.
+
+    LSE is the log-sum-exp over the positives (P) or negatives (N) of anchor i, and s their cosine to the anchor. With
+    `singletons`, anchors without a positive are included, with their negatives only.
+    """
     terms = []
     for i in range(len(y)):
         positives, negatives = others(y, i, same=True), others(y, i, same=False)
@@ -165,10 +169,10 @@ def supervised_contrastive(x: Tensor, y: list[int], temperature: float) -> Tenso
 
 
 def margin(x: Tensor, y: list[int], alpha: float, beta: float, *, by_triplets: bool = False) -> Tensor:
-    """Compute the mean over the terms above 0, where d is the distance of a pair.
+    """Compute the margin loss, the mean over the terms above 0.
 
-    The terms are [alpha + d - beta]+ over positive pairs, and [alpha + beta - d]+ over negative pairs. Each pair counts
-    once, or, with `by_triplets`, once per triplet that contains it.
+    The terms are [alpha + d - beta]+ over positive pairs, and [alpha + beta - d]+ over negative pairs, where d is the
+    distance of a pair. Each pair counts once, or, with `by_triplets`, once per triplet that contains it.
     """
     pull = {(i, j): hinge(alpha + length(x[i], x[j]) - beta) for i in range(len(y)) for j in others(y, i, same=True)}
     push = {(i, k): hinge(alpha + beta - length(x[i], x[k])) for i in range(len(y)) for k in others(y, i, same=False)}
@@ -209,8 +213,8 @@ def multi_similarity(
 def cross_batch(x: Tensor, y: list[int], memory: Tensor, held: list[int], m: float) -> Tensor:
     """Compute the contrastive loss of a batch against a memory whose last len(x) rows are the batch itself.
 
-    Pairs of a sample with itself are excluded. The loss is the mean above 0 of d over the positives plus that of [m -
-    d]+ over the negatives, with Euclidean distances of unnormalised vectors.
+    Pairs of a sample with itself are excluded. The loss is the sum of two means, each over the terms above 0: d over
+    positive pairs, and [m - d]+ over negative pairs. d is the Euclidean distance between unnormalised vectors.
     """
     pull: list[Tensor] = []
     push: list[Tensor] = []

@@ -124,10 +124,10 @@ def multiplied_angle(x: Tensor, y: list[int], w: Tensor, m: int, *, unit_weights
 
 
 def p2s_grad(x: Tensor, y: list[int], w: Tensor, *, over_classes: bool = False) -> Tensor:
-    """Compute the mean over the samples of Σ_c (cos θ_c - [c = y])².
+    """Compute P2SGrad as a loss, the mean over the samples of Σ_c (cos θ_c - [c = y])².
 
-    With `over_classes` it takes the mean over the classes instead of the sum, and unit weights whose gradient keeps its
-    component along them.
+    With `over_classes`, the sum over c becomes a mean. The weights are then not normalised in the loss, so that their
+    gradient keeps its component along them.
     """
     similar = (lambda a, b: dot(unit(a), b)) if over_classes else cosine
     terms = [

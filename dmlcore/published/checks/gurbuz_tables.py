@@ -68,7 +68,7 @@ def _memories() -> Iterable[Outcome]:
 
 
 def _edition() -> Iterable[Outcome]:
-    """Predict P@1 from MAP@R by a line fitted to the other methods, because the tables omit the other edition."""
+    """Predict P@1 from MAP@R by a line fitted to the other methods, as the tables omit the thesis' other edition."""
     rows = [row for row in printed("G-3.1").rows if (row.dataset, row.size) == ("CUB-200-2011", "512D")]
     scores = {row.method: (float(row.values["MAP@R"] or 0), float(row.values["P@1"] or 0)) for row in rows}
     at, here = scores.pop("SoftTriple-S/L")

@@ -53,7 +53,7 @@ def average_precision(relevant: tuple[int, ...]) -> float:
 
 
 def printed_precision(relevant: tuple[int, ...]) -> float:
-    """Return AP@R by Eq. 2.35 as printed, which has only the last term, P@R rel_R."""
+    """Return AP@R by Karaman 2021, Eq. 2.35, as printed: only the last term, P@R rel_R."""
     return sum(relevant) / len(relevant) * relevant[-1]
 
 

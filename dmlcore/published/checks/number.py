@@ -1,4 +1,4 @@
-"""Outcomes of the checks of errata: stated numbers with computed ones, and decisions between printed and true."""
+"""Outcomes of the checks of errata: stated and computed numbers, and decisions between printed and true values."""
 
 from __future__ import annotations
 
