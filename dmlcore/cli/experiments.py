@@ -236,10 +236,9 @@ def project(
 
 
 def make_map(run: Run, settings: Settings | None, over_training: bool, progress: Progress[JobState]) -> str:
-    """Compute a map of a run, or aligned maps of its kept checkpoints; print the path and quality, and return a
-    summary.
+    """Compute a map of a run, or aligned maps of its kept checkpoints.
 
-    The caller must hold the lock of the run.
+    Prints the path and quality and returns a summary. The caller must hold the lock of the run.
     """
 
     def tell(done: float, words: str) -> None:

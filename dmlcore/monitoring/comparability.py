@@ -298,9 +298,7 @@ def _other_queries(runs: Sequence[Run]) -> list[ComparabilityIssue]:
 
 
 def _repeats(specs: Sequence[RunSpec]) -> Iterator[Issue]:
-    """Yield an issue if the settings were run with only one seed, with unequal numbers of seeds, or with different
-    seeds.
-    """
+    """Yield an issue if settings were run with one seed each, or with unequal numbers or sets of seeds."""
     neutral = {"seed": 0, "name": "", "device": "auto"}
     seeds: dict[str, set[int]] = {}
     for spec in specs:

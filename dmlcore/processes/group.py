@@ -233,8 +233,7 @@ def broadcast_tensors(tensors: Sequence[Tensor]) -> None:
 
 
 class _Stacked(torch.autograd.Function):
-    """Autograd function that stacks one tensor per process to (processes, ...); gradients are summed over the
-    processes.
+    """Autograd function that stacks one tensor per process to (processes, ...); backward sums over the processes.
 
     PyTorch's `torch.distributed.nn.functional.all_gather` is deprecated, and importing its successor loads the
     compiler, which takes two seconds in every process.

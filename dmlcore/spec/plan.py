@@ -29,9 +29,7 @@ class Plan(Section):
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Self:
-        """Build a plan from nested dictionaries, as parsed from TOML; raises SpecError naming every unknown or invalid
-        key.
-        """
+        """Build a plan from nested dictionaries, as in TOML; raises SpecError naming every unknown or invalid key."""
         plain = dict(data)
         try:
             plain["base"] = RunSpec.parse(plain.get("base", {}))

@@ -54,9 +54,7 @@ class CheckpointError(RuntimeError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Contents of a checkpoint file: tensors by name, facts (JSON values such as the step), digest, and path of the
-    file.
-    """
+    """Contents of a checkpoint file: tensors by name, facts (JSON values such as the step), digest, and path."""
 
     tensors: dict[str, Tensor]
     facts: dict[str, Any]

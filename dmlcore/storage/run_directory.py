@@ -56,9 +56,7 @@ def split_checkpoint(contents: bytes) -> tuple[str, bytes]:
 
 
 def read_facts(payload: bytes) -> dict[str, Any]:
-    """Return the facts from the header of a checkpoint's payload; raises ValueError, KeyError or TypeError without
-    facts.
-    """
+    """Return the facts from a payload's header; raises ValueError, KeyError or TypeError if there are none."""
     header: dict[str, Any] = json.loads(json.loads(payload[8 : 8 + _length(payload)])["__metadata__"]["facts"])
     return header
 

@@ -124,9 +124,7 @@ class Run(Task[RunState]):
         return [row for line in whole.splitlines() if (row := metrics_rows.from_line(line))], since + len(whole)
 
     def scores(self) -> dict[str, Row]:
-        """Return the last test scores by representation, as the function `scores` does; rows of other kinds are not
-        parsed.
-        """
+        """Return the last test scores by representation, as the function `scores` does; other rows are not parsed."""
         return scores(self._rows(b'"scores"'))
 
     def best_validation(self) -> float | None:
@@ -372,9 +370,7 @@ def _read(path: Path) -> RunFacts:
 
 
 def series(rows: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[float]]:
-    """Return steps and values of `field` in the rows of `kind`, sorted by step; the last of several rows per step
-    counts.
-    """
+    """Return steps and values of `field` in the rows of `kind`, sorted by step; the last row of a step counts."""
     by_step = {row["step"]: row[field] for row in rows if row.get("kind") == kind and row.get(field) is not None}
     return sorted(by_step), [by_step[step] for step in sorted(by_step)]
 

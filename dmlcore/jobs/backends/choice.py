@@ -68,10 +68,10 @@ class BackendChoice(BaseModel):
 
 
 def parse(text: str) -> BackendChoice:
-    """Parse a backend written as `local`, `ray[:ADDRESS]` or `slurm[:PARTITION]`, with options as in a URL query
-    string.
+    """Parse a line that names a backend.
 
-    Raises JobError with the mistake and the expected syntax.
+    The line is `local`, `ray[:ADDRESS]` or `slurm[:PARTITION]`, with options as in a URL query string. Raises JobError
+    with the mistake and the expected syntax.
     """
     name, _, options = text.strip().partition("?")
     kind, _, address = name.partition(":")

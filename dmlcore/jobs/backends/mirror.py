@@ -60,9 +60,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 class Mirror:
-    """Object that copies new files from `source`, a directory filled by `copy_run`, to the locked run directory
-    `target`.
-    """
+    """Copier of new files from `source`, a directory filled by `copy_run`, to the locked run directory `target`."""
 
     def __init__(self, source: Path, target: Path) -> None:
         self.source, self.target = source, target

@@ -82,8 +82,9 @@ class RemoteBackend:
 
 
 class RemoteWork:
-    """Handle of one task on one run; `progress` is its current state, and `result` is its outcome or None until its
-    end.
+    """Handle of one task on one run.
+
+    `progress` is its current state; `result` is its outcome, or None until it has ended.
     """
 
     def __init__(self, run: Run, task: str, settings: str, choice: BackendChoice, engine: Engine) -> None:

@@ -55,9 +55,7 @@ class SlurmEngine:
             raise JobError(f"backend slurm: {error}") from None
 
     def parameters(self, spec: RunSpec, processes: int) -> dict[str, Any]:
-        """Return the job's parameters for submitit; raises JobError unless the processes divide equally among the
-        nodes.
-        """
+        """Return the job's parameters for submitit; raises JobError unless all nodes get equally many processes."""
         nodes = self._choice.nodes or 1
         each, left = divmod(processes, nodes)
         if left:

@@ -101,7 +101,7 @@ def cost_of(model: ModelSpec, shape: tuple[int, ...]) -> Cost | None:
 
 @cache
 def count(name: str, side: int) -> Counted:
-    """Count a backbone on square images of `side` pixels; takes seconds, although on the meta device."""
+    """Count a backbone on square images of `side` pixels, on the meta device; takes seconds."""
     from torch.utils.flop_counter import FlopCounterMode
 
     with torch.device("meta"):
