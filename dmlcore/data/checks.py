@@ -55,7 +55,10 @@ def task_of(name: str, root: Path | str | None = None) -> Task[ProgressState]:
 
 
 def start(name: str, root: Path | str | None = None) -> None:
-    """Check every sample in a background process, `python -m dmlcore data check NAME`; raise JobError if it fails."""
+    """Check every sample in a background process (`python -m dmlcore data check NAME`).
+
+    Raises JobError if such a process is already running.
+    """
     where = ["--root", str(root)] if root else []
     task_of(name, root).start(["-m", "dmlcore", "data", "check", name, *where], ProgressState())
 

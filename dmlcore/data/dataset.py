@@ -14,7 +14,7 @@ from dmlcore.catalogue import Catalogue
 from dmlcore.data.printable import encodable, printable, printable_names
 from dmlcore.typing import Array, Bools, Halves, Ints, Pixels
 
-Split = Literal["classes", "samples", "own"]  # own: the data set defines its splits
+Split = Literal["classes", "samples", "own"]  # "own": the data set defines its splits
 Damaged = Literal["error", "skip"]  # treatment of images that cannot be decoded: raise an error or leave them out
 Validation = Literal["classes", "samples", "none", "own"]
 
@@ -104,12 +104,12 @@ class Description:
     channels: int = 3  # channels of the images: 3 for RGB, 1 for grey
     centre_cut: bool = False  # True if images are centre crops of copies whose shorter side is 256/227 of image_size
     grid: int = 0  # tiles per side if each image is a collage, else 0
-    resizes: bool = False  # True if `load` accepts another image_size
+    resizes: bool = False  # True if `load` accepts other values of image_size
     needs_files: bool = False
     folder: str = ""  # folder of the official layout; "" accepts any folder given as root
     other_folders: tuple[str, ...] = ()  # names of the folder in other layouts
-    markers: tuple[str, ...] = ()  # patterns of files or folders, at least one of which must exist in the folder
-    images: tuple[str, ...] = (".",)  # subfolders, at least one of which must hold images
+    markers: tuple[str, ...] = ()  # glob patterns, at least one of which must match in the folder
+    images: tuple[str, ...] = (".",)  # subfolders that may hold the images
     archives: tuple[str, ...] = ()  # file names of known archives, preferred ones first
     # File name of an archive -> names of the files that are unpacked together with it.
     companions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

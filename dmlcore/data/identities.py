@@ -14,7 +14,7 @@ import numpy as np
 from dmlcore.data.dataset import DataError, Dataset
 from dmlcore.typing import Bytes, Ints
 
-CHUNK = 4096  # samples per read
+CHUNK = 4096  # samples read at a time
 BYTES = 8  # bytes per digest; a collision among a million samples has a probability of 1 in 40 million
 
 

@@ -36,7 +36,7 @@ discover(
     ),
 )
 
-IMAGE_SIZES = (16, 512)  # pixels per side
+IMAGE_SIZES = (16, 512)  # minimum and maximum side in pixels
 
 
 def names() -> list[str]:

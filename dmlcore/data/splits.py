@@ -12,7 +12,7 @@ from dmlcore.typing import Ints
 
 TEST_FRACTION = 0.5  # share of each class, if there is no official image-wise split
 VALIDATION_FRACTION = 0.2  # share of the training samples of each class
-VALIDATION_CLASSES = 0.25  # of the training classes
+VALIDATION_CLASSES = 0.25  # share of the training classes
 
 
 def partition(

@@ -238,8 +238,8 @@ def create(name: str, *, distance: str | None = None, **parameters: Any) -> Batc
 def fits(name: str, loss: object) -> bool:
     """Return True if a loss, or its catalogue entry, can use the result of a miner.
 
-    Losses of triplets and of pairs accept both kinds of tuples. Losses of proxies and of classes accept no tuples, so
-    only the miner "all" fits them.
+    Pair and triplet losses accept both kinds of tuples. Proxy and classification losses accept no tuples, so only the
+    miner "all" fits them.
 
     Args:
         name: Name of a miner.

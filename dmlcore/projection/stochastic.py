@@ -12,8 +12,8 @@ from dmlcore.metrics import nearest
 from dmlcore.projection.linear import pair, principal, standardised
 from dmlcore.typing import Floats, Singles
 
-FEWEST = 5  # smallest number of points of a t-SNE map
-SHORTEST = 100  # iterations
+FEWEST = 5  # minimum number of points of a map
+SHORTEST = 100  # minimum number of iterations
 MOMENTUM = 0.8
 # factor on the attraction during the first HEAD share of the iterations; it is 1 during the last TAIL share
 EXAGGERATION = 12.0

@@ -326,7 +326,7 @@ def _sided(objective: Objective, moves: Moves) -> Callable[..., Tensor] | None:
 
 
 def _sided_triplets(metric: losses.TripletLoss, pulls: bool, embeddings: Tensor, labels: Tensor, *_: object) -> Tensor:
-    # Terms that depend on norms act on a single point and are neither pull nor push.
+    # Norm terms act on single points and are neither pull nor push, so norms are detached.
     distances, norms = pair_tables(embeddings)
     moving = (labels[:, None] == labels) == pulls
     return metric.of_tables(torch.where(moving, distances, distances.detach()), norms.detach(), labels)

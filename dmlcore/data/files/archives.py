@@ -180,7 +180,7 @@ def _extract(archive: Path, packed: BinaryIO, folder: Path) -> None:
 def _tarred(archive: Path, packed: BinaryIO) -> Iterator[tuple[tuple[str, ...], _Content | None]]:
     """Yield the path components of each member, with its content, or with None for a folder."""
     with gzip.open(packed) as unpacked:
-        stream: Any = _MeteredFile(unpacked, _Meter(archive, _ceiling(archive)))  # tar headers included
+        stream: Any = _MeteredFile(unpacked, _Meter(archive, _ceiling(archive)))  # counts tar headers as well
         with tarfile.open(fileobj=stream, mode="r|") as members:
             for member in members:
                 if not (member.isdir() or member.isfile()) or member.issparse():

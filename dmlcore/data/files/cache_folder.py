@@ -40,7 +40,7 @@ def create_once(folder: Path, kind: str, name: str, last: str, make: Callable[[P
                     _remove_others(folder, kind, place.name)
                     create_folder(place, make)
         with contextlib.suppress(OSError):  # the cache may be read-only
-            os.utime(place)  # time of the last use
+            os.utime(place)  # records the last use of the folder
         return place
     except OSError as error:
         raise cache_error(folder, what, error) from error

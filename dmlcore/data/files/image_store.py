@@ -68,7 +68,7 @@ class StoredImages:
         for cut, image in zip(cuts, self._images(rows), strict=True):
             top, left = (image.shape[0] - side) // 2, (image.shape[1] - side) // 2
             cut[:] = image[top : top + side, left : left + side]
-        # A view with channels first; in memory they stay last, as the device needs them.
+        # View with channels first, (N, 3, H, W), in the channels-last memory order that the device needs.
         return cuts.reshape(*rows.shape, side, side, 3).swapaxes(-1, -2).swapaxes(-2, -3)
 
     def uncut(self, indices: Ints) -> list[Pixels]:
@@ -151,7 +151,7 @@ def names(paths: Sequence[ImageFile], size: int) -> tuple[str, str]:
     """Return the two identifiers of a store: a digest of the image locations, and one of the current files."""
     if isinstance(paths, ShardImages):
         place = f"{VERSION} {size} {os.path.realpath(paths.shards.folder)} {len(paths)} shards"
-        if not isinstance(paths.rows, range):  # without damaged images
+        if not isinstance(paths.rows, range):  # if damaged images are left out
             place += f" {hashlib.sha256(np.asarray(paths.rows).tobytes()).hexdigest()}"
         return hashlib.sha256(place.encode(errors="surrogateescape")).hexdigest()[:20], paths.shards.stamp[:20]
     return _names(cast("Sequence[Path]", paths), size)

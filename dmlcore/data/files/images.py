@@ -219,7 +219,7 @@ def _to_rgb(image: Image.Image) -> Image.Image:
 
 
 def image_inputs(paths: Sequence[ImageFile], size: int) -> Inputs:
-    """Return the images `paths` as network inputs (N, 3, size, size) uint8; all callers get their store from here."""
+    """Return the images `paths` as network inputs (N, 3, size, size) uint8, decoded and cached by an image store."""
     from dmlcore.data.files.image_store import StoredImages  # imported here because of a circular import
 
     return StoredImages(paths, size)

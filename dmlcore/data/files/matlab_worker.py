@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 IDLE = 60  # seconds without requests until the worker exits
-LONGEST = 2**28  # bytes of an answer
-_PLAIN = {**dict.fromkeys("biuf", "numbers"), "U": "words"}  # numpy kinds
+LONGEST = 2**28  # maximum size of an answer in bytes
+_PLAIN = {**dict.fromkeys("biuf", "numbers"), "U": "words"}  # numpy dtype kind -> key of the content
 DEEPEST = 2  # maximum nesting depth: a cell or struct holds numbers and strings; deeper content is dropped
 
 

@@ -41,7 +41,7 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the samples, inputs (N, 3, S, S) uint8 decoded when indexed; raise DataError if an image is missing."""
+    """Read the samples, with inputs (N, 3, S, S) uint8 decoded when indexed; raise DataError if an image is missing."""
     return samples(INFO, folder, read_table(folder), image_size)
 
 

@@ -26,10 +26,10 @@ def samples(
     border: int,
     note: str = "",
 ) -> Samples:
-    """Return samples with inputs `pixels` (N, 3, 32, 32), the first `training_rows` being the official training split.
+    """Return samples with inputs `pixels` (N, 3, 32, 32).
 
-    Classes with labels (N,) below `border` are the training classes of the class-disjoint split. Classes without images
-    are left out and the others renumbered.
+    The first `training_rows` samples are the official training split. Classes with labels (N,) below `border` are the
+    training classes of the class-disjoint split. Classes without images are left out and the others renumbered.
     """
     present, compact = np.unique(labels, return_inverse=True)  # a subset may lack classes
     subset = f"a subset: {len(labels):,} of the {IMAGES:,} images"

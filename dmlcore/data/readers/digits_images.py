@@ -1,4 +1,4 @@
-"""The digits of scikit-learn as images, so that image networks and poolings can be tried without a download."""
+"""Reader of the digits of scikit-learn as images, to try image networks and poolings without a download."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class _InshopImage(NamedTuple):
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the samples, inputs (N, 3, S, S) uint8 decoded when indexed; raise DataError if an image is missing."""
+    """Read the samples, with inputs (N, 3, S, S) uint8 decoded when indexed; raise DataError if an image is missing."""
     table = read_table(folder)
     # img.zip may have been unpacked in Img/ or next to it. High-resolution images have the same tree.
     for base in INFO.images:
@@ -104,7 +104,7 @@ def _read_list(path: Path) -> list[_InshopImage]:
 
 
 def _image(text: str, place: str) -> _InshopImage:
-    columns = text.split()  # padded with spaces
+    columns = text.split()  # columns are padded with spaces
     if len(columns) != 3 or columns[2] not in STATUSES:
         raise DataError(f"{place}: expected '<image> <item> <{'|'.join(STATUSES)}>', got {text[:80]!r}")
     image, item, status = columns

@@ -50,7 +50,7 @@ class _SopImage(NamedTuple):
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the samples, inputs (N, 3, S, S) uint8 decoded when indexed; raise DataError if an image is missing."""
+    """Read the samples, with inputs (N, 3, S, S) uint8 decoded when indexed; raise DataError if an image is missing."""
     images = folder / "images"
     return samples(INFO, images if images.is_dir() else folder, read_table(folder), image_size)
 

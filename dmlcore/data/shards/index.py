@@ -144,7 +144,7 @@ class ShardIndex:
         shard, offset, size, crc = self.rows[row].tolist()[:4]
         path = self.folder / self.manifest.shards[shard].name
         try:
-            # the local reference keeps it open if another thread evicts it from the cache
+            # a local reference keeps the file open even if another thread evicts the descriptor from the cache
             descriptor = self._descriptor(path)
             content = os.pread(descriptor.number, size, offset)
         except OSError as error:
@@ -208,7 +208,7 @@ class ShardIndex:
             raise DataError(f"{path} is damaged ({error}); {AGAIN}") from None
         if rows.dtype != ROW or rows.shape != (self.manifest.samples,):
             raise DataError(f"{path} is no index of {self.manifest.samples:,} samples; {AGAIN}")
-        return np.asarray(rows)  # still memory-mapped, and faster to index
+        return np.asarray(rows)  # plain view of the mapped memory, which is faster to index than np.memmap
 
     def _read_class_names(self) -> tuple[str, ...]:
         path = self.place / CLASSES

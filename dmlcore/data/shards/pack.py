@@ -28,7 +28,7 @@ from dmlcore.data.shards.index import ROW, Manifest, Shard
 from dmlcore.storage import atomic_files
 from dmlcore.typing import Array
 
-SHARD_BYTES = 2**28  # default size of a shard
+SHARD_BYTES = 2**28  # default size of a shard in bytes
 BLOCK, RECORD = tarfile.BLOCKSIZE, tarfile.RECORDSIZE
 # Names in the staging folder: the file with the digest of the plan, and the folder with records of finished shards.
 PLAN, PARTS = "plan", "parts"
@@ -312,7 +312,7 @@ def write_index(
 
 
 def _table_of(name: str, samples: Samples, keys: Sequence[str]) -> ImageTable:
-    """Return the table from which samples were made, without notes on published counts, which reading adds again."""
+    """Rebuild the image table of samples, without notes on published counts, which the reader of the shards adds."""
     deviations = published_counts.deviations(name, samples.labels, samples.train_classes, samples.gallery)
     return ImageTable(
         paths=keys,

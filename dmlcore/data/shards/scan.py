@@ -24,7 +24,7 @@ from dmlcore.data.shards.pack import write_index
 
 VERSION = 2  # version of the scan; cached indices of other versions are ignored
 LABELS = ("cls", "json")  # extensions of the members that hold the class of a sample, preferred ones first
-MOST = 2**20  # bytes of a label
+MOST = 2**20  # maximum size of a label in bytes
 LARGEST_IMAGE = 2**32 - 1  # bytes; the index stores the size in four bytes
 SPLITS = {"train": True, "training": True, "test": False, "val": False, "valid": False, "validation": False}
 

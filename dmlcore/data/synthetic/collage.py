@@ -149,7 +149,7 @@ def _arrange(
     if recipe.showing > 1:
         columns.append(_draw_same_class(front, images.front, labels, recipe.showing - 1, random))
     if others:
-        fit = len(images.behind) // others  # collages per shuffle
+        fit = len(images.behind) // others  # number of collages per shuffle of the backgrounds
         if not fit:
             raise DataError(f"{others} tiles need backgrounds, there are {len(images.behind)}: complete the data set")
         rounds = -(-len(front) // fit)

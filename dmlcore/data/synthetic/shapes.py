@@ -45,7 +45,7 @@ def read_moons(folder: Path, image_size: int | None, seed: int) -> Samples:
     from sklearn.datasets import make_moons  # slow to import, and needed for this data set only
 
     flat, side = make_moons((POINTS, POINTS), shuffle=False)
-    flat = flat - (0.5, 0.25)  # between the two arcs
+    flat = flat - (0.5, 0.25)  # moves the centre of the two arcs to the origin
     turns = np.arange(PAIRS) * np.pi / PAIRS
     # Transposed rotation matrices, because points are row vectors.
     rotations = np.array([[[np.cos(t), np.sin(t)], [-np.sin(t), np.cos(t)]] for t in turns])

@@ -10,7 +10,7 @@ import numpy as np
 from dmlcore.data.synthetic.birds.species import PARTS, Colour, Species
 from dmlcore.typing import Floats
 
-SAMPLES = 28  # samples along the spine
+SAMPLES = 28  # number of points along the spine
 
 Places = Sequence[tuple[float, float]] | Floats
 
@@ -36,12 +36,12 @@ class Pose:
         self.spine, self.radii = _SPLINE @ spine, _SPLINE @ radii
         along = np.gradient(self.spine, axis=0)
         along /= np.linalg.norm(along, axis=1, keepdims=True)
-        self.normal = np.stack([-along[:, 1], along[:, 0]], 1)  # towards the back
+        self.normal = np.stack([-along[:, 1], along[:, 0]], 1)  # unit normals towards the back
         self.across = self.radii[:, None] * self.normal
 
         # Coordinate axes of head and tail, one per row: forward and up.
         nod = math.radians(random.normal(3, 11))
-        look = -1.0 if random.random() < 0.12 else 1.0  # over the shoulder
+        look = -1.0 if random.random() < 0.12 else 1.0  # -1 looks over the shoulder
         self.face = np.array([[look * math.cos(nod), -math.sin(nod)], [-look * math.sin(nod), -math.cos(nod)]])
         swing = turn + math.radians(random.normal(-4, 11))
         self.tail = np.array([[-math.cos(swing), math.sin(swing)], [-math.sin(swing), -math.cos(swing)]])
@@ -62,7 +62,7 @@ class Pose:
         self.ground = [hip + np.array([random.normal(0, 0.04), gap + 0.1]) for hip in self.hips]
 
     def place(self, random: np.random.Generator, pixels: int) -> None:
-        """Tilt, mirror, foreshorten, scale and shift the bird at random so that it spans over half of the canvas."""
+        """Tilt, mirror, foreshorten and shift the bird at random; scale it to 58 to 95 % of the canvas side."""
         tilt = math.radians(random.normal(0, 6))
         mirror = random.choice([-1.0, 1.0])
         squeeze = mirror * random.uniform(0.74, 1.0)
@@ -107,18 +107,18 @@ class Pose:
         return points
 
     def on_head(self, places: Places) -> Floats:
-        """Convert points on the head, as (forward, up) from its centre in head radii, to body lengths."""
+        """Convert head coordinates (forward, up from the centre, in head radii) to coordinates in body lengths."""
         points: Floats = self.head_at + self.species.family.head * (np.asarray(places, float) @ self.face)
         return points
 
     def on_tail(self, places: Places) -> Floats:
-        """Convert points on the tail, as (along in tail lengths, up in body lengths), to body lengths."""
+        """Convert tail coordinates (along in tail lengths, up in body lengths) to coordinates in body lengths."""
         length = self.species.family.tail * self.species.stretch
         points: Floats = self.spine[-1] + (np.asarray(places, float) * [length, 1.0]) @ self.tail
         return points
 
     def on_canvas(self, points: Floats) -> Floats:
-        """Convert points in body lengths to pixel positions on the canvas."""
+        """Convert coordinates in body lengths to pixel positions on the canvas."""
         pixels: Floats = self.unit * (points @ self.matrix.T) + self.shift
         return pixels
 

@@ -59,9 +59,9 @@ class Family:
     name: str
     depth: float  # half the depth of the body
     posture: float
-    neck: float  # length
+    neck: float  # length of the neck
     neck_angle: float
-    head: float  # radius
+    head: float  # radius of the head
     bill: str  # shape: cone, needle, chisel, dagger, flat
     bill_length: float  # in head radii
     tail: float
@@ -85,15 +85,15 @@ FAMILIES = (
 
 @dataclass(frozen=True)
 class Species:
-    """Species of bird, which is one class: the features that distinguish it from other species."""
+    """Bird species with the features that distinguish it from others; each species is one class."""
 
     name: str
     family: Family
-    upper: str  # colours by name
+    upper: str  # colour name; likewise in the six fields below
     under: str
     wing: str
     head: str
-    accent: str  # of all marks
+    accent: str  # colour of all marks
     bill: str
     leg: str
     marks: frozenset[str]

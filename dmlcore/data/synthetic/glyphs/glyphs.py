@@ -30,9 +30,9 @@ INVENTED = 2015  # seed of the alphabets, which are the same for every seed of a
 # Standard deviations of the variation; pairs are (between writers, between characters of a writer). Calibrated only on
 # raw inputs, the untrained network and the validation alphabets: docs/studies.md.
 SLANT, TURN = (0.25, 0.12), (0.05, 0.10)  # horizontal and vertical shear
-WIDTH, HEIGHT, SIZE = (0.12, 0.12), (0.06, 0.06), (0.10, 0.05)  # of the logarithm
+WIDTH, HEIGHT, SIZE = (0.12, 0.12), (0.06, 0.06), (0.10, 0.05)  # of the logarithms of width, height and size
 PEN = (0.20, 0.07)  # of the logarithm of the line width
-BEND = 0.24  # coefficients of x x, x y and y y, by which the whole character is bent
+BEND = 0.24  # standard deviation of the coefficients of x x, x y and y y, which bend the whole character
 # position of the character, position and length of each stroke, position of its control points
 PLACE, STROKE, LENGTH, POINT = 0.04, 0.05, 0.10, 0.05
 OMITTED = 0.03  # probability that a stroke is omitted, in characters with at least three strokes

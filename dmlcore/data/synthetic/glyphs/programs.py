@@ -47,8 +47,8 @@ class Programs(NamedTuple):
 class _Taste(NamedTuple):
     """Properties that the characters of an alphabet share."""
 
-    parts: Floats  # (PARTS, POINTS, 2)
-    places: Floats  # (PLACES, 2)
+    parts: Floats  # strokes that characters are made of, (PARTS, POINTS, 2)
+    places: Floats  # positions of strokes, (PLACES, 2)
     counts: Floats  # (STROKES,) probabilities of the number of strokes
 
 
@@ -85,7 +85,7 @@ def _alphabet(characters: int, random: np.random.Generator) -> Programs:
 
 
 def _part(shape: Floats, random: np.random.Generator) -> Floats:
-    """Return a stroke shape (POINTS, 2) with random bow, random rotation by multiples of 45 degrees and random size."""
+    """Return a stroke shape (POINTS, 2) with random curvature, length and rotation by a multiple of 45 degrees."""
     bow = (1 if random.random() < 0.5 else -1) * (0.5 + 0.7 * random.random())
     angle = np.pi / 4 * random.integers(8)
     length = 0.4 + 0.6 * random.random()
@@ -134,10 +134,7 @@ def _place_part(others: Floats, taste: _Taste, random: np.random.Generator) -> F
 
 
 def _fit_into_square(strokes: Floats) -> Floats:
-    """Stretch strokes to fill the unit square.
-
-    If one side of their bounding box is shorter than 0.6 of the other, it is stretched as if it were 0.6 of the other.
-    """
+    """Scale strokes to fill the unit square, the shorter side by at most 1 / 0.6 times the factor of the longer."""
     flat = strokes.reshape(-1, 2)
     low, size = flat.min(axis=0), np.ptp(flat, axis=0)
     fitted: Floats = (strokes - low - size / 2) / np.maximum(size, 0.6 * size.max()) + 0.5
