@@ -1,1 +1,1 @@
-"""Inspection: pages that show what a trained network knows and confuses. All of them show the run chosen once."""
+"""Pages that show what a trained network has learned and which classes it confuses, all for the selected run."""

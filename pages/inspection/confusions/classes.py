@@ -72,7 +72,7 @@ def show(view: ShownRun) -> None:
 
 
 def _taken_for(view: ShownRun, labels: np.ndarray, k: int) -> list[tuple[int | None, float | None]]:
-    """Return, for each class, the other class to which most of its wrong neighbours belong, and their share."""
+    """Return, for each label, the other class most frequent among its queries' k neighbours, and that class's share."""
     with st.spinner("Counting neighbours by class …"):
         confusions = confused(view.source, k)
     shares = confusions.shares

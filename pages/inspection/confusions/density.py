@@ -1,4 +1,4 @@
-"""Phase portrait (d_ap, d_an) of a checkpoint with the region where a loss is active, and its history over training."""
+"""View of (d_ap, d_an) densities of triplets, with the region where a loss is active, now and during training."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from pages.shared.words.numbers import percent
 from pages.shared.words.titles import loss_title
 
 TESTED = "tested"
-OTHERWISE = "ranking"  # loss whose active region is drawn if the loss of the run is not defined on single triplets
-MULTIPLES = 6  # small portraits, one per checkpoint
+OTHERWISE = "ranking"  # default loss to draw if the loss of the run is not defined on single triplets
+MULTIPLES = 6  # maximum number of checkpoints shown as small figures
 WORDS: dict[Kind, tuple[str, str]] = {
     "hardest": ("hardest", "each anchor with its farthest positive and its nearest negative"),
     "nearest": (
@@ -36,8 +36,8 @@ WORDS: dict[Kind, tuple[str, str]] = {
 
 
 def show(view: ShownRun) -> None:
-    """Show the portrait of the chosen weights next to the choice of triplets and loss; below it, portraits over
-    training.
+    """Show the (d_ap, d_an) density for the chosen weights, triplets and loss, then the densities of the kept
+    checkpoints.
     """
     with st.spinner("Measuring distances …"):
         tested = measured(view.source)
@@ -73,7 +73,7 @@ def show(view: ShownRun) -> None:
 
 
 def _step(view: ShownRun, steps: list[int]) -> int | None:
-    """Let the user choose the weights; return the step of a kept checkpoint, or None for the tested weights."""
+    """Show a slider over the kept checkpoints; return the chosen step, or None for the tested weights."""
     if not steps:
         return None
     chosen = st.select_slider(
@@ -87,7 +87,9 @@ def _step(view: ShownRun, steps: list[int]) -> int | None:
 
 
 def _region_of(view: ShownRun) -> TripletLoss:
-    """Let the user choose a triplet loss (that of the run comes first) and its parameters; the run is not changed."""
+    """Let the user choose a triplet loss and its parameters; the loss of the run, if defined on triplets, is the
+    default.
+    """
     form = Form(f"region-{view.run.id}")
     own = loss_of(view.run.spec)
     name = form.choice(
@@ -132,14 +134,16 @@ def _draw(
 
 
 def _reach(density: list[DistanceDensity], kind: Kind) -> float:
-    """Return the end of both axes, slightly above the largest distance drawn."""
+    """Return the upper limit of both axes: a round number above the largest distance drawn."""
     top = max(float(max(p.triplets(kind).d_ap.max(), p.triplets(kind).d_an.max())) for p in density)
     step = 10.0 ** math.floor(math.log10(top)) / 5 if top > 0 else 1.0
     return math.ceil(top / step + 1e-9) * step
 
 
 def _shares(pairs: DistanceDensity, loss: TripletLoss) -> None:
-    """Show the fractions of wrong and of active triplets for each kind of triplet."""
+    """Show, for each kind of triplet, the fraction with the negative nearer and the fraction on which the loss is
+    active.
+    """
     rows = [(WORDS[kind][0], pairs.triplets(kind)) for kind in KINDS]
     st.dataframe(
         {
@@ -183,7 +187,7 @@ def _caption(pairs: DistanceDensity, kind: Kind, loss: TripletLoss, reach: float
 
 
 def _offer(view: ShownRun) -> None:
-    """Say which checkpoints or embeddings are missing for the portraits over training, and how to get them."""
+    """Explain how to obtain the checkpoints or embeddings that the figures over training lack."""
     kept = snapshots(view.run)
     if not kept:
         st.info(

@@ -1,5 +1,5 @@
-"""Distance histograms of positive and negative pairs over the whole test split, for one or two runs, with the active
-window of the loss.
+"""Distance histograms of positive and negative pairs of the test split, for one or two runs. A band marks the distances
+at which the loss has a gradient.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pages.shared.words.numbers import percent
 
 
 def show(view: ShownRun) -> None:
-    """Show the histograms, their statistics and the share of pairs on which the loss acts."""
+    """Show the distance histograms, their statistics, and the range in which the loss has a gradient."""
     with st.spinner("Measuring distances …"):
         own = measured(view.source)
     other = _other(view)

@@ -1,4 +1,4 @@
-"""Queries with their neighbours below a chart, each with links to other pages, and a button that selects samples."""
+"""Rows of example queries and their neighbours, shown below the charts, and a button that selects the samples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ SHOWN = 8  # neighbours of each query
 
 
 def queries(view: ShownRun, rows: Ints, key: str, wrong: Callable[[int], int | None]) -> None:
-    """Show some of the queries `rows` with their neighbours. `wrong(row)` returns the neighbour used for the forces."""
+    """Show a page of queries (row indices `rows`) with their neighbours; `wrong(row)` is the negative of the forces
+    link.
+    """
     if not len(rows):
         st.info("No query matches.", icon=":material/check:")
         return
@@ -35,8 +37,10 @@ def queries(view: ShownRun, rows: Ints, key: str, wrong: Callable[[int], int | N
 
 
 def tiles(view: ShownRun, rows: Sequence[tuple[int, str, Sequence[int]]], key: str) -> None:
-    """Show rows of images that are not search results. Each entry is (sample, caption, samples next to it), all as
-    rows.
+    """Show rows of images that are not search results.
+
+    Args:
+        rows: (sample, caption, samples to show next to it) for each row; samples are row indices of the embeddings.
     """
     labels = view.test.labels
     shown: list[neighbour_grid.Row] = [
@@ -51,7 +55,9 @@ def tiles(view: ShownRun, rows: Sequence[tuple[int, str, Sequence[int]]], key: s
 
 
 def hand_over(view: ShownRun, rows: Ints, origin: str, key: str) -> None:
-    """Show a button that makes samples the selection; then show links to the pages that display it."""
+    """Show a button that selects the samples `rows`; if they are already selected, show the bar of the selection
+    instead.
+    """
     indices = np.unique(view.test.indices[rows])
     chosen = selection.chosen(view.run)
     if chosen is not None and np.array_equal(chosen.indices, indices):
@@ -68,7 +74,7 @@ def _query(view: ShownRun, row: int, wrong: int | None) -> neighbour_grid.Row:
 
 
 def _listen(view: ShownRun, key: str) -> None:
-    """Open the clicked image as the query of Neighbours, or show its forces on Failures if "Forces" was clicked."""
+    """Follow a click on an image: open it as the query of Neighbours, or its failure if "Forces" was clicked."""
     asked = neighbour_grid.listen(f"click-{key}", keys=("forces",))
     if isinstance(asked["query"], int):
         menu.go("neighbours", selection.address(view.run) | {"query": str(asked["query"])})

@@ -1,5 +1,5 @@
-"""Hubs (samples that are neighbours of very many queries), the share of wrong hits, and samples that no query
-retrieves.
+"""View of hubs (samples that are neighbours of very many queries), of their wrong occurrences, and of samples that no
+query retrieves.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pages.shared.widgets.chart import chart
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
-ROWS, EACH = 4, 10  # hubs on a page, samples shown next to each
+ROWS, EACH = 4, 10  # hubs per page; samples shown next to each hub
 KINDS = {"hubs": "Hubs", "bad": "Bad hubs", "orphans": "Never retrieved"}
 
 
 def show(view: ShownRun) -> None:
-    """Show the hubness statistics, the distribution of occurrences and the samples themselves."""
+    """Show the hubness statistics, the distribution of occurrences, and the hubs or never retrieved samples."""
     counts = neighbour_counts(view)
     k = int(
         st.select_slider(

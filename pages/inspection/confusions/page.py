@@ -52,7 +52,7 @@ def page() -> None:
 
 @st.fragment
 def browse(view: ShownRun) -> None:
-    """Show the summary, the selector of the view, and the chosen view."""
+    """Show the scores of the run, the view selector, and the chosen view."""
     _summary(view.run, view.test)
     chosen = st.segmented_control(
         "View",
@@ -68,7 +68,7 @@ def browse(view: ShownRun) -> None:
         VIEWS[chosen or "pairs"](view)
     except Unreadable as error:
         st.error(words.plain(error), icon=":material/broken_image:")
-    except ValueError as error:  # for example a split with fewer than two classes, or without a class of two samples
+    except ValueError as error:  # for example if the split has fewer than two classes, or no class with two samples
         st.info(words.plain(error), icon=":material/info:")
 
 

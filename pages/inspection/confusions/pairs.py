@@ -1,4 +1,4 @@
-"""Confusion matrix in an order that shows blocks, the most confused class pairs, and examples of a chosen pair."""
+"""Confusion matrix ordered so that confused classes form blocks, the most confused class pairs, and example queries."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ from pages.shared.widgets.run_status import literal
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
-MOST_SHOWN = 200  # classes up to which the whole matrix is offered in addition to that of the worst pairs
-ALL = -1  # classes offered in the box
+MOST_SHOWN = 200  # maximum number of classes for which the whole matrix is offered
+ALL = -1  # option of the class box that shows all classes
 LISTED = 100  # class pairs listed
-COUNTS_DEFAULT = 3  # index of the default count: 8 neighbours where that many are stored
+COUNTS_DEFAULT = 3  # index in COUNTS of the default: 8 neighbours, or the largest available number below 8
 # row height of the list in pixels, and rows shown at once; the images of the pair stay visible below the list
 ROW, IN_SIGHT = 35, 5
-PAIR = "pair"  # name in the link; value: label of the query's class, "-", label of the neighbour's class
-INK = {"light": "#333", "dark": "#ddd"}  # text colour of numbers on pale cells
-# The matrix is shown whole, so that its class names stay visible and the wheel scrolls the page; only a narrow window
-# scrolls it sideways. The list moves below the matrix if the window is too narrow. A row of eight neighbours fits on
-# one line there.
+PAIR = "pair"  # URL parameter; its value is "QUERY-OTHER", the labels of the query's and the neighbour's class
+INK = {"light": "#333", "dark": "#ddd"}  # text colour of the numbers in pale cells, by theme
+# The matrix is shown at full size, so that its class names stay visible and the mouse wheel scrolls the page; only a
+# narrow window scrolls it sideways, and there the list moves below the matrix. Eight neighbours fit on one line.
 STYLE = """<style>
 .st-key-matrix-scroll { overflow-x: auto; }
 .st-key-matrix-scroll [data-testid="stVegaLiteChart"] { width: max-content; }
@@ -52,7 +51,7 @@ _PAIR = re.compile(r"(\d{1,9})-(\d{1,9})")
 
 
 def show(view: ShownRun) -> None:
-    """Show the matrix and, next to it in the same view, the list and the examples of the chosen pair."""
+    """Show the confusion matrix next to the list of class pairs and the example queries of the chosen pair."""
     st.html(STYLE)
     with st.container(key="confused"):
         left, right = st.columns(2, gap="small")
@@ -87,8 +86,11 @@ def _neighbours(view: ShownRun) -> str:
 
 
 def _around(view: ShownRun, confusions: Confusions) -> int | None:
-    """Let the user choose the class that the matrix is centred on. Return its label, ALL, or None for the most confused
-    classes; None also if all classes are shown anyway.
+    """Let the user choose the classes of the matrix.
+
+    Returns:
+        The label to centre the matrix on, ALL, or None for the most confused classes. Without a choice, because all
+        classes fit, None.
     """
     classes = len(confusions.classes)
     if classes <= MOST_NAMED:
@@ -107,7 +109,7 @@ def _around(view: ShownRun, confusions: Confusions) -> int | None:
 
 
 def _chosen(confusions: Confusions, best: ClassPairs) -> tuple[int, int] | None:
-    """Return the labels of the class pair in the link; by default the most confused pair, in its stronger direction."""
+    """Return the labels (query, neighbour) of the pair in the link; by default the most confused pair."""
     match = _PAIR.fullmatch(st.query_params.get(PAIR, ""))
     if match:
         pair = int(match[1]), int(match[2])
@@ -160,9 +162,7 @@ def _matrix(
 
 
 def _key(chart: Literal["matrix", "worst-pairs"]) -> str:
-    """Return a widget key that changes when the pair was chosen elsewhere, so that the previous choice can be made
-    again.
-    """
+    """Return a widget key that changes when the pair was chosen elsewhere, which clears the widget's selection."""
     return f"{chart}-{st.session_state.get(f'{chart}-mounted', 0)}"
 
 
@@ -180,12 +180,12 @@ def _follow_cell() -> None:
 
 
 def _list_key(k: str) -> str:
-    """Return a table key that changes with `k`, because the same row index then means another pair."""
+    """Return the key of the pair list; it changes with `k`, because a row index then refers to another pair."""
     return f"{_key('worst-pairs')}-{k}"
 
 
 def _row_of(chosen: tuple[int, int] | None, confusions: Confusions, best: ClassPairs) -> int | None:
-    """Return the row of the chosen pair in either direction; None if it is not listed."""
+    """Return the row index of the chosen pair in the list, in either order of its classes; None if it is not listed."""
     pairs = zip(confusions.classes[best.first].tolist(), confusions.classes[best.second].tolist(), strict=True)
     return next((row for row, pair in enumerate(pairs) if chosen and set(pair) == set(chosen)), None)
 
@@ -201,7 +201,7 @@ def _list(view: ShownRun, confusions: Confusions, best: ClassPairs, chosen: tupl
     st.markdown(f"{of_all} {which}")
     ticked = _row_of(chosen, confusions, best)
     first, second = ([view.name(int(x)) for x in confusions.classes[places]] for places in (best.first, best.second))
-    st.dataframe(  # numbers come first, because names may be truncated and numbers may not
+    st.dataframe(  # numbers come first because, unlike names, they must not be truncated
         {
             "confused": best.mutual.round(3),
             "→": best.there.round(3),
@@ -242,7 +242,9 @@ def _follow_row(confusions: Confusions, best: ClassPairs, k: str) -> None:
 
 
 def _examples(view: ShownRun, confusions: Confusions, chosen: tuple[int, int], k: str) -> None:
-    """Return queries of the first class that have neighbours of the second, those with the most first."""
+    """Show queries of the first class that have neighbours of the second class, those with the most such neighbours
+    first.
+    """
     query, other = chosen
     first, second = confusions.place(query), confusions.place(other)
     assert first is not None
@@ -283,14 +285,12 @@ def _examples(view: ShownRun, confusions: Confusions, chosen: tuple[int, int], k
 
 
 def _wrong(view: ShownRun, row: int, other: int, hits: Bools) -> int | None:
-    """Return the nearest neighbour of class `other`; if that is the query's own class, the nearest one of any other
-    class.
-    """
+    """Return the row's nearest neighbour of class `other`; if `other` is its own class, its nearest wrong neighbour."""
     wrong = hits[row] if other != view.test.labels[row] else ~view.test.right[row]
     places = np.flatnonzero(wrong)
     return int(view.test.neighbours[row, places[0]]) if len(places) else None
 
 
 def _title(query: str, other: str) -> None:
-    """Return the pair as text with Markdown escaped."""
+    """Show the names of both classes as a heading, without interpreting Markdown in them."""
     literal(f"Queries of “{query}”" + (f" with neighbours of “{other}”" if other != query else ""), "h4")

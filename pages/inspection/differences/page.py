@@ -1,4 +1,4 @@
-"""Differences: queries for which two checkpoints of one run, or two runs, retrieve different neighbours."""
+"""Differences page: queries for which two checkpoints of one run, or two runs, retrieve different neighbours."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from pages.shared.words.labels import SCORES
 from pages.shared.words.numbers import percent
 
 LABELS = "doubted labels"
-SHORT = KINDS | {"lost": "lost", "gained": "gained"}  # names of the columns in the figures above
-# The lists are next to the charts while the window is wide enough, else below. Eight neighbours fit on one line.
+SHORT = KINDS | {"lost": "lost", "gained": "gained"}  # short names of the kinds, used as labels of the selector
+# The lists are next to the charts in a wide window, otherwise below. Eight neighbours fit on one line.
 STYLE = """<style>
 .st-key-differences > div > [data-testid="stColumn"] { min-width: min(36rem, 100%); }
 @media (min-width: 640px) {
@@ -46,8 +46,8 @@ STYLE = """<style>
   .st-key-differences .neighbours .found { grid-template-columns: repeat(8, minmax(0, 1fr)); gap: 6px; }
 }
 </style>"""
-MANY = 12_000  # test samples above which only the two sides are read, not every snapshot
-QUICK = 60.0  # seconds up to which missing embeddings are computed without asking
+MANY = 12_000  # maximum number of test samples for which every snapshot is read, not only A and B
+QUICK = 60.0  # missing embeddings that take at most this many seconds are computed without asking
 
 
 def page() -> None:
@@ -90,7 +90,7 @@ def _compare(first: RunSide, second: RunSide) -> None:
 
 @st.fragment
 def body(shown: ShownDifference) -> None:
-    """Show charts and lists. A fragment: interaction with them reruns only this function."""
+    """Show the charts and the lists of queries. As a fragment, it reruns alone when the user interacts with it."""
     runs = [side.run for side in shown.sides]
     if not all(map(run_picker.present, runs)):
         return
@@ -109,10 +109,11 @@ def body(shown: ShownDifference) -> None:
 
 
 def _queries(shown: ShownDifference, point: list[int] | None, selected: Ints | None) -> None:
-    """Return the query of the chosen point and the queries of the chosen kind.
+    """Show the query of the selected point, if any, and the queries of the chosen kind.
 
     Args:
-        selected: Indices (in the data set) of the selected samples.
+        point: Position of the query in the difference, as a list with one element; None if no point is selected.
+        selected: Data set indices of the selected samples; None without a selection.
     """
     difference = shown.difference
     counts = {kind: len(difference.queries(kind)) for kind in KINDS}
@@ -137,7 +138,7 @@ def _queries(shown: ShownDifference, point: list[int] | None, selected: Ints | N
 
 
 def _summary(change: Difference, first: RunSide, second: RunSide) -> None:
-    """Show R@1 and MAP@R of both sides, the number of flips, and McNemar's p of their split."""
+    """Show R@1 and MAP@R of A and B, the number of queries lost and gained, and the p-value of McNemar's test."""
     comparison = change.comparison
     a, b = comparison.right.mean(axis=1)
     before, after = comparison.average_precision.mean(axis=1)
@@ -161,8 +162,10 @@ def _summary(change: Difference, first: RunSide, second: RunSide) -> None:
 
 
 def _charts(shown: ShownDifference) -> list[int] | None:
-    """Show every query before and after, and the flips over the snapshots; return the position of the chosen point, if
-    any.
+    """Show AP@R of every query in A against B, and, for one run with several snapshots, the changes between snapshots.
+
+    Returns:
+        The position of the clicked query in the difference, as a list with one element; None if no point is selected.
     """
     difference = shown.difference
     before, after = difference.comparison.average_precision
@@ -207,7 +210,7 @@ def _turnover(paths: tuple[Path, ...]) -> Turnover:
 
 
 def _doubted(shown: ShownDifference) -> Doubted:
-    """Return the neighbours of both sides and, for one run of moderate size, of all trained snapshots."""
+    """Find doubtful labels by the neighbours in A and B or, for one run of moderate size, in all trained snapshots."""
     paths = [side.path for side in shown.sides]
     if shown.sides[0].run.id == shown.sides[1].run.id and len(shown.difference.indices) <= MANY:
         embedded = sides_view.embedded(shown.sides[0].run)
@@ -221,14 +224,14 @@ def _doubts(paths: tuple[Path, ...]) -> Doubted:
 
 
 def _read(path: Path) -> TestNeighbours:
-    """Read neighbours without the page cache, which holds fewer entries than a run may have snapshots."""
+    """Read neighbours, bypassing the page's cache, which holds fewer entries than a run may have snapshots."""
     from dmlcore.inspection.neighbours import read
 
     return read(path)
 
 
 def _embed(run: Run) -> None:
-    """Compute embeddings that a comparison needs: immediately if that is quick, else at the press of a button."""
+    """Compute the missing embeddings of a run at once if that is quick; otherwise show a button that starts the job."""
     missing = [snapshot for snapshot in snapshots(run) if snapshot.embeddings is None]
     if run.embeddings() is None:
         job_button.offer(run, "evaluate", at_once=(run.path / LAST).exists() and _is_quick(run, 1))
@@ -238,7 +241,7 @@ def _embed(run: Run) -> None:
 
 
 def _is_quick(run: Run, times: int) -> bool:
-    """Return True if embedding the test split `count` times takes at most QUICK seconds."""
+    """Return True if embedding the test split `times` times is estimated to take at most QUICK seconds."""
     with suppress(DataError), st.spinner("Reading the data set …", show_time=True):
         data = thumbnails.dataset(run.spec)
         samples = times * len(data.splits["test"])

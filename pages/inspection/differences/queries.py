@@ -1,4 +1,4 @@
-"""Queries that differ, each with its neighbours in A and in B, and samples whose label many snapshots doubt."""
+"""Lists of the Differences page: queries with their neighbours in A and in B, and samples with doubtful labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pages.shared.widgets import neighbour_grid, selection
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
-ROWS = 3  # queries on a page: each has two rows of neighbours
+ROWS = 3  # queries per page; each has one row of neighbours for A and one for B
 HERE = "differences"
 KINDS: dict[Kind, str] = {
     "lost": "right in A, wrong in B",
@@ -41,7 +41,7 @@ STYLE = """<style>
 
 @dataclass(frozen=True)
 class ShownDifference:
-    """Data shared by all rows: both sides, the difference and the class names."""
+    """Compared sides A and B, their difference, and a function that returns the name of a class."""
 
     sides: tuple[RunSide, RunSide]
     difference: Difference
@@ -49,16 +49,16 @@ class ShownDifference:
 
     @property
     def runs(self) -> list[ShownRun]:
-        """The two sides, A and B."""
+        """Runs of A and B with their neighbours."""
         sides = zip(self.sides, self.difference.comparison.learned, strict=True)
         return [ShownRun(side.run, side.path, learned, self.name) for side, learned in sides]
 
 
 def queries(shown: ShownDifference, kind: Kind, only: Ints | None) -> None:
-    """Show queries of one kind page by page, and buttons that pass them on.
+    """Show the queries of one kind page by page, and a button that selects them.
 
     Args:
-        only: Samples of a selection; None for all.
+        only: Data set indices of the samples to which the list is restricted; None for all.
     """
     difference = shown.difference
     positions = difference.queries(kind)
@@ -90,7 +90,7 @@ def queries(shown: ShownDifference, kind: Kind, only: Ints | None) -> None:
 
 
 def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) -> None:
-    """Show queries (positions in the difference), each with its nearest neighbours in A and in B."""
+    """Show queries with their k nearest neighbours in A and in B. `positions` are indices into the difference."""
     run, k = shown.sides[1].run, min(k, shown.runs[0].test.neighbours.shape[1])
     stay, change, precision = (
         shown.difference.neighbour_overlap(k),
@@ -117,7 +117,7 @@ def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) 
 
 
 def labels(shown: ShownDifference, doubts: Doubted) -> None:
-    """Show samples whose neighbours agree on another class, with their neighbours in B."""
+    """Show samples whose label most of their neighbours contradict, with their neighbours in B."""
     st.markdown(
         "None of the 8 nearest neighbours of these test samples has their class, and at least 6 share another one, "
         "in at "
@@ -159,7 +159,7 @@ def labels(shown: ShownDifference, doubts: Doubted) -> None:
 
 
 def _hand_over(shown: ShownDifference, positions: Ints, words: str) -> None:
-    """Make the listed queries the selection that other pages show."""
+    """Show a button that makes the listed queries the selection; `words` describes them."""
     run = shown.sides[1].run
     a, b = (side.words if side.run.id == run.id else f"{side.words} of another run" for side in shown.sides)
     selection.button(

@@ -1,4 +1,4 @@
-"""The two sides of a difference, each a run with a choice of weights, stored in the link."""
+"""Choice of the two sides A and B to compare. Each side is a run with its best weights or a checkpoint."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from pages.shared.widgets import run_picker
 from pages.shared.words import titles
 
 BEST = "best"
-OTHER, FIRST, SECOND = "other", "before", "after"  # names in the link, in addition to "run"
+# URL parameters for the run of B, the weights of A and the weights of B
+OTHER, FIRST, SECOND = "other", "before", "after"
 
 
 @dataclass(frozen=True)
 class RunSide:
-    """One side: a run, its weights ("best" or a step) and the file of its embeddings."""
+    """One side of the comparison: a run, the name of its weights ("best" or a step) and the file of its embeddings."""
 
     run: Run
     weights: str
@@ -32,7 +33,7 @@ class RunSide:
 
     @property
     def step(self) -> int | None:
-        """The step of a snapshot; None for the best weights."""
+        """Training step of the checkpoint; None for the best weights."""
         return None if self.weights == BEST else int(self.weights)
 
     @property
@@ -42,10 +43,10 @@ class RunSide:
 
 
 def pick(run: Run) -> tuple[Run, RunSide | None, RunSide | None]:
-    """Show boxes for both sides, A of this run, that follow and write the link.
+    """Let the user choose B and the weights of both sides; A is always `run`. The choices are stored in the link.
 
     Returns:
-        The run of B, side A and side B; a side is None where the chosen weights are not embedded yet.
+        The run of B, side A and side B. A side is None if its weights are not embedded yet.
     """
     line = st.container(horizontal=True, vertical_alignment="bottom")
     a = line.container(width="content")
@@ -55,7 +56,7 @@ def pick(run: Run) -> tuple[Run, RunSide | None, RunSide | None]:
 
 
 def same_samples(first: RunSide, second: RunSide, a: TestNeighbours, b: TestNeighbours) -> None:
-    """Raise Incomparable unless both sides were tested on the same samples; also if that is unknown."""
+    """Raise Incomparable unless both sides are known to be tested on the same samples."""
     one, two = first.run.spec, second.run.spec
     try:
         refuse_other_samples(a, b, lambda: (thumbnails.dataset(one), thumbnails.dataset(two)))
@@ -73,7 +74,7 @@ def embedded(run: Run) -> list[Snapshot]:
 
 
 def _options(run: Run) -> dict[str, Path | None]:
-    """Return the weights of a run that can be compared: name in the link -> embeddings file, None if not embedded yet.
+    """Return the embeddings file of each choice of weights, keyed by its name in the link; None if not embedded yet.
 
     If the best weights equal a kept checkpoint, as they usually do, they are listed once.
     """
@@ -107,8 +108,10 @@ def _other(store: RunStore, run: Run, into: st.delta_generator.DeltaGenerator) -
 
 
 def _partner(run: Run, runs: dict[str, Run]) -> str:
-    """Return the default run for side B: the run itself if it has snapshots, else its parent, else the newest run with
-    the same split.
+    """Return the id of the default run for side B.
+
+    The default is the run itself if it has several snapshots, else its parent, else the first run in `runs` with equal
+    data settings and seed that has embeddings.
     """
     if len(snapshots(run)) > 1:
         return run.id
@@ -130,7 +133,7 @@ def _alike(run: Run, other: Run) -> bool:
 
 
 def _defaults(run: Run, other: Run) -> tuple[str, str]:
-    """Return the default weights: the first and the best checkpoint of one run, or the best weights of two runs."""
+    """Return the default weights of A and B: first and best checkpoint within one run, best weights for two runs."""
     options = list(_options(run))
     first = next((name for name in options if name != BEST), BEST)
     return (first, BEST if BEST in options else options[-1]) if run.id == other.id and options else (BEST, BEST)
@@ -170,6 +173,6 @@ def _words(run: Run, value: str, options: dict[str, Path | None]) -> str:
 
 
 def _best_step(run: Run) -> int | None:
-    """Return the step of the weights that were evaluated last, or None if the scores do not name it."""
+    """Return the step of the evaluated best weights, or None if the scores do not record it."""
     tested = run_reader.reader().history(run).scores.get("trained")
     return int(tested["step"]) if tested else None

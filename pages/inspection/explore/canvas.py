@@ -1,4 +1,4 @@
-"""Canvas of the map and its image panel: handles lassos, tags, views and updates of the link."""
+"""Map and image panel of the Explore page, and handlers for their lassos, tags, saved views and link updates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pages.shared.widgets.presentation import Presentation
 KEY = "map"
 ORIGIN = "lasso on the map"
 MOST_CORNERS = 64
-MOST_AWAY = 100  # widths of the map, as shares
+MOST_AWAY = 100  # maximum absolute coordinate of the visitor's own image, in widths of the map
 PAGES = {"neighbours": "All neighbours", "failures": "Forces"}
 LECTURE = Presentation(
     "Map of an embedding",
@@ -41,11 +41,11 @@ _canvas = component("inspection/explore")
 
 
 def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: Sequence[float] | None = None) -> None:
-    """Draw a map and follow a click that leads to another page.
+    """Mount the map; if the user clicked a link to another page, open it.
 
     Args:
-        marks: Samples to ring.
-        chosen: Samples drawn as selected.
+        marks: Samples to mark with a ring.
+        chosen: Samples to draw as selected.
         own: Position of the visitor's own image, as fractions of the square; None without one.
     """
     seq = st.session_state.get(_seq(data), 0)
@@ -80,8 +80,10 @@ def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: 
 
 
 def own(data: MapData) -> list[float] | None:
-    """Return the position ?own=X,Y (map units) as fractions of the map's square; None unless it is two numbers."""
-    if data.steps:  # the position is valid on the one map where it was computed
+    """Return the position given by ?own=X,Y (map units) as fractions of the map's square; None if invalid or too far
+    away.
+    """
+    if data.steps:  # the position is valid only on the map for which it was computed, not on a map over training
         return None
     try:
         place = np.array([float(number) for number in st.query_params.get("own", "")[:100].split(",")])
@@ -94,15 +96,15 @@ def own(data: MapData) -> list[float] | None:
 
 
 def look() -> Look:
-    """Return colours, filters and sizes from the link, which is untrusted."""
+    """Return the display settings (colours, filters, sizes) parsed from the untrusted link."""
     return Look.from_query(st.query_params.to_dict())
 
 
 def polygon(text: Any) -> np.ndarray:
-    """Decode the corners (m, 2) of a lasso, sent as base64 of little-endian uint16. Raises ValueError."""
+    """Decode the corners (m, 2) of a lasso from base64-encoded little-endian uint16. Raises ValueError."""
     try:
         places = np.frombuffer(base64.b64decode(text[: 8 * MOST_CORNERS], validate=True), "<u2")
-    except (TypeError, ValueError) as error:  # ValueError: an incomplete number, or not base64
+    except (TypeError, ValueError) as error:  # ValueError: invalid base64, or a number of bytes that is odd
         raise ValueError(f"This selection could not be read: {error}.") from None
     if len(places) % 2 or not 6 <= len(places) <= 2 * MOST_CORNERS:
         raise ValueError(f"A lasso needs 3 to {MOST_CORNERS} corners, got {len(places)} coordinates.")
@@ -110,8 +112,14 @@ def polygon(text: Any) -> np.ndarray:
 
 
 def rows(data: MapData, asked: dict[str, Any], before: Selection | None) -> np.ndarray:
-    """Return the samples (indices in the data set) that a message of the canvas selects. Raises ValueError if it is
-    malformed.
+    """Return the data set indices of the samples selected after a lasso or a click.
+
+    Args:
+        asked: Message of the component: a lasso polygon, or a sample to toggle.
+        before: The selection so far.
+
+    Raises:
+        ValueError: If the message is malformed.
     """
     indices = data.sheet.indices
     kept = before.indices if before else indices[:0]

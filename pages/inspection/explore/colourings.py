@@ -1,4 +1,4 @@
-"""Columns of a map: attributes by which its points can be coloured and filtered, one byte per point."""
+"""Attributes by which the points of a map can be coloured and filtered, as columns of one byte per point."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from dmlcore.inspection.hubness import hubness
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.typing import Array, Bools, Bytes, Ints
 
-NEAREST = 8  # neighbours used for purity, density and label doubt
-COUNTED = 10  # neighbours used for hubness
-NOWHERE = 255  # byte of a point for which the column is undefined
+NEAREST = 8  # number of neighbours used for purity, density and doubted labels
+COUNTED = 10  # number of neighbours used for hubness
+NOWHERE = 255  # value of a point for which the attribute is undefined
 RANKS = (1, 2, 5, 17, 65)  # first rank of each bin
 
 
 class Column(NamedTuple):
-    """One column: a byte per point, with its description for the page.
+    """One byte per point of the map, with the facts that the legend needs.
 
     Attributes:
-        facts: "names" of the byte values 0, 1, ... of a categorical column, or "title", "low" and "high" of a scale.
-        fine: Unquantised values (n,) to sort by; None if the bytes are exact.
+        values: Category or quantised value of each point; NOWHERE if undefined.
+        facts: "names" of the categories 0, 1, ..., or "title", "low" and "high" of a continuous scale.
+        fine: Values (n,) for sorting; None if `values` suffices.
     """
 
     values: Bytes
@@ -34,7 +35,7 @@ class Column(NamedTuple):
 
 
 def columns(neighbours: TestNeighbours) -> dict[str, Column]:
-    """Compute all columns, by name."""
+    """Return all columns, keyed by name."""
     no_query = np.isnan(neighbours.average_precision) | ~neighbours.queries
     return {
         "right": _right(neighbours, no_query),
@@ -98,7 +99,7 @@ def _doubted(neighbours: TestNeighbours) -> Column:
 def _purity(neighbours: TestNeighbours) -> Column:
     searched = neighbours.is_gallery if neighbours.is_gallery.any() else np.ones(len(neighbours.labels), bool)
     classes, group = np.unique(neighbours.labels, return_inverse=True)
-    # of the class, without the sample itself
+    # other searchable samples of each sample's class
     others = np.bincount(group[searched], minlength=len(classes))[group] - searched
     k = min(NEAREST, neighbours.right.shape[1])
     looked = np.minimum(others, k)
@@ -126,8 +127,6 @@ def _density(neighbours: TestNeighbours) -> Column:
 
 
 def tagged(tags: Sequence[Ints], indices: Ints) -> Array:
-    """Return (T, ceil(n / 8)) bits, first sample in the lowest bit, that mark which of the samples `indices` (n,) carry
-    each of T tags.
-    """
+    """Return bit masks (T, ceil(n / 8)) of the samples `indices` (n,) that carry each of T tags, lowest bit first."""
     masks = np.stack([np.isin(indices, samples) for samples in tags])
     return np.packbits(masks, axis=1, bitorder="little")

@@ -13,11 +13,11 @@ from pages.inspection.explore.colourings import NOWHERE, columns
 
 
 def table(sheet: Sheet, points: Singles, names: Sequence[str], known: TestNeighbours) -> str:
-    """Return CSV lines of sample, class, position, correctness of the nearest neighbour, and purity.
+    """Return the map as CSV: sample, class, position, nearest neighbour's correctness and distance, and purity.
 
     Args:
         points: Positions (n, 2) in map units.
-        names: Class names, indexed as in the sheet.
+        names: Class names, in the order of `sheet.labels`.
     """
     sides = columns(known)
     lines: list[list[Any]] = [

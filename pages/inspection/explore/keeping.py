@@ -1,4 +1,4 @@
-"""Tags and named views of a run: their state for the canvas, and the requests of the canvas to store them."""
+"""Tags and saved views of a run: their state for the map component, and the handler of its requests to change them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from dmlcore.typing import Ints
 from pages.inspection.explore.state import Look
 
 LOOK = tuple(kind.key or name for name, kind in Look.kinds.items())  # name in the link
-VIEWED = (*LOOK, "selection", "map", "training", "point", "query", "own")  # parameters of a link that a view stores
-_TIMES, _AGAIN = "views opened", "another map was requested"  # keys of the session state
+VIEWED = (*LOOK, "selection", "map", "training", "point", "query", "own")  # URL parameters that a saved view stores
+# session-state keys: number of opened views, and True if the last one needs another map
+_TIMES, _AGAIN = "views opened", "another map was requested"
 
 
 def kept(run: Run) -> dict[str, Any]:
-    """Return the state for the canvas: id of the tags, views, why nothing can be stored, and how often a view was
-    opened.
+    """Return the tags and views for the map component.
+
+    "tags" is the id of the tags, "views" holds the saved views, "closed" says why nothing can be stored ("" if it can),
+    and "opened" counts how often a view was opened in this session.
     """
     try:
         known, why = tags_and_views.read(run), tags_and_views.read_only_reason(run)
@@ -33,11 +36,10 @@ def kept(run: Run) -> dict[str, Any]:
 
 
 def keep(run: Run, indices: Ints, asked: Any) -> None:
-    """Carry out the request in a message of the canvas: tag samples, or save, delete or open a view. Shows why a
-    request is refused.
+    """Execute a request of the map component: tag samples, or save, delete or open a view. Refusals appear as toasts.
 
     Args:
-        indices: (n,) sample indices of the map's rows.
+        indices: Data set indices of the points of the map, shape (n,).
     """
     if not isinstance(asked, dict):
         return
@@ -57,7 +59,7 @@ def keep(run: Run, indices: Ints, asked: Any) -> None:
 
 
 def tagged(asked: dict[str, Any], indices: Ints) -> Ints:
-    """Return the samples named in a message: one sample, or the rows set in a base64 bit mask. Raises NotKept."""
+    """Return the data set indices of the samples to tag: one sample, or the bits of a base64 mask. Raises NotKept."""
     if "index" in asked:
         if not isinstance(asked["index"], int) or asked["index"] not in indices:
             raise NotKept("This sample is not on the map.")
@@ -74,7 +76,7 @@ def tagged(asked: dict[str, Any], indices: Ints) -> Ints:
 
 
 def other_map() -> bool:
-    """Return True if the view that was just opened belongs to a map other than the one shown."""
+    """Return True, once, if the view that was just opened belongs to another map than the one shown before."""
     return bool(st.session_state.pop(_AGAIN, False))
 
 

@@ -1,4 +1,4 @@
-"""Choice of the map of a run, a form for another one, and the progress of the job that computes it."""
+"""Choice among the maps of a run, the form that computes another map, and the progress of that job."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dmlcore.storage.runs import Run
 from pages.shared.widgets import job_button
 from pages.shared.widgets.forms import Bounds, number
 
-# names in the link: the name of the settings, and the switch for the map over training
+# URL parameters: name of the map's settings, and "1" for the map over training
 PARAMETER, TRAINING = "map", "training"
-AT_ONCE = 4 << 20  # bytes of embeddings (about 7,000 of 128 dimensions) up to which the map is computed without asking
+AT_ONCE = 4 << 20  # embeddings files below this size (about 7,000 samples of 128 dimensions) get a map without asking
 NEIGHBOURHOODS = (5, 100)
 _HELP = {
     "tsne": "Keeps neighbours together; the size, density and distance of groups mean nothing",
@@ -27,14 +27,14 @@ _HELP = {
 
 
 def choose(run: Run, into: DeltaGenerator) -> Settings | None:
-    """Return the settings of the map to show: that of ?map=, else the newest; None before any map exists."""
+    """Let the user choose a map and return its settings; ?map= takes precedence. None if the run has no map."""
     made = maps.list_settings(run)
     if not made:
         return None
     names = {settings.name: settings for settings in made}
     key = f"map of {run.id}"
     wanted = st.query_params.get(PARAMETER)
-    st.session_state[key] = wanted if wanted in names else made[0].name  # the link is authoritative, the box follows
+    st.session_state[key] = wanted if wanted in names else made[0].name  # the link takes precedence over the box
     if len(made) > 1:
         into.selectbox(
             "Map",
@@ -49,7 +49,7 @@ def choose(run: Run, into: DeltaGenerator) -> Settings | None:
 
 
 def over_training(run: Run, settings: Settings, into: DeltaGenerator) -> bool:
-    """Return True if the map over training is requested and exists; show its switch if the run kept checkpoints."""
+    """Show the switch for the map over training if the run has several checkpoints; return True if it is on."""
     if len(snapshots.snapshots(run)) < 2:
         return False
     ready = trajectory.find(run, settings) is not None
@@ -69,7 +69,7 @@ def over_training(run: Run, settings: Settings, into: DeltaGenerator) -> bool:
 
 
 def missing(run: Run, source: Path) -> None:
-    """Handle a run without a map: start computing a small one, or show the form for a large one."""
+    """Handle a run without a map: start the job at once if the embeddings are few, else show the settings form."""
     if source.stat().st_size < AT_ONCE:
         job_button.once(run, "project", Settings(seed=run.spec.seed).to_json())
     st.markdown(
@@ -80,7 +80,7 @@ def missing(run: Run, source: Path) -> None:
 
 
 def progress(run: Run) -> bool:
-    """Show the progress while a map is computed or another task works on the run."""
+    """Return True, and show the progress, while a job on this run is active; otherwise show its error, if any."""
     if job_button.busy(run, "map"):
         return True
     job_button.failed(run, "project", "project-over-training")
@@ -88,7 +88,7 @@ def progress(run: Run) -> bool:
 
 
 def form(run: Run) -> None:
-    """Show the settings of another map, and the button that computes it."""
+    """Show the form that sets the parameters of another map and starts its computation."""
     method = st.segmented_control(
         "Method",
         maps.METHODS,
@@ -140,7 +140,7 @@ def form(run: Run) -> None:
 
 
 def offer_training(run: Run, settings: Settings) -> None:
-    """Show a button for the map over training if it can be computed, or say what it needs."""
+    """Show a button that computes the map over training, or explain which checkpoints it needs."""
     known = snapshots.snapshots(run)
     if len(known) < 2:
         st.caption(
@@ -160,7 +160,7 @@ def offer_training(run: Run, settings: Settings) -> None:
 
 def _begin(run: Run, settings: Settings, *, training: bool = False) -> None:
     job_button.begin(run, "project-over-training" if training else "project", settings.to_json())
-    st.query_params[PARAMETER] = settings.name  # settings of the map that will be shown
+    st.query_params[PARAMETER] = settings.name  # the link selects the map that is being computed
     if training:
         st.query_params[TRAINING] = "1"
 

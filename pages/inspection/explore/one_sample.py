@@ -1,4 +1,4 @@
-"""Details of one sample: its neighbours and ranks, now and at the kept checkpoints."""
+"""Details of one sample for the Explore page: its neighbours and ranks, now and at the kept checkpoints."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from pages.shared.widgets.test_neighbours import learned
 
 
 def near(source: Path, row: int) -> dict[str, Any]:
-    """Return the neighbours of a row, nearest first, its AP@R, and the rank of its first correct neighbour. Raises
-    Unreadable.
+    """Return the neighbours of the sample in a row of the embeddings, its AP@R, and the rank of its first correct
+    neighbour.
+
+    Raises Unreadable.
     """
     known = learned(source)
     known.search_rows([row])
@@ -31,9 +33,9 @@ def near(source: Path, row: int) -> dict[str, Any]:
 
 
 def history(run: Run, index: int) -> dict[str, Any]:
-    """Return what a sample retrieved at each checkpoint that has embeddings, and the number of kept checkpoints.
+    """Return the nearest neighbour and first correct rank of a sample at each embedded checkpoint.
 
-    Raises Unreadable, FileNotFoundError.
+    "kept" is the number of all kept checkpoints. Raises Unreadable, FileNotFoundError.
     """
     kept = snapshots.snapshots(run)
     embedded = tuple((each.step, each.embeddings) for each in kept if each.embeddings)

@@ -1,6 +1,4 @@
-"""Explore: a 2-D map of the test embeddings next to their images, with filters, selection, tags and replay over
-training.
-"""
+"""Explore page: a 2-D map of the test embeddings next to their images, with filters, selection, tags and replay."""
 
 from __future__ import annotations
 
@@ -40,14 +38,14 @@ MEANING = {
     "pca": "PCA shows the two directions of largest variance; samples that differ only in other directions overlap.",
 }
 
-# Views of Neighbours by name; the first is its default view.
+# (URL value, label, icon) of each view of Neighbours; the first is the default
 VIEWS = (
     ("", "Neighbours of every query", "grid_view"),
     ("Near-duplicates", "Near-duplicates", "filter_2"),
     ("Suspicious labels", "Suspicious labels", "rule"),
     ("Own image", "Your own image", "upload"),
 )
-MOST_ROWS = 1000  # key of the table of selected classes
+MOST_ROWS = 1000  # maximum number of classes listed for a selection
 
 
 def page() -> None:
@@ -92,7 +90,7 @@ def page() -> None:
 
 @st.fragment
 def canvas(data: MapData, method: str) -> None:
-    """Show the map and its selection. A fragment: a lasso reruns only this function."""
+    """Show the map and its selection. As a fragment, it reruns alone after a lasso."""
     run = data.run
     if not run_picker.present(run):
         return
@@ -116,7 +114,7 @@ def canvas(data: MapData, method: str) -> None:
 
 
 def further(run: Run, chosen: Selection | None) -> None:
-    """Show links to further views of the same samples on Neighbours."""
+    """Show links to the views of Neighbours, which keep the selection."""
     carried = {"run": run.id} | ({selection.PARAMETER: chosen.id} if chosen else {})
     with st.container(horizontal=True):
         for view, label, icon in VIEWS:
@@ -124,7 +122,7 @@ def further(run: Run, chosen: Selection | None) -> None:
 
 
 def selected_classes(data: MapData, chosen: Selection | None) -> None:
-    """Show the bar of the selection with its class counts, or how to make a selection."""
+    """Show the selection with its number of samples per class; without a selection, explain how to select."""
     if chosen is None:
         st.caption(
             "To select samples, choose Lasso and draw around them, or hold Shift and drag. The other Inspection "
@@ -161,7 +159,7 @@ def selected_classes(data: MapData, chosen: Selection | None) -> None:
 
 
 def caption(run: Run, data: MapData, method: str) -> str:
-    """Explain what the map shows and what it cannot show."""
+    """Return the caption of the map: its data, the meaning of distances, and its quality."""
     row = scores(run.metrics()[0]).get("trained", {})
     score = row.get("map_at_r") if row.get("weights") == data.source.stem else None
     points = f"{len(data.sheet.indices):,} test embeddings of {len(data.sheet.labels):,} classes"
@@ -185,12 +183,12 @@ def caption(run: Run, data: MapData, method: str) -> str:
 
 
 def explanation(run: Run, data: MapData) -> str:
-    """Return the tooltip of the caption: quality measures, keys, and the scores without training."""
+    """Return the tooltip of the caption: quality measures, keyboard shortcuts, and scores of the untrained network."""
     return "\n\n".join(filter(None, (trust(data), KEYS, beside(run).strip())))
 
 
 def trust(data: MapData) -> str | None:
-    """Return an explanation of the quality measures of the map, or None if they were not measured."""
+    """Return an explanation of the map's quality measures, or None if they were not computed."""
     measured = data.quality
     if measured is None:
         return None

@@ -1,4 +1,4 @@
-"""Parameters of the page's address, and the merge with the address that the plane has written."""
+"""URL parameters of the Failures page, and the merge with the URL that the force-field component writes."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
 OF = ("query", "right", "wrong")
-OF_POINTS = ("a", "p", "n", "view", "line", "cut")  # invalid with another neighbour
-OF_TRIPLET = ("right", "wrong", *OF_POINTS)  # invalid with another query
-CLASS = "class"  # class whose failures are shown
-OWN = ("selection", CLASS)  # parameters that Streamlit writes and knows better than the plane
-LONGEST = 4000  # maximum length in characters
+OF_POINTS = ("a", "p", "n", "view", "line", "cut")  # parameters that become invalid when another neighbour is chosen
+OF_TRIPLET = ("right", "wrong", *OF_POINTS)  # parameters that become invalid when another query is chosen
+CLASS = "class"  # label of the class whose failures are shown
+OWN = ("selection", CLASS)  # parameters that Streamlit writes; the component's values for them may be outdated
+LONGEST = 4000  # maximum length of a query string in characters
 
 
 def followed(now: Mapping[str, str], written: object) -> dict[str, str]:
-    """Merge the plane's state into the URL, unless the URL belongs to another run.
+    """Merge the URL written by the force-field component into the current URL.
 
-    Messages of the plane arrive late: if another failure is shown by now, only the loss and the step are taken over.
+    The current URL is returned if it belongs to another run. If it shows another triplet of the run, because the
+    message
+    arrived late, only the parameters of the loss and the step are taken from the message.
 
     Args:
-        now: The address as Streamlit knows it.
+        now: Current query parameters, as known to Streamlit.
+        written: Query string written by the component; anything else is ignored.
     """
     there = dict(parse_qsl(written[:LONGEST])) if isinstance(written, str) else {}
     if not there or there.get("run") != now.get("run", there.get("run")):

@@ -1,4 +1,4 @@
-"""Images of the query and its two neighbours with their distances, and strips of other neighbours to choose from."""
+"""HTML with the images of a query and its two neighbours, their distances, and strips of alternative neighbours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from dmlcore.figures.strokes import INK
 
-# A is a black disc (white in the dark theme), P a blue disc, N a vermilion square, as in the plane below.
+# A is a black disc (white in the dark theme), P a blue disc, N a vermilion square, as in the force field below.
 _COLOURS = " ".join(
     f"--{role}-{theme}: {INK[theme == 'dark'][role]};"
     for role in ("positive", "negative")
@@ -66,8 +66,12 @@ class Sample:
 
 @dataclass(frozen=True)
 class Others:
-    """Neighbours that can replace P or N: the nearest ones in `first`, the farthest in `last`, each as (index,
-    caption).
+    """Neighbours that the user can choose instead of P or N, each as (data set index, caption).
+
+    Attributes:
+        role: Neighbour that they replace.
+        first: The nearest neighbours.
+        last: The farthest neighbours, shown after a gap.
     """
 
     role: str  # right | wrong
@@ -83,8 +87,13 @@ def html(
     image: str,
     link: Callable[[str, int], str],
 ) -> str:
-    """Return HTML with the images of query, right and wrong neighbour, d(A,P) and d(A,N), and strips of `others` as
-    links.
+    """Return HTML with the images of the triplet, d(A,P) and d(A,N), and a strip of links for each of `others`.
+
+    Args:
+        three: Query, right neighbour and wrong neighbour.
+        distances: Distances by "ap" and "an".
+        image: Base URL of the images, which the data set index completes.
+        link: Returns the URL that shows a sample as the "right" or "wrong" neighbour.
     """
     a, p, n = three
     return (
@@ -127,5 +136,5 @@ def _strip(others: Others, right: int, wrong: int, image: str, link: Callable[[s
 
 
 def address(run: str, query: int, right: int, wrong: int) -> str:
-    """Return the link to a failure within the page."""
+    """Return the relative URL that shows this triplet on the Failures page."""
     return f"?{urlencode({'run': run, 'query': query, 'right': right, 'wrong': wrong})}"

@@ -1,5 +1,4 @@
-"""Training samples that caused a failure: a button that starts the job, their images with their shares, and a fork
-without them.
+"""Training samples that caused a failure: the button that starts the job, their images, and a fork without them.
 
 The influence of a training sample is how far it moved the margin d(A,N) - d(A,P), summed over the training run.
 """
@@ -25,7 +24,7 @@ from pages.shared.widgets import job_button, menu
 from pages.shared.words import sentences as words
 
 SHOWN = 12  # samples of each kind
-CLASSES = 3  # classes named in the verdict
+CLASSES = 3  # maximum number of classes named in the sentence
 STYLE = """<style>
 .influence { display: grid; grid-template-columns: repeat(auto-fill, minmax(72px, 1fr)); gap: 10px; max-width: 1080px;
   font-size: 12px; line-height: 1.3; }
@@ -42,10 +41,10 @@ STYLE = """<style>
 
 
 def show(run: Run, triplet: Mapping[str, Any]) -> None:
-    """Show the section below the true step.
+    """Show the section on training samples that caused the failure.
 
     Args:
-        triplet: The run and the three samples.
+        triplet: Id of the run, and the data set indices of query, right and wrong neighbour.
     """
     st.subheader("Which training samples caused this failure?", anchor=False)
     st.markdown(
@@ -108,7 +107,7 @@ def _result(run: Run, result: dict[str, Any], data: Dataset) -> None:
 
 
 def classes(names: Sequence[str]) -> str:
-    """Return a sentence that names the classes of the samples, most frequent first."""
+    """Return a sentence that counts the given class names, most frequent first, and names at most CLASSES of them."""
     counted = Counter(names).most_common()
     named = ", ".join(f"{name} ({count})" for name, count in counted[:CLASSES])
     more = len(counted) - CLASSES
@@ -119,7 +118,13 @@ def classes(names: Sequence[str]) -> str:
 def images(
     kind: str, samples: Sequence[Sequence[float]], whole: float, class_of: Callable[[int], str], address: str
 ) -> str:
-    """Return HTML of training samples as images, each with its share of the total harm or help."""
+    """Return HTML with the images of training samples and the share of each in the total influence `whole`.
+
+    Args:
+        kind: "harmed" or "helped".
+        samples: (data set index, influence) of each sample.
+        address: Base URL of the images.
+    """
     largest = max((abs(value) for _, value in samples), default=1.0)
     cells = []
     for number, value in samples:
@@ -135,7 +140,7 @@ def images(
 
 
 def _fork(run: Run, result: Mapping[str, Any]) -> None:
-    """Show the link to a fork without the most harmful samples, starting from the earliest checkpoint."""
+    """Show a link to the form that forks the run at its earliest checkpoint without the most harmful samples."""
     samples = [int(sample) for sample, _ in result["harmful"]][: failure.count_listed(result["train"])]
     start = min((step for step in fork_parent.steps(run.path) if step < result["end"]), default=None)
     if start is None:

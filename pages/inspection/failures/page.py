@@ -1,4 +1,4 @@
-"""Failures: a query with a right and a wrong neighbour in their plane, and the effect of one step of each loss."""
+"""Failures page: a query with a right and a wrong neighbour, and the effect of one step of each loss on its ranks."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ from pages.shared.widgets.shown_run import ShownRun, headed
 from pages.shared.words.labels import SCORES
 from pages.shared.words.numbers import percent
 
-STRIP = 9  # nearest neighbours to choose from
-HIDDEN = ("situations", "figures", "take", "margins")  # parts of the fields page that do not apply to a real triplet
-CLICK, PLANE, BOX = "failure_click", "failure", "failure_class"  # keys of the components and of the class box
+STRIP = 9  # number of nearest neighbours in each strip
+# parts of the Fields page that do not apply to a triplet of embeddings
+HIDDEN = ("situations", "figures", "take", "margins")
+# widget keys of the image strips, the force field and the class box
+CLICK, PLANE, BOX = "failure_click", "failure", "failure_class"
 LECTURE = Presentation(
     "Failures",
     "A failed query A, a positive P and a negative N: the effect of one step of {loss}.",
@@ -57,7 +59,7 @@ def page() -> None:
 
 
 def browse(shown: ShownRun, bar: DeltaGenerator) -> None:
-    """Show one failure.
+    """Show the failure in the link, or the worst one.
 
     Args:
         bar: Container for the controls that choose the failure.
@@ -99,7 +101,7 @@ def browse(shown: ShownRun, bar: DeltaGenerator) -> None:
 
 @st.fragment
 def _steps(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses: list[str]) -> None:
-    """Show the plane and the true step. A fragment, because it reruns whenever another loss is chosen."""
+    """Show the force field and the true step. As a fragment, they rerun alone when another loss is chosen."""
     _canvas(run, triplet, case, addresses)
     true_step_view.show(run, triplet, case, home(case.triplet, run.spec))
 
@@ -112,7 +114,7 @@ def _of_class(shown: ShownRun, order: Ints, bar: DeltaGenerator) -> tuple[Ints, 
     label = next((each for each in count if str(each) == wanted), None)
     if wanted and label is None:
         st.warning("The class in the link has no failures. Showing all failures.", icon=":material/link_off:")
-    st.session_state[BOX] = label  # the link is authoritative, the box follows
+    st.session_state[BOX] = label  # the link takes precedence over the box
     names = {each: f"{shown.name(each)} ({number:,})" for each, number in count.items()}
     bar.selectbox(
         "Class of the query",
@@ -129,7 +131,7 @@ def _of_class(shown: ShownRun, order: Ints, bar: DeltaGenerator) -> tuple[Ints, 
 
 
 def _query(neighbours: TestNeighbours, order: Ints, label: int | None) -> int:
-    """Return the row of the query in the link; by default the worst failure (of the chosen class, if any)."""
+    """Return the row of the query in the link; by default, or if it has another class, the first of `order`."""
     wanted = st.query_params.get("query")
     if wanted is None:
         return int(order[0])
@@ -143,7 +145,7 @@ def _query(neighbours: TestNeighbours, order: Ints, label: int | None) -> int:
 
 
 def _chosen(neighbours: TestNeighbours, role: str, rows: Ints, default: int) -> int:
-    """Return the row of the neighbour in the link if it suits the query, else the default."""
+    """Return the row of the "right" or "wrong" neighbour in the link if it is among `rows`, else `default`."""
     wanted = st.query_params.get(role)
     row = None if wanted is None else neighbours.row(wanted)
     if row is not None and row in rows:
@@ -157,7 +159,7 @@ def _chosen(neighbours: TestNeighbours, role: str, rows: Ints, default: int) -> 
 
 
 def _walk(run: Run, neighbours: TestNeighbours, order: Ints, query: int, bar: DeltaGenerator) -> None:
-    """Show the previous and next buttons and the links to other pages in the bar, with the position of this failure."""
+    """Show buttons for the previous and next failure, links to other pages, and the rank of this failure."""
     at = np.flatnonzero(order == query)
     place = int(at[0]) if len(at) else -1
     for label, icon, to in (
@@ -211,11 +213,11 @@ def _images(shown: ShownRun, case: RetrievalFailure, rights: Ints, wrongs: Ints)
 
 
 def _canvas(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses: list[str]) -> None:
-    """Show the plane with its panels and tables.
+    """Mount the force field of the triplet with its panels and tables.
 
     Args:
-        triplet: The run and the three samples.
-        addresses: Addresses of the three images.
+        triplet: Id of the run, and the data set indices of query, right and wrong neighbour.
+        addresses: URLs of the three images.
     """
     query = st.query_params.to_dict()
     at_home = home(case.triplet, run.spec)
@@ -245,7 +247,7 @@ def _canvas(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses
 
 
 def _follow_plane() -> None:
-    """Copy the address that the plane has written, which Streamlit does not notice, to the query parameters."""
+    """Copy the URL that the force-field component wrote, which Streamlit does not notice, to the query parameters."""
     written = (st.session_state[PLANE].get("link") or {}).get("query")
     st.query_params.from_dict(followed(st.query_params.to_dict(), written))
 
@@ -267,7 +269,7 @@ def _follow_click() -> None:
 
 
 def _rewrite(without: Iterable[str], **put: str) -> None:
-    """Remove and set parameters of the address in one update, so that the browser's Back undoes them together."""
+    """Remove and set query parameters in one update, so that the browser's Back button undoes them together."""
     st.query_params.from_dict({k: v for k, v in st.query_params.to_dict().items() if k not in set(without)} | put)
 
 

@@ -1,8 +1,8 @@
-"""Force fields of a real triplet over a WebSocket, with the effect of one step of each loss on the ranks of its query.
+"""WebSocket service of the Failures page: force fields of a triplet of embeddings, and ranks after a step of each loss.
 
-A request is that of the fields page plus "of" (run, and the samples query, right and wrong by their index in the data
+A request is that of the Fields page plus "of" (run, and the samples query, right and wrong by their index in the data
 set), "rate" (the step size) and "by" ("length" or "rate": the quantity that is equal for all losses). The response's
-"failure" holds ranks, forces and the points after one step.
+"failure" holds the ranks, the forces and the points after one step.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pages.shared.words import sentences as words
 RATE = 0.1
 RATES = (0.001, 10.0)
 WAYS = ("length", "rate")
-AT_ONCE = 30_000_000  # multiplications up to which all losses are evaluated while the user drags
+AT_ONCE = 30_000_000  # multiplications up to which all losses are evaluated during a drag
 INDEX = 10**9
 
 Triple = tuple[int, int, int]
@@ -45,7 +45,7 @@ Triple = tuple[int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Return the embeddings of a run, for `one_step.Embedded`, and the row of each sample."""
+    """Embeddings (n, D) of a run, as `one_step.RetrievalFailure` takes them, and the row of each data set index."""
 
     embeddings: NDArray[np.floating]
     labels: Ints
@@ -54,7 +54,7 @@ class Table:
 
 
 def answer(request: Request) -> bytes:
-    """Return field, ranks and steps, or {"error"} if the triplet does not belong to the run."""
+    """Return the force field, ranks and steps for a request, or {"error"} if the triplet does not belong to the run."""
     try:
         spec, case = _of(request.get("of"))
     except (LookupError, RunError, Unreadable, ValueError) as error:
@@ -67,13 +67,16 @@ def answer(request: Request) -> bytes:
     if settle:
         rate, way = asked(request)
         more["query"] = link(request["of"], scene, rate, way)
-        more |= {} if scene.is_plain else {"region": None}  # the closed form holds for a plane through the origin
+        # the closed form of the region requires a plane through the origin
+        more |= {} if scene.is_plain else {"region": None}
     return plane_service.render_scene(scene, request, more)
 
 
 def about(case: RetrievalFailure, scene: RealScene, request: Request, *, whole: bool) -> dict[str, Any]:
-    """Return the ranks now and in the data, one step of each loss (or of the scene's loss only), and the force
-    components.
+    """Return the values of "failure" in a response: ranks now and in the data, one step per loss, and force components.
+
+    Args:
+        whole: Evaluate all losses; otherwise only that of the scene if all would take too long.
     """
     start = case.triplet if scene.is_home else case.moved_to(scene.coordinates)
     rate, way = asked(request)
@@ -99,16 +102,16 @@ def about(case: RetrievalFailure, scene: RealScene, request: Request, *, whole: 
 
 
 def asked(request: Request) -> tuple[float, str]:
-    """Return the size of the step that a request or link asks for, and what it sets equal for all losses.
+    """Return the step size in a request or link, and the quantity that it makes equal for all losses.
 
-    A link with a size but without "by" is older than the comparison at equal length: its size is a rate.
+    A link with a size but without "by" predates the comparison at equal length; its size is a rate.
     """
     rate = untrusted.bounded(request.get("rate"), *RATES, RATE)
     return rate, untrusted.one_of(request.get("by"), WAYS, "rate" if "rate" in request else WAYS[0])
 
 
 def link(triplet: Any, scene: RealScene, rate: float, way: str) -> dict[str, str]:
-    """Return the whole query string of the page; it names the step unless size and comparison are the defaults."""
+    """Return the query parameters of the page; size and comparison of the step are omitted if both are the defaults."""
     query = {name: str(triplet[name]) for name in ("run", *OF)} | scene.to_query()
     return query | ({"rate": untrusted.plain(rate), "by": way} if (rate, way) != (RATE, WAYS[0]) else {})
 
@@ -138,7 +141,7 @@ def _table(source: Path) -> Table:
     )
 
 
-@lru_cache(maxsize=16)  # entries share the table; each adds a few bytes per sample
+@lru_cache(maxsize=16)  # cases share the table of their run, so each adds only a few bytes per sample
 def _case(source: Path, samples: Triple, on_sphere: bool) -> RetrievalFailure:
     table = _table(source)
     missing = [i for i in samples if i not in table.row]
@@ -163,7 +166,7 @@ def _step(step: Step) -> dict[str, Any]:
 
 
 def _best(now: NeighbourRanks, by_loss: dict[str, Step]) -> dict[str, Any]:
-    """Return the losses that rank the query best, a sentence on them, and the best losses of each column."""
+    """Return the losses that rank the query best, a sentence about them, and the best losses for each table column."""
     after = {name: step.after for name, step in by_loss.items()}
     best = best_loss(now, after)
     lead = failure_words.verdict(best, now, after)
@@ -171,7 +174,7 @@ def _best(now: NeighbourRanks, by_loss: dict[str, Step]) -> dict[str, Any]:
 
 
 def _ends(start: EmbeddedTriplet, step: Step, home: Home) -> list[list[float]] | None:
-    """Return the positions of the three points after the step, in units of the plane; None if nothing moves."""
+    """Return the points (3, 2) after the step, in coordinates of the drawn plane; None if no point moves."""
     if not step.moved.any():
         return None
     at: list[list[float]] = (step.ends @ start.basis.T / home.unit).tolist()
@@ -179,8 +182,11 @@ def _ends(start: EmbeddedTriplet, step: Step, home: Home) -> list[list[float]] |
 
 
 def _parts(step: Step) -> dict[str, list[float | None]]:
-    """Return, for the forces on A, P and N: the norm, the norms in and off the plane, along the own embedding, and the
-    rest.
+    """Return the norms of the forces on A, P and N, and of their components.
+
+    "in" and "off" are parallel and normal to the plane of the triplet, "radial" and "tangential" refer to the point's
+    own
+    embedding vector.
     """
     f = step.forces
     columns = {
@@ -199,7 +205,7 @@ def _distances(points: Floats) -> dict[str, float]:
 
 
 def _words(case: RetrievalFailure, start: EmbeddedTriplet, scene: RealScene) -> list[str]:
-    """Return why the figure is exact for this triplet, run and loss, and in which respect the triplet is degenerate."""
+    """Return sentences on what the drawn plane shows exactly, what it omits, and how the triplet is degenerate."""
     dimension, height, unit = case.points.shape[1], start.height, scene.home.unit
     sentences = [f"The three embeddings (dimension {dimension}) span this plane, so their distances are exact."]
     if unit != 1:

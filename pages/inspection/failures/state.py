@@ -1,4 +1,4 @@
-"""Scene of a real triplet: that of the fields page, with three embeddings of a run as its initial points."""
+"""Scene of a triplet of embeddings: like that of the Fields page, but starting at the embeddings of a run."""
 
 from __future__ import annotations
 
@@ -19,22 +19,24 @@ from pages.shared.plane.state import POINTS, Scene
 from pages.shared.state import untrusted
 from pages.shared.state.untrusted import Point
 
-SMALLEST, LARGEST = 0.2, 60.0  # largest edge and coordinate that are drawn without scaling
+SMALLEST, LARGEST = 0.2, 60.0  # smallest edge and largest coordinate that are drawn at unit 1
 
 
 @dataclass(frozen=True)
 class Home:
-    """Initial view of a real triplet: its points, and the loss of its run if that loss has a field."""
+    """Initial view of a triplet of embeddings: its points, and the loss of the run (the default loss if that has no
+    field).
+    """
 
     loss: str
     hyper: Mapping[str, float | str]
     points: tuple[Point, Point, Point]  # in units of `unit`
     view: tuple[float, float, float]
-    height: float  # height of the plane above the origin, in units of the embeddings
+    height: float  # distance of the plane from the origin, in units of the embeddings
     unit: float
 
     def to_json(self) -> dict[str, Any]:
-        """Return the values with which the page restores the initial view."""
+        """Return the values that the component needs to restore the initial view."""
         return dict(zip(POINTS, self.points, strict=True)) | {
             "view": self.view,
             "loss": self.loss,
@@ -43,7 +45,7 @@ class Home:
 
 
 def home(triplet: EmbeddedTriplet, spec: RunSpec) -> Home:
-    """Return the initial view of a triplet of a run."""
+    """Return the initial view of a triplet of embeddings from a run with this spec."""
     points, unit = triplet.points, unit_of(triplet.points)
     trained = spec.loss.name in losses.names()
     name = spec.loss.name if trained else Scene.loss
@@ -52,12 +54,13 @@ def home(triplet: EmbeddedTriplet, spec: RunSpec) -> Home:
     low, high = points.min(0) / unit, points.max(0) / unit
     x, y = (low + high) / 2
     half = 1.15 * max(float((high - low).max()), SMALLEST / 2)
-    view = (round(float(x), 4) + 0.0, round(float(y), 4) + 0.0, round(half, 4))  # no -0, which JavaScript sends as 0
+    # + 0.0 turns -0 into 0, as JavaScript sends it
+    view = (round(float(x), 4) + 0.0, round(float(y), 4) + 0.0, round(half, 4))
     return Home(name, untrusted.hyper(name, given), (a, p, n), view, triplet.height, unit)
 
 
 def unit_of(points: Floats) -> float:
-    """Return 1, or the power of ten by which the points (3, 2) fit the canvas."""
+    """Return the unit in which the points (3, 2) fit the canvas: 1 if possible, else a power of ten."""
     span = max(math.dist(points[i], points[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
     reach = float(np.abs(points).max())
     if reach > LARGEST:
@@ -72,12 +75,12 @@ class RealScene(Scene):
     home: Home = field(kw_only=True)
 
     def default(self) -> RealScene:
-        """Return the scene with the embeddings in place and the loss of their run."""
+        """Return the initial scene: points at the embeddings, loss of the run."""
         return self.at(self.home)
 
     @classmethod
     def at(cls, home: Home) -> RealScene:
-        """Return the initial scene."""
+        """Return the scene that shows an initial view."""
         anchor, positive, negative = home.points
         scene = cls(
             home.loss, home.hyper, anchor=anchor, positive=positive, negative=negative, view=home.view, home=home
@@ -85,23 +88,23 @@ class RealScene(Scene):
         return scene.settled()
 
     def module(self) -> losses.TripletLoss:
-        """Return the loss of this scene, applied to the embeddings through their plane."""
+        """Return the loss of this scene as a function of coordinates in the plane of the embeddings."""
         return _raised(self.loss, tuple(self.hyper.items()), self.home.height, self.home.unit)
 
     @property
     def is_home(self) -> bool:
-        """Return True if the points are at the positions of the embeddings."""
+        """True if no point was dragged away from its embedding."""
         return (self.anchor, self.positive, self.negative) == self.home.points
 
     @property
     def coordinates(self) -> Floats:
-        """Return the points (3, 2) in units of the embeddings."""
+        """Points (3, 2) in the units of the embeddings."""
         return self.home.unit * np.array([self.anchor, self.positive, self.negative])
 
     @property
     def is_plain(self) -> bool:
-        """Return True if the active region equals that of the fields page: the loss ignores the height and the unit is
-        1.
+        """True if the active region is that of the Fields page, because neither the unit nor the plane's height
+        matters.
         """
         return self.home.unit == 1 and (self.home.height == 0 or not needs_origin(self.module()))
 
@@ -112,8 +115,9 @@ def _raised(name: str, hyper: tuple[tuple[str, float | str], ...], height: float
 
 
 def losses_to_compare(scene: RealScene) -> list[losses.TripletLoss]:
-    """Return all losses of the catalogue: that of the scene with its sliders, that of the run as trained, the others
-    with default parameters.
+    """Return every triplet loss once.
+
+    The loss of the scene has the parameters of its sliders, the loss of the run those of training, others the defaults.
     """
     chosen = {scene.home.loss: scene.home.hyper} | {scene.loss: scene.hyper}
     return [losses.create(name, **chosen.get(name, {})) for name in losses.names()]

@@ -1,4 +1,4 @@
-"""Sentences on which losses rank a query best, and on why a free step and a true step differ."""
+"""Sentences on which losses rank a query best, and on the difference between a free step and a true step."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def verdict(best: BestLoss, before: NeighbourRanks, after: Mapping[str, Neighbou
 
 
 def _named(best: Sequence[str], compared: Sequence[str]) -> str:
-    """Return the best loss or, for a tie, the shorter list of names: the losses in the tie, or those left out."""
+    """Return the lead of the verdict: the best loss or, for a tie, the losses in it or, if fewer, the losses outside
+    it.
+    """
     if len(compared) == 1:
         return f"With {_titles(best)}"
     if len(best) == 1:
@@ -60,18 +62,18 @@ def _titles(names: Sequence[str]) -> str:
 
 
 def _by(standings: Sequence[NeighbourRanks], figure: str) -> list[NeighbourRanks]:
-    """Return the ranks with the lowest and the highest value of a figure."""
+    """Return the two elements with the lowest and the highest value of the attribute `figure`."""
     return [pick(standings, key=lambda each: getattr(each, figure)) for pick in (min, max)]
 
 
 def _change(before: str, ends: Sequence[str]) -> str:
-    """Return a value before a step and the range of values after it."""
+    """Return the change from a value to a range of values, given as texts."""
     after = "–".join(dict.fromkeys(ends))
     return f"stays at {after}" if after == before else f"{before} → {after}"
 
 
 def held_equal(optimiser: OptimiserSpec) -> str:
-    """Return a sentence on what the true steps of all losses share and whether the gradient size matters."""
+    """Return a sentence on what is equal in the true steps of all losses, and whether the gradient size matters."""
     equal = f"Equal for all losses: weights, triplet, learning rate {optimiser.learning_rate:g}."
     if OPTIMISERS[optimiser.name].scale_free:
         return f"{equal} The first step of this optimiser does not depend on the size of the gradient."
@@ -79,7 +81,7 @@ def held_equal(optimiser: OptimiserSpec) -> str:
 
 
 def price(before: float | None, after: float | None) -> str:
-    """Return a sentence on how the step for one query changes MAP@R of all queries; "" if that is unknown."""
+    """Return a sentence on the change of MAP@R over all queries; "" if a value is unknown."""
     if before is None or after is None:
         return ""
     first, then = (f"{100 * each:.2f}" for each in (before, after))
@@ -92,12 +94,12 @@ def price(before: float | None, after: float | None) -> str:
 
 
 def why(name: str, before: Mapping[str, Any], after: Mapping[str, Any], free: NeighbourRanks, by: OptimiserSpec) -> str:
-    """Return how both steps of a loss move the right neighbour P, whether they agree, and why they may differ.
+    """Return sentences on how the free and the true step of a loss change the rank of P, and why they may differ.
 
     Args:
         before, after: Results of `true_step.read`.
         free: The ranks after the free step of the same loss.
-        by: The optimiser.
+        by: The optimiser of the true step.
     """
     title = losses.describe(name).title
     if not after["active"]:
@@ -127,7 +129,7 @@ def _move(before: int, after: int) -> str:
 
 
 def _distance(before: Mapping[str, Any], after: Mapping[str, Any], first: int, then: int) -> str:
-    """Return how d(A,P) changed and how many samples moved between; "" for results of older versions."""
+    """Return a sentence on the change of d(A,P) and of the number of nearer samples; "" if d(A,P) was not recorded."""
     if "d_ap" not in before or "d_ap" not in after or first == then:
         return ""
     was, now = before["d_ap"], after["d_ap"]

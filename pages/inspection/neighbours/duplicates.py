@@ -21,11 +21,13 @@ from pages.shared.widgets.shown_run import ShownRun
 
 EACH = 12  # pairs on a page
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-ASKED = 8  # neighbours that vote on a label
+ASKED = 8  # number of neighbours that vote on a label
 
 
 def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | None) -> int:
-    """Show pairs of different classes, nearest first; return the index of the first, or -1."""
+    """Show the nearest pairs of samples of different classes. Return the data set index of the first sample shown, or
+    -1.
+    """
     quantile = st.select_slider(
         "Quantile of nearest-neighbour distances",
         SHARES,
@@ -38,7 +40,7 @@ def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | No
     )
     pairs = _pairs(shown.run.id, shown.tag, quantile, shown.test)
     within = len(pairs.first)
-    if not within:  # otherwise the nearest pairs
+    if not within:  # no pair is that close: show the nearest pairs
         pairs = _pairs(shown.run.id, shown.tag, 1.0, shown.test)
     keep = np.ones(len(pairs.first), bool)
     if selected is not None:
@@ -82,8 +84,10 @@ def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | No
 
 
 def suspects(shown: ShownRun, selected: Selection | None, label: int | None) -> int:
-    """Show samples whose neighbours agree on another class, with these neighbours; return the index of the first, or
-    -1.
+    """Show samples whose neighbours agree on another class, and these neighbours.
+
+    Returns:
+        The data set index of the first sample shown, or -1.
     """
     least = st.slider(
         f"Neighbours of one other class, of {ASKED}",
@@ -131,7 +135,7 @@ def suspects(shown: ShownRun, selected: Selection | None, label: int | None) -> 
 
 
 def _same_inputs(shown: ShownRun) -> Callable[[int, int], bool]:
-    """Return True if two samples are identical: equal files, or equal network inputs."""
+    """Return a function that returns True if two samples are identical: equal files, or else equal network inputs."""
     try:
         data = thumbnails.dataset(shown.run.spec)
     except DataError:  # reported above
@@ -139,7 +143,7 @@ def _same_inputs(shown: ShownRun) -> Callable[[int, int], bool]:
     files, inputs = data.files, data.inputs
     if files is None:
         return lambda first, second: bool(np.array_equal(inputs[first], inputs[second]))
-    return lambda first, second: _equal(files[first], files[second])  # reading `inputs` would decode all images
+    return lambda first, second: _equal(files[first], files[second])  # comparing `inputs` would decode all images
 
 
 def _equal(first: ImageFile, second: ImageFile) -> bool:

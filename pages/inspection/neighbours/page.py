@@ -31,7 +31,7 @@ QUERIES, PAIRS, SUSPECTS, OWN = (
     "Suspicious labels",
     "Own image",
 )
-OWN_BEFORE = "Own picture"  # name of OWN in links of earlier versions
+OWN_BEFORE = "Own picture"  # former name of OWN, still used in old links
 ALL_CLASSES = -1  # no class has this label
 
 
@@ -47,7 +47,7 @@ def page() -> None:
         return
     if st.query_params.get("view") == OWN_BEFORE:
         st.query_params["view"] = OWN
-        st.rerun()  # the selector reads the link at the start of a run
+        st.rerun()  # the view selector reads the link only at the start of a script run
     boxes = st.container(horizontal=True, vertical_alignment="bottom")
     menu.row("neighbours", boxes, selection.address(shown.run))
     with boxes:
@@ -57,14 +57,14 @@ def page() -> None:
 
 
 def chosen_class(shown: ShownRun) -> int | None:
-    """Show a box with all classes that follows ?class=; return None for all classes.
+    """Show a class box that follows ?class=; return the chosen label, or None for all classes.
 
-    Must not be in a fragment: thousands of names would be sent at every page turn.
+    Must not be in a fragment, because thousands of names would be sent whenever the user turns the page.
     """
     classes = np.unique(shown.test.labels).tolist()
     wanted = st.query_params.get("class", "")
     label = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 else ALL_CLASSES
-    st.session_state["class"] = label if label in classes else ALL_CLASSES  # the link is authoritative, the box follows
+    st.session_state["class"] = label if label in classes else ALL_CLASSES  # the link takes precedence over the box
     chosen: int = st.selectbox(
         "Class",
         [ALL_CLASSES, *classes],
@@ -88,10 +88,10 @@ def _write_class() -> None:
 
 @st.fragment
 def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
-    """Show the summary and the chosen view, and handle clicks and keys.
+    """Show the scores and the chosen view, and handle clicks and keyboard shortcuts.
 
     Args:
-        label: The class to show; None for all.
+        label: Class to show; None for all.
         others: Ids of the runs to compare.
     """
     run, learned = shown.run, shown.test
@@ -160,7 +160,7 @@ def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
 
 
 def _asked(neighbours: TestNeighbours) -> int | None:
-    """Return the row of ?query=; say so if there is no such row."""
+    """Return the row of the query in ?query=, or None; warn if the test split has no such sample."""
     query = st.query_params.get("query")
     row = None if query is None else neighbours.row(query)
     if query is not None and row is None:
@@ -172,7 +172,7 @@ def _asked(neighbours: TestNeighbours) -> int | None:
 
 
 def _follow(run: Run, asked: dict[str, Any]) -> None:
-    """Open another page, requested by a key or link."""
+    """Open the page that a keyboard shortcut or a link requested."""
     if isinstance(asked["map"], int):
         menu.go("explore", {"run": run.id, "point": str(asked["map"])})
     if isinstance(asked["forces"], str):

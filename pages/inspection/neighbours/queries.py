@@ -1,4 +1,4 @@
-"""Queries of Neighbours: filters and orders, one page at a time, or a single query in full."""
+"""Query views of the Neighbours page: a filtered and sorted list, shown page by page, or a single query in full."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from pages.shared.widgets import menu, sampled
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
-ROWS = 10  # queries on a page; five if each has one line per run
-PAGE = "gallery page"  # keys of the session state: chosen filters, page number, number of pages, and page turns by key
+ROWS = 10  # queries per page; half as many if several runs are compared
+# session-state key of the list's filters, page number, page count and number of page turns by keyboard
+PAGE = "gallery page"
 
 
 def one(shown: Sequence[ShownRun], row: int, back: str = "All queries") -> None:
-    """Show a single query with all stored neighbours. `back` is the label of the button that leaves this view."""
+    """Show one query with all stored neighbours; `back` is the label of the button that returns to the list."""
     first, searched = shown[0], shown[0].test
     searched.search_rows([row])
     index = int(searched.indices[row])
@@ -51,7 +52,7 @@ def many(
     """Show the filters and, page by page, the queries that pass them.
 
     Returns:
-        The index of the first query, or -1, and the indices of all images of the next page.
+        The data set index of the first query shown, or -1, and the indices of all images on the next page.
     """
     searched, run = shown[0].test, shown[0].run
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -114,24 +115,24 @@ def many(
 
 
 def turn(step: int) -> None:
-    """Turn the page, as requested by a key."""
+    """Turn the page by `step` after a keyboard shortcut."""
     if at := st.session_state.get(PAGE):
         at |= {"number": min(max(at["number"] + step, 1), at["last"]), "turned": at["turned"] + 1}
 
 
 def forget_query() -> None:
-    """Return to the list of all queries."""
+    """Return to the list by removing the query from the link."""
     st.query_params.pop("query", None)
 
 
 def page_of(asked: str, count: int, each: int, what: str = "queries") -> int:
-    """Return the number of the current page, from 1. Any change of `asked` leads back to page 1."""
+    """Show the page numbers and return the current one, from 1; a change of `asked`, the list's filters, resets it."""
     pages = -(-count // each)
     at = st.session_state.get(PAGE)
     if at is None or at["asked"] != asked:
         at = {"asked": asked, "number": 1, "turned": 0}
     with st.container(horizontal=True, vertical_alignment="center", key="pages"):
-        # A key that turns the page creates a new widget, because a widget with a default must not be set through its
+        # Turning the page by keyboard creates a new widget, because a widget with a default must not be set through its
         # state.
         key, default = f"page {asked} {at['turned']}", min(at["number"], pages)
         number: int = st.pagination(pages, default=default, key=key)
@@ -142,7 +143,9 @@ def page_of(asked: str, count: int, each: int, what: str = "queries") -> int:
 
 
 def _columns(together: Comparison, pair: tuple[int, int] | None, rows: Ints) -> Ints:
-    """Return positions in the comparison, in the order of the filter or by the margin of one run over another."""
+    """Return positions in the comparison of the queries `rows`; with a pair of runs, only those on which the first
+    wins.
+    """
     if pair is not None:
         return runs_beside_view.contested(together, pair, rows)
     place = np.full(len(together.learned[0].labels), -1)
@@ -152,7 +155,7 @@ def _columns(together: Comparison, pair: tuple[int, int] | None, rows: Ints) -> 
 
 
 def _words(searched: TestNeighbours, order: Order) -> Callable[[int], str]:
-    """Return the value that a query is sorted by, if that is not AP@R."""
+    """Return a function that maps a row to the sort value as text; "" if that is AP@R, which is shown anyway."""
     p = searched.positives
     if order == "late matches first":
         return lambda row: f"first right: {searched.place(row)}" if p.rank[row] else "only sample of its class"
@@ -172,7 +175,9 @@ def _first_right(searched: TestNeighbours, row: int) -> str:
 
 
 def _hand_on(shown: ShownRun, rows: Ints, selected: Selection | None, origin: str) -> None:
-    """Make the queries that pass the filters the selection, which the map and tables then show."""
+    """Show a button that selects all queries that pass the filters, unless they are all samples or the current
+    selection.
+    """
     if len(rows) == len(shown.test.labels) or (selected is not None and len(rows) == len(selected.indices)):
         return
     rows_view.select_button(shown, rows, "queries", origin)

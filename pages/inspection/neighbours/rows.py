@@ -16,12 +16,12 @@ from pages.shared.widgets import neighbour_grid, sampled, selection
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
-KEPT = ("with", "selection")  # parameters that are dropped when a tile becomes the query
-MARKS = "ABC"  # maximum number of runs side by side
+KEPT = ("with", "selection")  # parameters that a link to another query keeps
+MARKS = "ABC"  # marks of the compared runs; their number limits how many can be compared
 
 
 def link(run: Run) -> Callable[[int], str]:
-    """Return the address of Neighbours with a sample as the query."""
+    """Return a function that maps a sample's data set index to the URL of Neighbours with that sample as the query."""
     first, kept = (urlencode(part) for part in ({"run": run.id}, _kept()))
     return lambda index: f"?{first}&query={index}{'&' if kept else ''}{kept}"
 
@@ -31,12 +31,12 @@ def _kept() -> dict[str, str]:
 
 
 def query(shown: ShownRun, row: int, *lines: str) -> neighbour_grid.Tile:
-    """Return the tile of a query, with a link to its forces if it is a failure."""
+    """Return the image tile of a query, with extra lines of text and, for a failure, a link to its forces."""
     return shown.tile(row, *lines, forces=shown.forces(row) if shown.test.failures[row] else "")
 
 
 def one_run(shown: ShownRun, rows: Sequence[int] | Ints, k: int, words: Callable[[int], str]) -> None:
-    """Show queries and their neighbours. `words(row)` is the text below a query, in addition to its AP@R."""
+    """Show queries and their k nearest neighbours; `words(row)` is shown below a query, after its AP@R."""
     tiles: list[neighbour_grid.Row] = []
     shown.test.search_rows(list(rows))
     for row in rows:
@@ -60,14 +60,14 @@ def several_runs(shown: Sequence[ShownRun], rows: Ints, k: int) -> None:
             )
             for number, (each, row) in enumerate(zip(shown, column, strict=True))
         ]
-        # The weight map and the forces are those of the first run.
+        # The query tile has the weight map of the first run, and no link to forces.
         tiles.append((replace(query(shown[0], int(column[0])), forces=""), lines))
     st.html(neighbour_grid.compared(tiles, thumbnails.address(shown[0].run), link(shown[0].run)))
 
 
 def images(shown: Sequence[ShownRun], rows: Ints, k: int) -> list[int]:
-    """Return the indices of all images in these rows (runs, n) and of their k nearest neighbours, as far as they are
-    known.
+    """Return the data set indices of all images for these queries (runs, n) and their k nearest neighbours found so
+    far.
     """
     lists = [each.test.neighbours[part, :k] for each, part in zip(shown, rows, strict=True)]
     shown_indices = [each.test.indices[near[near >= 0]] for each, near in zip(shown, lists, strict=True)]
@@ -78,6 +78,6 @@ def images(shown: Sequence[ShownRun], rows: Ints, k: int) -> list[int]:
 
 
 def select_button(shown: ShownRun, rows: Ints, what: str, origin: str) -> None:
-    """Show a button that makes these rows the selection, which the map and tables then show."""
+    """Show a button that makes these rows the selection; `what` names them, `origin` describes the selection."""
     indices = shown.test.indices[rows]
     selection.button(shown.run, indices, f"Select these {len(rows):,} {what}", origin, key="select_shown")

@@ -1,4 +1,4 @@
-"""Runs to compare with the chosen one on Neighbours, and the queries on which one run beats another."""
+"""Comparison of the selected run with others on the Neighbours page, and filters for queries that one run wins."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STYLE = """<style>
 
 
 def choose(run: Run) -> list[str]:
-    """Show a box with evaluated runs on the same data set; return the ids of at most two, stored in ?with=."""
+    """Show a box with evaluated runs on the same data set; return the ids of the chosen ones, at most two."""
     data = run.spec.data.name
     named = list(dict.fromkeys(st.query_params.get(PARAMETER, "")[:200].split(",")))
     alike = run_picker.offered(RunStore(), lambda name, brief: brief.data == data and name != run.id, named)
@@ -49,7 +49,7 @@ def choose(run: Run) -> list[str]:
             "another data set.",
             icon=":material/link_off:",
         )
-    st.session_state[KEY] = wanted  # the link is authoritative, the box follows
+    st.session_state[KEY] = wanted  # the link takes precedence over the box
     st.multiselect(
         "Compare with",
         list(others),
@@ -64,7 +64,9 @@ def choose(run: Run) -> list[str]:
 
 
 def together(shown: ShownRun, others: Sequence[str]) -> tuple[list[ShownRun], Comparison] | None:
-    """Return the runs aligned on the same queries; None, with a message, if that is impossible."""
+    """Return the comparable runs and their comparison on common queries; None, after a warning, if no run is
+    comparable.
+    """
     runs = [shown]
     for name in others:
         try:
@@ -92,7 +94,7 @@ def _datasets(first: Run, second: Run) -> tuple[Dataset, Dataset]:
 
 
 def summary(runs: Sequence[ShownRun], pair: Comparison) -> None:
-    """Show one line per run, and for each pair how often only one of the two is right."""
+    """Show the scores of each run, and for each other run how many queries only it or only the first run gets right."""
     lines = "".join(
         f"<tr><th>{mark}</th><td><bdi>{escape(_label(each.run))}</bdi></td><td>R@1 <b>{percent(each.test.recall_at_1)}"
         f"</b></td><td>MAP@R <b>{percent(each.test.map_at_r)}</b></td></tr>"
@@ -111,7 +113,7 @@ def summary(runs: Sequence[ShownRun], pair: Comparison) -> None:
 
 
 def contests(count: int) -> dict[str, tuple[int, int] | None]:
-    """Return the filters of a comparison: label -> pair (better run, worse run)."""
+    """Return the filters "where X beats Y" as (index of X, index of Y) by label, and one for all queries as None."""
     pairs = [(i, j) for i in range(count) for j in range(count) if i != j]
     return {EVERY: None} | {f"where {MARKS[i]} beats {MARKS[j]}": (i, j) for i, j in pairs}
 

@@ -1,4 +1,4 @@
-"""Pooling weights as overlays of the tiles, at /api/weights/RUN/DIGEST/INDEX: dark where the weight is low."""
+"""Pooling weights as overlays for image tiles, at /api/weights/RUN/TAG/INDEX. The overlay darkens low weights."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.typing import Singles
 from pages.shared.server import thumbnails
 
-DARKEST, OUTSIDE = 0.8, 0.9  # opacity of black for zero weight, and for areas that the network does not see
-QUANTILE = 0.99  # quantile of the weights of all images that is shown at full brightness
+DARKEST, OUTSIDE = 0.8, 0.9  # opacity of the black overlay for zero weight, and outside the network's input
+QUANTILE = 0.99  # quantile of all weights that is shown at full brightness
 
 
 @dataclass(frozen=True, eq=False)
 class Maps:
-    """Weight maps (n, h, w) of a run, the row of each sample, and the weight shown at full brightness.
+    """Weight maps (n, h, w) of a run.
 
     Attributes:
-        tag: Part of the addresses; it changes whenever the weights are recomputed.
+        row: Row in `weights` by data set index.
+        full: Weight that is shown at full brightness.
+        tag: Version in the URLs; it changes whenever the weights are recomputed.
     """
 
     weights: Singles
@@ -41,28 +43,27 @@ class Maps:
 
 
 def may_weigh(run: Run) -> bool:
-    """Return True if the pooling of a run weights positions."""
+    """Return True if the pooling of a run can weight positions differently."""
     return run.spec.model.name not in ("mlp", "tokens") and run.spec.pooling.name != "gap"
 
 
 def maps_of(run: Run) -> Maps | None:
-    """Return the weight maps of a run, None before they are computed. Raises RunError, OSError."""
+    """Return the weight maps of a run, or None if they are not computed yet. Raises RunError, OSError."""
     path = weight_maps.path_of(run)
     return None if path is None else _maps(path, path.stat().st_mtime_ns)
 
 
 def addresses(run: Run, maps: Maps) -> Callable[[int], str]:
-    """Return the address of the weight map of a sample, or "" if it has none."""
+    """Return a function that maps a data set index to the URL of its weight map, or to "" if it has none."""
     base = thumbnails.address(run).replace("/api/thumb/", "/api/weights/")
     return lambda index: f"{base}{maps.tag}/{index}" if index in maps.row else ""
 
 
 def image(run: Run, index: int, tag: str) -> bytes:
-    """Return the weight map of one sample as a PNG in the frame of its thumbnail. Raises RunError, DataError, KeyError.
+    """Return the overlay of one sample as a PNG that matches its thumbnail. Raises RunError, DataError, KeyError.
 
     Args:
-        tag: Tag in the address. Browsers cache the image under it for a year, so a tag other than that of the current
-            weights raises KeyError.
+        tag: Version in the URL. Browsers cache the image for a year, so any but the current version raises KeyError.
     """
     maps = maps_of(run)
     if maps is None:
@@ -75,7 +76,7 @@ def image(run: Run, index: int, tag: str) -> bytes:
         size = shown.size
     inputs = thumbnails.dataset(run.spec).inputs
     side = inputs.shape[-1]
-    seen = side / short_side(side) if hasattr(inputs, "uncut") else 1.0  # the network sees the centre crop
+    seen = side / short_side(side) if hasattr(inputs, "uncut") else 1.0  # the network sees only the centre crop
     frame = thumbnails.SIDE
     cut = round(seen * min(size) * frame / max(size))
     alpha = np.full((frame, frame), OUTSIDE)
@@ -96,7 +97,7 @@ def image(run: Run, index: int, tag: str) -> bytes:
 
 
 async def respond(request: Request) -> Response:
-    """Respond with the weight map of one sample; 404 if it has none."""
+    """Respond with the overlay of one sample; 404 if it has none."""
     return await anyio.to_thread.run_sync(_respond, request)
 
 

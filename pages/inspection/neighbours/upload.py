@@ -1,4 +1,4 @@
-"""A visitor's own image as the query: decoded defensively, embedded on the CPU, searched exactly."""
+"""Search with the visitor's own image: untrusted input is decoded safely, embedded on the CPU and searched exactly."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHOWN = 16  # neighbours
 
 
 def show(shown: ShownRun) -> int:
-    """Show the upload, the network's input and its neighbours; return the index of the first neighbour, or -1."""
+    """Show the upload and its nearest test samples. Return the data set index of the nearest one, or -1."""
     try:
         data = thumbnails.dataset(shown.run.spec)
     except DataError:  # reported above
@@ -53,7 +53,7 @@ def show(shown: ShownRun) -> int:
     try:
         with st.spinner("Loading the network …", show_time=True):
             index = _index(shown.source)
-            index.network()  # preloaded while the visitor chooses an image
+            index.network()  # load the network while the visitor chooses an image
         if given is None:
             _example(data)
             return -1
@@ -121,12 +121,12 @@ def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: 
 
 
 def _offer_map(run: Run, embedding: Singles) -> None:
-    """Show the position of the image on the newest map of the run."""
+    """Show a button that opens the newest map of the run with the position of the image."""
     made = maps.list_settings(run)
     if not made or not st.button("Show on the map", icon=":material/bubble_chart:"):
         return
     path = maps.find(run, made[0])
-    if path is None:  # the run was deleted meanwhile
+    if path is None:  # the run was deleted in the meantime
         return
     with st.spinner("Placing the image on the map …"):
         x, y = maps.place(maps.read(path), embedding)[0].tolist()
@@ -134,7 +134,7 @@ def _offer_map(run: Run, embedding: Singles) -> None:
 
 
 def _address(inputs: NDArray[np.generic], data: Dataset) -> str:
-    """Return the network's input as a data: address."""
+    """Return the network's input as a data URL with a PNG image."""
     one = inputs[0]
     if one.ndim == 3:
         pixels = np.ascontiguousarray(one.transpose(1, 2, 0))

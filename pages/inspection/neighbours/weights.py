@@ -1,4 +1,4 @@
-"""Toggle for overlays of the pooling weights, and the job that computes missing ones."""
+"""Toggle for overlays of the pooling weights, and the button that computes missing weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pages.shared.words import sentences as words
 
 
 def toggle(run: Run) -> None:
-    """Show a toggle if the pooling of a run weights positions."""
+    """Show the toggle for overlays if the pooling of the run can weight positions differently."""
     if gallery_service.may_weigh(run):
         st.toggle(
             "Where the pooling looks",
@@ -25,18 +25,19 @@ def toggle(run: Run) -> None:
 
 
 def overlay(run: Run) -> Callable[[int], str]:
-    """Return the address of the overlay of a sample, or "" while the toggle is off."""
+    """Return a function that maps a data set index to its overlay URL; it returns "" if the toggle is off."""
     return addresses(run) if shown() else _nothing
 
 
 def shown() -> bool:
-    """Return True if the toggle is on."""
+    """Return True if the overlay toggle is on."""
     return bool(st.session_state.get("weights"))
 
 
 def addresses(run: Run) -> Callable[[int], str]:
-    """Return the address of the overlay of a sample, or "" if it has none; if weights are missing, offer to compute
-    them.
+    """Return a function that maps a data set index to its overlay URL; it returns "" for samples without weights.
+
+    If the weights are missing, show a button that computes them.
     """
     if not gallery_service.may_weigh(run):
         return _nothing

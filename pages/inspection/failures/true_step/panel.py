@@ -1,6 +1,4 @@
-"""The true step, compared with the step of three free embeddings: the button that starts the job, and its results as
-they arrive.
-"""
+"""Section on the true step, an optimiser step on the weights: buttons that start the job, and its results."""
 
 from __future__ import annotations
 
@@ -23,11 +21,11 @@ from pages.shared.widgets import job_button
 
 
 def show(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Home) -> None:
-    """Show the section below the plane.
+    """Show the section on the true step, with results if there are any.
 
     Args:
-        triplet: The run and the three samples.
-        case: The failure of this triplet.
+        triplet: Id of the run, and the data set indices of query, right and wrong neighbour.
+        case: The retrieval failure of this triplet.
         home: The initial view of this triplet.
     """
     with st.container(key="true_step_head"):
@@ -90,7 +88,7 @@ def _result(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Hom
 
 
 def _verdict(before: dict[str, Any], after: dict[str, dict[str, Any]]) -> None:
-    """Show which losses rank the query best by the true step, and what that does to all other queries."""
+    """Show which losses rank the query best after the true step, and the effect of that step on all other queries."""
     lead, best = _judged(before, after)
     kindest = max(best.names, key=lambda name: after[name]["map_at_r"] or 0.0)
     others = failure_words.price(before["map_at_r"], after[kindest]["map_at_r"]) if best.gain > 0 else ""
@@ -108,7 +106,7 @@ def _judged(before: dict[str, Any], after: dict[str, dict[str, Any]]) -> tuple[s
 
 
 def last_word(run: Run, triplet: dict[str, Any]) -> str:
-    """Return the verdict of the true steps taken so far on a triplet; "" before the first."""
+    """Return the verdict on the true steps stored for a triplet; "" if there are none."""
     step = true_step.read(_path(run, triplet))
     after = {name: step["after"][name] for name in losses.names() if name in step["after"]} if step else {}
     if step is None or not after:
@@ -132,9 +130,7 @@ def _free_steps(
 
 
 def _begin(run: Run, triplet: dict[str, Any], home: Home, whole: bool) -> None:
-    """Start the job with the parameters in the link, which the plane keeps up to date; the chosen loss comes first or
-    alone.
-    """
+    """Start the job with the loss parameters in the link; with `whole`, all losses follow the chosen one."""
     scene = RealScene.from_query(st.query_params.to_dict(), RealScene.at(home))
     compared = {loss.formula.name: dict(loss.hyper) for loss in losses_to_compare(scene)}
     asked = {scene.loss: compared[scene.loss]} | (compared if whole else {})

@@ -1,4 +1,4 @@
-"""Table of the true steps. Columns are numeric, so that they sort as numbers; the best value of each is highlighted."""
+"""Table of the true steps. Its columns are numeric, so that they sort as numbers; the best values are highlighted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ BEST = "background-color: rgba(0, 158, 115, 0.22); font-weight: bold"
 
 @dataclass(frozen=True)
 class StepColumn:
-    """A column: title, help, number format, and 1 if larger is better or -1 if smaller is."""
+    """Table column: title, tooltip, number format, and `better`, which is 1 if larger values are better and -1
+    otherwise.
+    """
 
     title: str
     help: str
@@ -65,25 +67,27 @@ def of_steps(
 
 
 def numbers(standing: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the values of the columns for a set of ranks."""
+    """Return the value of each column for ranks and scores from `true_step.read`, scaled for display."""
     return {key: None if standing[key] is None else column.scale * standing[key] for key, column in COLUMNS.items()}
 
 
 def settings(name: str, after: Mapping[str, Any]) -> str:
-    """Return the parameters of a loss that differ from their defaults, and say if it has no force."""
+    """Return the non-default parameters of a loss as text, with a note if it has no force on the triplet."""
     given = {k: v for k, v in after["hyper"].items() if v is not None and v != losses.formula(name).defaults.get(k)}
     text = ", ".join(f"{k} = {v}" for k, v in given.items()) or "defaults"
     return text if after["active"] else f"{text}; no force"
 
 
 def change(column: StepColumn, before: float | None, after: float | None) -> str:
-    """Return a number, preceded by the old one if the two differ as displayed."""
+    """Return the value after a step as text, preceded by the one before it if their texts differ."""
     then, first = (column.text.format(each) if each is not None else "–" for each in (after, before))
     return then if then == first else f"{first} → {then}"
 
 
 def best(values: pd.Series[float], now: float | None, better: int) -> list[str]:
-    """Return CSS that highlights the best values of a column; none if they do not improve or all are equal."""
+    """Return the CSS of each cell of a column: BEST for the best values, "" for all if none improves on `now` or all
+    tie.
+    """
     lead = (better * values).max()
     if now is None or not lead > better * now or (better * values == lead).all():
         return [""] * len(values)
