@@ -37,7 +37,7 @@ class Folds:
             raise DataError(f"fold must be in 1..folds with folds >= 2, got fold {self.number} of {self.count}")
 
     def validation_classes(self, classes: Ints) -> Ints:
-        """Return the held-out ones of `classes` (C,), ascending; raise DataError if a fold has fewer than two."""
+        """Return the held-out classes among `classes`, ascending; raise DataError if a fold has fewer than two."""
         if len(classes) < 2 * self.count:
             raise DataError(
                 f"{self.count} folds need {2 * self.count} training classes, two each, but there are {len(classes)}; "

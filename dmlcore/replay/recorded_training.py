@@ -30,7 +30,7 @@ from dmlcore.typing import Bytes, Floats, Ints, Singles
 Moves = Literal["both", "pulls", "pushes"]
 
 MOST_STEPS = 20_000
-SNAPSHOT_EVERY = 64  # steps between two snapshots, from which a fork is replayed
+SNAPSHOT_EVERY = 64  # training steps between two snapshots; a fork is recomputed from the nearest one before it
 SCORE_EVERY = 10  # steps between two computations of MAP@R
 AVERAGE = 64  # byte that encodes the weight of average pooling in a weight map
 CHANGEABLE = ("loss", "optimiser.learning_rate", "pooling.mu", "pooling.epsilon")

@@ -138,7 +138,7 @@ def queries(training: LiveTraining) -> list[int]:
 
 
 def neighbours(embeddings: Singles, asked: list[int]) -> NDArray[np.uint16]:
-    """Return the NEIGHBOURS nearest other rows for each query row in `asked`; break ties by the lower row."""
+    """Return indices (q, NEIGHBOURS) of the nearest other embeddings to those in `asked`; the lower index wins ties."""
     points = embeddings.astype(np.float64)
     squares = ((points[asked, None] - points) ** 2).sum(2)
     squares[np.arange(len(asked)), asked] = np.inf

@@ -40,7 +40,7 @@ class ImageTable:
 
 
 class Files(Sequence[Path]):
-    """Sequence of the paths `folder`/`names`; each Path is created on access, because that takes 4 microseconds."""
+    """Sequence of the paths `folder`/`names`; each Path is created on access, because creating all of them is slow."""
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
         self._folder, self._names = folder, names

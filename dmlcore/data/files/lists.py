@@ -42,7 +42,7 @@ def rows(path: Path, info: Description) -> list[ListLine]:
 def many_rows() -> Iterator[None]:
     """Pause garbage collection while many objects are created.
 
-    A hundred thousand new rows would trigger dozens of slow collections in a large process.
+    Creating a hundred thousand objects would trigger dozens of slow collections in a large process.
     """
     was_on = gc.isenabled()
     gc.disable()

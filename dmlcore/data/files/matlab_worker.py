@@ -68,7 +68,7 @@ def limit(memory: int, seconds: int) -> None:
 
 
 def read(path: str) -> dict[str, Any]:
-    """Return all variables of a file under the key "variables", or a message under "error"."""
+    """Return a dictionary with all variables of a file under "variables", or with a message under "error"."""
     from scipy.io import loadmat  # imported here because `matlab` imports this module but does not need scipy
 
     try:

@@ -133,7 +133,7 @@ def _read_tables(folder: Path) -> ImageTable:
                     f"{path}:{line}: expected '<file>,<x1>,<y1>,<x2>,<y2>,<class from 1 to {len(names)}>', got "
                     f"{text[:80]!r}"
                 )
-            # A folder name cannot contain a slash, so the copies have a hyphen there.
+            # A folder name cannot contain a slash; the class folders have a hyphen instead.
             images.append(f"{trunk}{split}/{names[number - 1].replace('/', '-')}/{columns[0]}")
             numbers.append(number)
             places.append(f"{path}:{line}")

@@ -18,7 +18,7 @@ NAMED_KINDS = 5  # maximum number of kinds of skipped files named in a note
 # maximum number of folders: the largest public data sets have 22,000 classes, a whole disk has more folders
 MOST_FOLDERS = 50_000
 SILENT = ("thumbs.db", "desktop.ini")  # files that operating systems create; they are not reported
-SPLITS = ("train", "test", "val", "valid", "validation")  # folders of which a split tree consists
+SPLITS = ("train", "test", "val", "valid", "validation")  # names of the top folders in a tree that is split on disk
 
 INFO = Description(
     name="folder",
@@ -47,7 +47,7 @@ def read_table(folder: Path) -> ImageTable:
     Classes are sorted by name and the first half of them train. If `folder` contains only one folder, which contains
     class folders, that folder is read instead. If the class folders are within train/, test/ and similar folders, these
     define the image-wise split or, if they share no class, the class-disjoint split. Skipped files are counted and
-    named in the notes. Raises DataError.
+    named in the notes. Raises DataError for fewer than two classes or too many folders.
     """
     trunk = _innermost(folder)
     splits = folders_in(trunk)

@@ -25,7 +25,8 @@ INK = "ink.npy"
 FEW = 32  # up to this number of images, decode only these, which is faster than decoding all
 IMAGE_SIZE = 28  # pixels per side, reduced from 105, as in the few-shot literature
 
-# Folders of training and test alphabets; the complete pair is preferred. Alphabets in both folders are only trained on.
+# Folders of training and test alphabets; the complete pair is preferred. Alphabets in both folders are for training
+# only.
 SETS = (("images_background", "images_evaluation"), ("images_background_small1", "images_background_small2"))
 
 INFO = Description(

@@ -64,7 +64,7 @@ def read_table(folder: Path) -> ImageTable:
     where = folder / "Info_Files" if (folder / "Info_Files").is_dir() else folder
     train, test = _read_list(where / "Ebay_train.txt"), _read_list(where / "Ebay_test.txt")
     rows = train + test
-    # Search for duplicates only if there are any, because formatting all positions takes long.
+    # Locate duplicates only if there are any, because formatting all positions takes long.
     if not len({row.image_id for row in rows}) == len({row.path for row in rows}) == len(rows):
         lists.require_distinct((f"image_id {row.image_id}", row.place) for row in rows)
         lists.require_distinct((row.path, row.place) for row in rows)

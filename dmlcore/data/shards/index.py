@@ -37,7 +37,7 @@ ROW = np.dtype(
         ("crc", "<u4"),  # CRC-32 of the image, if `checked` is set in the manifest
         ("key_end", "<u8"),  # end position of the sample's name in keys.bin
         ("label", "<u4"),
-        ("train", "?"),  # True if it trains in the image-wise split, if there is one
+        ("train", "?"),  # True for training samples of the image-wise split, if there is one
         ("gallery", "?"),
     ]
 )

@@ -1,4 +1,4 @@
-"""Packing of an image data set into shards, which is atomic and resumes if the process was killed."""
+"""Atomic and resumable packing of an image data set into shards."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _is_there(target: Path, plan: str) -> bool:
 
 
 def _start_anew_unless(staging: Path, plan: str) -> None:
-    """Remove the staging folder unless it was created for the plan `plan`; raise DataError if it is no packing."""
+    """Remove the staging folder unless it belongs to `plan`; raise DataError if it does not come from a packing."""
     if not staging.exists() and not staging.is_symlink():
         return
     with contextlib.suppress(OSError):

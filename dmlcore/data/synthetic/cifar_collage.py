@@ -148,7 +148,7 @@ def read_source(folder: Path) -> CifarImages:
 
 
 def lay_out(source: CifarImages, seed: int) -> CollageLayout:
-    """Lay out one collage per foreground image, in random order with three background images of the same split."""
+    """Create the layout of one collage per foreground image, in random order with three backgrounds of its split."""
     return collage.lay_out(_images(source), source.fine, seed)
 
 

@@ -93,7 +93,7 @@ class Collages:
     def fresh(self, indices: Ints, seed: int, rows: slice = slice(None)) -> Pixels:
         """Return new collages (n, C, H, W) of the same foreground images among random training backgrounds.
 
-        `rows` selects some of the collages `indices`; they are the same as without the selection.
+        `rows` selects part of the result; a selected collage does not depend on the selection.
         """
         if self._anew is None:
             raise DataError("these collages are fixed; they cannot be rearranged")

@@ -146,7 +146,7 @@ def _length(strokes: Floats) -> float:
 
 
 def _coarse_image(strokes: Floats) -> Floats:
-    """Render a character on SEEN x SEEN pixels and return it as a unit vector (SEEN * SEEN,), for comparisons."""
+    """Render a character on SEEN x SEEN pixels as a unit vector (SEEN * SEEN,), to compare it with other characters."""
     blurred = drawn(strokes[None] * 0.7 + 0.15, np.ones((1, len(strokes)), bool), np.array([0.12]), SEEN)
     pixels = blurred.ravel().astype(np.float64)
     look: Floats = pixels / np.linalg.norm(pixels)
