@@ -46,7 +46,7 @@ __all__ = ["about", "as_json", "as_npz", "draw_field", "field_arrays", "polyline
 
 SHADES: tuple[Shade, ...] = ("energy", "raw", "force", "none")
 FORMATS = ("svg", "pdf", "png")
-RANKING_MARGIN = 0.1  # margin of the ranking discs, as in Karaman 2021, Fig. B.1
+RANKING_MARGIN = 0.1  # margin of the ranking loss whose discs are drawn, as in Karaman 2021, Fig. B.1
 DPI = 200
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "dml-lab",

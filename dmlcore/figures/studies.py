@@ -157,7 +157,7 @@ def bars(
     font = min(12, step - 2)
     axis_of_names = alt.Axis(labelLimit=200, labelFontSize=font, labelOverlap=False, labelFlush=False)
     y = alt.Y("variant:N", sort=names, title=None, axis=axis_of_names, scale=scale)
-    # The axis title explains the bar and its error line.
+    # The axis title explains the bar and its error bar.
     seeds_of = f"{count.min()}" if len(set(count)) == 1 else f"{count.min()} to {count.max()}"
     noise = f"mean ± deviation of {seeds_of} {over}" if count.max() > 1 else "one seed each: noise unknown"
     tooltip = [

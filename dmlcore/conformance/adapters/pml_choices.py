@@ -78,7 +78,7 @@ def m_per_class(_: Vector) -> Outcome:
 
 
 def sampler_length(_: Vector) -> Outcome:
-    """Return how many samples MPerClassSampler gives beyond its length, if more classes exist than fit into it."""
+    """Return how many samples MPerClassSampler yields beyond its length if more classes exist than fit into it."""
     sampler = parts().samplers.MPerClassSampler(LABELS, 3, length_before_new_iter=50)
     return Outcome(float(len(list(sampler)) - len(sampler)))
 

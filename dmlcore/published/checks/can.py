@@ -1,4 +1,4 @@
-"""Checks of the errata of Can 2018, which concern distances, losses of a centre, scores and tables."""
+"""Checks of the errata of Can 2018, which concern distances, tuplet losses, scores and tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _double_sum() -> Iterable[Outcome]:
 
 
 def of_centre(positives: tuple[float, ...], negatives: tuple[float, ...], form: str) -> float:
-    """Return the tuplet loss of a centre from its raw similarities to positives and negatives.
+    """Return the tuplet loss of one centre (its anchor) from raw similarities to positives and negatives.
 
     `form` selects the form of the loss, "pairs" or "ratio".
     """

@@ -1,4 +1,4 @@
-"""Counter-examples as functions of one number, for the loss of a pair, of a centre, or of a sample and its proxies."""
+"""Counter-examples as functions of one number, for the loss of a pair, of a tuplet, or of a sample and its proxies."""
 
 from __future__ import annotations
 
