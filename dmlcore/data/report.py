@@ -217,7 +217,7 @@ def split_text(made: Dataset, form: str = "json") -> str:
 
 
 def save_split(made: Dataset, path: Path) -> None:
-    """Write the splits to `path` atomically, as JSON or CSV by its extension; raise DataError for another one."""
+    """Write the splits to `path` atomically, as .json or .csv; raise DataError for any other extension."""
     form = path.suffix.removeprefix(".").lower()
     if form not in ("json", "csv"):
         raise DataError(f"{path} must end in .json or .csv")

@@ -1,4 +1,4 @@
-"""Catalogue of miners, which are functions of a matrix of distances or cosines, with the metadata for their forms."""
+"""Catalogue of miners, which are functions of a matrix of distances or cosines, with metadata for the input forms."""
 
 from __future__ import annotations
 

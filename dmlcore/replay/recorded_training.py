@@ -1,4 +1,4 @@
-"""A training run in this process, recorded step by step so that a page can play, scrub and fork it."""
+"""Training run in this process, recorded step by step so that a page can play, scrub and fork it."""
 
 from __future__ import annotations
 
@@ -290,9 +290,7 @@ def _plane(embeddings: Singles, before: Singles | None) -> Singles:
 
 
 def _in_bytes(weights: Tensor | None) -> Bytes | None:
-    """Encode pooling weights (n, h * w) as bytes, where AVERAGE is the weight of average pooling; None if there are
-    none.
-    """
+    """Encode pooling weights (n, h * w) as bytes, AVERAGE for the weight of average pooling; keep None."""
     if weights is None or not len(weights):
         return None
     quantised: Bytes = (weights * weights.shape[1] * AVERAGE).round().clamp(0, 255).to(torch.uint8).numpy()

@@ -196,7 +196,7 @@ def _zipped(archive: Path, packed: BinaryIO) -> Iterator[tuple[tuple[str, ...], 
     meter = _Meter(archive, _ceiling(archive))
     with zipfile.ZipFile(packed) as members:
         for member in members.infolist():
-            kind = stat.S_IFMT(member.external_attr >> 16)  # 0 if it was packed on a system without file modes
+            kind = stat.S_IFMT(member.external_attr >> 16)  # 0 if the zip was packed on a system without file modes
             if kind not in (0, stat.S_IFDIR if member.is_dir() else stat.S_IFREG):
                 raise _not_plain(archive, member.orig_filename)
             parts = _safe_parts(archive, member.orig_filename)

@@ -1,4 +1,4 @@
-"""Cache folders that one process creates, atomically; if it was killed, the next process resumes its work."""
+"""Cache folders that one process creates atomically; if it is killed, the next process resumes its work."""
 
 from __future__ import annotations
 

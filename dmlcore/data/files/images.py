@@ -1,6 +1,6 @@
 """Decoding of image files to upright RGB pixels; a forged or damaged file raises an error that names it.
 
-Memory is limited in bytes, not pixels: `_cost` estimates the memory of decoding from the header alone, and a file over
+Memory is limited in bytes, not pixels. The memory for decoding is estimated from the header of a file, and a file over
 BUDGET is refused before a pixel is decoded. Files over LARGE are decoded one at a time.
 """
 

@@ -17,7 +17,8 @@ from dmlcore.typing import Array, Ints, Pixels
 
 SUPER_CLASSES, SUB_CLASSES = 20, 5  # number of super-classes; sub-classes of each
 BACKGROUNDS = ("flowers", "large_man-made_outdoor_things", "large_natural_outdoor_scenes", "trees")
-RANKS = {"train": (0, 1), "validation": (2,), "test": (3, 4)}  # alphabetical ranks of the sub-classes in each split
+# split -> alphabetical ranks of its sub-classes within each super-class
+RANKS = {"train": (0, 1), "validation": (2,), "test": (3, 4)}
 
 INFO = replace(
     cifar100.INFO,

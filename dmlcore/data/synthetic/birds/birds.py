@@ -1,4 +1,4 @@
-"""Drawn birds: 72 species that differ in body parts, proportions and colours, as a fine-grained task to generate."""
+"""Drawn birds: 72 species that differ in body parts, proportions and colours; a fine-grained generated data set."""
 
 from __future__ import annotations
 
