@@ -290,7 +290,7 @@ def _plane(embeddings: Singles, before: Singles | None) -> Singles:
 
 
 def _in_bytes(weights: Tensor | None) -> Bytes | None:
-    """Encode pooling weights (n, h * w) as bytes, AVERAGE for the weight of average pooling; keep None."""
+    """Return pooling weights (n, h * w) as bytes, in units of average pooling / AVERAGE; None without weights."""
     if weights is None or not len(weights):
         return None
     quantised: Bytes = (weights * weights.shape[1] * AVERAGE).round().clamp(0, 255).to(torch.uint8).numpy()
