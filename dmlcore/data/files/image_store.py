@@ -171,7 +171,7 @@ def _names(paths: Sequence[Path], size: int) -> tuple[str, str]:
 
 
 def _decode(paths: Sequence[ImageFile], short: int, staging: Path) -> None:
-    """Write the two files of a store, continuing after the last complete image; raise DataError if images fail."""
+    """Write both files of a store, continuing after the last complete image; raise DataError for unreadable images."""
     with open(staging / "pixels", "ab") as pixels, open(staging / "sizes", "ab") as sizes:
         done = _rewind(staging, pixels, sizes)
         failures = _append(paths, done, short, pixels, sizes)
