@@ -15,9 +15,9 @@ class Approximation:
     Args:
         kind: Kind of the index.
         breadth: Search breadth of the index, for example the number of candidates or cells that it visits.
-        first: Recall of the nearest neighbour.
-        listed: Recall of all stored neighbours.
-        precision: Mean AP@R of the exact search minus that of the index.
+        first: Recall of the nearest neighbour, relative to the exact search.
+        listed: Recall of all stored neighbours, relative to the exact search.
+        precision: Mean AP@R with the exact lists minus mean AP@R with the approximate lists.
         precision_off: Half the width of the 95 % confidence interval of `precision`.
     """
 
@@ -30,7 +30,7 @@ class Approximation:
 
     @property
     def words(self) -> str:
-        """Description for the page, for example "navigable graph (HNSW), found 99.2 % of the nearest ..."."""
+        """Description for display, for example "navigable graph (HNSW), found 99.2 % of the nearest ..."."""
         title = TITLES[self.kind]
         return (
             f"{title[0].lower()}{title[1:]}, found {100 * self.first.share:.1f} % of the nearest and "
@@ -44,7 +44,7 @@ class Approximation:
 
     @classmethod
     def from_json(cls, text: str) -> Approximation:
-        """Read the result of `to_json`.
+        """Create an Approximation from the JSON text that `to_json` returns.
 
         Raises:
             ValueError: The text is not JSON or names an unknown kind of index.

@@ -1,6 +1,6 @@
-"""Comparison of runs on the same test queries: which run finds a neighbour of the right class and which does not.
+"""Comparison of runs, query by query: which runs retrieve a nearest neighbour of the query's class.
 
-Reproduces the comparison of Figures 3.7, 3.8, 4.3 and 4.4 of the source, one row per query.
+Follows Figures 3.7, 3.8, 4.3 and 4.4 of the thesis, which show each query in one row with its neighbours.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Incomparable(ValueError):
 class Comparison:
     """Neighbours of several runs, aligned by query.
 
-    Query i is row `rows[r, i]` of `learned[r]`. Only queries whose class has another sample are included, in ascending
-    order of their sample index.
+    Query i is stored in row `rows[r, i]` of `learned[r]`, the neighbours of run r. Only queries whose class has another
+    sample are included, in ascending order of their sample index.
     """
 
     learned: tuple[TestNeighbours, ...]
@@ -33,7 +33,7 @@ class Comparison:
 
     @property
     def right(self) -> Bools:
-        """Flags of shape (runs, n): True where the nearest neighbour has the class of the query."""
+        """Boolean mask (runs, n), True where the nearest neighbour has the class of the query."""
         return np.stack([learned.right[rows, 0] for learned, rows in zip(self.learned, self.rows, strict=True)])
 
     @property
@@ -44,10 +44,10 @@ class Comparison:
         )
 
     def wins(self, better: int, worse: int) -> Ints:
-        """Return the queries that run `better` answers correctly and run `worse` does not.
+        """Return the queries with a right nearest neighbour in run `better` and a wrong one in run `worse`.
 
         Returns:
-            Query positions (m,) in 0..n-1, ordered by the difference of AP@R, largest first.
+            Query positions (m,) in 0..n-1, in order of decreasing difference of AP@R.
         """
         right, precision = self.right, self.average_precision
         won = np.flatnonzero(right[better] & ~right[worse])
@@ -55,12 +55,16 @@ class Comparison:
         return won[np.lexsort((won, -gain))]
 
     def counts(self, first: int, second: int) -> tuple[int, int, int, int]:
-        """Return how many queries two runs answer correctly: both, only the first, only the second, neither."""
+        """Return how many queries two runs answer correctly.
+
+        Returns:
+            Numbers of queries that both runs, only the first, only the second and neither answer correctly.
+        """
         a, b = self.right[[first, second]]
         return int((a & b).sum()), int((a & ~b).sum()), int((~a & b).sum()), int((~a & ~b).sum())
 
     def by_class(self, first: int, second: int) -> Floats:
-        """Return the mean AP@R per class of run `second` minus run `first`, shape (C,), classes in ascending order."""
+        """Return AP@R in run `second` minus AP@R in run `first`, averaged per class, shape (C,), by ascending label."""
         labels = self.learned[first].labels[self.rows[first]]
         precision = self.average_precision
         counts = np.bincount(labels)
@@ -108,7 +112,7 @@ def compare(learned: Sequence[TestNeighbours]) -> Comparison:
                 raise Incomparable(f"run {number} was tested on other samples than run 1: {_other(other, len(order))}")
     scored = ~np.isnan(first.average_precision[orders[0]])
     for one, order in zip(learned, orders, strict=True):
-        # Samples may be drawn at random; the number of samples then decides which are drawn.
+        # If a run scored only a random sample of its queries, keep only queries that all runs scored.
         scored &= one.queries[order]
     return Comparison(tuple(learned), np.stack([order[scored] for order in orders]))
 
@@ -121,7 +125,8 @@ def refuse_other_samples(
     Args:
         first: Neighbours of the first evaluation.
         second: Neighbours of the second evaluation.
-        read: Loads both data sets. Called only if an evaluation from an earlier release does not identify its samples.
+        read: Function that loads both data sets. It is called only if one of the evaluations comes from an earlier
+            release and does not store the identities of its samples.
 
     Raises:
         Incomparable: The test samples differ.

@@ -31,7 +31,7 @@ class Confusions:
 
     @cached_property
     def shares(self) -> csr_array:
-        """Sparse matrix (C, C): share of the neighbours of class i that belong to class j.
+        """Sparse matrix (C, C): share of the neighbours of queries of class i that belong to class j.
 
         Each row sums to 1, or to 0 if the class has no queries.
         """
@@ -59,11 +59,14 @@ class Confusions:
 
 @dataclass(frozen=True, eq=False)
 class ClassPairs:
-    """Pairs of classes (m,), most confused first, as positions with `first` < `second`."""
+    """Pairs of classes, most confused first.
+
+    All arrays have shape (m,). `first` and `second` are positions in `Confusions.classes`, with `first` < `second`.
+    """
 
     first: Ints
     second: Ints
-    there: Floats  # share of the neighbours of `first` that belong to `second`
+    there: Floats  # share of the neighbours of queries of class `first` that belong to `second`
     back: Floats
     mutual: Floats  # mean of both shares; if one class has no queries, the share of the other class
 
@@ -73,9 +76,9 @@ def of_neighbours(labels: ArrayLike, neighbours: ArrayLike, queries: ArrayLike, 
 
     Args:
         labels: Integers (n,).
-        neighbours: Row numbers (n, m) of the neighbours, nearest first.
-        queries: Flags (n,) of the rows to count.
-        k: Number of neighbours to count, in 1..m.
+        neighbours: Row indices (n, m) of the neighbours, nearest first.
+        queries: Boolean mask (n,) of the rows that are counted as queries.
+        k: Number of neighbours to count, between 1 and m.
 
     Raises:
         ValueError: The shapes do not match, or k is out of range.
@@ -103,15 +106,17 @@ def of_class_size(
 ) -> Confusions:
     """Count the classes of the R nearest neighbours of each query, R being the number of other samples of its class.
 
-    The diagonal of `shares` is then the R-precision of each class, averaged over its queries with weights R. Queries
-    with R = 0 are skipped.
+    The diagonal of `shares` is then the R-precision of each class, averaged over its queries with weights R. Only
+    searched samples count in R, and queries with R = 0 are skipped.
 
     Args:
         embeddings: Array (n, D).
         labels: Integers (n,).
-        is_gallery: Flags (n,) of the rows to search; all other rows are then the queries. If None, every row is both.
-        neighbours: Known neighbours (n, m). If no R exceeds m, they replace the search.
-        queries: Flags (n,) of the queries to count, by default all. A subset is searched without copying the
+        is_gallery: Boolean mask (n,) of the rows that are searched; the other rows are the queries. If None, every row
+            is a query and is searched.
+        neighbours: Row indices (n, m) of precomputed neighbours, nearest first. They replace the search if no R exceeds
+            m.
+        queries: Boolean mask (n,) of the queries to count; by default all. A subset is searched without copying the
             embeddings.
     """
     labels = np.asarray(labels)
@@ -141,8 +146,7 @@ def of_class_size(
             others = nearest_others(embeddings, rows[part], k, pool)[1] if lists is None else lists[rows[part], :k]
             nearest = codes[others]
         else:
-            # Only the classes of the neighbours are counted, so the search may treat neighbours of one class as
-            # equal.
+            # Only the classes of the neighbours are counted, so neighbours of one class may be returned in any order.
             nearest = codes[pool[search.ranked(asked[part], k, mark=lambda _, items: codes[pool[items]])]]
         counted = np.arange(k) < size[part, None]
         counts += _table(len(classes), np.repeat(codes[rows[part]], size[part]), nearest[counted])
@@ -150,7 +154,7 @@ def of_class_size(
 
 
 def pairs(confusions: Confusions, most: int = 100) -> ClassPairs:
-    """Return the `most` pairs of different classes with the highest mutual share, ties broken by class."""
+    """Return at most `most` pairs of different classes, highest mutual share first, ties ordered by class position."""
     shares = confusions.shares
     asked = (confusions.queries > 0).astype(np.float64)
     symmetric = (shares + shares.T).tocoo()
@@ -163,7 +167,7 @@ def pairs(confusions: Confusions, most: int = 100) -> ClassPairs:
 
 
 def most_confused(confusions: Confusions, most: int) -> Ints:
-    """Return the positions of all classes, or of at most `most` in the most confused pairs, ascending."""
+    """Return the ascending positions of at most `most` classes, taken from the most confused pairs first."""
     if len(confusions.classes) <= most:
         return np.arange(len(confusions.classes))
     best = pairs(confusions, most * most)
@@ -173,7 +177,7 @@ def most_confused(confusions: Confusions, most: int) -> Ints:
 
 
 def select_around(confusions: Confusions, place: int, most: int) -> Ints:
-    """Return the positions of one class and of those most confused with it, at most `most` in total, ascending."""
+    """Return the ascending positions of class `place` and the classes most confused with it, `most` at most."""
     mutual = np.asarray(
         (confusions.shares[[place]] + confusions.shares.T.tocsr()[[place]]).todense(), np.float64
     ).ravel()
@@ -185,15 +189,15 @@ def select_around(confusions: Confusions, place: int, most: int) -> Ints:
 def order_classes(shares: Floats) -> Ints:
     """Return a permutation of the classes that places confused classes next to each other.
 
-    Average linkage over 1 - sqrt(s / max s), s being the mean of the shares in both directions; the leaves are ordered
-    so that the sum of distances between adjacent leaves is as small as the tree allows. The square root keeps small
-    confusions from being ignored.
+    Applies average linkage to the distances 1 - sqrt(s / max s), where s is the mean of the shares in both directions.
+    The leaves are ordered so that the sum of the distances between adjacent leaves is as small as the tree allows. The
+    square root keeps small confusions from being ignored.
 
     Args:
-        shares: Matrix (c, c), for example from `Confusions.matrix`.
+        shares: Matrix (c, c) of neighbour shares, for example from `Confusions.matrix`.
 
     Returns:
-        Positions (c,).
+        Class positions (c,) in the new order.
 
     Reference:
         Bar-Joseph, Gifford & Jaakkola (2001).
@@ -218,7 +222,7 @@ def by_class(labels: ArrayLike, average_precision: ArrayLike, first_right: Array
     Args:
         labels: Integers (n,).
         average_precision: AP@R of each query (n,); NaN for queries without a score.
-        first_right: Flags (n,), True where the nearest neighbour has the class of the query.
+        first_right: Boolean mask (n,), True where the nearest neighbour has the class of the query.
     """
     labels, average_precision = np.asarray(labels), np.asarray(average_precision, np.float64)
     scored = ~np.isnan(average_precision)
@@ -231,7 +235,7 @@ def by_class(labels: ArrayLike, average_precision: ArrayLike, first_right: Array
 
 
 def _table(classes: int, i: NDArray[np.integer] | None = None, j: NDArray[np.integer] | None = None) -> csr_array:
-    """Count the pairs (i, j) in a sparse matrix (C, C); 11,316 classes have 128 million pairs."""
+    """Return a sparse matrix (C, C) with the counts of the pairs (i, j); 11,316 classes have 128 million pairs."""
     if i is None or j is None:
         return csr_array((classes, classes), dtype=np.int64)
     return csr_array((np.ones(len(i), np.int64), (i, j)), shape=(classes, classes))

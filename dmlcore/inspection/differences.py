@@ -24,13 +24,16 @@ BEFORE, AFTER = 0, 1
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """Queries of a comparison before and after a change; only queries whose class has another sample."""
+    """Queries of two evaluations, before and after a change.
+
+    Only queries whose class has another sample are included. Arrays (n,) are in the query order of `comparison`.
+    """
 
     comparison: Comparison
 
     @property
     def change(self) -> Floats:
-        """AP@R after minus AP@R before (n,), in -1..1; its mean is the change of MAP@R."""
+        """Change of AP@R (n,), after minus before, in -1..1; the mean is the change of MAP@R."""
         before, after = self.comparison.average_precision
         change: Floats = after - before
         return change
@@ -43,14 +46,14 @@ class Difference:
 
     @property
     def lost(self) -> Bools:
-        """Flags (n,): True where the nearest neighbour had the class of the query before, but not after."""
+        """Boolean mask (n,), True where the nearest neighbour had the class of the query before, but not after."""
         before, after = self.comparison.right
         flipped: Bools = before & ~after
         return flipped
 
     @property
     def gained(self) -> Bools:
-        """Flags (n,): True where the nearest neighbour has the class of the query after, but not before."""
+        """Boolean mask (n,), True where the nearest neighbour has the class of the query after, but not before."""
         before, after = self.comparison.right
         flipped: Bools = ~before & after
         return flipped
@@ -59,8 +62,8 @@ class Difference:
         """Return the queries of one kind, largest change of AP@R first.
 
         Args:
-            kind: "lost" or "gained" if the nearest neighbour must have flipped, "worse" or "better" for any query whose
-                AP@R fell or rose.
+            kind: "lost" or "gained" selects queries whose nearest neighbour became wrong or right; "worse" or "better"
+                selects all queries whose AP@R fell or rose.
 
         Returns:
             Query positions (m,) in 0..n-1.
@@ -72,9 +75,12 @@ class Difference:
         return rows[np.lexsort((rows, fall))]
 
     def neighbour_overlap(self, k: int) -> Floats:
-        """Return the share (n,) of the k nearest neighbours before that are among the k nearest after.
+        """Return, for each query, the share of its k nearest neighbours before that are among the k nearest after.
 
         If fewer than k neighbours are stored, all stored ones are compared.
+
+        Returns:
+            Shares (n,) in 0..1.
         """
         sides = []
         for learned, rows in zip(self.comparison.learned, self.comparison.rows, strict=True):
@@ -85,7 +91,11 @@ class Difference:
 
 
 def difference(before: TestNeighbours, after: TestNeighbours) -> Difference:
-    """Align two evaluations; raises `comparison.Incomparable` if they were not tested on the same samples."""
+    """Align two evaluations of the same test samples.
+
+    Raises:
+        comparison.Incomparable: The test samples differ.
+    """
     return Difference(compare((before, after)))
 
 
@@ -93,11 +103,13 @@ def difference(before: TestNeighbours, after: TestNeighbours) -> Difference:
 class Turnover:
     """Numbers of queries that flipped between successive snapshots.
 
+    A query flips if its nearest neighbour becomes right or wrong, that is, enters or leaves the query's class.
+
     Args:
-        gained: Queries (S - 1,) that became right from one snapshot to the next.
-        lost: Queries (S - 1,) that became wrong.
+        gained: Number (S - 1,) of queries that became right from one snapshot to the next.
+        lost: Number (S - 1,) of queries that became wrong.
         right: Share (S,) of queries whose nearest neighbour is right (R@1) at each snapshot.
-        forgotten: How often each query (n,) was lost.
+        forgotten: Number of times (n,) that each query became wrong.
         indices: Sample indices (n,) of the queries in the data set.
     """
 
@@ -114,7 +126,11 @@ class Turnover:
 
 
 def turnover(snapshots: Sequence[TestNeighbours]) -> Turnover:
-    """Count the flips between two or more successive snapshots; raises `comparison.Incomparable`."""
+    """Count the queries that flip between two or more successive snapshots.
+
+    Raises:
+        comparison.Incomparable: The snapshots were not tested on the same samples.
+    """
     comparison = compare(snapshots)
     right = comparison.right
     lost, gained = right[:-1] & ~right[1:], ~right[:-1] & right[1:]
@@ -129,13 +145,13 @@ def turnover(snapshots: Sequence[TestNeighbours]) -> Turnover:
 
 @dataclass(frozen=True, eq=False)
 class Doubted:
-    """Samples that may be mislabelled.
+    """Samples that may be mislabelled, according to several embeddings (views) of them.
 
     Args:
         indices: Sample indices (m,) in the data set.
-        label: Class (m,) that most views suggest instead.
-        views: Number of views (m,) that suggest it.
-        votes: Share (m,) of a sample's neighbours in that class, averaged over those views.
+        label: Class (m,) that most views suggest instead of the given one.
+        views: Number (m,) of views that suggest this class.
+        votes: Share (m,) of a sample's neighbours that belong to this class, averaged over those views.
         asked: Number of views that were compared.
     """
 
@@ -149,17 +165,17 @@ class Doubted:
 def find_label_errors(
     views: Sequence[TestNeighbours], *, neighbours: int = 8, share: float = 0.75, at_least: float = 0.5
 ) -> Doubted:
-    """Return candidates for label errors: samples whose neighbours agree on the same other class in several embeddings.
+    """Return samples whose neighbours suggest the same other class in several embeddings: possible label errors.
 
-    In each view `duplicates.find_suspects` applies editing by nearest neighbours. A sample is reported if at least a
-    share `at_least` of the views suggests the same class, because a single confused network is weak evidence. Samples
-    suggested by most views come first, then those with most votes.
+    Candidates in each view come from `duplicates.find_suspects` (edited nearest neighbours). A sample is reported if at
+    least a share `at_least` of the views suggests the same class, because a single confused network is weak evidence.
+    Samples are sorted by the number of views, then by the mean share of votes, highest first.
 
     Args:
         views: Neighbours of the same samples in different embeddings.
         neighbours: Number of neighbours that vote in each view.
-        share: Share of these neighbours that must agree.
-        at_least: Share of the views that must agree, in (0, 1].
+        share: Share of these neighbours that must belong to the same other class, in (0, 1].
+        at_least: Share of the views that must suggest the same class, in (0, 1].
 
     Raises:
         ValueError: An argument is out of range.

@@ -22,14 +22,17 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 BINS = 100  # number of bins of a histogram
 PAIRS = 40_000_000  # largest number of pairs compared: all pairs of 6,300 samples; larger splits use random anchors
 TRIPLETS = 50_000  # number of random triplets
-BLOCK = 2**22  # largest number of distances in memory
-AT_ONCE = 2**16  # largest number of embeddings in double precision
+BLOCK = 2**22  # largest number of distances held in memory
+AT_ONCE = 2**16  # largest number of embeddings converted to double precision at a time
 UNIT = 2e-3  # tolerance of a squared length around 1 within which embeddings count as unit vectors
 
 
 @dataclass(frozen=True, eq=False)
 class Triplets:
-    """Triplets with three distances (t,), squared lengths (t, 3) and rows (t, 3) of anchor, positive and negative."""
+    """Triplets of embeddings.
+
+    Holds three distances (t,), and the squared norms (t, 3) and row indices (t, 3) of anchor, positive and negative.
+    """
 
     d_ap: Floats
     d_an: Floats
@@ -46,9 +49,10 @@ class Triplets:
         return float((self.d_an < self.d_ap).mean()) if len(self) else float("nan")
 
     def active(self, loss: TripletLoss) -> Bools:
-        """Return flags (t,) of the triplets at which the loss has a gradient.
+        """Return a boolean mask (t,) of the triplets at which the loss has a non-zero gradient.
 
-        A clamped loss has one where 0 < raw < m2; a loss trained without clamps has one everywhere.
+        With a clamped loss these are the triplets with 0 < raw < m2, where raw is the loss before clamping. With a loss
+        that is trained without clamps (reduction "mean_raw") these are all triplets.
         """
         if loss.reduction == "mean_raw":
             return np.ones(len(self), bool)
@@ -66,7 +70,10 @@ class Triplets:
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """Histograms of pair distances: counts (B,) between edges (B + 1,), for pairs of one class and of two classes."""
+    """Histograms of pair distances: counts (B,) in bins with edges (B + 1,).
+
+    Positive pairs are two samples of one class, negative pairs two samples of different classes.
+    """
 
     edges: Floats
     positives: Ints
@@ -78,7 +85,11 @@ class Distances:
 
     @property
     def overlap(self) -> float:
-        """Overlap coefficient in 0..1: the area under both histograms at once (Weitzman 1970); NaN if one is empty."""
+        """Overlap coefficient in 0..1: area shared by both normalised histograms; NaN if one is empty.
+
+        Reference:
+            Weitzman (1970).
+        """
         if not (self.positives.sum() and self.negatives.sum()):
             return float("nan")
         shares = self.positives / self.positives.sum(), self.negatives / self.negatives.sum()
@@ -90,7 +101,7 @@ class DistanceDensity:
     """Result of `measure`.
 
     Args:
-        anchors: Number of queries that were examined.
+        anchors: Number of queries that were used as anchors.
         queries: Number of queries that have both a positive and a negative.
         distances: Histograms of pair distances.
         hardest: For each anchor its farthest positive and its nearest negative.
@@ -107,7 +118,7 @@ class DistanceDensity:
     random: Triplets
 
     def triplets(self, kind: Kind) -> Triplets:
-        """Return the triplets of a kind."""
+        """Return the "hardest", "nearest" or "random" triplets."""
         statistics: Triplets = getattr(self, kind)
         return statistics
 
@@ -122,19 +133,20 @@ def measure(
     reach: float | None = None,
     seed: int = 0,
 ) -> DistanceDensity:
-    """Measure the distances within a test split.
+    """Measure the distances of positive and negative pairs and of triplets in a test split.
 
-    Up to `pairs` pairs are evaluated exactly; larger splits use anchors drawn at random. All positive pairs are counted
-    as long as they number at most `pairs`. Distances are computed from matrix products of centred vectors in double
-    precision and are accurate to about 1e-8 of the spread.
+    If a split has more than `pairs` pairs of a query and a searched sample, anchors are drawn at random among the
+    queries. All positive pairs are still counted if there are at most `pairs` of them. Distances are computed from
+    matrix products of centred vectors in double precision and are accurate to about 1e-8 of the spread.
 
     Args:
         embeddings: Finite array (n, D).
         labels: Integers (n,).
-        is_gallery: Flags (n,) of the rows to search; all other rows are then the queries. If None, every row is both.
+        is_gallery: Boolean mask (n,) of the rows that are searched; the other rows are the queries. If None, every row
+            is a query and is searched.
         pairs: Largest number of pairs to evaluate.
         triplets: Number of random triplets.
-        reach: Upper end of the histograms; by default the largest distance, at most 2 for unit vectors.
+        reach: Upper end of the histograms; by default an upper bound of all distances, at most 2 for unit vectors.
         seed: Seed of the random anchors and triplets.
 
     Raises:
@@ -191,7 +203,7 @@ class _Histogram:
 
 
 class _Part:
-    """Embeddings of a test split, with its queries, the rows to search and functions for distances between them."""
+    """Embeddings of a test split with its queries and searched rows; measures the distances between them."""
 
     def __init__(self, embeddings: NDArray[np.floating], labels: Ints, is_gallery: ArrayLike | None) -> None:
         searched = np.zeros(len(labels), bool) if is_gallery is None else np.asarray(is_gallery, bool)
@@ -214,7 +226,10 @@ class _Part:
             raise ValueError("no sample has both a positive and a negative")
 
     def points(self, rows: Ints) -> Tensor:
-        """Return the centred embeddings (m, D) of some rows in double precision; all at once could take gigabytes."""
+        """Return the centred embeddings (m, D) of `rows` in double precision.
+
+        Only the given rows are converted, because all rows at once could take gigabytes.
+        """
         return torch.from_numpy(self.embeddings[rows] - self.mean)
 
     def reach(self) -> float:
@@ -225,11 +240,11 @@ class _Part:
         return (min(2.0, far) if unit else far) or 1.0
 
     def of_positives(self, rows: Ints, end: float) -> tuple[_Histogram, Ints, Ints]:
-        """Measure the distances of queries to all other samples of their class.
+        """Measure the distances from the queries `rows` to all other searched samples of their class.
 
         Returns:
-            The histogram, and arrays (n,) with the row of the nearest and of the farthest positive of each measured
-            query.
+            The histogram, and two arrays (n,) that hold, for each query in `rows`, the row of its nearest and of its
+            farthest positive.
         """
         histogram = _Histogram(end)
         nearest, farthest = np.zeros((2, len(self.codes)), np.int64)
@@ -247,10 +262,10 @@ class _Part:
         return histogram, nearest, farthest
 
     def of_negatives(self, rows: Ints, end: float) -> tuple[_Histogram, Ints]:
-        """Measure the distances of queries (m,) to all samples of other classes.
+        """Measure the distances from the queries `rows` (m,) to all searched samples of other classes.
 
         Returns:
-            The histogram and the row of the nearest negative of each query, shape (m,).
+            The histogram and the row (m,) of the nearest negative of each query.
         """
         histogram, nearest, least = _Histogram(end), np.empty(len(rows), np.int64), np.full(len(rows), np.inf)
         anchors = self.points(rows)
@@ -278,20 +293,21 @@ class _Part:
         return histogram, nearest
 
     def draw_triplets(self, count: int, random: np.random.Generator) -> Ints:
-        """Draw rows (count, 3) of triplets uniformly from all valid triplets."""
+        """Draw `count` triplets uniformly from all valid ones; return the rows (count, 3) of their three samples."""
         weight = np.cumsum((self.positives * self.negatives)[self.queries].astype(np.float64))
         place = np.searchsorted(weight, random.random(count) * weight[-1], side="right")
         anchors = self.queries[place.clip(max=len(self.queries) - 1)]
         start, end = self.starts[self.codes[anchors]], self.ends[self.codes[anchors]]
         positives = self.pool[start + random.integers(self.positives[anchors])]
-        # If the anchor was drawn as its own positive, replace it by the last of its class, which is never drawn.
+        # If the anchor was drawn as its own positive, replace it with the last sample of its class, which is never
+        # drawn.
         positives = np.where(positives == anchors, self.pool[end - 1], positives)
         skipped = random.integers(self.negatives[anchors])
         negatives = self.pool[np.where(skipped < start, skipped, skipped + end - start)]
         return np.column_stack([anchors, positives, negatives])
 
     def triplets(self, rows: Ints) -> Triplets:
-        """Compute the distances of triplets of rows (t, 3), each directly from its two points."""
+        """Return the triplets with row indices (t, 3), with distances computed from differences of embeddings."""
         sides = {"ap": (0, 1), "an": (0, 2), "pn": (1, 2)}
         lengths = {name: np.empty(len(rows)) for name in sides}
         for part in np.array_split(np.arange(len(rows)), -(-len(rows) * self.embeddings.shape[1] // BLOCK)):
@@ -309,9 +325,9 @@ def loss_of(spec: RunSpec) -> TripletLoss | None:
 
 
 def window(loss: TripletLoss, d_ap: float, reach: float, nodes: int = 2001) -> list[tuple[float, float]]:
-    """Return the intervals of d_an in 0..reach in which a triplet with this d_ap has a gradient.
+    """Return the intervals of d_an in 0..reach in which a triplet with distance `d_ap` has a non-zero gradient.
 
-    The interval ends are accurate to reach / (nodes - 1). Other arguments of the loss are set to d_pn = d_an and
+    The interval ends are accurate to reach / (nodes - 1). The other arguments of the loss are set to d_pn = d_an and
     |a| = |p| = |n| = 1.
     """
     d_an = np.linspace(0.0, reach, nodes)

@@ -15,11 +15,11 @@ class SamplePairs:
     """Pairs of samples of different classes, nearest first.
 
     Args:
-        first: Rows (m,).
-        second: Rows (m,).
-        distances: Distances (m,).
+        first: Row (m,) of one sample of each pair.
+        second: Row (m,) of the other sample, above `first`.
+        distances: Distance (m,) between the two samples.
         cutoff: Largest distance of a pair.
-        complete: True if no pair within `cutoff` can be missing.
+        complete: True if the neighbour lists are long enough to contain all pairs within `cutoff`.
     """
 
     first: Ints
@@ -35,8 +35,8 @@ class Suspects:
 
     Args:
         rows: Rows (m,) of the samples.
-        label: The other class (m,).
-        votes: Number of neighbours (m,) of that class.
+        label: Label (m,) of this other class.
+        votes: Number (m,) of neighbours of that class.
         asked: Number of neighbours that were examined.
     """
 
@@ -55,7 +55,8 @@ def across_classes(learned: TestNeighbours, quantile: float = 0.01) -> SamplePai
 
     Args:
         learned: Neighbours of the test split.
-        quantile: Largest distance of a pair, as a quantile in 0..1 of the distances to nearest neighbours.
+        quantile: Largest distance of a pair, given as a quantile in 0..1 of the distances between samples and their
+            nearest neighbours.
 
     Raises:
         ValueError: The quantile is outside 0..1.
@@ -79,9 +80,9 @@ def across_classes(learned: TestNeighbours, quantile: float = 0.01) -> SamplePai
 def find_suspects(learned: TestNeighbours, asked: int = 8, share: float = 0.75) -> Suspects:
     """Return samples whose nearest neighbours all have other classes and mostly agree on one of them.
 
-    Samples with the highest agreement come first, then those with the nearest neighbours. A network that confuses two
-    classes produces the same pattern, so check the images before changing labels. Samples that are alone in their class
-    are skipped.
+    Samples are sorted by the number of agreeing neighbours, highest first, then by the mean distance to their
+    neighbours. A network that confuses two classes produces the same pattern, so check the images before changing
+    labels. Samples that are alone in their class are skipped.
 
     Args:
         learned: Neighbours of the test split.
@@ -106,7 +107,7 @@ def find_suspects(learned: TestNeighbours, asked: int = 8, share: float = 0.75) 
 
 
 def _commonest(ordered: Ints) -> tuple[Ints, Ints]:
-    """Return the most frequent value of each row of sorted values (m, k), the lower one on ties, and its count."""
+    """Return the most frequent value in each sorted row (m, k), the lowest one on ties, and the number of times."""
     counts = np.stack([(ordered == ordered[:, [i]]).sum(axis=1) for i in range(ordered.shape[1])], axis=1)
     at = counts.argmax(axis=1)
     rows = np.arange(len(ordered))

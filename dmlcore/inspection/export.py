@@ -30,19 +30,19 @@ _TSV = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
 
 
 class ExportError(ValueError):
-    """Error that says what cannot be exported, why, and what to do instead."""
+    """Error for an export that is not possible; the message gives the reason and an alternative."""
 
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingTable:
-    """Embeddings to export, all of a split or a selection.
+    """Embeddings to export: those of a whole split or of selected samples.
 
     Args:
-        run: Run that made the embeddings.
-        weights: Digest of the weights that made them.
+        run: Run whose network computed the embeddings.
+        weights: Digest of the weights that computed the embeddings.
         learned: Neighbours and scores of the whole split.
         data: Data set of the run; None if it cannot be read, in which case names, keys and images are missing.
-        rows: Rows (n,) of `learned` to export.
+        rows: Row indices (n,) in `learned` of the samples to export.
         split: Split that the embeddings belong to.
     """
 
@@ -78,12 +78,12 @@ class EmbeddingTable:
         return [self.class_name(int(label)) for label in self.labels]
 
     def keys(self) -> list[str]:
-        """Return the key of each row in the lists of the data set, or "" if the data set has no keys."""
+        """Return the key of each row, which is the name of its image in the data set, or "" if there are no keys."""
         known = self.data.keys if self.data else None
         return ["" if known is None else str(known[int(index)]) for index in self.indices]
 
     def splits(self) -> list[str]:
-        """Return the split of each row: that of the table, or "gallery" for samples that are only searched."""
+        """Return the split name of each row: "gallery" for gallery samples, otherwise `split`."""
         return ["gallery" if searched else self.split for searched in self.learned.is_gallery[self.rows]]
 
 
@@ -95,14 +95,15 @@ def table(
     selection: ArrayLike | None = None,
     split: str = "test",
 ) -> EmbeddingTable:
-    """Collect what to export of a run.
+    """Return the embeddings of a run to export, restricted to selected samples if given.
 
     Args:
         run: Run to export.
-        source: File of the embeddings.
+        source: Embeddings file; its stem is the digest of the weights.
         learned: Content of `source`, with neighbours and scores.
         data: Data set of the run, for names, keys and images.
-        selection: Sample indices in the data set; samples outside the split are ignored. By default all are exported.
+        selection: Sample indices in the data set; samples outside the split are ignored. By default all samples of the
+            split are exported.
         split: Split that the embeddings belong to.
 
     Raises:
@@ -119,8 +120,8 @@ def table(
 def write_npz(table: EmbeddingTable, file: IO[bytes]) -> None:
     """Write an npz file with embeddings (n, D), labels and indices (n,), class_names (C,) and keys (n,).
 
-    If some samples are only searched, the file also has is_gallery (n,). Names are stored as text and nothing is
-    pickled. The file can be read with `inspection.neighbours.read`.
+    If some rows are gallery samples, which are searched but are not queries, the file also has is_gallery (n,). Names
+    are stored as text and nothing is pickled. The file can be read with `inspection.neighbours.read`.
     """
     is_gallery = table.learned.is_gallery[table.rows]
     names = [table.class_name(label) for label in range(int(table.learned.labels.max()) + 1)]
@@ -139,14 +140,14 @@ def write_npz(table: EmbeddingTable, file: IO[bytes]) -> None:
 def write_parquet(table: EmbeddingTable, file: IO[bytes], *, neighbours: bool = False) -> None:
     """Write a Parquet file with the columns index, key, label, class, part and embedding (a list of D float32).
 
-    The schema metadata holds the run, its weights and its spec.
+    The schema metadata holds the run id, the digest of the weights and the spec of the run.
 
     Args:
         table: Embeddings to export.
         file: File to write to.
-        neighbours: Also write the columns neighbours (indices of the nearest among all test samples, nearest first,
-            even if the table holds a selection), distances, and right (True where the neighbour has the class of the
-            sample).
+        neighbours: If True, also write the columns neighbours (sample indices, nearest first), distances, and right
+            (True where the neighbour has the class of the sample). Neighbours are among all samples of the split, even
+            if the table holds a selection.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -178,7 +179,9 @@ def _lists(values: Array, kind: Any) -> Any:
 
 
 def map_csv(table: EmbeddingTable, points: NDArray[np.floating[Any]]) -> str:
-    """Return the map as CSV with index, key, label, class, part, x, y, nearest_is_right and average_precision.
+    """Return a map as CSV text, one line per row of the table.
+
+    The columns are index, key, label, class, part, x, y, nearest_is_right and average_precision.
 
     Args:
         table: Embeddings to export.
@@ -225,7 +228,11 @@ def write_projector(table: EmbeddingTable, folder: Path) -> None:
 
 
 def sprite_side(count: int) -> int:
-    """Return the side in pixels of each of `count` images on a square sprite of at most 8192 pixels; 0 if below 8."""
+    """Return the side in pixels of each of `count` images on a square sprite of at most 8192 pixels.
+
+    Returns:
+        The side, or 0 if it would be below 8 pixels.
+    """
     columns = math.ceil(math.sqrt(count))
     side = min(64, max(_USUAL_SPRITE // columns, min(16, LARGEST_SPRITE // columns)))
     return side if side >= 8 else 0
@@ -241,7 +248,7 @@ def _write_sprite(table: EmbeddingTable, path: Path) -> int:
 
 
 def projector_zip(table: EmbeddingTable) -> bytes:
-    """Return the folder of `write_projector` as a ZIP file."""
+    """Return the files of `write_projector` as the bytes of a ZIP archive."""
     file = io.BytesIO()
     with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         write_projector(table, Path(place))
@@ -251,7 +258,7 @@ def projector_zip(table: EmbeddingTable) -> bytes:
 
 
 def save_folder(table: EmbeddingTable, folder: Path) -> None:
-    """Run `write_projector` into a new folder that appears complete or not at all.
+    """Write the files of `write_projector` to a new or empty folder, all of them or none.
 
     Raises:
         ExportError: The folder exists and is not empty.
@@ -279,16 +286,16 @@ def write(
     remarks: Sequence[str] = (),
     report: Callable[[str], None] = lambda text: None,
 ) -> Path:
-    """Export a run in the format given by the ending of the path; the file appears complete or not at all.
+    """Export a run in the format given by the file extension; the target is written atomically.
 
     Args:
         run: Run to export.
-        to: Path that ends in .safetensors (weights), .npz or .parquet (embeddings), .html (report), .csv (map), or a
+        to: Path with extension .safetensors (weights), .npz or .parquet (embeddings), .html (report), .csv (map), or a
             new folder, whose name has no dot (embeddings for the Embedding Projector).
         selection: Sample indices in the data set; see `table`.
         split: Split whose embeddings are written: "test" (with the gallery, if there is one), "train" or "validation".
-            Embeddings of the test split are those of the last evaluation; those of the other splits are computed now
-            with the best weights.
+            Embeddings of the test split are those of the last evaluation; those of the other splits are computed by
+            this call with the best weights.
         remarks: Lines shown below the scores of a report; see `report.html`.
         report: Called with one sentence for each item that could not be included.
 
@@ -296,7 +303,7 @@ def write(
         The path `to`.
 
     Raises:
-        ExportError: The ending is unknown, the run lacks the requested data, or the folder is not empty.
+        ExportError: The extension is unknown, the run lacks the requested data, or the folder is not empty.
     """
     if to.suffix not in ("", ".safetensors", ".html", ".npz", ".parquet", ".csv"):
         raise ExportError(
@@ -310,7 +317,7 @@ def write(
     if not to.suffix:
         save_folder(rows, to)
         return to
-    from dmlcore.inspection import report as reports  # report imports this module
+    from dmlcore.inspection import report as reports  # imported here because report imports this module
 
     # The CSV file of a map needs a map; a report can be made without one.
     plane = reports.newest_map(run) if to.suffix in (".html", ".csv") else None
@@ -331,7 +338,7 @@ def write(
 
 
 def _write_weights(run: Run, to: Path, selection: ArrayLike | None) -> Path:
-    from dmlcore.inspection import trained_model  # late, because it imports torch
+    from dmlcore.inspection import trained_model  # imported here because it imports torch
 
     if selection is not None:
         raise ExportError(f"{to.name}: weights have no selection; drop it")
@@ -343,7 +350,7 @@ def _write_weights(run: Run, to: Path, selection: ArrayLike | None) -> Path:
 
 
 def _test_table(run: Run, selection: ArrayLike | None, report: Callable[[str], None]) -> EmbeddingTable:
-    """Read the embeddings of the last evaluation."""
+    """Return the table of the test embeddings of the last evaluation."""
     from dmlcore.training.build import load_data
 
     source = run.embeddings()
@@ -359,7 +366,7 @@ def _test_table(run: Run, selection: ArrayLike | None, report: Callable[[str], N
 
 
 def _split_table(run: Run, split: str, selection: ArrayLike | None) -> EmbeddingTable:
-    """Embed the training or validation split of a run with its best weights."""
+    """Compute the table of the training or validation embeddings with the best weights of the run."""
     from dmlcore.storage import checkpoint
     from dmlcore.training import evaluation, starts
     from dmlcore.training.state import embedder, use_best

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dmlcore.typing import Ints
 
-FAR = 2.0  # a sample counts as a hub from this number of standard deviations above the mean
+FAR = 2.0  # a hub exceeds the mean by more than this number of standard deviations
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Hubness:
     def skewness(self) -> float | None:
         """Skewness of N_k: E (N_k - mean)^3 / sd^3.
 
-        0 is symmetric, above 1 is strongly hubbed; None if all N_k are equal.
+        0 means a symmetric distribution, a value above 1 strong hubness. None if all N_k are equal.
         """
         offset = self.occurrences - self.mean
         spread = float(np.sqrt(np.mean(offset**2)))
@@ -45,7 +45,8 @@ class Hubness:
     def robin_hood(self) -> float:
         """Robin Hood (Hoover) index in 0..1 (Feldbauer et al. 2018).
 
-        This is the share of all k-occurrences that would have to move for all samples to have equally many.
+        This is the share of all k-occurrences that would have to be redistributed for all samples to have the same
+        number.
         """
         total = int(self.occurrences.sum())
         return float(np.abs(self.occurrences - self.mean).sum() / (2 * total)) if total else 0.0
@@ -87,9 +88,10 @@ def hubness(labels: ArrayLike, neighbours: ArrayLike, is_gallery: ArrayLike, k: 
 
     Args:
         labels: Integers (n,).
-        neighbours: Row numbers (n, m) of the neighbours, nearest first; -1 in rows that were not searched for.
-        is_gallery: Flags (n,) of the rows to search; if none is set, every row is both query and searched.
-        k: Number of neighbours to count, in 1..m.
+        neighbours: Row indices (n, m) of the neighbours, nearest first; -1 in rows whose neighbours were not searched.
+        is_gallery: Boolean mask (n,) of the searched rows; the other rows are the queries. If none is set, every row is
+            a query and is searched.
+        k: Number of neighbours to count, between 1 and m.
 
     Raises:
         ValueError: k is out of range.

@@ -12,9 +12,9 @@ from PIL import Image
 from dmlcore.data import Dataset
 from dmlcore.typing import Floats, Ints, Pixels
 
-# colours of vector glyphs, readable on light and dark pages
+# colours of the bar charts of vectors, readable on light and dark pages
 PAPER, INK = np.array([[226, 231, 237], [58, 74, 94]], np.uint8)
-_GLYPH = 128  # side of a glyph in pixels
+_GLYPH = 128  # side of a bar chart in pixels
 
 
 def drawer(data: Dataset) -> Callable[[int], Pixels]:
@@ -32,7 +32,7 @@ def drawer(data: Dataset) -> Callable[[int], Pixels]:
 def bars(values: Floats) -> Pixels:
     """Draw a vector (F,) of values in 0..1 as a bar chart."""
     column = np.arange(_GLYPH) * len(values) / _GLYPH
-    height = np.rint(values[column.astype(int)] * (_GLYPH - 8)) + 4  # keeps the smallest value visible
+    height = np.rint(values[column.astype(int)] * (_GLYPH - 8)) + 4  # the offset keeps the smallest value visible
     gap = abs(column % 1 - 0.5) > 0.42 if len(values) <= _GLYPH // 8 else np.zeros(_GLYPH, bool)
     filled = (np.arange(_GLYPH, 0, -1)[:, None] <= height) & ~gap
     glyph: Pixels = np.where(filled[..., None], INK, PAPER)
@@ -54,7 +54,7 @@ def fit_into(pixels: Pixels, side: int) -> Image.Image:
 
 
 def data_uri(image: Image.Image) -> str:
-    """Return an image as a data URI."""
+    """Return an image as a data URI: JPEG for photographs, otherwise PNG."""
     file = io.BytesIO()
     photograph = is_photograph(image)
     if photograph:
@@ -65,12 +65,12 @@ def data_uri(image: Image.Image) -> str:
 
 
 def is_photograph(image: Image.Image) -> bool:
-    """Return True if JPEG suits the image: it has many colours, unlike a drawing or a few enlarged pixels."""
+    """Return True if the image has more than 1,024 colours, unlike a drawing or an enlarged tiny image."""
     return image.getcolors(1024) is None
 
 
 def sheet(images: Iterable[Pixels], side: int, columns: int, rows: int) -> Image.Image:
-    """Combine images row by row, each centred in a square of `side` pixels, on black."""
+    """Combine images row by row on a black sheet, each centred in a square of `side` pixels."""
     canvas = Image.new("RGB", (columns * side, rows * side))
     for number, pixels in enumerate(images):
         image = fit_into(pixels, side)
@@ -80,7 +80,7 @@ def sheet(images: Iterable[Pixels], side: int, columns: int, rows: int) -> Image
 
 
 def small(data: Dataset, indices: Sequence[int] | Ints, side: int) -> Iterable[Pixels]:
-    """Yield images for thumbnails of `side` pixels.
+    """Yield the images of samples, for thumbnails of `side` pixels.
 
     The network's own inputs are used if they are RGB and large enough, which saves decoding the files.
     """

@@ -33,16 +33,16 @@ CHUNK = 64  # number of images per forward pass
 class Index:
     """Embeddings of a run that can be searched.
 
-    Row i is sample `indices[i]` of the data set, of class `labels[i]`. `searched` lists the rows that can be found: the
-    gallery if the data set has one, otherwise all rows. The network is loaded when it is first needed.
+    Row i is sample `indices[i]` of the data set, of class `labels[i]`. `searched` lists the rows that `search` can
+    return: the gallery if the data set has one, otherwise all rows. The network is loaded when it is first needed.
 
     Args:
-        run: Run that made the embeddings.
+        run: Run whose network computed the embeddings.
         embeddings: Embeddings (n, D).
         labels: Class labels (n,).
         indices: Sample indices (n,) in the data set.
-        searched: Rows (m,) that can be found.
-        weights: Digest of the weights that made the embeddings; "" for a snapshot, whose file is named by its step.
+        searched: Row indices (m,) that `search` can return.
+        weights: Digest of the weights that computed the embeddings; "" for a snapshot, whose file is named by its step.
         checkpoint: Checkpoint file of a snapshot.
     """
 
@@ -62,7 +62,8 @@ class Index:
 
         Args:
             run: Run to search.
-            step: Step of a kept checkpoint; if given, the test split is embedded with its weights instead.
+            step: Step of a kept checkpoint; if given, the test split is embedded with the weights of that checkpoint
+                instead.
 
         Raises:
             RunError: The run has no evaluation, or no checkpoint of this step; the message lists the steps that are
@@ -88,7 +89,7 @@ class Index:
     def search(self, images_or_embeddings: Queries, k: int = 8, *, invert: bool = False) -> tuple[Floats, Ints]:
         """Find the nearest samples of each query.
 
-        A sample of the test split finds itself first.
+        A query that is itself a searched sample finds itself first.
 
         Args:
             images_or_embeddings: Embeddings (q, D); images (q, 3, H, W) uint8 RGB; or one or several paths, open files
@@ -97,13 +98,14 @@ class Index:
             invert: Invert images; see `own_images.as_inputs`.
 
         Returns:
-            Euclidean distances (q, k), ascending, and the rows (q, k) of the samples; ties are ordered by row.
+            Euclidean distances (q, k), ascending, and row indices (q, k) of the samples; ties are ordered by row.
 
         Raises:
             ValueError: A shape or k is wrong.
             TypeError: The queries have the wrong type.
             DataError: An image cannot be decoded.
-            RunError: The embeddings were made with other weights than those of the checkpoint.
+            RunError: The run has no checkpoint, or the weights of the checkpoint are not those that computed the
+                embeddings.
         """
         queries = self._embedded(images_or_embeddings, invert)
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= len(self.searched):
@@ -130,13 +132,13 @@ class Index:
         if inputs.shape[1:] != tuple(data.inputs.shape[1:]):
             raise ValueError(f"inputs must have shape (n, {_shape(data)}), as those of {data.name}, got {inputs.shape}")
         parts = [inputs[start : start + CHUNK] for start in range(0, len(inputs), CHUNK)]
-        with self._lock, torch.inference_mode():  # the forward pass of a pooling stores its intermediate results
+        with self._lock, torch.inference_mode():  # pooling modules store intermediate results in their forward pass
             embedded = [network(upload(np.ascontiguousarray(part), "cpu")).float() for part in parts]
         embeddings: Singles = torch.cat(embedded).numpy()
         return embeddings
 
     def network(self) -> tuple[nn.Module, Dataset]:
-        """Load the network that made the embeddings and its data set, once.
+        """Return the network that computed the embeddings, and its data set; both are loaded on the first call.
 
         Raises:
             RunError: The run has no checkpoint, or its weights have changed since the evaluation.

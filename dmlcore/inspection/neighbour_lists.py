@@ -1,8 +1,8 @@
 """Neighbour lists, AP@R and positives of some or all samples, computed in bounded memory.
 
-An exact search of all by all compares n² pairs. Above MOST_PAIRS it is not run without a request: SAMPLE queries, drawn
-with a fixed seed, are searched exactly and give the scores; other queries are searched when they are shown. A
-background job searches all queries, exactly or with an index (`dmlcore.inspection.whole_search`).
+An exact search of all n samples compares n² pairs. If these exceed MOST_PAIRS, only SAMPLE queries, drawn with a fixed
+seed, are searched exactly to estimate the scores, and other queries are searched when they are displayed. On request, a
+background job searches all queries, exactly or with an approximate index (`dmlcore.inspection.whole_search`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ MOST_PAIRS = 2**35  # all pairs of 185,000 samples
 SAMPLE = 1000  # number of queries
 ENTRIES = 2**21  # largest number of list entries in memory
 
-Search = Callable[[Ints, int], tuple[Floats, Ints]]  # (rows, k) -> distances and rows of the nearest others
+# (rows, k) -> distances and row indices of the k nearest other samples
+Search = Callable[[Ints, int], tuple[Floats, Ints]]
 
 
 def too_many(is_gallery: Bools) -> bool:
@@ -30,13 +31,13 @@ def too_many(is_gallery: Bools) -> bool:
 
 
 def draw_queries(is_gallery: Bools, seed: int = 0) -> Ints:
-    """Draw SAMPLE queries uniformly; return their rows (m,), ascending."""
+    """Draw up to SAMPLE queries uniformly without replacement; return their rows (m,), ascending."""
     queries = np.flatnonzero(~is_gallery)
     return np.sort(np.random.default_rng(seed).choice(queries, min(SAMPLE, len(queries)), replace=False))
 
 
 def exact_search(embeddings: Singles, is_gallery: Bools) -> Search:
-    """Return a function that searches exactly, block by block."""
+    """Return a function that searches the nearest neighbours exactly, block by block."""
     pool = np.flatnonzero(is_gallery) if is_gallery.any() else None
     return lambda rows, k: nearest_others(embeddings, rows, k, pool)
 
@@ -53,15 +54,16 @@ def search_rows(
 ) -> dict[str, Array]:
     """Search the neighbours of some rows and compute the values that are stored for them.
 
-    Lists are searched as deep as the class of the query is large, for AP@R.
+    For AP@R, each query is searched to a depth of at least R, the number of other searched samples of its class.
 
     Args:
         embeddings: Array (n, D), may be memory-mapped.
         labels: Integers (n,).
-        is_gallery: Flags (n,) of the rows to search; if none is set, all rows are searched.
+        is_gallery: Boolean mask (n,) of the rows to search; if none is set, all rows are searched.
         rows: Rows (m,) to find neighbours of.
-        search: Function that finds the nearest others of given rows.
-        deep: Determine ranks beyond the lists, see `positives`; `search` must then be exact.
+        search: Function that finds the nearest other samples of given rows, see `Search`.
+        deep: If True, also determine the ranks of positives beyond the end of the lists (see `positives`); `search`
+            must then be exact.
         tell: Called with the number of finished rows.
 
     Returns:
@@ -76,7 +78,7 @@ def search_rows(
     depth = np.minimum(np.maximum(matches, k), available)
     neighbours, distances = np.empty((len(rows), k), np.int64), np.empty((len(rows), k))
     precision, ranked = np.full(len(rows), np.nan), list[tuple[Ints, Positives]]()
-    order = np.lexsort((rows, codes[rows], -depth))  # long lists first, then class by class
+    order = np.lexsort((rows, codes[rows], -depth))  # longest lists first, then class by class
     start = 0
     while start < len(order):
         some = order[start : start + max(1, ENTRIES // int(depth[order[start]]))]
@@ -85,7 +87,7 @@ def search_rows(
         neighbours[some], distances[some] = near[:, :k], reach[:, :k]
         precision[some] = average_precision(labels[near] == labels[rows[some], None], matches[some])
         own = positives(embeddings, labels, is_gallery, near, rows[some], deep=deep)
-        if not deep:  # makes ranks independent of the other queries of the block
+        if not deep:  # otherwise ranks would depend on the other queries of the block
             np.minimum(own.rank, depth[some] + 1, out=own.rank)
         ranked.append((some, own))
         tell(start)
@@ -98,11 +100,11 @@ def search_rows(
 
 
 def average_precision(relevant: Bools, matches: Ints) -> Floats:
-    """Return AP@R (m,) of queries with R matches each, NaN where R = 0.
+    """Return AP@R (m,) of queries, where R is the number of matches of each query; NaN where R = 0.
 
     Args:
-        relevant: Flags (m, k), k >= R: True where a neighbour, nearest first, has the class of the query.
-        matches: R of each query (m,).
+        relevant: Boolean mask (m, k) with k >= R, True where a neighbour has the class of the query; nearest first.
+        matches: Number (m,) of matches R of each query.
     """
     precision = np.full(len(matches), np.nan)
     scored = matches > 0

@@ -1,6 +1,6 @@
 """Neighbours and scores of the test embeddings of a run, computed once and cached next to the embeddings file.
 
-`read` takes them from embeddings/DIGEST.neighbours.npz if that file belongs to embeddings/DIGEST.npz; otherwise it
+`read` loads them from embeddings/DIGEST.neighbours.npz if that file belongs to embeddings/DIGEST.npz, and otherwise
 computes and caches them. For 60,502 embeddings the search takes half a minute, reading the file a tenth of a second. If
 a search of all queries would take too long (`neighbour_lists.too_many`), `read` searches a random sample of queries
 until a background job has searched all of them.
@@ -32,7 +32,7 @@ PART = 2**16  # number of rows processed together
 log = logging.getLogger(__name__)
 
 
-N, NK = ("n",), ("n", "k")  # n: all embeddings, or only the rows that were searched
+N, NK = ("n",), ("n", "k")  # n counts all embeddings, or only the rows that were searched
 NEIGHBOURS = {
     "source": ArraySpec(TEXT, ()),
     "facts": ArraySpec(TEXT, (), optional=True),
@@ -52,9 +52,9 @@ NEIGHBOURS = {
 class TestNeighbours:
     """Neighbours and scores of the embeddings of a test split, one row per sample.
 
-    Neighbours are row numbers, nearest first. If the data set has its own gallery, all neighbours are gallery rows, and
+    Neighbours are row indices, nearest first. If the data set has its own gallery, all neighbours are gallery rows, and
     gallery rows are not queries. Rows that were not searched hold -1, NaN and 0 until `search_rows` fills them in.
-    Scores cover only the rows flagged in `queries`.
+    Scores cover only the rows that are True in `queries`.
     """
 
     embeddings: Singles  # (n, D)
@@ -80,7 +80,7 @@ class TestNeighbours:
 
     @property
     def failures(self) -> Bools:
-        """Flags (n,) of queries whose nearest neighbour has another class although their class has other samples."""
+        """Boolean mask (n,) of queries whose nearest neighbour is wrong although their class has other samples."""
         return self.queries & ~self.right[:, 0] & ~np.isnan(self.average_precision)
 
     def place(self, row: int) -> str:
@@ -112,7 +112,7 @@ class TestNeighbours:
                 )
 
     def interval(self, values: Floats | Bools) -> float | None:
-        """Return half the width of the 95 % confidence interval of a mean over all queries.
+        """Return half the width of the 95 % confidence interval of a mean score that is estimated from sampled queries.
 
         Args:
             values: Values (n,), one per row; only those of scored queries are used.
@@ -124,7 +124,7 @@ class TestNeighbours:
         return 1.96 * float(scored.std()) / max(1, len(scored)) ** 0.5 if self.is_sample else None
 
     def row(self, index: str) -> int | None:
-        """Return the row of the sample index that a link contains as text, or None if there is no such sample."""
+        """Return the row of a sample, given its index as text from a URL, or None if there is no such sample."""
         if not (index.isascii() and index.isdigit() and len(index) < 10):
             return None
         rows = np.flatnonzero(self.indices == int(index))
@@ -203,13 +203,13 @@ def fingerprint(path: Path) -> str:
     try:
         with zipfile.ZipFile(path) as file:
             members = sorted((item.filename, item.file_size, item.CRC) for item in file.infolist())
-    except Exception as error:  # a cut or forged archive raises nearly anything
+    except Exception as error:  # a truncated or manipulated archive can raise almost any exception
         raise Unreadable(f"{path.name} cannot be read ({error}). {AGAIN}.") from None
     return hashlib.sha256(repr((VERSION, MOST_NEIGHBOURS, members)).encode()).hexdigest()
 
 
 def _read_cache(path: Path, count: int) -> dict[str, Array] | None:
-    """Return the cached arrays of `count` embeddings; None if missing, damaged or of other embeddings."""
+    """Return the cached arrays of `count` embeddings; None if the cache is missing, damaged or stale."""
     if not path_of(path).exists():
         return None
     try:
@@ -282,7 +282,7 @@ def _expand(lists: dict[str, Array], count: int) -> dict[str, Array]:
 
 
 def _right(labels: Ints, neighbours: Ints) -> Bools:
-    """Return flags (n, k) of the neighbours that have the class of their row, computed in blocks to bound memory."""
+    """Return a mask (n, k) of the neighbours that have the class of their query, computed block by block."""
     right = np.empty(neighbours.shape, bool)
     for start in range(0, len(labels), PART):
         part = slice(start, start + PART)
@@ -291,7 +291,7 @@ def _right(labels: Ints, neighbours: Ints) -> Bools:
 
 
 def _neighbours(embeddings: Singles, is_gallery: Bools) -> tuple[Floats, Ints]:
-    """Return distances and rows (n, k) of the nearest other samples; only a gallery, if there is one, is searched."""
+    """Return distances and rows (n, k) of the nearest other samples, searched in the gallery if there is one."""
     if not is_gallery.any():
         return nearest(embeddings, k=min(MOST_NEIGHBOURS, len(embeddings) - 1))
     rows = np.flatnonzero(is_gallery)
@@ -311,7 +311,7 @@ def _average_precision(
     is_gallery: Bools,
     neighbours: Ints,
 ) -> Floats:
-    """Return AP@R (n,) of the queries; NaN for queries without a match and for gallery rows."""
+    """Return AP@R (n,) of the queries; NaN for gallery rows and for queries without another sample of their class."""
     queries, searched = ~is_gallery, is_gallery if is_gallery.any() else np.ones(len(labels), bool)
     values, codes = np.unique(labels, return_inverse=True)
     matches = np.bincount(codes[searched], minlength=len(values))[codes] - (not is_gallery.any())

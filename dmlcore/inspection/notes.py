@@ -11,7 +11,7 @@ from dmlcore.storage.runs import Run
 FILE, LOCK = "note.txt", "note.lock"
 LONGEST = 4000  # largest number of characters
 _BYTES = 4 * LONGEST  # largest number of bytes in UTF-8
-_kept: FileCache[str] = FileCache(10_000)  # a search reads the notes of all runs
+_kept: FileCache[str] = FileCache(10_000)  # cached because a search reads the notes of all runs
 
 
 def read(run: Run) -> str:
@@ -38,13 +38,14 @@ def keep(run: Run, text: str, *, before: str) -> str:
     Args:
         run: Run that the note belongs to.
         text: New note, at most LONGEST characters; spaces at line ends are removed.
-        before: Note that its author has read. If another note is stored by now, it is not overwritten.
+        before: Note that the author has seen before editing. If the stored note differs from it, nothing is
+            overwritten.
 
     Returns:
         The note as stored.
 
     Raises:
-        NotKept: Another note is stored by now, the text is too long, or the file cannot be written.
+        NotKept: The stored note differs from `before`, the text is too long, or the run or the file is read-only.
     """
     if reason := read_only_reason(run):
         raise NotKept(reason)

@@ -1,4 +1,4 @@
-"""Preparation of arbitrary images as inputs of a network, in the same way as the images of its data set."""
+"""Preparation of arbitrary images as network inputs, in the same way as the images of the training data set."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
     Source = str | Path | BinaryIO | Image.Image
 
-# data sets of vectors that are grey images, light ink on black: pixels per side, steps of grey
+# data sets of vectors that hold grey images of light ink on black: (side in pixels, grey steps from black to white)
 GREY = {"digits": (8, 16)}
 
 
 @dataclass(frozen=True)
 class InputFormat:
-    """Format of the inputs of one data set, all that is needed to prepare other inputs in the same way.
+    """Format of the inputs of a data set, sufficient to prepare other images in the same way.
 
     Args:
         data: Name of the data set.
         shape: Shape of one input: (C, H, W) for images, (F,) for vectors, (L,) for bags of tokens.
-        centre_cut: True where images are centre cuts of copies whose shorter side is 256/227 of their side.
+        centre_cut: True if inputs are centre crops of stored images whose shorter side is 256/227 of the input side.
     """
 
     data: str
@@ -45,39 +45,39 @@ class InputFormat:
 
     @property
     def takes_images(self) -> bool:
-        """True where images can be prepared as inputs."""
+        """True if images can be prepared as inputs."""
         return self.data in GREY or len(self.shape) == 3
 
     @property
     def is_ink(self) -> bool:
-        """True for light ink on black, so that writing on paper has to be inverted."""
+        """True if inputs show light ink on black; images of ink on paper must then be inverted."""
         return self.data in (*GREY, "digits_pictures") or (len(self.shape) == 3 and self.shape[0] == 1)
 
 
 def takes_images(data: Dataset) -> bool:
-    """Return True if the samples of a data set are images, so that other images can be queries."""
+    """Return True if the samples of a data set are images, so that users can search with their own images."""
     return InputFormat.of(data).takes_images
 
 
 def is_ink(data: Dataset) -> bool:
-    """Return True if samples are light ink on black, so that writing on paper has to be inverted."""
+    """Return True if samples show light ink on black; images of ink on paper must then be inverted."""
     return InputFormat.of(data).is_ink
 
 
 def as_inputs(sources: Sequence[Source], data: Dataset | InputFormat, *, invert: bool = False) -> Array:
     """Prepare images as inputs (n, ...) of a data set.
 
-    EXIF rotation is undone, and transparency is replaced by white. The shorter side of a photograph is scaled to its
-    length in the image store; then the centre is cut out.
+    EXIF rotation is undone, and transparency is replaced by white. The shorter side is scaled as for the images of the
+    data set, and then the centre is cropped.
 
     Args:
         sources: Paths, open files or PIL images of any size.
-        data: Data set, or the format of its inputs.
+        data: Data set or input format to prepare images for.
         invert: Invert images of dark ink on white paper, for a data set of light ink on black.
 
     Raises:
         DataError: An image cannot be decoded, has a format not in `images.FORMATS`, has more than 50 million pixels (24
-            million unless given as a path) or needs too much memory; or the data set takes no images.
+            million unless given as a path) or needs too much memory; or the inputs of the data set are not images.
     """
     wanted = data if isinstance(data, InputFormat) else InputFormat.of(data)
     if not wanted.takes_images:

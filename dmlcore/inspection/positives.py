@@ -42,11 +42,12 @@ def positives(
     Args:
         embeddings: Array (n, D), may be memory-mapped.
         labels: Integers (n,).
-        is_gallery: Flags (n,) of the rows to search; if none is set, all other rows are searched.
-        neighbours: Rows (m, k) of the nearest searched samples, exact; they save most of the counting.
-        rows: Rows (m,) to process, ascending; by default all.
-        deep: If `neighbours` has no positive, count in all searched samples to find its rank. If False, the rank is
-            then k + 1, which means k + 1 or later.
+        is_gallery: Boolean mask (n,) of the rows to search; if none is set, all rows are searched.
+        neighbours: Row indices (m, k) of the nearest searched samples, from an exact search; they make most of the
+            counting unnecessary.
+        rows: Row indices (m,) of the queries, ascending; by default all rows.
+        deep: If True, the rank of a positive that is not in `neighbours` is found by counting over all searched
+            samples. If False, such a rank is set to k + 1, meaning k + 1 or later.
     """
     asked = np.arange(len(labels)) if rows is None else rows
     points = _Points(embeddings)
@@ -72,7 +73,7 @@ def positives(
 
 
 class _Points:
-    """Embeddings centred on the mean of some of them, converted to double precision block by block.
+    """Embeddings centred on an approximate mean, converted to double precision block by block.
 
     Without centring, the expanded form of the squared distance loses digits far from the origin.
     """
@@ -82,14 +83,14 @@ class _Points:
         self.middle = embeddings[:: -(-len(embeddings) // MIDDLE)].mean(axis=0, dtype=np.float64)
 
     def of(self, rows: Ints) -> tuple[Floats, Floats]:
-        """Return points (m, D) and their squared lengths (m,)."""
+        """Return the centred embeddings (m, D) of `rows` and their squared norms (m,)."""
         points = self.embeddings[rows].astype(np.float64)
         points -= self.middle
         return points, np.einsum("nd,nd->n", points, points)
 
 
 def _classes(labels: Ints, searched: Ints, asked: Ints) -> list[tuple[Ints, Ints]]:
-    """Return the positions in `asked` and the searched rows of each class that has searched rows."""
+    """Return, per class with searched rows, the positions in `asked` and the searched rows of that class."""
     order = np.argsort(labels[searched], kind="stable")
     pool = searched[order]
     places = np.argsort(labels[asked], kind="stable")
@@ -100,13 +101,13 @@ def _classes(labels: Ints, searched: Ints, asked: Ints) -> list[tuple[Ints, Ints
 
 
 def _ranks(points: _Points, rows: Ints, own: Ints, searched: Ints) -> Ints:
-    """Return the rank (m,) of sample own[i] among the searched samples, seen from rows[i]; ties are ordered by row."""
+    """Return the rank (m,) of sample own[i] in the neighbour list of query rows[i]; ties are ordered by row."""
     ranks = np.ones(len(rows), np.int64)
     for start in range(0, len(rows), TOGETHER):
         some = slice(start, start + TOGETHER)
         query, wanted = rows[some], own[some]
         (queries, squares), (positions, norms) = points.of(query), points.of(wanted)
-        # without the squared length of the query, which is common to all
+        # omits the squared norm of the query, which is common to all distances
         limit = norms - 2 * np.einsum("nd,nd->n", queries, positions)
         slack = SAME * (squares + norms)
         for part in _parts(searched, TOGETHER):

@@ -1,4 +1,4 @@
-"""Order and selection of queries for inspection: by score, failures or hardest positives, class or selection."""
+"""Sorting of queries by score, failure or hardest positive, and filtering by class, failure or selection."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ assert tuple(ORDERS) == get_args(Order)
 
 
 def sort_rows(learned: TestNeighbours, order: Order) -> Ints:
-    """Return all rows in the given order; rows without another sample of their class come last, by sample index.
+    """Return all rows sorted by `order`; rows without another sample of their class come last, by sample index.
 
     Raises:
         ValueError: The order is unknown; the message lists the known ones.

@@ -70,7 +70,7 @@ def html(table: EmbeddingTable, plane: ReportMap | None = None, remarks: Sequenc
 
     Args:
         table: Embeddings to report.
-        plane: Map to include; a report without a map if None.
+        plane: Map to include; if None, the report has no map.
         remarks: Lines shown below the scores, for example deviations from the protocol of the run.
     """
     style, script = (_HERE.with_suffix(end).read_text() for end in (".css", ".js"))
@@ -139,10 +139,10 @@ def _head(table: EmbeddingTable, title: str) -> str:
 
 
 def _scores(table: EmbeddingTable, remarks: Sequence[str]) -> str:
-    """Return the section of scores.
+    """Return the HTML section with the scores.
 
     Scores recorded for these weights are shown together with those of the raw inputs and of the untrained network.
-    Without such a record, the scores are those of the embeddings.
+    Without recorded scores, only MAP@R and R@1 of the embeddings are shown.
     """
     recorded = scores(table.run.metrics()[0])
     if recorded.get("trained", {}).get("weights") != table.weights:
@@ -184,7 +184,7 @@ def _map(table: EmbeddingTable, plane: ReportMap) -> str:
     # Little-endian numbers of fixed size, as the script of the report reads them.
     square = np.rint(in_square(plane.points) * 65535).astype("<u2")
     shown = np.isin(np.arange(len(learned.labels)), table.rows)
-    # 0 wrong, 1 right, 2 without a match.
+    # 0 wrong nearest neighbour, 1 right, 2 no other sample of the class.
     right = np.where(np.isnan(learned.average_precision), 2, learned.right[:, 0])
     illustrated, sheets, pixelated = _sheets(table)
     content = {
@@ -221,7 +221,10 @@ def _map(table: EmbeddingTable, plane: ReportMap) -> str:
 
 
 def _sheets(table: EmbeddingTable) -> tuple[Ints, list[str], bool]:
-    """Return the rows that have an image, evenly spaced; their sheets as data URIs; True if pixels must stay sharp."""
+    """Return the rows that get a thumbnail, the sheets of thumbnails as data URIs, and True if pixels must stay sharp.
+
+    If there are more than MOST_THUMBNAILS rows, evenly spaced ones are used.
+    """
     if table.data is None:
         return np.empty(0, np.int64), [], False
     every = math.ceil(len(table.rows) / MOST_THUMBNAILS)
@@ -241,7 +244,7 @@ def _encode(values: Array) -> str:
 
 
 def _json(content: dict[str, Any]) -> str:
-    """Return JSON text that cannot close the script element around it."""
+    """Return JSON text with escaped <, > and &, so that it cannot close the script element around it."""
     text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -270,7 +273,7 @@ def _gallery(table: EmbeddingTable) -> str:
 
 
 def _rank_queries(table: EmbeddingTable, *, worst: bool) -> Ints:
-    """Return rows of failures, worst first, or of all other queries, best first; classes alternate among equals."""
+    """Return the rows of failures, worst first, or of other queries, best first; equal scores alternate by class."""
     learned = table.learned
     scored = ~np.isnan(learned.average_precision[table.rows])
     wrong = learned.failures[table.rows]

@@ -18,7 +18,7 @@ class SampleHistory:
     steps: Ints  # (S,) ascending
     indices: Ints  # (n,) sample indices in the data set
     nearest: Ints  # (S, n) sample index of the nearest neighbour
-    right: Bools  # (S, n) True where it has the class of the sample
+    right: Bools  # (S, n) True where the nearest neighbour has the class of the sample
     rank: Ints  # (S, n) rank of the nearest positive; 0 if the class has no other sample
     distance: Floats  # (S, n) distance to the nearest neighbour
 
@@ -27,13 +27,14 @@ def sample_history(evaluated: Iterable[tuple[int, TestNeighbours]]) -> SampleHis
     """Collect the history of samples that were evaluated at several steps.
 
     Args:
-        evaluated: Pairs of a step and its neighbours, consumed one at a time. Steps evaluated on other samples than the
-            first pair are skipped.
+        evaluated: Pairs (step, neighbours at this step), consumed one at a time. Steps evaluated on other samples than
+            the first pair are skipped.
 
     Returns:
         The history, or None if `evaluated` is empty.
     """
-    columns: list[tuple[int, Ints, Bools, Ints, Floats]] = []  # everything else, such as embeddings, can be freed
+    # only these values are kept, so that embeddings can be freed
+    columns: list[tuple[int, Ints, Bools, Ints, Floats]] = []
     indices: Ints | None = None
     for step, neighbours in evaluated:
         indices = neighbours.indices if indices is None else indices

@@ -1,4 +1,4 @@
-"""Selections of samples that maps, galleries and tables share: small files in the run directory, named by content."""
+"""Selections of samples that maps, galleries and tables share: small files in the run directory, named by digest."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ class Snapshot:
 
     Args:
         step: Training step.
-        checkpoint: File of the checkpoint.
-        embeddings: File of its embeddings; None until they are computed.
+        checkpoint: Checkpoint file.
+        embeddings: File of the test embeddings; None until they are computed.
     """
 
     step: int
@@ -42,7 +42,7 @@ def snapshots(run: Run) -> list[Snapshot]:
 
 
 def embed(run: Run, step: int) -> Path:
-    """Embed and score the test split with the weights of a kept step, unless that was done; return kept/STEP.npz.
+    """Embed and score the test split with a kept checkpoint, unless its file exists; return the path kept/STEP.npz.
 
     The file holds the arrays of `evaluation.write_embeddings`.
 
@@ -59,7 +59,7 @@ def embed(run: Run, step: int) -> Path:
 
 
 def embed_all(run: Run, tell: ProgressCallback = lambda words, done, total: None) -> int:
-    """Embed every snapshot that has no embeddings yet; return how many there were.
+    """Embed every snapshot that has no embeddings yet; return the number of embedded snapshots.
 
     The last snapshot is embedded first, so that the first and the last can be compared early.
     """
@@ -84,7 +84,7 @@ class _Embedder:
         self._state: TrainingState | None = None
 
     def embed(self, snapshot: Snapshot) -> Path:
-        """Write kept/STEP.npz and return its path."""
+        """Embed and score the test split with a snapshot; write kept/STEP.npz and return its path."""
         from dmlcore.storage import checkpoint
         from dmlcore.training import evaluation
         from dmlcore.training.build import build, prepare_device

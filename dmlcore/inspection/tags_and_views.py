@@ -18,7 +18,7 @@ from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 
 FILE, LOCK = "tags_and_views.json", "tags_and_views.lock"
-MOST_TAGS, MOST_TAGGED = 24, 200_000  # tags per run; tagged samples in total over all tags
+MOST_TAGS, MOST_TAGGED = 24, 200_000  # tags per run, and tagged samples summed over all tags
 MOST_VIEWS, LONGEST_QUERY = 48, 2000
 LONGEST_NAME = 40
 MOST_BYTES = 2**23
@@ -33,8 +33,8 @@ class TagsAndViews:
     """Tags and views of a run.
 
     Args:
-        tags: For each tag, the sample indices (m,) in the data set that carry it, ascending.
-        views: For each view, the query string of its link.
+        tags: For each tag name, the indices (m,) in the data set of the tagged samples, ascending.
+        views: For each view name, the URL query string that opens the view.
     """
 
     tags: Mapping[str, Ints] = field(default_factory=dict)
@@ -104,10 +104,10 @@ def tag(run: Run, name: str, indices: ArrayLike, *, on: bool = True) -> TagsAndV
 
 
 def keep_view(run: Run, name: str, query: str) -> TagsAndViews:
-    """Store the query string of a link under a name, replacing an earlier view of that name.
+    """Store a URL query string as a view, replacing an earlier view of the same name.
 
     Raises:
-        NotKept: The name or the query is invalid, there are too many views, or the file cannot be written.
+        NotKept: The name or the query string is invalid, there are too many views, or the file cannot be written.
     """
     name, query = _name(name), _query(query)
 
@@ -130,7 +130,7 @@ def drop_view(run: Run, name: str) -> TagsAndViews:
 
 
 def read_only_reason(run: Run) -> str:
-    """Return the reason why no notes, tags and views can be stored with a run, as a sentence, or "" if they can."""
+    """Return the reason why no notes, tags and views can be stored with a run, or "" if they can be stored."""
     if run.is_example:
         return "Shipped examples are read-only. Add notes, tags and views to runs of your own."
     return ""

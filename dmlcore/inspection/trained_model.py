@@ -1,6 +1,6 @@
-"""The network of a run as a plain `nn.Module` with its preprocessing, from the run or from an exported file.
+"""Trained network of a run as a plain `nn.Module` with its preprocessing, loaded from the run or an exported file.
 
-Nothing is unpickled: checkpoints and exported files are safetensors.
+Checkpoints and exported files are safetensors, so nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -45,16 +45,15 @@ class TrainedModel(nn.Module):
 
     Args:
         network: The network; for an ensemble, together with the loss that joins the embeddings of its learners.
-        spec: Spec of the run that trained it.
-        inputs: Format of its inputs.
+        spec: Spec of the run that trained the network.
+        inputs: Format of the network inputs.
         run: Id of the run.
-        step: Step of the weights.
+        step: Training step of the weights.
         classes: Number of training classes.
 
     Example:
         >>> model = dmlcore.load("20261126-2340-digits-1a2b")  # doctest: +SKIP
-        >>> model.embed(["a.jpg", "b.png"]).shape  # doctest: +SKIP
-        torch.Size([2, 32])
+        >>> model.embed(["a.jpg", "b.png"]).shape  # doctest: +SKIP torch.Size([2, 32])
     """
 
     def __init__(
@@ -71,20 +70,20 @@ class TrainedModel(nn.Module):
         return networks.TAKES.get(self.spec.model.name, "images")
 
     def preprocess(self, samples: Source | Array | Tensor | Sequence[Any], *, invert: bool = False) -> Tensor:
-        """Return samples as a batch of inputs, as the data set of the run prepares its own.
+        """Prepare samples as a batch of network inputs, in the same way as the data set of the run.
 
         Args:
-            samples: For images one or several of: a path, an open file, a PIL image, an array (H, W) or (H, W, 3) of
-                uint8, of any size; or a batch (B, 3, H, W) or (B, 1, H, W) that is already prepared. For vectors
-                an array (B, F) or (F,); for bags of tokens ids (B, L) or (L,).
-            invert: Invert images, for dark ink on paper where the network knows light ink on black.
+            samples: For images, one or several of the following: a path, an open file, a PIL image, an array (H, W) or
+                (H, W, 3) of uint8, of any size; or a batch (B, 3, H, W) or (B, 1, H, W) that is already prepared. For
+                vectors, an array (B, F) or (F,); for bags of tokens an array of token ids (B, L) or (L,).
+            invert: Invert images of dark ink on paper, for a network trained on light ink on black.
 
         Returns:
             Images (B, C, H, W) uint8, vectors (B, F) float32 or token ids (B, L) int64, on the CPU.
 
         Raises:
             DataError: An image cannot be decoded, or the network takes no images.
-            ValueError: Samples of another shape, or none.
+            ValueError: A sample has the wrong shape, or there are no samples.
         """
         given: Any = samples.detach().cpu().numpy() if isinstance(samples, Tensor) else samples
         is_array, are_several = isinstance(given, np.ndarray), isinstance(given, (list, tuple))
@@ -106,11 +105,11 @@ class TrainedModel(nn.Module):
         """Return the embeddings (B, D) of inputs.
 
         Args:
-            inputs: On the device of the model. Images (B, 3, H, W) RGB or (B, 1, H, W) grey with values in 0..255,
-                uint8 or floating; vectors (B, F); token ids (B, L). See `preprocess`.
+            inputs: Inputs on the device of the model: images (B, 3, H, W) RGB or (B, 1, H, W) grey with values in
+                0..255, uint8 or floating point; vectors (B, F); token ids (B, L). See `preprocess`.
 
         Raises:
-            ValueError: Inputs of another shape.
+            ValueError: The inputs have the wrong shape.
         """
         self._check(tuple(inputs.shape))
         embeddings: Tensor = self.network(inputs)
@@ -124,7 +123,7 @@ class TrainedModel(nn.Module):
         invert: bool = False,
         batch_size: int = 64,
     ) -> Tensor:
-        """Return the embeddings (B, D) float32, on the CPU, of samples as `preprocess` takes them.
+        """Preprocess samples and return their embeddings (B, D), float32 on the CPU.
 
         Args:
             samples: See `preprocess`.
@@ -156,7 +155,7 @@ def load(run: Run | str | Path, *, step: int | None = None, device: str | torch.
     """Return the trained network of a run, with its preprocessing, in evaluation mode.
 
     The weights are those with the best validation score if the run kept them, otherwise the last ones. The data set is
-    not needed, unless embeddings depend on it (`conditioning`) or several learners are joined.
+    not needed, unless embeddings depend on it (`conditioning`) or the network is an ensemble.
 
     Args:
         run: A run, its id in the run store ($DML_RUNS, else ./runs), its folder, or a file written by `dml export RUN
@@ -179,7 +178,7 @@ def load(run: Run | str | Path, *, step: int | None = None, device: str | torch.
 
 
 def export(model: TrainedModel, path: Path) -> None:
-    """Write the weights of a model as a plain safetensors file, complete or not at all.
+    """Write the weights of a model as a plain safetensors file, atomically.
 
     The names of the tensors are those of `model.state_dict()`; the metadata hold the spec, the format of the inputs and
     the version, so that `load(path)` rebuilds the model without its run.
@@ -277,7 +276,7 @@ def _format(spec: RunSpec, weights: Mapping[str, Tensor]) -> InputFormat:
 
 
 def _build(spec: RunSpec, wanted: InputFormat, weights: Mapping[str, Tensor]) -> networks.Network:
-    """Return the network of a spec with the sizes that its weights have, untrained."""
+    """Build the untrained network of a spec for inputs of format `wanted`; take the vocabulary size from `weights`."""
     vocabulary = len(weights["tokens"]) if spec.model.name == "tokens" else 0
     model = networks.build(spec.model, wanted.shape, seed=0, pool=spec.pooling, vocabulary=vocabulary)
     model.conditioning = conditioned.create(spec.conditioning, spec.model.embedding_dim, seed=0)

@@ -26,7 +26,7 @@ from dmlcore.storage.task import ProgressCallback
 from dmlcore.typing import Array, Bools, Floats, Ints, Singles
 
 TOLERANCE = 1e-6  # relative tolerance: a distance that exceeds the exact one by less counts as a hit
-BUILDING = 0.3  # share of the progress bar for building an index
+BUILDING = 0.3  # share of the progress bar that is reserved for building an index
 # bytes per query: two copies of its lists while they are assembled, plus its scores
 PER_SAMPLE = (MOST_NEIGHBOURS * 3 + 40) * 8
 
@@ -58,7 +58,7 @@ class WholeSearch:
 
     @classmethod
     def from_json(cls, text: str) -> WholeSearch:
-        """Read the result of `to_json`.
+        """Create a WholeSearch from the JSON text that `to_json` returns.
 
         Raises:
             ValueError: The text is not JSON, or a value is out of range.
@@ -72,9 +72,9 @@ class WholeCost:
     """Estimated cost of searching all queries on this machine.
 
     Args:
-        kind: Kind of the search.
-        seconds: Run time.
-        bytes: Memory in addition to the embeddings.
+        kind: Search method, "exact" or a kind of index.
+        seconds: Estimated run time in seconds.
+        bytes: Estimated memory in bytes, in addition to the embeddings.
     """
 
     kind: IndexKind
@@ -83,9 +83,10 @@ class WholeCost:
 
 
 def forecast(queries: int, searched: int, dimensions: int) -> list[WholeCost]:
-    """Estimate the cost of each search method from a small search that is timed now, which takes some seconds.
+    """Estimate the cost of each search method on this machine.
 
-    Times have the errors of `metrics.approximate.estimate_costs`.
+    Times a small search, which takes some seconds. See `metrics.approximate.estimate_costs` for the accuracy of the
+    estimates.
 
     Args:
         queries: Number of queries.
@@ -93,7 +94,7 @@ def forecast(queries: int, searched: int, dimensions: int) -> list[WholeCost]:
         dimensions: Number of dimensions of an embedding.
 
     Raises:
-        ValueError: A number is below 1.
+        ValueError: An argument is below 1.
     """
     known = {cost.kind: cost for cost in estimate_costs(searched, dimensions)}
     check = min(queries, neighbour_lists.SAMPLE) * known["exact"].thousand / 1000
@@ -149,12 +150,13 @@ def search_all(
     Args:
         embeddings: Array (n, D), may be memory-mapped.
         labels: Integers (n,).
-        is_gallery: Flags (n,) of the rows to search; if none is set, all rows are searched.
+        is_gallery: Boolean mask (n,) of the rows to search; if none is set, all rows are searched.
         choice: Search method.
         tell: Callback for progress.
 
     Returns:
-        Arrays of all rows as `neighbour_lists.search_rows` returns them, and their accuracy (None for an exact search).
+        Arrays for all rows as `neighbour_lists.search_rows` returns them, and the accuracy of the lists (None for an
+        exact search).
     """
     rows = np.arange(len(labels))
     exact = neighbour_lists.exact_search(embeddings, is_gallery)
@@ -188,7 +190,7 @@ def search_all(
 
 
 def index_search(embeddings: Singles, index: ApproximateSearch, pool: Ints | None) -> Search:
-    """Return a function that searches an index and orders its results by exact distance.
+    """Return a function that searches an index and orders the results by exact distance.
 
     Args:
         embeddings: Array (n, D), may be memory-mapped.
@@ -202,7 +204,8 @@ def index_search(embeddings: Singles, index: ApproximateSearch, pool: Ints | Non
         distances = distances_to(embeddings, rows, members)
         distances[(near < 0) | (members == rows[:, None])] = np.inf
         distances, members = first(distances, members, k)
-        short = np.flatnonzero(np.isinf(distances[:, -1]))  # the visited lists held fewer than k samples
+        # the index returned fewer than k samples: search these rows exactly
+        short = np.flatnonzero(np.isinf(distances[:, -1]))
         if len(short):
             distances[short], members[short] = nearest_others(embeddings, rows[short], k, pool)
         return distances, members

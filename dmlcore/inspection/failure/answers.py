@@ -1,4 +1,4 @@
-"""Results about single failures of a run, stored as JSON files in a folder of the run."""
+"""Analysis results for single retrieval failures of a run, stored as JSON files in its run directory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dmlcore.storage.runs import Run
 
 MOST_KEPT = 64  # number of newest results kept per folder
 
-# Reason why runs whose embeddings depend on neighbours have neither steps nor gradients of single samples.
+# Error message for runs with neighbour conditioning.
 READ_TOGETHER = (
     "The embeddings of this run depend on neighbours, so steps and influences of single samples are undefined. Choose "
     "a run without conditioning."

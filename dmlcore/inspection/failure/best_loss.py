@@ -1,4 +1,4 @@
-"""Comparison of losses by how they rank a query after one step: by AP@R, then by the rank of P."""
+"""Comparison of losses by the ranks of a query's neighbours after one step: AP@R, then the rank of the right one."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from dmlcore.inspection.failure.one_step import NeighbourRanks
 
-TIE = 0.1  # share of the largest improvement within which results tie
+TIE = 0.1  # share of the best improvement within which two values count as tied
 
 
 @dataclass(frozen=True)
 class Measure:
-    """Measure of how well a query is ranked.
+    """Measure of how well the neighbours of a query are ranked.
 
     Args:
         value: Function of the ranks; larger is better.
-        resolution: Largest difference at which two values always tie.
+        resolution: Difference up to which two values always count as tied.
     """
 
     value: Callable[[NeighbourRanks], float]
@@ -28,11 +28,11 @@ MEASURES: Mapping[str, Measure] = {
     "right": Measure(lambda ranks: -ranks.right, 1.0),
     "wrong": Measure(lambda ranks: ranks.wrong, 1.0),
 }
-JUDGES = ("ap", "right")  # measures that decide, in this order; AP@R already counts how far the wrong neighbour N fell
+JUDGES = ("ap", "right")  # measures that decide, in this order; AP@R already counts how far the wrong neighbour fell
 
 
 def merit(ranks: NeighbourRanks) -> tuple[float, ...]:
-    """Return a key that sorts ranks from worst to best, without the ties that `best_loss` accepts."""
+    """Return a key that sorts ranks from worst to best; unlike in `best_loss`, only equal values tie."""
     return tuple(measure.value(ranks) for measure in MEASURES.values())
 
 
@@ -42,10 +42,10 @@ class BestLoss:
 
     Attributes:
         names: The best loss, or all losses that tie for the best, in the order given.
-        gain: 1 if they rank the query better than before the step, 0 if about equally well, -1 if worse.
+        gain: 1 if the best losses rank the query better than before the step, 0 if about equally well, -1 if worse.
         decided: The last measure in JUDGES that excluded a loss; None if all losses tie.
-        leaders: For each measure the losses that tie for its best value; empty if that value is about the one before
-            the step, or if all losses share it.
+        leaders: For each measure, the losses that tie for the best value. Empty if the best value improves on the value
+            before the step by at most the resolution, or if all losses tie.
     """
 
     names: tuple[str, ...]
@@ -57,8 +57,9 @@ class BestLoss:
 def best_loss(before: NeighbourRanks, after: Mapping[str, NeighbourRanks]) -> BestLoss:
     """Return the losses whose step ranks a query best.
 
-    Each measure of JUDGES in turn keeps the losses that tie with the best of those left. Two values tie if they differ
-    by at most the resolution of the measure, or by at most TIE times the best improvement over `before`.
+    The measures in JUDGES are applied in turn, and each keeps the remaining losses that tie with the best one. Two
+    values tie if they differ by at most the resolution of the measure, or by at most TIE times the best improvement
+    over `before`.
 
     Args:
         before: Ranks before the step.
@@ -91,7 +92,7 @@ def _tied(key: str, before: NeighbourRanks, after: Mapping[str, NeighbourRanks])
 
 
 def _gain(before: NeighbourRanks, best: list[NeighbourRanks]) -> int:
-    """Return the sign of the first improvement over `before` that exceeds the resolution of its measure."""
+    """Return the sign of the first change against `before` that exceeds the resolution of its measure, or 0."""
     for measure in map(MEASURES.__getitem__, JUDGES):
         change = max(map(measure.value, best)) - measure.value(before)
         if abs(change) > measure.resolution:

@@ -1,9 +1,9 @@
-"""Effect of one step on one triplet on the ranks of its query.
+"""Effect of one gradient step on a triplet of embeddings: ranks of the query's neighbours before and after.
 
-The step moves the three embeddings themselves, x <- x - rate * gradient; all others stay. If the run normalises
-embeddings, only the tangential part of the gradient acts, and x is scaled back to its previous length. Ranks are
-recomputed exactly over the whole gallery. A training step would move the weights instead, and with them every
-embedding: see `true_step`.
+The step moves only the three embeddings, x <- x - rate * gradient; all other embeddings stay fixed. If the run
+normalises embeddings, only the tangential component of the gradient acts, and x is scaled back to its previous length.
+Ranks are recomputed exactly over the whole gallery. A training step would change the weights instead, and thereby every
+embedding; see `true_step`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from dmlcore.losses import TripletLoss
 from dmlcore.typing import Array, Bools, Floats, Ints
 
 DIRECT = "donot_use_mm_for_euclid_dist"
-HELD = 2**26  # largest number of values in double precision: 512 MB
+HELD = 2**26  # largest number of values that are converted to double precision (512 MB)
 PART = 2**17  # number of embeddings compared together
 UNIT = 1e-3  # largest deviation of a length from 1 for a unit vector
 
 
 @dataclass(frozen=True)
 class NeighbourRanks:
-    """Ranks (from 1) of the right and the wrong neighbour in the list of the query, and its AP@R in 0..1."""
+    """Ranks (from 1) of a right and a wrong neighbour in the list of a query, and AP@R (0..1) of the query."""
 
     right: int
     wrong: int
@@ -39,12 +39,12 @@ class NeighbourRanks:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """Result of one step of a loss on a triplet.
+    """Result of one gradient step with a loss on a triplet.
 
     Args:
-        forces: Forces before the step.
+        forces: Forces of the loss on the three points before the step.
         ends: Points (3, D) after the step.
-        moved: Distances (3,) that the points moved.
+        moved: Distances (3,) by which the points moved.
         after: Ranks after the step.
     """
 
@@ -55,7 +55,7 @@ class Step:
 
 
 class Embedded(Protocol):
-    """Embeddings (n, D) with labels (n,) and flags is_gallery (n,) of a separate gallery, such as `TestNeighbours`."""
+    """Embeddings (n, D) with labels (n,) and a boolean mask is_gallery (n,), such as `TestNeighbours`."""
 
     @property
     def embeddings(self) -> NDArray[np.floating]: ...
@@ -67,7 +67,7 @@ class Embedded(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """Embeddings without neighbour lists, as `RetrievalFailure` needs them."""
+    """Embeddings without neighbour lists, sufficient for `RetrievalFailure`."""
 
     embeddings: NDArray[np.floating]  # (n, D)
     labels: Ints  # (n,)
@@ -75,7 +75,7 @@ class Embeddings:
 
 
 class RetrievalFailure:
-    """Query of a run with one right and one wrong neighbour.
+    """Query with one right and one wrong neighbour among the samples that it searches.
 
     Args:
         learned: Embeddings with their labels.
@@ -86,7 +86,7 @@ class RetrievalFailure:
             for an ensemble.
 
     Raises:
-        ValueError: A row does not fit; the message names it.
+        ValueError: A row violates these conditions; the message names it.
     """
 
     def __init__(self, learned: Embedded, query: int, right: int, wrong: int, *, on_sphere: bool) -> None:
@@ -110,12 +110,12 @@ class RetrievalFailure:
 
     @cached_property
     def triplet(self) -> EmbeddedTriplet:
-        """Triplet of the three embeddings, in the coordinates of their plane."""
+        """Triplet of the three embeddings, with coordinates in the plane through them."""
         return embed(*self.points)
 
     @cached_property
     def before(self) -> NeighbourRanks:
-        """Ranks before any step."""
+        """Ranks before any step is taken."""
         return self.ranks_at(self.points[None])[0]
 
     def moved_to(self, at: Floats) -> EmbeddedTriplet:
@@ -130,9 +130,9 @@ class RetrievalFailure:
         length: float | None = None,
         start: EmbeddedTriplet | None = None,
     ) -> list[Step]:
-        """Compute one step of each loss.
+        """Compute one gradient step with each loss, from the same start.
 
-        A loss without force moves nothing.
+        A loss with zero gradient leaves all points in place.
 
         Args:
             losses: Losses to compare.
@@ -155,13 +155,13 @@ class RetrievalFailure:
         return [Step(*row) for row in zip(forces, ends, moved, self.ranks_at(ends), strict=True)]
 
     def at(self, triplet: EmbeddedTriplet) -> Floats:
-        """Return the embeddings (3, D) of a triplet in this plane."""
+        """Return the embeddings (3, D) of a triplet that is given by coordinates in the plane of this one."""
         return self.points if triplet is self.triplet else triplet.lift_points(triplet.points)
 
     def _end(
         self, start: EmbeddedTriplet, points: Floats, forces: PlaneForces, rate: float, length: float | None
     ) -> Floats:
-        """Return the points (3, D) after a step with the given forces."""
+        """Return the points (3, D) after a step from `points` with the given forces."""
         tangential = forces.tangential, forces.tangential_off
         move = start.lift_vectors(*(tangential if self.on_sphere else (forces.in_plane, forces.off_plane)))
         farthest = float(np.linalg.norm(move, axis=1).max())
@@ -175,9 +175,9 @@ class RetrievalFailure:
         return np.asarray(np.where(moves, end * (lengths / np.where(new > 0, new, 1.0))[:, None], points))
 
     def ranks_at(self, points: Floats) -> list[NeighbourRanks]:
-        """Return the ranks for K alternative positions of the three points, while all other embeddings stay.
+        """Return the ranks for K alternative positions of the three points, while all other embeddings stay fixed.
 
-        Distances are Euclidean in float64; ties go to the lower row, as in `metrics.nearest`.
+        Distances are Euclidean in float64; ties are ordered by row, as in `metrics.nearest`.
 
         Args:
             points: Positions (K, 3, D) of query, right and wrong neighbour.
@@ -197,7 +197,7 @@ class RetrievalFailure:
 
         r = self.matches
         within = np.flatnonzero(distances <= np.partition(distances, r - 1)[r - 1])
-        first = within[np.argsort(distances[within], kind="stable")][:r]  # AP@R depends on the first R only
+        first = within[np.argsort(distances[within], kind="stable")][:r]  # AP@R depends on the first R neighbours only
         relevant = self._relevant[first]
         precision = np.cumsum(relevant) / np.arange(1, r + 1)
         return NeighbourRanks(rank(self.right), rank(self.wrong), float(precision[relevant].sum() / r))
@@ -206,7 +206,7 @@ class RetrievalFailure:
 def failures(learned: TestNeighbours) -> Ints:
     """Return the rows of the queries with a wrong nearest neighbour, lowest AP@R first.
 
-    If no query fails, all queries with a match are returned.
+    If no query fails, all queries whose class has another sample are returned.
     """
     scored = ~np.isnan(learned.average_precision) & learned.queries
     chosen = learned.failures & scored
@@ -215,7 +215,13 @@ def failures(learned: TestNeighbours) -> Ints:
 
 
 def neighbours(learned: Embedded, query: int, *, right: bool) -> Ints:
-    """Return the searched rows of the query's class (`right`) or of all other classes, nearest first, ties by row."""
+    """Return the searched rows of the query's class, or of all other classes, nearest to the query first.
+
+    Args:
+        learned: Embeddings with their labels.
+        query: Row of the query.
+        right: True for rows of the query's class, False for rows of other classes.
+    """
     rows = np.flatnonzero(_searched(learned, query) & ((learned.labels == learned.labels[query]) == right))
     point = torch.from_numpy(learned.embeddings[[query]].astype(np.float64))
     parts = (torch.from_numpy(learned.embeddings[part].astype(np.float64)) for part in _parts(rows))
@@ -233,6 +239,6 @@ def _parts(values: Array) -> list[Array]:
 
 
 def _searched(learned: Embedded, query: int) -> Bools:
-    """Return flags (n,) of the rows that the query searches: the gallery, or all rows but its own."""
+    """Return a boolean mask (n,) of the rows that the query searches: the gallery, or all rows except `query`."""
     others: Bools = np.arange(len(learned.labels)) != query
     return learned.is_gallery if learned.is_gallery.any() else others

@@ -1,9 +1,9 @@
-"""Effect of one optimiser step on one triplet: the weights of a run move, and the test split is embedded again.
+"""Effect of one optimiser step on a triplet: the weights change, and the test split is embedded again.
 
-`one_step` shows the forces on three embeddings. A network cannot move these alone: its weights move, and with them
-every embedding. Here each loss takes one step from the weights of the last evaluation, with the optimiser of the run at
-its initial learning rate and without the state of earlier steps. Batch norm and dropout are in evaluation mode, because
-statistics of three samples are meaningless.
+`one_step` shows the forces on three embeddings. A network cannot move these alone, because a change of the weights
+changes every embedding. Here, each loss takes one step from the weights of the last evaluation, with the optimiser of
+the run at its initial learning rate and without the state of earlier steps. Batch norm and dropout are in evaluation
+mode, because statistics of three samples are meaningless.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Question:
-    """Request for true steps on one triplet.
+    """Request for one optimiser step per loss on a triplet.
 
     Args:
         query: Sample index of the query.
         right: Sample index of its right neighbour.
         wrong: Sample index of its wrong neighbour.
-        losses: Hyper-parameters of each loss by name; None means an open clamp (infinity).
+        losses: Hyper-parameters of each loss by name; None stands for infinity, which means no clamp.
     """
 
     query: int
@@ -55,7 +55,7 @@ class Question:
 
     @classmethod
     def from_json(cls, text: str) -> Question:
-        """Read the result of `to_json`.
+        """Create a Question from the JSON text that `to_json` returns.
 
         Raises:
             ValueError: The text is not JSON, or an index is not an integer.
@@ -77,11 +77,12 @@ def read(path: Path | None) -> dict[str, Any] | None:
 
 
 def make(run: Run, question: Question, tell: ProgressCallback = lambda words, done, total: None) -> Path:
-    """Take one step with each loss of a question and write the results; return the file.
+    """Take one optimiser step with each requested loss, write the results and return the path of the file.
 
-    The file holds {"rule", "before", "after"}: `before` and `after[loss]` hold right and wrong (ranks), ap, map_at_r
-    and the distances d_ap and d_an (missing in files of earlier releases); `after[loss]` also holds active and hyper.
-    The file is written after each loss and keeps the results of earlier questions.
+    The file holds {"rule", "before", "after"}. `rule` names the optimiser and the learning rate. `before` and
+    `after[loss]` hold right and wrong (ranks), ap, map_at_r and the distances d_ap and d_an (missing in files of
+    earlier releases). `after[loss]` also holds active (False if the step changed nothing) and hyper. The file is
+    written after each loss and keeps the results of earlier requests.
 
     Args:
         run: Evaluated run.
@@ -92,7 +93,7 @@ def make(run: Run, question: Question, tell: ProgressCallback = lambda words, do
         RunError: The run has no current evaluation, or its embeddings depend on neighbours.
         DataError: The data set cannot be read.
         CheckpointError: The checkpoint is damaged.
-        ValueError: The triplet does not fit.
+        ValueError: A sample is not in the test split, or has the wrong class for its role in the triplet.
     """
     from dmlcore import losses
     from dmlcore.inspection.failure.one_step import Embeddings, RetrievalFailure
@@ -101,17 +102,17 @@ def make(run: Run, question: Question, tell: ProgressCallback = lambda words, do
     from dmlcore.training.state import embedder
 
     state, path = _state(run), path_of(run, question.query, question.right, question.wrong)
-    assert path is not None  # _state raises an error without an evaluation
+    assert path is not None  # _state raises RunError if there is no evaluation
     rows, searched = evaluation.rows_of(state.data, "test")
     labels, place = state.data.labels[rows], {int(index): row for row, index in enumerate(rows)}
-    # Three samples of the data set, as rows of the test split.
+    # Find the rows of the three samples in the test split.
     samples = question.query, question.right, question.wrong
     missing = [index for index in samples if index not in place]
     if missing:
         raise ValueError(f"sample {missing[0]} is not in the test split of {run.id}")
     triplet = [place[index] for index in samples]
     inputs = to_device(state.data, np.asarray(samples), state.device)
-    # Every loss steps from these weights.
+    # Every loss starts from these weights.
     network = embedder(state)
     start = {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
 
@@ -124,7 +125,7 @@ def make(run: Run, question: Question, tell: ProgressCallback = lambda words, do
         d_ap, d_an = (float(np.linalg.norm(case.points[0] - case.points[i])) for i in (1, 2))
         return _as_dict(case.before) | {"map_at_r": score.map_at_r, "d_ap": d_ap, "d_an": d_an}
 
-    # Losses of earlier questions on this triplet stay in the file.
+    # Losses of earlier requests for this triplet stay in the file.
     o = state.spec.optimiser
     result: dict[str, Any] = {
         "rule": f"{o.name} at rate {o.learning_rate:g}",
@@ -165,7 +166,7 @@ def _state(run: Run) -> TrainingState:
 
 
 def _step(state: TrainingState, loss: TripletLoss, inputs: Any) -> bool:
-    """Take one optimiser step on the triplet; return False if the loss has no force, so that nothing moves."""
+    """Take one optimiser step on the triplet; return False without a step if the gradient of the loss is zero."""
     from torch import nn
 
     from dmlcore.training import loop, optimisers
@@ -187,7 +188,7 @@ def _step(state: TrainingState, loss: TripletLoss, inputs: Any) -> bool:
 
 
 def _plain(hyper: Hyper) -> dict[str, float | str | None]:
-    """Replace infinity, which JSON lacks, by None."""
+    """Return the hyper-parameters with infinity, which JSON lacks, replaced with None."""
     return {name: None if value == math.inf else value for name, value in hyper.items()}
 
 

@@ -1,1 +1,1 @@
-"""Influence of training samples on failures: the change of a query's margin in each training step."""
+"""Influence of training samples on failures: changes of a query's margin that each sample causes in training."""

@@ -1,4 +1,4 @@
-"""Influence of the training samples on one failure, computed when a page requests it and stored with the run."""
+"""Influence of the training samples on one failure, computed on request and stored in the run directory."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ FOLDER = "influence"
 NAMED = 0.01  # share of the training split that is listed as candidates for removal
 KEYS = ("begin", "end", "steps", "train", "seen", "harm", "help", "harmful", "helpful")
 
-Triplet = tuple[int, int, int]  # sample indices of the query, its right and its wrong neighbour
+Triplet = tuple[int, int, int]  # sample indices of a query, its right neighbour and its wrong neighbour
 
 
 @dataclass(frozen=True)
 class FailureQuestion:
-    """Failure whose causes are requested.
+    """Request for the influence of the training samples on one failure.
 
     Args:
         query: Sample index of the query.
@@ -48,7 +48,7 @@ class FailureQuestion:
 
     @classmethod
     def from_json(cls, text: str) -> FailureQuestion:
-        """Read the result of `to_json`.
+        """Create a FailureQuestion from the JSON text that `to_json` returns.
 
         Raises:
             ValueError: The text is not JSON, or an index is not an integer.
@@ -69,10 +69,10 @@ def read(path: Path | None) -> dict[str, Any] | None:
 
 
 def make(run: Run, question: FailureQuestion, tell: ProgressCallback = lambda words, done, total: None) -> Path:
-    """Compute the influence of each training sample on the margin of a failure and write it; return the file.
+    """Write the influence of each training sample on the margin of a failure; return the path of the file.
 
     The file holds:
-        begin, end: Range of the examined steps.
+        begin, end: Range of the examined steps, from begin + 1 to end.
         steps: Number of steps that were decomposed by sample.
         train: Number of training samples.
         seen: Number of training samples with an influence.
@@ -127,12 +127,12 @@ def of_failures(
 
 
 def count_listed(train: int) -> int:
-    """Return how many samples of a training split of `train` samples are listed: one percent, rounded up."""
+    """Return the number of samples to list out of `train` training samples: one percent, rounded up."""
     return math.ceil(NAMED * train)
 
 
 def most_harmful(values: np.ndarray, count: int) -> np.ndarray:
-    """Return the positions of the at most `count` most negative values, most negative first, ties by position."""
+    """Return the positions of at most `count` negative values, most negative first; ties are ordered by position."""
     order = np.argsort(values, kind="stable")[:count]
     return order[values[order] < 0]
 

@@ -43,8 +43,8 @@ class StepInfluence:
 
     Args:
         samples: Distinct sample indices (n,) of the batch.
-        influence: Change (F, n) of the margin of each failure by each sample.
-        margins: Margins (F,) before the step.
+        influence: Change (F, n) of the margin of each of F failures due to each sample.
+        margins: Margins (F,) of the failures before the step.
     """
 
     samples: Ints
@@ -58,7 +58,8 @@ def step(state: TrainingState, number: int, cases: Tensor) -> StepInfluence:
     Args:
         state: Training state before the step; `refuse` must accept it.
         number: Number of the step.
-        cases: Inputs (3 F, ...) on the device: the queries of F failures, then their right and their wrong neighbours.
+        cases: Inputs (3 F, ...) on the device: the queries of F failures, then their right neighbours, then their wrong
+            neighbours.
 
     Raises:
         StepError: The loss or a gradient is not finite.
@@ -104,7 +105,7 @@ def refuse(state: TrainingState) -> None:
 
 
 def _copy_trained(module: nn.Module) -> Tensors:
-    """Return copies of everything that a step may change in a module: trained parameters and buffers."""
+    """Return copies of the trainable parameters and the buffers of a module, which a training step may change."""
     trained = {name: tensor for name, tensor in module.named_parameters() if tensor.requires_grad}
     return {name: tensor.detach().clone() for name, tensor in {**trained, **dict(module.named_buffers())}.items()}
 
@@ -132,11 +133,11 @@ def _margins(state: TrainingState, cases: Tensor) -> tuple[Tensor, list[Tensors]
 
 
 def _factors(state: TrainingState) -> dict[str, Tensor | float]:
-    """Return the factor by which the last step multiplied the gradient of each parameter, without the minus sign.
+    """Return, for each parameter, the factor by which the optimiser multiplied its gradient in the last step.
 
-    For Adam and RMSprop it is rate / (root of the second moment + epsilon), for SGD rate / (1 - momentum), because a
-    gradient also acts in the following steps. Clipping by norm is included; clipping of single entries and weight decay
-    are not.
+    For Adam and RMSprop it is rate / (root of the second moment + epsilon). For SGD it is rate / (1 - momentum),
+    because a gradient also acts in the following steps. The minus sign of the descent step is left out. Clipping by
+    norm is included; clipping of single entries and weight decay are not.
     """
     o, names = state.spec.optimiser, _names(state)
     clipped = 1.0
@@ -162,10 +163,10 @@ def _factors(state: TrainingState) -> dict[str, Tensor | float]:
 def _moves(
     state: TrainingState, number: int, batch: Batch, weights: Tensors, tangents: list[Tensors]
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return the embeddings (B, D) of the batch before the step, and their derivative along each tangent."""
+    """Return the embeddings (B, D) of the batch before the step, and their derivative along each weight tangent."""
 
     def embedded(moved: Tensors) -> Tensor:
-        loop.begin(state, number)  # applies the same dropout in each call
+        loop.begin(state, number)  # seeds dropout, so that each call uses the same masks
         embeddings: Tensor = functional_call(state.model, moved, (batch.inputs,))
         return embeddings
 
@@ -179,7 +180,10 @@ def _moves(
 
 
 def _derivative(embedded: Callable[[Tensors], Tensor], weights: Tensors, along: Tensors) -> Tensor:
-    """Return the derivative of embeddings along a tangent: by forward mode, or a difference if a layer lacks it."""
+    """Return the derivative of embeddings along a weight tangent.
+
+    Uses forward-mode differentiation, or a finite difference if a layer does not support it.
+    """
     try:
         with forward_ad.dual_level():
             dual = {n: forward_ad.make_dual(w, along[n]) if n in along else w for n, w in _clones(weights).items()}
@@ -192,9 +196,9 @@ def _derivative(embedded: Callable[[Tensors], Tensor], weights: Tensors, along: 
 
 
 def _difference(embedded: Callable[[Tensors], Tensor], weights: Tensors, along: Tensors) -> Tensor:
-    """Return the central difference of embeddings along a tangent.
+    """Return the central difference of embeddings along a weight tangent.
 
-    The step is STEP times the norm of the weights, which gives about three digits in float32.
+    The weights are displaced by STEP times their norm, which gives about three digits in float32.
     """
     length = nn.utils.get_total_norm(along.values())
     if not length > 0:
@@ -212,7 +216,7 @@ def _clones(tensors: Tensors) -> Tensors:
 
 
 def _draw_tuples(state: TrainingState, number: int, embeddings: Tensor, labels: Tensor) -> Tuples | None:
-    """Return the tuples that a random miner draws in the step; None if the miner is not random, or if there is none."""
+    """Return the tuples that the miner of the loss draws in the step; None if it has no miner that draws at random."""
     if state.loss.miner is None or not state.loss.miner.miner.random:
         return None
     random = torch.Generator().manual_seed(seed_of(state.spec.seed, "miner", number))
@@ -221,9 +225,9 @@ def _draw_tuples(state: TrainingState, number: int, embeddings: Tensor, labels: 
 
 
 def _gradient(state: TrainingState, batch: Batch, weights: Tensors, embeddings: Tensor, out: int | None) -> Tensor:
-    """Return the gradient of the loss without sample `out` with respect to the embeddings (B, D)."""
+    """Return the gradient, with respect to the embeddings (B, D), of the batch loss without sample `out`."""
     rows = torch.from_numpy(np.flatnonzero(batch.indices != out)).to(embeddings.device)
-    own = _clones(weights)  # the running means of the step must not change
+    own = _clones(weights)  # copies, because the loss may update running means
     start = embeddings.detach().clone().requires_grad_()
     tuples = batch.tuples if out is None or batch.tuples is None else _drop_tuples(batch.tuples, rows, len(embeddings))
     loss = functional_call(state.loss, own, (start[rows], batch.labels[rows], None, tuples))

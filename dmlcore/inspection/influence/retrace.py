@@ -1,9 +1,9 @@
-"""Repetition of training steps to measure influences: of all steps, or of some after each kept checkpoint.
+"""Repetition of the training steps of a run, to measure the influence of each training sample.
 
-Batches, dropout and miners are functions of (seed, step), so a step repeated from a kept checkpoint equals that of the
-run, bit for bit on the same machine. For a small network, or a head on frozen features, the whole run is repeated; for
-other networks some steps are repeated after each kept checkpoint and represent all steps up to the next one. Tests use
-the best weights by validation, so later steps do not count.
+Batches, dropout and miners are functions of (seed, step), so a step repeated from a kept checkpoint equals the step of
+the run, bit for bit on the same machine. For a small network, or a head on frozen features, the whole run is repeated.
+For other networks, some steps are repeated after each kept checkpoint and represent all steps up to the next
+checkpoint. The tested weights are the best ones by validation, so later steps are not repeated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from dmlcore.training.state import TrainingState
 
-MOST = 400  # limit on the number of steps that are decomposed by sample
+MOST = 400  # default limit on the number of steps that are decomposed by sample
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Stretch:
         start: Step of the checkpoint; the first repeated step is start + 1.
         checkpoint: File of the checkpoint; None to start from the seed.
         stop: Last repeated step.
-        every: Interval of the decomposed steps; 1 if all are decomposed.
+        every: Interval between steps that are decomposed by sample; 1 if all are.
         weight: Number of steps of the run that one decomposed step represents.
     """
 
@@ -61,9 +61,10 @@ class Influence:
 
     Args:
         samples: Sample indices (n,) of the training split, ascending.
-        influence: Change (F, n) of the margin of each failure; 0 for samples in no decomposed step.
+        influence: Change (F, n) of the margin of each of F failures due to each sample; 0 for samples in no decomposed
+            step.
         steps: Number of decomposed steps.
-        begin: First step of the examined range.
+        begin: Step from which the repetition started; the first examined step is begin + 1.
         end: Last step of the examined range, whose weights were tested.
     """
 
@@ -81,7 +82,7 @@ def tested_step(saved: Checkpoint) -> int:
 
 
 def stretches(run: Run, end: int, most: int = MOST) -> list[Stretch]:
-    """Plan the steps to repeat for weights of step `end`.
+    """Plan which training steps to repeat in order to explain the weights of step `end`.
 
     Args:
         run: Run with its checkpoints.
@@ -89,7 +90,7 @@ def stretches(run: Run, end: int, most: int = MOST) -> list[Stretch]:
         most: Approximate limit on the number of decomposed steps.
 
     Raises:
-        RunError: The weights are those of the start, or a fork kept no checkpoint before `end`.
+        RunError: `end` is 0, so that the weights are the initial ones, or a fork kept no checkpoint before `end`.
     """
     if end <= 0:
         raise RunError(f"{run.id} was tested with its initial weights, so no training sample caused its failures")
@@ -124,7 +125,7 @@ def influence(
 
     Args:
         run: Run whose steps are repeated.
-        cases: Function that returns the inputs (3 F, ...) of `of_step.step` for a training state.
+        cases: Function that returns the argument `cases` (3 F, ...) of `of_step.step` for a training state.
         most: Approximate limit on the number of decomposed steps.
         tell: Callback for progress.
 
@@ -167,7 +168,7 @@ def influence(
 
 
 def _is_cheap(spec: RunSpec) -> bool:
-    """Return True if all steps are cheap: for a small network, or a head on frozen features."""
+    """Return True for a small network or a frozen backbone, for which repeating all steps is cheap."""
     return spec.model.name in networks.TAKES or spec.model.freeze == "backbone"
 
 
@@ -186,7 +187,7 @@ def _begin(state: TrainingState, stretch: Stretch) -> None:
 
 
 def _validate(state: TrainingState) -> None:
-    """Validate at the steps of the run if its learning rate or its projections depend on validation."""
+    """Validate if the run did so at this step and its learning rate or its projections depend on validation."""
     from dmlcore.training import evaluation, projections
 
     schedule, number = state.spec.schedule, state.progress.step

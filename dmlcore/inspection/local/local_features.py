@@ -1,4 +1,4 @@
-"""Local features of images in two dimensions: patches of digits, or the features of a network at each position."""
+"""Local features of images, projected to two dimensions: patches of digits, or network features at each position."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from dmlcore.training.build import build, load_data
 from dmlcore.training.state import use_best
 from dmlcore.typing import Floats, Ints, Pixels
 
-MOST_CLASSES, MOST_PER_CLASS = 10, 64  # limits on classes and on images per class, as in the study of CIFAR-10
-MOST_PIXELS = 10 * 64 * 32 * 32  # limit on the total; larger images are fewer per class, at least eight
+MOST_CLASSES, MOST_PER_CLASS = 10, 64  # limits on the number of classes and of images per class
+# limit on the total number of pixels; larger images are fewer per class, but at least eight
+MOST_PIXELS = 10 * 64 * 32 * 32
 SHOWN_SIDE = 64  # largest side in pixels of a displayed image
 CHUNK = 64
 WEIGHTS_FILE = "resnet20-cifar10.pt"
@@ -48,7 +49,7 @@ class LocalFeatures:
     note: str  # description of the features
 
     def patch(self, image: int, position: int) -> Pixels:
-        """Return the pixels (window, window, 3) around a position of an image, shifted inwards at its borders."""
+        """Return the pixels (window, window, 3) around a position; at image borders the window is shifted inwards."""
         side, corner = self.images.shape[1], []
         for place in divmod(position, self.grid[1]):
             start = (place + 0.5) * self.stride - self.window / 2 if self.stride > 1 else place
@@ -86,7 +87,7 @@ def pretrained_weights() -> Path | None:
 
 
 def cifar10() -> LocalFeatures:
-    """Return the last feature maps of a ResNet20 classifier of CIFAR-10 on test images, on two principal components.
+    """Return the last feature maps of a ResNet20 trained on CIFAR-10 for test images, in two principal components.
 
     Raises:
         DataError: The data or the weights are missing.
@@ -104,7 +105,7 @@ def cifar10() -> LocalFeatures:
 def of_run(run: Run) -> LocalFeatures:
     """Return local features of the test images of a run, computed with its best weights.
 
-    The features are in the space of the embeddings if the head of the network maps single positions to it.
+    If the head of the network can be applied to single positions, the features are points of the embedding space.
 
     Raises:
         RunError: The run has no images or no checkpoint.
@@ -123,7 +124,7 @@ def of_run(run: Run) -> LocalFeatures:
 
 
 def has_images(spec: RunSpec) -> bool:
-    """Return True if a run of this spec has a network for images."""
+    """Return True if the network of the spec takes images."""
     return spec.model.name not in _OTHER_NETWORKS
 
 
@@ -156,7 +157,7 @@ def _of_network(model: nn.Module, dataset: Dataset, note: str, headed: bool = Tr
 
 
 def _choose_samples(dataset: Dataset, rows: Ints, per_class: int) -> Ints:
-    """Return the first `per_class` samples of each of the first classes among `rows`, class by class."""
+    """Return the first `per_class` samples of each of the first MOST_CLASSES classes in `rows`, class by class."""
     labels = dataset.labels[rows]
     classes = np.unique(labels)[:MOST_CLASSES]
     return np.concatenate([rows[labels == c][:per_class] for c in classes])

@@ -34,8 +34,9 @@ class WeightMaps:
     Args:
         indices: Sample indices (N,) in the data set.
         weights: Weights (N, h, w), which sum to 1 per image; h = w = 0 if the pooling has no weights.
-        foreground: Share (N,) of the weight on the tiles that show the class; NaN where the tiles are unknown.
-        tile: Position (N,) of the tile that shows the class, row by row; -1 if there is not exactly one.
+        foreground: Share (N,) of the weight on the tiles of a collage that show the class; NaN where the tiles are
+            unknown.
+        tile: Row-major index (N,) of the tile that shows the class; -1 if there is not exactly one.
     """
 
     indices: Ints
@@ -65,13 +66,14 @@ def read(path: Path) -> WeightMaps:
 
 
 def foreground_share(weights: NDArray[np.floating], shows: Bools) -> Singles:
-    """Compute the share (N,) of the weights on the tiles that show the class.
+    """Compute the share (N,) of the weights on the tiles of collages that show the class.
 
-    A position across two tiles counts for both by area, so that average pooling always has the share of the tiles.
+    The weight of a position that overlaps two tiles is divided between them by area, so average pooling always yields
+    the area share of the tiles.
 
     Args:
         weights: Weights (N, h, w).
-        shows: Flags (N, T), T = grid x grid: True for tiles that show the class.
+        shows: Boolean mask (N, T), T = grid x grid, True for tiles that show the class.
     """
     grid = isqrt(shows.shape[1])
     rows, columns = (_overlap(grid, count) for count in weights.shape[1:])
@@ -81,7 +83,7 @@ def foreground_share(weights: NDArray[np.floating], shows: Bools) -> Singles:
 
 
 def _overlap(grid: int, positions: int) -> Floats:
-    """Return a matrix (grid, positions) with the overlap of each position and each tile along one axis."""
+    """Return the overlap (grid, positions) of each tile with each position along one axis, in units of a position."""
     cuts = np.arange(grid + 1) * positions / grid
     begin = np.arange(positions)
     inside = np.minimum(begin + 1, cuts[1:, None]) - np.maximum(begin, cuts[:-1, None])
@@ -89,7 +91,7 @@ def _overlap(grid: int, positions: int) -> Floats:
 
 
 def write(run: Run) -> Path:
-    """Compute the pooling weights of the test split with the best weights; return the file weights/<digest>.npz.
+    """Compute the pooling weights of the test split with the best weights; return the path weights/<digest>.npz.
 
     Raises:
         RunError: The run has not been evaluated, or its inputs are not images.

@@ -39,7 +39,7 @@ MAP = {
 }
 AGAIN = "Compute the map again"
 
-Report = Callable[[float, str], object]  # (finished share in 0..1, message)
+Report = Callable[[float, str], object]  # (fraction done in 0..1, message)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +49,11 @@ class Map:
     Args:
         points: Points (n, 2) float32, in the row order of `source`.
         settings: Settings of the map.
-        quality: Quality of the map; None for fewer than 4 points.
+        quality: Quality of the map; None for fewer than 3 points.
         source: File of the embeddings.
-        perplexity: Perplexity used, lowered if there are few points; None if the method has none.
-        drawn: Number of points that were mapped if there are very many; the others were placed among them (`placing`).
+        perplexity: Perplexity used, lowered if there are few points; None if the method has no perplexity.
+        drawn: Size of the sample that was mapped if there are very many points, otherwise None; the other points were
+            placed among the sample (`placing`).
     """
 
     points: Singles
@@ -78,7 +79,7 @@ class Map:
 
 
 def path_of(source: Path, settings: Settings) -> Path:
-    """Return the path of the map of an embeddings file."""
+    """Return the path of the map of an embeddings file with the given settings."""
     return source.with_name(f"{source.stem}.{settings.name}{SUFFIX}")
 
 
@@ -125,7 +126,7 @@ def read(path: Path) -> Map:
 
 
 def make(run: Run, settings: Settings | None = None, tell: Report = lambda done, words: None) -> Path:
-    """Compute and store the map of the newest embeddings, unless it exists and is readable; return its file.
+    """Compute and store the map of the newest embeddings, unless it exists and is readable; return its path.
 
     Args:
         run: Run to map.
@@ -134,8 +135,7 @@ def make(run: Run, settings: Settings | None = None, tell: Report = lambda done,
 
     Raises:
         RunError: The run has not been evaluated, or its embeddings cannot be mapped (too few, or collapsed).
-        Unreadable: The embeddings file is damaged.
-        projection.Missing: The package of the method is not installed.
+        Unreadable: The embeddings file is damaged. projection.Missing: The package of the method is not installed.
     """
     settings = settings or Settings(seed=run.spec.seed)
     source = run.embeddings()
@@ -186,12 +186,12 @@ def draw(
     Args:
         embeddings: Array (n, D).
         settings: Settings of the map.
-        start: Initial map (n, 2); by default that of the method.
+        start: Initial map (n, 2); by default the initialisation of the method.
         report: Callback for progress.
 
     Raises:
-        ValueError: The embeddings cannot be mapped (too few, or collapsed).
-        projection.Missing: The package of the method is not installed.
+        ValueError: The embeddings cannot be mapped (too few, or collapsed). projection.Missing: The package of the
+            method is not installed.
     """
     title = TITLES[settings.method]
 
@@ -224,10 +224,11 @@ def draw(
 
 
 def place(layout: Map, embeddings: ArrayLike) -> Singles:
-    """Place new embeddings on a map by its own method.
+    """Compute positions for new embeddings on an existing map, with the method of that map.
 
-    PCA is exact. t-SNE moves the new points by its gradient while the map stays fixed (`projection.place_tsne`). UMAP,
-    and maps of very many points, use a weighted mean of the neighbours (`projection.place_umap`).
+    PCA projects exactly. t-SNE moves the new points along its gradient while the map stays fixed
+    (`projection.place_tsne`). UMAP, and t-SNE maps of which only a sample was mapped, use a weighted mean of the
+    neighbours (`projection.place_umap`).
 
     Args:
         layout: Map to place the embeddings on.
@@ -244,7 +245,7 @@ def place(layout: Map, embeddings: ArrayLike) -> Singles:
     known, points, settings = table["embeddings"], layout.points, layout.settings
     if len(known) != len(points):
         raise Unreadable(f"the map has {len(points)} points, its embeddings {len(known)}. {AGAIN}.")
-    if layout.drawn is not None:  # in the way the other points were placed
+    if layout.drawn is not None:  # place them as the points outside the sample were placed
         sample = placing.draw_balanced(table["labels"], layout.drawn, settings.seed)
         return placing.place_among(
             known[sample], points[sample], np.asarray(embeddings), linear=settings.method == "pca"
@@ -257,12 +258,12 @@ def place(layout: Map, embeddings: ArrayLike) -> Singles:
 
 
 def used_perplexity(settings: Settings, count: int) -> float | None:
-    """Return the perplexity for a map of `count` points, lowered if there are few; None if the method has none."""
+    """Return the perplexity for a map of `count` points, lowered if these are few; None unless it is a t-SNE map."""
     return projection.fitting_perplexity(count, settings.perplexity) if settings.method == "tsne" else None
 
 
 def keep(path: Path, facts: dict[str, Any], **content: Array) -> None:
-    """Write arrays and facts (plain data) to a file atomically."""
+    """Write arrays and JSON-serialisable facts to an .npz file atomically."""
     text = np.array(json.dumps(facts, sort_keys=True, allow_nan=False))
     atomic_files.replace(path, lambda file: arrays.save(file, facts=text, **content))
 

@@ -1,6 +1,7 @@
 """Maps of very many points: a class-balanced sample is mapped, and every other point is placed among it.
 
-t-SNE or UMAP of a million points would take hours. A placed point is at the mean of its neighbours in the sample.
+t-SNE or UMAP of a million points would take hours. Each other point is placed at the weighted mean of its neighbours in
+the sample, or, for PCA, projected on the axes of the sample.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ AMONG = 20_000  # number of points on which the quality is measured
 
 
 def draw_balanced(labels: Ints, count: int, seed: int = 0) -> Ints:
-    """Draw rows balanced over the classes: equally many of each class, or all of a smaller class.
+    """Draw rows balanced over the classes: the same number from each class, or all rows of a smaller class.
 
     Args:
         labels: Class labels (n,).
-        count: Number of rows to draw.
+        count: Number of rows to draw, at most n.
         seed: Seed of the draw.
 
     Returns:
@@ -49,15 +50,15 @@ def place_all(
     linear: bool,
     tell: Callable[[float], object] = lambda done: None,
 ) -> Singles:
-    """Place all embeddings from the map of a sample, whose points keep their positions.
+    """Compute positions for all embeddings from the map of a sample; sampled points keep their positions.
 
     Args:
         embeddings: Array (n, D), may be memory-mapped; it is read block by block.
         sample: Rows (m,) of the sample.
         plane: Map (m, 2) of the sample.
-        linear: Project on the principal axes of the sample; otherwise take the weighted mean of the nearest samples
-            (`projection.place_umap`).
-        tell: Callback for the finished share.
+        linear: If True, project on the principal axes of the sample; otherwise take the weighted mean of the nearest
+            points of the sample (`projection.place_umap`).
+        tell: Callback that receives the fraction done in 0..1.
 
     Returns:
         Positions (n, 2) float32.
@@ -72,7 +73,7 @@ def place_all(
 
 
 def place_among(known: Singles, plane: Singles, new: Singles, *, linear: bool) -> Singles:
-    """Place new embeddings (k, D) among known embeddings (m, D) with their map (m, 2); return positions (k, 2)."""
+    """Return positions (k, 2) of new embeddings (k, D), given known embeddings (m, D) and their map (m, 2)."""
     if linear:
         return projection.place_pca(known, new)
     return projection.place_umap(known, plane, new, neighbours=NEIGHBOURS)

@@ -12,7 +12,7 @@ from dmlcore.typing import Floats, Ints
 
 K = 15  # number of neighbours
 MOST_PAIRS = 2**27  # limit on compared pairs: all pairs of 11,585 points, or 2,237 of 60,000 points against all
-ROUNDING = 1e-12  # squared distances below this are 0, in units of the spread, so that copies coincide
+ROUNDING = 1e-12  # squared distances below this multiple of the spread count as 0, so that duplicates coincide
 NEAR_CHANCE = 0.6
 CHUNK = 2**23  # largest number of values in a temporary array
 
@@ -22,8 +22,8 @@ class Quality:
     """Quality of a map; both measures are in 0..1, and 1 is best.
 
     Args:
-        trustworthiness: 1 minus a penalty for neighbours on the map that are not neighbours in the embedding, by their
-            rank in the embedding.
+        trustworthiness: 1 minus a penalty for neighbours on the map that are not neighbours in the embedding; the
+            penalty grows with their rank in the embedding.
         kept_neighbours: Mean share of a point's neighbours in the embedding that are also its neighbours on the map.
         k: Number of neighbours.
         sampled: Number of points whose neighbours were compared.
@@ -40,7 +40,7 @@ class Quality:
 
     @property
     def doubt(self) -> str:
-        """Warning for maps whose neighbours are hardly better than random ones, otherwise ""."""
+        """Warning for a map whose neighbours are hardly better than random ones; "" for other maps."""
         if self.trustworthiness >= NEAR_CHANCE:
             return ""
         return "Random points have a trustworthiness of 0.5, so neighbours on this map are meaningless."
@@ -56,14 +56,14 @@ class Quality:
         return f"{words}. {self.doubt}" if self.doubt else words
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields as plain data."""
+        """Return the fields as a JSON-serialisable dictionary."""
         return asdict(self)
 
 
 def quality(embeddings: Any, plane: Any, *, k: int = K, most_pairs: int = MOST_PAIRS) -> Quality | None:
     """Measure the quality of a map.
 
-    Points at equal distance count as equally near, so copies cost nothing.
+    Points at equal distance have the same rank, so duplicate embeddings do not lower the quality.
 
     Args:
         embeddings: Array (N, D).
@@ -72,7 +72,7 @@ def quality(embeddings: Any, plane: Any, *, k: int = K, most_pairs: int = MOST_P
         most_pairs: If N * N exceeds this number, evenly spaced points are compared with all others, to bound memory.
 
     Returns:
-        The quality, or None for fewer than 4 points, none of which has a neighbour that is not near.
+        The quality, or None for fewer than 3 points.
 
     Raises:
         ValueError: An argument has the wrong shape; the message names it.
@@ -92,7 +92,7 @@ def quality(embeddings: Any, plane: Any, *, k: int = K, most_pairs: int = MOST_P
     for part in np.array_split(rows, max(1, len(rows) * count // CHUNK)):
         far, near = _squares(points, part), _squares(flat, part)
         on_map = np.argpartition(near, k - 1, axis=1)[:, :k]
-        farness = np.take_along_axis(far, on_map, axis=1)  # (rows, k), in the embedding
+        farness = np.take_along_axis(far, on_map, axis=1)  # (rows, k) squared distances in the embedding
         # The rank in the embedding is 1 plus the number of points that are strictly nearer.
         far.sort(axis=1)
         ranks = _counts(far, farness) + 1
@@ -108,10 +108,11 @@ def _sample(count: int, most_pairs: int) -> Ints:
 
 
 def _squares(points: Floats, rows: Ints) -> Floats:
-    """Return the squared distances (rows, N) from some points to all points; infinity to themselves."""
+    """Return the squared distances (rows, N) from the points `rows` to all points; infinity from a point to itself."""
     lengths = np.einsum("ij,ij->i", points, points)
     squares: Floats = lengths[rows, None] + lengths - 2 * points[rows] @ points.T
-    squares[squares < ROUNDING * points.shape[1]] = 0  # the mean square length is the number of dimensions
+    # points are standardised, so their mean squared norm is the number of dimensions
+    squares[squares < ROUNDING * points.shape[1]] = 0
     squares[np.arange(len(rows)), rows] = np.inf
     return squares
 

@@ -1,4 +1,4 @@
-"""Settings of a map of embeddings: the method and its parameters, with a name for the file of the map."""
+"""Settings of a map of embeddings: the method, its parameters, and a digest that names the file of the map."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Settings:
 
     Args:
         method: "tsne", "umap" or "pca".
-        perplexity: t-SNE: above 1; lowered to a third of the number of points.
-        iterations: t-SNE (early exaggeration included) and UMAP (epochs): 100..5000.
-        neighbours: UMAP: 2..1000.
-        min_dist: UMAP: 0..1.
-        seed: 0 to 2^32 - 1.
+        perplexity: Perplexity of t-SNE, above 1; lowered to a third of the number of points if there are few.
+        iterations: Iterations of t-SNE (including early exaggeration) or epochs of UMAP, in 100..5000.
+        neighbours: Number of neighbours of UMAP, in 2..1000.
+        min_dist: Minimum distance of UMAP, in 0..1.
+        seed: Random seed, in 0..2^32 - 1.
 
     Raises:
         ValueError: A value is out of range; the message names it.
@@ -69,12 +69,12 @@ class Settings:
 
     @property
     def used(self) -> dict[str, Any]:
-        """The method and the parameters that it uses, as plain data."""
+        """Dictionary of the method and the parameters that it uses."""
         return {"method": self.method} | {name: getattr(self, name) for name in USED[self.method]}
 
     @property
     def name(self) -> str:
-        """Digest of the settings, 16 hexadecimal digits, equal if and only if two settings give the same map."""
+        """Digest of the settings, 16 hexadecimal digits; settings that give the same map have the same digest."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
     @property
@@ -99,7 +99,7 @@ class Settings:
 
     @classmethod
     def from_json(cls, text: str) -> Settings:
-        """Read settings from JSON; missing parameters have their defaults.
+        """Read settings from JSON; missing parameters take their default values.
 
         Raises:
             ValueError: The text is not JSON, a name is unknown or a value is out of range.

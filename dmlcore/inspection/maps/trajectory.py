@@ -44,7 +44,7 @@ class Trajectory:
         points: Points (S, n, 2) float32, in the row order of the embeddings of each snapshot.
         how: Description of how the frames were aligned.
         settings: Settings of the maps.
-        quality: Quality of each frame; None for fewer than 4 points and for collapsed frames.
+        quality: Quality of each frame; None for fewer than 3 points and for collapsed frames.
     """
 
     steps: Ints
@@ -95,7 +95,7 @@ def read(path: Path) -> Trajectory:
 
 
 def make(run: Run, settings: Settings | None = None, tell: maps.Report = lambda done, words: None) -> Path:
-    """Compute and store the map over all kept checkpoints, unless it exists and is readable; return its file.
+    """Compute and store the map over all kept checkpoints, unless it exists and is readable; return its path.
 
     Checkpoints without embeddings are embedded first.
 
@@ -106,8 +106,7 @@ def make(run: Run, settings: Settings | None = None, tell: maps.Report = lambda 
 
     Raises:
         RunError: The run has fewer than two kept checkpoints, or its embeddings cannot be mapped.
-        Unreadable: A file of embeddings is damaged.
-        projection.Missing: The package of the method is not installed.
+        Unreadable: A file of embeddings is damaged. projection.Missing: The package of the method is not installed.
     """
     settings = settings or Settings(seed=run.spec.seed)
     known = snapshots.snapshots(run)
@@ -197,7 +196,7 @@ def _project_jointly(embeddings: list[Singles]) -> Singles:
 def _align_frames(
     embeddings: list[Singles], collapsed: list[bool], settings: Settings, report: maps.Report | None
 ) -> tuple[Singles, str]:
-    """Compute frames from last to first, each started from the frame after it and then aligned with that frame."""
+    """Compute frames from last to first; each starts from the following frame and is then aligned with it."""
     count = len(embeddings)
     points = np.zeros((count, len(embeddings[0]), 2), np.float32)
     following = Settings(**{**settings.used, "iterations": max(FEWEST_ITERATIONS, settings.iterations // 2)})
@@ -214,7 +213,7 @@ def _align_frames(
         plane = maps.draw(embeddings[frame], settings if after is None else following, start=after, report=tell)
         after = plane - plane.mean(axis=0) if after is None else align(plane, after)
         spread = spread or float(after.std())
-        # Earlier frames have been optimised for longer, which enlarges a map without any meaning.
+        # Earlier frames have been optimised for longer, which enlarges the map without any meaning.
         points[frame] = after * (spread / after.std())
     if after is None:
         raise ValueError("the embeddings of every step are all equal (collapsed), so there is no map")
@@ -229,7 +228,7 @@ def _align_frames(
 
 
 def align(plane: Singles, onto: Singles) -> Singles:
-    """Rotate, mirror and shift a plane (n, 2) so that its points are nearest to those of `onto`; do not scale it."""
+    """Return points (n, 2) rotated, mirrored and shifted, but not scaled, to lie as close as possible to `onto`."""
     from scipy.linalg import orthogonal_procrustes
 
     ours, theirs = _centred(plane), _centred(onto)
