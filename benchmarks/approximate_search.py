@@ -1,4 +1,5 @@
-"""Approximate against exact nearest-neighbour search: recall, time and memory, with forecasts for 10^7 and 10^8 points.
+"""Approximate compared with exact nearest-neighbour search: recall, time, memory, and forecasts for 10^7 and 10^8
+points.
 
 python -m benchmarks.approximate_search [POINTS [DIMENSIONS]]. The default, 1,000,000 x 128, takes 15 minutes.
 """
@@ -16,15 +17,15 @@ import numpy as np
 
 from dmlcore.metrics.approximate import BREADTH, PROBE, TITLES, ApproximateSearch, estimate_costs, index_bytes, recall
 
-CLASS = 50  # points per class, scattered around a centre as embeddings are
+CLASS = 50  # points per class, scattered around a centre like embeddings
 QUERIES = 1000
 GB = 1e9
-BROADER = (1, 4)  # multiples of the default breadth
+BROADER = (1, 4)  # multiples of the default search breadth
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def main() -> None:
-    """Print one line per index and breadth, followed by the needs of larger sets."""
+    """Print one line per index and search breadth, followed by forecasts of time and memory for larger sets."""
     count, dimensions = (int(word) for word in (sys.argv[1:] + ["1000000", "128"][len(sys.argv) - 1 :]))
     print(f"{count:,} x {dimensions}, classes of {CLASS}, {QUERIES} queries; load {os.getloadavg()[0]:.1f}", flush=True)
     with TemporaryDirectory() as folder:
@@ -44,7 +45,7 @@ def main() -> None:
 
 
 def _points(path: Path, count: int, dimensions: int) -> np.ndarray:
-    """Return unit vectors of classes around random centres, memory-mapped from a file that is written in parts."""
+    """Return unit vectors in classes around random centres, memory-mapped from a file that is written in chunks."""
     generator = np.random.default_rng(0)
     points = np.lib.format.open_memmap(path, "w+", np.float32, (count, dimensions))
     for start in range(0, count, 100_000):
@@ -57,7 +58,7 @@ def _points(path: Path, count: int, dimensions: int) -> np.ndarray:
 
 
 def _measure(kind: str, points: np.ndarray, breadths: tuple[int, ...], exact: float | None) -> float:
-    """Build an index, search it and print the comparison; return milliseconds per query at the first breadth."""
+    """Build an index, search it and print the comparison; return the milliseconds per query at the first breadth."""
     begin = time.perf_counter()
     search = ApproximateSearch(points, kind)
     built = time.perf_counter() - begin

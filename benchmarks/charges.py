@@ -3,9 +3,9 @@
 The page plays 300 points of five classes, all 4,248,000 triplets per step, as fast as possible: the server computes and
 sends every new step, the page paints it with trails, curves and phase portrait, and a step counts once its frame is
 painted. The server's processor time per step is reported as well, because other load on the machine affects it less.
-Rivals, in the same run and on the same points, without server, browser, scores or drawing: the step with every triplet
-gathered as (T, 2) copies and differentiated by autograd, and a step of pytorch-metric-learning's TripletMarginLoss
-(margin 0.1, all triplets). Each rival may use all cores.
+The rivals run on the same points, without server, browser, scores or drawing: a step that gathers every triplet as
+(T, 2) copies and differentiates by autograd, and a step of pytorch-metric-learning's TripletMarginLoss (margin 0.1, all
+triplets). Each rival may use all cores.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.harness import WINDOW, chromium, command_line, machine, played, 
 
 
 def rivals(repeats: int) -> dict[str, list[float]]:
-    """Return the milliseconds of naive steps on the points with which the page starts."""
+    """Return the milliseconds of each naive step on the page's initial points, by rival."""
     import torch
     from pytorch_metric_learning.losses import TripletMarginLoss
 

@@ -1,8 +1,9 @@
-"""Cifar-Collage from a full-size CIFAR-100: time and peak memory to build it, and the cost of reading a batch.
+"""Cifar-Collage from a full-size CIFAR-100: time and peak memory to build it, and time to read a batch.
 
-Writes 60,000 random images in the official layout (python 2 pickles) into a temporary folder. One fresh process loads
-the 48,000 collages as `dmlcore.data.load` does, which composes a collage when it is read, and reads each of them once.
-Another process stores all collages in one array, the rival, and reads batches from both.
+The script writes 60,000 random images in the official layout (Python 2 pickles) into a temporary folder. One new
+process
+loads the 48,000 collages with `dmlcore.data.load`, which composes a collage when it is read, and reads each of them
+once. Another process holds all collages in one array, the rival, and reads batches from both.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SUPER_NAMES = [f"super_class_{number:02d}" for number in range(16)] + list(BACKG
 
 
 class _Python2Pickler(pickle._Pickler):
-    """Pickler that writes bytes as Python 2 wrote its strings, like the official files."""
+    """Pickler that writes bytes as Python 2 wrote its strings, for files in the official format."""
 
     def save_bytes(self, content: bytes) -> None:
         self.write(pickle.BINSTRING + len(content).to_bytes(4, "little") + content)
@@ -37,7 +38,7 @@ class _Python2Pickler(pickle._Pickler):
 
 
 def write_cifar100(folder: Path, *, train: int = 500, test: int = 100) -> Path:
-    """Write `train` and `test` random images of each of the 100 classes, in the official layout."""
+    """Write `train` and `test` random images for each of the 100 classes, in the official layout; return the folder."""
     folder.mkdir(parents=True)
     random = np.random.default_rng(0)
     for split, count in (("train", train), ("test", test)):
@@ -64,7 +65,7 @@ def _dump(path: Path, content: Any) -> None:
 
 
 def build(root: str) -> dict[str, float]:
-    """Load the collages, then read each of them once in batches."""
+    """Load the collages, then read each of them once in batches; return seconds and memory in MB."""
     import dmlcore.data
 
     empty = memory() / 1e6
@@ -79,7 +80,7 @@ def build(root: str) -> dict[str, float]:
 
 
 def rival(job: tuple[str, int]) -> dict[str, float]:
-    """Store all collages in one array; time random batches from the array and from our data set, alternating."""
+    """Copy all collages into one array, then time random batches from the array and the data set, in alternation."""
     import dmlcore.data
 
     root, repeats = job

@@ -1,7 +1,8 @@
 """Generator of drawn images in the layout and with the official names of CUB-200-2011, for end-to-end training runs.
 
-The names, classes and splits are those of the annotation pack (../shared/data/cub-annotations.tar.gz): 11,788 images of
-200 classes by default. Each class has its own plumage (colours of body, belly and crest, width and slant of bars) and
+The names, classes and splits are those of the annotation archive (../shared/data/cub-annotations.tar.gz): 11,788 images
+of 200 classes by default. Each class has its own plumage (colours of body, belly and crest, width and slant of bars)
+and
 build; each image has its own pose, position, size, light and cluttered background, which are unrelated to the class.
 Classes can thus be distinguished, including classes not seen in training. Equal arguments give equal bytes.
 """
@@ -31,7 +32,7 @@ Array = NDArray[np.floating]
 
 
 def draw(number: int, count: int, size: int, seed: int = 0) -> Bytes:
-    """Return `count` images (count, size, size, 3) of the class `number`, counted from 1."""
+    """Return `count` images (count, size, size, 3) of the class with the given `number`, counted from 1."""
     bird, pose = np.random.default_rng((seed, number)), np.random.default_rng((seed, number, count))
     body, belly, crest, bar = np.float32(bird.uniform(0, 255, (4, 3)))
     length, height, head = bird.uniform(0.24, 0.34), bird.uniform(0.12, 0.2), bird.uniform(0.08, 0.13)
@@ -63,7 +64,7 @@ def draw(number: int, count: int, size: int, seed: int = 0) -> Bytes:
 
 
 def _background(random: np.random.Generator, count: int, size: int) -> Array:
-    """Return blends of two colours with four discs of other colours, unrelated to the class."""
+    """Return backgrounds unrelated to the class: blends of two colours with four discs of other colours."""
     down, right = np.meshgrid(*[(np.arange(size) + 0.5) / size] * 2, indexing="ij")
     ends = np.float32(random.uniform(0, 255, (2, count, 1, 1, 3)))
     images = ends[0] + (ends[1] - ends[0]) * np.float32(down[None, ..., None])
@@ -75,7 +76,7 @@ def _background(random: np.random.Generator, count: int, size: int) -> Array:
 
 
 def make(folder: Path, *, classes: int = CLASSES, each: int | None = None, size: int = SIZE, seed: int = 0) -> int:
-    """Write the tree into the new folder CUB_200_2011 of `folder`.
+    """Write the images and lists into the new folder CUB_200_2011 in `folder`.
 
     Args:
         folder: Parent folder.

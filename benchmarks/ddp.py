@@ -1,9 +1,10 @@
 """Training on several processes compared with one process: equality of gradients, and speed on this machine.
 
-For every loss, every miner and everything else that depends on the whole batch: the largest |difference| / |gradient|
-of a step on two and four processes (gloo), in float32 and float64, next to the difference between float32 and float64
-on one process. Then timed steps of a convolutional network on one process with one and with two threads, and on two
-processes with one thread each.
+For every loss, every miner and every other computation on the whole batch, the script prints the relative gradient
+error
+|difference| / |gradient| of a step on two and four processes (gloo), in float32 and float64, next to the difference
+between float32 and float64 on one process. It then times steps of a convolutional network on one process with one and
+with two threads, and on two processes with one thread each.
 
     python -m benchmarks.ddp            # everything, a few minutes
     python -m benchmarks.ddp --few      # the cases that the test suite checks in both precisions
@@ -34,7 +35,7 @@ STEPS = 20
 
 
 def gradients(file: Path, names: list[str], device: str) -> None:
-    """Compute the gradients of the named cases; rank 0 writes them to `file`."""
+    """Compute the gradients of the named cases in every precision; rank 0 writes them to `file`."""
     results = {
         f"{case.name}|{precision}": together.gradients(case, precision, device)
         for case in together.cases()
@@ -46,7 +47,7 @@ def gradients(file: Path, names: list[str], device: str) -> None:
 
 
 def steps(file: Path, threads: int) -> None:
-    """Time training steps; rank 0 writes the seconds per step to `file`: wall clock and its processor time."""
+    """Time training steps; rank 0 writes the wall-clock seconds and its processor seconds per step to `file`."""
     torch.set_num_threads(threads)
     state = together.made(WORK, "float32", threads)
     if processes.shares_work():
@@ -78,7 +79,7 @@ def compare(cases: list[together.Case], folder: Path, device: str) -> bool:
             precision: [together.error(files[count][f"{case.name}|{precision}"], alone[precision]) for count in COUNTS]
             for precision in GOALS
         }
-        # A backbone with batch norm loses digits on one process too; several processes may lose as many.
+        # Batch norm amplifies rounding errors on one process too, so allow several processes twice that error.
         most = {"float32": max(GOALS["float32"], 2 * rounding), "float64": GOALS["float64"]}
         fine = all(max(errors[precision]) <= most[precision] for precision in GOALS)
         reached &= fine
@@ -89,7 +90,7 @@ def compare(cases: list[together.Case], folder: Path, device: str) -> bool:
 
 
 def scale(folder: Path) -> None:
-    """Print the seconds per step of one process and of two processes, and their ratio."""
+    """Print the times per step on one process and on two processes, and their ratio."""
     seconds = {}
     for name, count, threads in (("one, 1 thread", 1, 1), ("one, 2 threads", 1, 2), ("two, 1 thread each", 2, 1)):
         together.run_together(count, steps, folder / "steps.npy", threads, timeout=900)

@@ -1,12 +1,13 @@
-"""Scores of a test split of the size of Stanford Online Products, compared with a bare faiss search: time and memory.
+"""Scores of a test split as large as that of Stanford Online Products, compared with a bare faiss search.
 
     python -m benchmarks.evaluation [--queries 60502] [--rounds 1] [--threads 2] [--pml]
 
-60,502 x 128 float32 embeddings of unit length in 11,316 classes of 2 to 12, generated from a seed; R@K for K = 1, 10,
-100, 1000, so k = 1001 including the query itself. With fewer --queries, these search the remaining samples, k = 1000,
-in proportionally less time. Each rival runs in its own process; its memory is the peak above the memory held before the
-call. On a machine with other load, CPU seconds are the fairer measure. Targets: 1.1x the bare search, 200 MB. --pml
-also runs AccuracyCalculator of pytorch-metric-learning, which needs about 7 GB.
+The input is 60,502 x 128 float32 embeddings of unit length in 11,316 classes of 2 to 12 samples, generated from a seed.
+R@K is computed for K = 1, 10, 100, 1000, so the search has k = 1001 including the query itself. With fewer --queries,
+the other samples are the gallery, k = 1000, and the time is proportionally shorter. Each rival runs in its own process;
+its memory is the peak above the memory held before the call. On a machine with other load, CPU seconds are the fairer
+measure. Targets: 1.1x the time of the bare search, 200 MB. --pml also runs AccuracyCalculator of
+pytorch-metric-learning, which needs about 7 GB.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from benchmarks.harness import ROOT, command_line, machine, memory, ratios, rese
 RATIO, MEGABYTES = 1.1, 200
 SAMPLES, CLASSES, DIMENSIONS = 60_502, 11_316, 128
 KS = (1, 10, 100, 1000)
-NOISE = 1.3  # relative to the length of a class mean, for an R@1 that good networks reach
+NOISE = 1.3  # length of the noise relative to a class mean; gives an R@1 typical of good networks
 
 
 def embeddings() -> tuple[np.ndarray, np.ndarray]:
-    """Return unit vectors (60502, 128) around class means and their labels, in random order."""
+    """Return unit vectors (60502, 128) around class means, in random order, and their labels."""
     rng = np.random.default_rng(0)
     sizes = np.full(CLASSES, 2)
     while left := SAMPLES - int(sizes.sum()):

@@ -4,8 +4,9 @@ A key press on the component's slider r is timed from its keydown event to the e
 field. The rival is a key press on st.slider in a page whose fragment shows one number, timed to the end of the first
 frame after the new number is in the page. The drag moves the anchor once per frame for four seconds (moving the
 scanning point would leave its field unchanged). Slider and drag are measured with the default layers and with every
-layer on, on 41 x 41 and 81 x 81 nodes. The first view is timed from the start of the server process, and from opening
-the page in a fresh browser context on a warm server, to the second painted field (the figure moves).
+layer on, on 41 x 41 and 81 x 81 nodes. The first view is timed to the second painted field, because the figure is
+animated: once from the start of the server process, and once from opening the page in a new browser context on a warm
+server.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from benchmarks.harness import EMPTY_RERUN, WINDOW, Server, chromium, command_li
 
 ALL_LAYERS = "&lines=raw&flow=arrows&region=1&forces=1&edges=1&discs=1&mining=1&cut=1"
 
-# From the event to the end of the frame in which the target changed. A canvas sets data-seq inside the frame that
-# paints it; text changes before its frame.
+# From the event to the end of the frame in which the target changed. A canvas sets data-seq in the frame that paints
+# it; text changes before its frame.
 TIME_A_KEY = """([target, inFrame]) => new Promise((resolve) => {
   let start;
   addEventListener("keydown", () => { start = performance.now(); }, { once: true, capture: true });
@@ -80,25 +81,25 @@ DRAG = """([canvas, handle, seconds]) => new Promise((resolve) => {
 
 
 def keys(page: Any, slider: Any, target: Any, in_frame: bool, presses: int) -> list[float]:
-    """Return the milliseconds from key press to painted response, one value per press."""
+    """Return the milliseconds from key press to painted response for each of `presses` key presses."""
     slider.focus()
     times = []
     for press in range(presses + 3):
         handle = page.evaluate_handle("(args) => ({ promise: (" + TIME_A_KEY + ")(args) })", [target, in_frame])
         page.keyboard.press("ArrowRight" if press % 2 else "ArrowLeft")
         times.append(page.evaluate("(h) => h.promise", handle))
-        page.wait_for_timeout(350)  # let the end of the gesture (fine figure, link) pass
+        page.wait_for_timeout(350)  # wait until the gesture has ended (final figure, link)
     return times[3:]
 
 
 def relative_to(times: list[float], rival: list[float]) -> str:
-    """Return the ratios of medians and of 95th percentiles to those of the rival as text."""
+    """Format the ratios of median and 95th percentile to those of the rival."""
     middle, tail = np.percentile(times, [50, 95]) / np.percentile(rival, [50, 95])
     return f"{middle:.2f} and {tail:.2f} x the empty rerun"
 
 
 def one_setting(page: Any, name: str, empty: list[float], arguments: argparse.Namespace) -> None:
-    """Measure slider and drag of one page and print both in relation to the empty rerun."""
+    """Measure slider and drag on one page and print both times relative to the empty rerun."""
     canvas = page.wait_for_selector("canvas.plane[data-seq]")
     page.wait_for_timeout(1000)
     pressed = keys(page, page.get_by_role("slider", name="r", exact=True), canvas, True, arguments.presses)
@@ -110,7 +111,7 @@ def one_setting(page: Any, name: str, empty: list[float], arguments: argparse.Na
 
 
 def first_view(browser: Any, url: str, start: float | None = None) -> float:
-    """Return the milliseconds until the page has painted its second field."""
+    """Return the milliseconds until the page has painted its second field, from `start` or from opening the page."""
     page = browser.new_page(**WINDOW)
     start = start or time.perf_counter()
     page.goto(url)
@@ -123,7 +124,7 @@ def first_view(browser: Any, url: str, start: float | None = None) -> float:
 
 @dataclass(frozen=True)
 class Bench:
-    """A browser, a page of 1440 x 900, our server, and the rival's times in milliseconds."""
+    """Environment of a measurement: a browser, a page of 1440 x 900, the app's server, and the rival's times in ms."""
 
     browser: Any
     page: Any
@@ -133,7 +134,7 @@ class Bench:
 
 @contextmanager
 def open_bench(presses: int) -> Iterator[Bench]:
-    """Time `presses` key presses on an st.slider whose fragment shows one number, then yield the bench."""
+    """Start servers and browser, time `presses` key presses on the rival's slider, then yield the bench."""
     with (
         tempfile.TemporaryDirectory() as folder,
         served(Path(folder) / "runs", EMPTY_RERUN) as (ours, rival),
@@ -149,7 +150,7 @@ def open_bench(presses: int) -> Iterator[Bench]:
 
 
 def dragged(page: Any, handle: Any, canvas: Any, seconds: float) -> dict[str, Any]:
-    """Move a point once per frame.
+    """Drag `handle` once per frame for some seconds and watch the canvas.
 
     Returns:
         Fields and frames per second ("fields", "frames"), and milliseconds from request to paint ("trips") and from
@@ -164,7 +165,7 @@ def dragged(page: Any, handle: Any, canvas: Any, seconds: float) -> dict[str, An
 
 
 def arguments_of(description: str | None) -> argparse.Namespace:
-    """Parse --presses and --seconds."""
+    """Parse the command line with the options --presses and --seconds."""
     parser = command_line(description)
     parser.add_argument("--presses", type=int, default=40, help="key presses per slider")
     parser.add_argument("--seconds", type=float, default=4.0, help="length of each drag")

@@ -1,11 +1,11 @@
 """Steps per second of training on cached feature maps of a frozen backbone, compared with training without a cache.
 
-CUB-mini (or the CUB data in DML_DATA), SqueezeNet 1.0, 227 pixels, batches of 16 x 4, multi-similarity, one thread. The
-rival is the same training run whose frozen backbone processes the images of every batch, without cache and without
-gradients in the backbone. `training.loop.step` alone is timed first, then a whole run of 200 steps as `python -m
-dmlcore train` performs it, including validations, checkpoints and the test. If the maps are not cached yet, their
-computation is timed too. The verdict uses the processor time of the one thread, which other processes do not affect;
-wall-clock time is reported as well.
+The set-up is CUB-mini (or the CUB data in DML_DATA), SqueezeNet 1.0, 227 pixels, batches of 16 x 4, multi-similarity,
+one thread. The rival is the same training run without a cache: its frozen backbone processes the images of every batch,
+without gradients. `training.loop.step` alone is timed first, then a whole run of 200 steps as `python -m dmlcore train`
+performs it, including validations, checkpoints and the test. If the maps are not cached yet, their computation is timed
+too. The verdict uses the processor time of the one thread, which other processes do not affect; wall-clock time is
+reported as well.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dmlcore.storage.runs import RunStore
 from dmlcore.training import build, loop
 from dmlcore.training.state import TrainingState
 
-GOAL = 100.0  # steps per second with average pooling
+GOAL = 100.0  # steps per second of processor time with average pooling
 START = "squeezenet1_0-deep-compression.safetensors"
 SPEC = [
     *("data.name=cub", "data.image_size=227", "model.name=squeezenet1_0", "model.freeze=backbone"),
@@ -40,11 +40,11 @@ POOLINGS = {
 }
 
 
-Times = list[tuple[float, float]]  # milliseconds per step: wall clock, and processor time
+Times = list[tuple[float, float]]  # per step: wall-clock milliseconds, processor milliseconds
 
 
 def steps_ms(training_state: TrainingState, count: int) -> Times:
-    """Return the times of `count` steps after three warm-up steps."""
+    """Return the times of each of `count` steps after three warm-up steps."""
     training_state.model.train()
     times = []
     for step in range(1, count + 4):
@@ -55,7 +55,7 @@ def steps_ms(training_state: TrainingState, count: int) -> Times:
 
 
 def report(name: str, times: Times, rival: float | None = None) -> float:
-    """Print rate and times of a training run; return the mean processor time of its steps in milliseconds."""
+    """Print steps per second and times of a training run; return the mean processor time per step in milliseconds."""
     clock = statistics.median(clock for clock, _ in times)
     worked = statistics.mean(worked for _, worked in times)
     more = f"   {rival / worked:6.1f} x the rival" if rival else ""
@@ -83,7 +83,8 @@ def main() -> None:
     print(f"maps {shape}: available after {time.perf_counter() - began:.1f} s")
 
     plain = build.build(spec, data, device)
-    plain.batches.dataset = plain.data = data  # images, which the frozen backbone processes in every step
+    # images instead of cached maps, so the frozen backbone runs in every step
+    plain.batches.dataset = plain.data = data
     rival = report("rival: GAP, without cache", steps_ms(plain, arguments.rival_steps))
     measured = {}
     for name, overrides in POOLINGS.items():

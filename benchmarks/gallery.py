@@ -1,17 +1,17 @@
 """Gallery pages of 10 queries x 8 neighbours from 60,502 images and an uploaded query, compared with 80 x st.image.
 
-The store holds a run as an evaluation of Stanford Online Products leaves it: 60,502 embeddings of 11,316 classes in 128
-dimensions, drawn from a mixture on the sphere (nothing is trained, which does not matter to the page), and photographs
-of 320 x 240, which are links to 200 different files. The network is real but untrained, and has a checkpoint.
+The store holds one run per network with the results of an evaluation on Stanford Online Products: 60,502 embeddings of
+11,316 classes in 128 dimensions, drawn from a mixture on the sphere, and 320 x 240 photographs, which are links to 200
+different files. The networks have checkpoints but are untrained, which does not affect the page.
 
 neighbours: the search that a job performs once, and the time that a page needs to read its result.
 warm page: from a click on the next page, whose images have not been requested before, to the frame after the last of
-its 90 images was decoded. The rival is a page of 80 x st.image in ten rows of columns, in the same browser and run. The
-same is measured after a pause of four seconds, in which the gallery prefetches the images of the next page; the rival
-pauses too.
+its 90 images was decoded. The rival is a page of 80 x st.image in ten rows of columns, in the same browser and run.
+Both
+are measured again after a pause of four seconds, in which the gallery prefetches the images of the next page.
 opened: from the navigation of a browser with an empty cache, including Streamlit's own front end.
 upload: from choosing a photograph of 1600 x 1200 to the frame after its 16 neighbours are shown. The network is loaded
-before, as it is when a user opens the form; the time that this takes is reported as well.
+before, when the user opens the form; this time is reported as well.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ NETWORKS = (("resnet18", 64), ("resnet50", 224))
 LOOK = 4.0  # seconds
 GOALS = {"warm page": 1000.0, "upload": 2000.0}  # ms
 
-# The time of the frame, since a given moment, in which `count` images of a selector are decoded and the first image
-# differs from the previous one.
+# Milliseconds from `began` to the frame in which `count` images that match the selector are decoded and the first of
+# them differs from the image `before`.
 SHOWN = """
 const shown = ([selector, count], before, began) => new Promise((done) => {
   const whole = (x) => x.complete && x.naturalWidth;
@@ -50,7 +50,7 @@ const shown = ([selector, count], before, began) => new Promise((done) => {
 });
 """
 OPENED = "(wanted) => {" + SHOWN + "return shown(wanted, '', 0); }"
-# From the next event of the given kind on.
+# The same measurement, starting at the next event of the given kind.
 AFTER = (
     "([kind, ...wanted]) => {"
     + SHOWN
@@ -77,7 +77,7 @@ show()
 
 
 def store(root: Path, points: int) -> dict[str, Any]:
-    """Create a store with one evaluated run per network, and the files for the rival; return the ids of the runs."""
+    """Create a store with one evaluated run per network, and the files for the rival; return network name -> run id."""
     from PIL import Image
 
     random = np.random.default_rng(0)
@@ -115,7 +115,9 @@ def store(root: Path, points: int) -> dict[str, Any]:
 
 
 def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarray) -> str:
-    """Create a run with a checkpoint of an untrained network and these embeddings under its digest; return its id."""
+    """Create a run with a checkpoint of an untrained network and the given embeddings as its test result; return its
+    id.
+    """
     import torch
 
     from dmlcore.spec import RunSpec
@@ -146,7 +148,7 @@ def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarr
 
 
 def neighbours(runs: Path, ids: list[str]) -> None:
-    """Time the search once, then reading its result as a page does."""
+    """Print the time of the search, performed once, and of reading its result as a page does."""
     from dmlcore.inspection import neighbours as learned
     from dmlcore.storage.runs import RunStore
 
@@ -154,7 +156,7 @@ def neighbours(runs: Path, ids: list[str]) -> None:
     began = time.perf_counter()
     learned.keep(sources[0])
     took = time.perf_counter() - began
-    for source in sources[1:]:  # the embeddings are equal, so copy the result of the search
+    for source in sources[1:]:  # all runs have equal embeddings, so copy the result of the search
         shutil.copy(learned.path_of(sources[0]), learned.path_of(source))
     times = []
     for _ in range(5):
@@ -169,7 +171,7 @@ def neighbours(runs: Path, ids: list[str]) -> None:
 
 
 def turned(page: Any, selector: str, count: int, pages: int, rest: float = 0.0) -> list[float]:
-    """Return the milliseconds from the click on each of the next pages until its images are painted."""
+    """Return, for each of `pages` clicks on "next page", the milliseconds until the images of that page are painted."""
     times = []
     for _ in range(pages):
         page.wait_for_timeout(1000 * rest)
@@ -180,12 +182,12 @@ def turned(page: Any, selector: str, count: int, pages: int, rest: float = 0.0) 
 
 
 def goal(name: str, times: list[float]) -> str:
-    """Return the goal and its verdict as text."""
+    """Format the goal for the measurement `name`, and whether the median of `times` reaches it."""
     return f"goal under {GOALS[name]:.0f}: {verdict(float(np.median(times)) < GOALS[name])}"
 
 
 def main() -> None:
-    """Create the store, then measure."""
+    """Create the store, then measure and print all times."""
     parser = command_line(__doc__)
     parser.add_argument("--pages", type=int, default=5, help="pages to turn, alternating between ours and the rival")
     parser.add_argument("--points", type=int, default=POINTS)
@@ -231,14 +233,15 @@ def main() -> None:
 
 
 def uploaded(page: Any, address: str, file: Path, name: str, arguments: argparse.Namespace) -> None:
-    """Upload an image repeatedly and report the times."""
+    """Upload an image repeatedly on the page at `address` and print the times."""
     began = time.perf_counter()
     page.goto(address)
     page.get_by_text("Whatever it shows").wait_for()
     print(f"{name} pixels: form and network ready after {time.perf_counter() - began:.1f} s")
     times = []
     for number in range(arguments.uploads):
-        content = file.read_bytes() + b"\0" * number  # a different file for every cache, but the same decoded image
+        # different bytes, to bypass every cache, that decode to the same image
+        content = file.read_bytes() + b"\0" * number
         page.evaluate(AFTER, ["change", ".neighbours img", 17])
         page.locator("input[type=file]").set_input_files(
             {"name": f"{number}.jpg", "mimeType": "image/jpeg", "buffer": content}

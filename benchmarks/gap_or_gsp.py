@@ -1,9 +1,10 @@
-"""Frames per second of the page GAP or GSP while both of its training runs are running, in headless Chromium.
+"""Frames per second of the page GAP vs GSP while both of its training runs are running, in headless Chromium.
 
-The page trains its first state as fast as possible, on a seed that was not trained before: every frame is a new
-optimiser step of GAP and of GSP, recorded, measured (hulls of both, every tenth step all overlaps and MAP@R), sent and
-painted. The rival, in the same run, is the bare loop: `training.loop.step` of both networks in turn without recording,
-server or page, once the prototypes of GSP are initialised.
+The page trains its initial configuration as fast as possible, with a new seed: every frame is a new optimiser step of
+GAP and of GSP that is recorded, measured (hulls of both; every tenth step all overlaps and MAP@R), sent and painted.
+The
+rival is the bare loop: `training.loop.step` for both networks in turn without recording, server or page, after the
+prototypes of GSP have been initialised.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from pathlib import Path
 from benchmarks.harness import WINDOW, chromium, command_line, machine, per_second, played, report, served, verdict
 
 GOAL = 20.0  # frames per second
-PLACED = 20  # step by which the prototypes of GSP are initialised
+PLACED = 20  # step by which GSP has initialised its prototypes
 
 
 def bare(steps: int) -> list[float]:
-    """Return the milliseconds of a step of both networks without a page."""
+    """Return the milliseconds of each step of both networks without a page."""
     import torch
 
     from dmlcore.training import build, loop

@@ -3,11 +3,12 @@
 ResNet-50, 227 px, batch 112, bfloat16, channels last. The training run uses the real loop: images of at least 256
 pixels per side in main memory (noise of unequal sizes, stored and padded as in the image store), random resized crops
 on the device, rows of metrics, measures, and checkpoints at the usual interval (`--no-checkpoints` omits them). The
-bare step is the forward pass, the backward pass of a sum and the same optimiser on one batch that stays on the device;
---free allows it non-deterministic kernels and a search for the fastest ones. Both alternate in blocks, each timed from
-idle to idle after a warm-up block; the ratio is the median over the blocks, and its spread is printed as well.
+bare step is the forward pass, the backward pass of a sum and an equal optimiser on one batch that stays on the device;
+--free allows it non-deterministic kernels and a search for the fastest ones. Blocks of training steps and of bare steps
+alternate, each timed from idle to idle after a warm-up block; the ratio is the median over the blocks, printed with its
+spread.
 
-Requires CUDA. --device cpu tries the code path with sizes suitable for a CPU, and says nothing about speed:
+Requires CUDA. --device cpu tests the code path with sizes suitable for a CPU; its times are not meaningful:
 
     python -m benchmarks.gpu --device cpu --image-size 64 --blocks 2 --block 2 model.name=resnet18 batch.classes=4
 """
@@ -34,11 +35,13 @@ from dmlcore.typing import Bytes, Ints
 
 
 class Stored:
-    """Images with the interface of `dmlcore.data.files.image_store`: centre crops, full images for resized crops."""
+    """Random images with the interface of `dmlcore.data.files.image_store`: centre crops, and full images for random
+    crops.
+    """
 
     def __init__(self, count: int, side: int) -> None:
         draw, high = np.random.default_rng(0), round(side * 256 / 227)
-        widths = draw.integers(high, high * 3 // 2, count)  # of photographs with a short side of `high`
+        widths = draw.integers(high, high * 3 // 2, count)  # like photographs with a short side of `high` pixels
         self.images = [draw.integers(0, 256, (high, width, 3), dtype=np.uint8) for width in widths]
         self.shape, self.dtype = (count, 3, side, side), np.dtype(np.uint8)
 
@@ -52,7 +55,7 @@ class Stored:
         return cuts.reshape(*np.shape(rows), side, side, 3).swapaxes(-1, -2).swapaxes(-2, -3)
 
     def uncut(self, indices: Ints) -> list[Bytes]:
-        """Return the full images (h, w, 3)."""
+        """Return the full images (h, w, 3) for some indices."""
         return [self.images[row] for row in indices]
 
 
@@ -119,7 +122,7 @@ def measure(
         if steps % block:
             return
         whole = idle() - began
-        if bare is None:  # the first block selects algorithms and allocates memory
+        if bare is None:  # in the first block, kernels are selected and memory is allocated
             peak = torch.cuda.max_memory_allocated() if state.device.type == "cuda" else 0
             bare = bare_step(state, plain=False)
             with kernels(free):
@@ -137,7 +140,7 @@ def measure(
 
 @contextlib.contextmanager
 def kernels(free: bool) -> Iterator[None]:
-    """If `free`, allow non-deterministic kernels and let cuDNN search for the fastest within the context."""
+    """Within the context, if `free`, allow non-deterministic kernels and let cuDNN search for the fastest ones."""
     before = torch.get_deterministic_debug_mode(), torch.backends.cudnn.benchmark
     if free:
         torch.set_deterministic_debug_mode("default")
@@ -148,14 +151,14 @@ def kernels(free: bool) -> Iterator[None]:
 
 
 def idle() -> float:
-    """Wait until the device is idle; return the current time."""
+    """Wait until the device is idle; return the current time in seconds."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
     return time.perf_counter()
 
 
 def stored(classes: int, image_size: int) -> Dataset:
-    """Return a data set with 32 stored noise images per class."""
+    """Return a data set of random images in memory, 32 per class."""
     labels = np.repeat(np.arange(classes), 32)
     everything = np.arange(len(labels))
     splits = {"train": everything, "validation": everything[:0], "test": everything[::16]}

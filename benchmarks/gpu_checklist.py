@@ -3,9 +3,9 @@
     python -m benchmarks.gpu_checklist --to gpu-numbers [--minutes 45] [--only 2,6] [--small]
 
 Correctness checks run in parallel; timings follow one by one. After each item the script writes FOLDER/NN-name.txt (the
-full output of the item) and FOLDER/summary.md, so that results are kept if the time runs out. A failed item is
-recorded, and the next one starts. --small tries the commands on a machine without a GPU, in sizes suitable for a CPU;
-it says nothing about speed.
+full output of the item) and FOLDER/summary.md, so that results are kept if the time runs out. If an item fails, this is
+recorded and the next item starts. --small tests the commands on a machine without a GPU, in sizes suitable for a CPU;
+its times are not meaningful.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LITTLE = ["model.name=conv4_32", "batch.classes=2", "batch.samples=2"]
 
 @dataclass(frozen=True)
 class Item:
-    """One line of the checklist.
+    """Item of the checklist.
 
     Attributes:
         name: Short name, used in file names.
@@ -160,7 +160,7 @@ def main() -> None:
 
 
 def run(item: Item, seconds: float) -> tuple[str, float, str]:
-    """Run an item; return its verdict, the seconds taken and its complete output."""
+    """Run an item with a time limit in seconds; return its verdict, the seconds taken and its complete output."""
     began = time.monotonic()
     process = subprocess.Popen(
         item.command,

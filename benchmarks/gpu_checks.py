@@ -2,11 +2,12 @@
 
     python -m benchmarks.gpu_checks resume|strict|waits|moved|times|nccl|parts [--small]
 
-resume: two runs, and one that is stopped and resumed, end with equal bytes. strict: losses, miners and poolings without
-a deterministic kernel. waits: host-device synchronisations per step and their source lines. moved: a run started on the
-CPU continues on the GPU. times: writing a checkpoint, embedding in both precisions, exact search. nccl: collective
-operations between processes, one process per GPU. parts: time of the parts of a step. --small tries the code without a
-GPU.
+resume: a run that is stopped and resumed ends with the same bytes as two uninterrupted runs. strict: losses, miners and
+poolings that lack a deterministic kernel. waits: host-device synchronisations per step and their source lines. moved: a
+run that was started on the CPU continues on the GPU. times: writing a checkpoint, embedding in both precisions, exact
+search. nccl: collective operations between processes, one process per GPU. parts: times of the parts of a training
+step.
+--small tests the code without a GPU.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def main() -> None:
 
 
 def resume(small: bool) -> dict[str, Any]:
-    """Compare the digests of the last checkpoint of two whole runs and of one that was stopped and resumed."""
+    """Compare the last checkpoint of two uninterrupted runs and of one that was stopped and resumed, by digest."""
     answers: dict[str, Any] = {}
     for name, overrides in VARIANTS.items():
         spec = _sized(SPEC.with_overrides(overrides), small)
@@ -90,7 +91,7 @@ def moved(small: bool) -> dict[str, Any]:
         spec = _sized(SPEC.with_overrides([f"optimiser.name={name}", "compute.precision=float32"]), True)
         with tempfile.TemporaryDirectory() as folder:
             threads, cuda = torch.get_num_threads(), torch.cuda.is_available
-            torch.cuda.is_available = lambda: False  # as on a machine without a GPU
+            torch.cuda.is_available = lambda: False  # simulate a machine without a GPU
             run = _trained(RunStore(folder), spec, stop_at=3)
             torch.cuda.is_available = cuda
             torch.set_num_threads(threads)
@@ -100,7 +101,7 @@ def moved(small: bool) -> dict[str, Any]:
 
 
 def strict(small: bool) -> dict[str, Any]:
-    """Return the losses, miners and poolings without a deterministic kernel on this device, forward or backward."""
+    """Return the losses, miners and poolings that lack a deterministic forward or backward kernel on this device."""
     build.prepare_device("auto", torch.get_num_threads())
     torch.use_deterministic_algorithms(True)
     labels = torch.arange(32, device=DEVICE) // 4
@@ -157,7 +158,10 @@ def waits(small: bool) -> dict[str, Any]:
 
 
 def times(small: bool) -> dict[str, Any]:
-    """Return median seconds of three repetitions: checkpoint (blocking, and until written), embedding, exact search."""
+    """Return the median seconds over three repetitions of writing a checkpoint, of embedding and of exact search.
+
+    For a checkpoint, both the blocking time and the time until the file is written are returned.
+    """
     spec = _sized(SPEC.with_overrides(["model.name=resnet50", "model.embedding_dim=512"]), small)
     state = build.build(spec, _data(small), build.prepare_device("auto", torch.get_num_threads()))
     state.model.train()
@@ -190,10 +194,11 @@ def times(small: bool) -> dict[str, Any]:
 
 
 def parts(small: bool) -> dict[str, Any]:
-    """Return the milliseconds of a step of ResNet-50 (227 px, batch 112, bfloat16) and of its parts.
+    """Return the milliseconds of a training step of ResNet-50 (227 px, batch 112, bfloat16) and of its parts.
 
-    Parts are removed from the step one by one. A profiler adds the time that the device computes per step, the kernels,
-    and the time that the host takes to launch them.
+    Parts are removed from the step one by one. A profiler adds, per step, the computing time of the device, the number
+    of
+    kernels, and the host's time to launch them.
     """
     spec = _sized(
         SPEC.with_overrides(["model.name=resnet50", "model.embedding_dim=512", "batch.classes=28", "batch.samples=4"]),
@@ -263,7 +268,10 @@ def _remade(state: Any, indices: Ints, gathered: batches.Gathered) -> None:
 
 
 def nccl(small: bool) -> dict[str, Any]:
-    """Check that sums, rows and messages arrive, with one process per GPU; a single GPU communicates with itself."""
+    """Check that sums, rows and messages are exchanged correctly, with one process per GPU.
+
+    A single GPU communicates with itself.
+    """
     count = 1 if small else torch.cuda.device_count()
     with tempfile.TemporaryDirectory() as folder:
         together.run_together(count, _exchange, Path(folder) / "result.json", small)
@@ -280,7 +288,7 @@ def _exchange(file: Path, small: bool) -> None:
     word = torch.full((2,), 7.0 * (rank == 0), device=device)
     torch.distributed.broadcast(word, 0)
     on_cpu = torch.ones(1)
-    torch.distributed.all_reduce(on_cpu)  # by gloo, in the same group
+    torch.distributed.all_reduce(on_cpu)  # a CPU tensor, reduced by gloo in the same process group
     if rank == 0:
         right = [row.tolist() == [1.0 + i] * 3 for i, row in enumerate(rows)]
         right += [own.tolist() == [count * (count + 1) / 2] * 3, word.tolist() == [7, 7], on_cpu.item() == count]

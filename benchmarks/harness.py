@@ -1,6 +1,6 @@
-"""Shared tools of the benchmarks: command line, alternating rivals, time and memory, servers and a browser.
+"""Shared tools for the benchmarks: command line, alternating measurements, time and memory, servers and a browser.
 
-A script runs as `python -m benchmarks.NAME` from the root of the project, and prints a ratio to a stated rival.
+A benchmark runs as `python -m benchmarks.NAME` from the root of the project, and prints a ratio to a stated rival.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 
 from tests.browser.harness import CHROMIUM_FLAGS, ROOT, Server, chromium_path
 
-EMPTY_RERUN = ROOT / "benchmarks" / "empty_rerun" / "app.py"  # the least work that a Streamlit page can do
+EMPTY_RERUN = ROOT / "benchmarks" / "empty_rerun" / "app.py"  # the minimum work of a Streamlit page
 WINDOW = {"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce"}
 
-# Times of the ends of the frames in which a new step was painted, and the numbers of these steps.
+# End times of the frames in which a new step was painted, and the numbers of these steps.
 WATCH = """([work, seconds]) => new Promise((resolve) => {
   const times = [], steps = [];
   const observer = new MutationObserver(() => {
@@ -37,12 +37,12 @@ WATCH = """([work, seconds]) => new Promise((resolve) => {
 
 
 def command_line(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser whose help text is the docstring of the script."""
+    """Return an argument parser whose help text is `description`, the docstring of the script."""
     return argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def machine(*packages: str) -> str:
-    """Return processor, cores, load and the versions of packages in one line."""
+    """Return one line with the processor, cores, load and the versions of some packages."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     versions = [f"{name} {version(name)}" for name in packages]
@@ -58,14 +58,15 @@ def turns(
     twice: bool = False,
     clock: Callable[[], float] = time.process_time,
 ) -> dict[str, list[float]]:
-    """Time all rivals in alternation; return the milliseconds of each rival in every round.
+    """Time all rivals in alternation; return the milliseconds of each rival for every round.
 
     Args:
         rivals: Functions to time, by name.
         rounds: Number of timed rounds.
         warm: Number of untimed rounds before.
-        twice: Call each function once untimed before each timed call, because the previous rival has evicted the
-            caches.
+        twice: Call each function once untimed before each timed call, because the previous rival has evicted its data
+            from
+            the processor caches.
         clock: Function that returns the time in seconds.
     """
     times: dict[str, list[float]] = {name: [] for name in rivals}
@@ -81,7 +82,7 @@ def turns(
 
 
 def ratios(one: Sequence[float], other: Sequence[float]) -> list[float]:
-    """Return the ratios of the times of `one` to those of `other`, round by round, in ascending order."""
+    """Return the sorted ratios of `one` to `other`, computed round by round."""
     return sorted(a / b for a, b in zip(one, other, strict=True))
 
 
@@ -91,7 +92,7 @@ def verdict(reached: bool) -> str:
 
 
 def report(name: str, times: Sequence[float], more: str = "") -> float:
-    """Print median, 95th percentile and maximum of times in milliseconds; return the median."""
+    """Print median, 95th percentile and maximum of some times in milliseconds; return the median."""
     median, p95 = np.percentile(times, [50, 95])
     spread = f"median {median:7.1f} ms   p95 {p95:7.1f} ms   worst {max(times):7.1f} ms of {len(times)}"
     print(f"{name:52s} {spread}   {more}".rstrip(), flush=True)
@@ -99,30 +100,30 @@ def report(name: str, times: Sequence[float], more: str = "") -> float:
 
 
 def per_second(times: Sequence[float]) -> float:
-    """Return the rate per second of events that follow one another after these milliseconds."""
+    """Return the events per second, given the milliseconds between consecutive events."""
     return 1e3 / statistics.fmean(times)
 
 
 def memory(key: str = "VmRSS", pid: int | str = "self") -> int:
-    """Return the resident memory of a process in bytes, now (VmRSS) or at its peak since `reset_peak` (VmHWM)."""
+    """Return the resident memory of a process in bytes: current (VmRSS), or the peak since `reset_peak` (VmHWM)."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return 1024 * int(next(line.split()[1] for line in lines if line.startswith(key)))
 
 
 def reset_peak() -> int:
-    """Reset the peak memory of this process; return its current memory in bytes."""
+    """Reset the recorded memory peak of this process; return its current memory in bytes."""
     Path("/proc/self/clear_refs").write_text("5")
     return memory()
 
 
 def processor_seconds(pid: int) -> float:
-    """Return the user and system time of a process so far, in seconds."""
+    """Return the user and system time that a process has used so far, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def started_by(process: int, but: int = 0) -> set[int]:
-    """Return all descendants of a process, except the process `but` and its descendants."""
+    """Return the ids of all descendants of a process, except the process `but` and its descendants."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -135,7 +136,7 @@ def started_by(process: int, but: int = 0) -> set[int]:
 
 
 def seconds_of(processes: Iterable[int]) -> float:
-    """Return the total processor time of those of the processes that still exist, in seconds."""
+    """Return the total processor time in seconds of those processes that still exist."""
     seconds = 0.0
     for pid in processes:
         with contextlib.suppress(OSError):
@@ -144,19 +145,22 @@ def seconds_of(processes: Iterable[int]) -> float:
 
 
 def browser_seconds(server: int) -> float:
-    """Return the processor time of the browser: of all descendants of this process except the server."""
+    """Return the processor seconds of the browser, that is of all descendants of this process except the server."""
     return seconds_of(started_by(os.getpid(), but=server))
 
 
 @contextlib.contextmanager
 def served(runs: Path, *scripts: Path, rest: float = 0.0) -> Iterator[list[Server]]:
-    """Start the app over these runs and one server per script; wait `rest` seconds, and kill the servers at the end."""
+    """Start the app on a folder of runs and one server per script; yield the servers, and kill them at the end.
+
+    `rest` is the number of seconds to wait before yielding.
+    """
     servers = [Server(runs), *(Server(runs, script=script) for script in scripts)]
     with contextlib.ExitStack() as stack:
         for server in servers:
             server.start()
             stack.callback(server.kill)
-        time.sleep(rest)  # give the servers time to finish loading
+        time.sleep(rest)  # let the servers finish loading
         yield servers
 
 
@@ -168,7 +172,7 @@ def pid_of(server: Server) -> int:
 
 @contextlib.contextmanager
 def chromium() -> Iterator[Any]:
-    """Yield a headless Chromium browser of Playwright."""
+    """Start headless Chromium with Playwright and yield the browser; close it at the end."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -180,14 +184,16 @@ def chromium() -> Iterator[Any]:
 
 
 def launched(kind: Any) -> Any:
-    """Launch a browser of the given type: `playwright.chromium`, or the `browser_type` of a running browser."""
+    """Launch a browser of a Playwright type: `playwright.chromium`, or the `browser_type` of a running browser."""
     return kind.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
 
 
 def played(
     page: Any, url: str, work: str, seconds: float, server: Server, *, speed: str = "as fast as it goes", start: int = 3
 ) -> tuple[list[float], float, str]:
-    """Play a page from step `start` on and watch the element `work`, which carries the step as data-step.
+    """Play a page's animation for some seconds and time the painted steps.
+
+    The element with the selector `work` holds the step as data-step. Timing begins at step `start`.
 
     Returns:
         Milliseconds between painted steps, steps per second, and a line of text with the processor time of server and

@@ -1,10 +1,10 @@
 """Leave-out test of influence: training without the samples named as harmful, compared with random samples.
 
-A run is trained, and some of its failures are drawn. For each failure, three forks of step 0 are trained for all steps,
-each without one per cent of the training samples: the samples that influence names as most harmful to the failure, as
-many random samples, and the most helpful samples. The result is the new rank of the failure's wrong neighbour, which
-was nearest in the run: a higher rank is farther away. All three forks see other batches than the run; the random
-samples show the effect of that alone.
+A run is trained, and some of its failed queries are drawn. For each failure, three forks are trained from step 0, each
+without one per cent of the training samples: those that influence names as most harmful to the failure, as many random
+samples, or those named as most helpful. The result is the new rank of the failure's wrong neighbour, which was nearest
+in the original run; a higher rank is farther away. All three forks see other batches than the original run; the fork
+without random samples shows the effect of that alone.
 
 `python -m benchmarks.influence [KEY=VALUE ...]`; `--spec` selects a shipped spec.
 """
@@ -88,8 +88,9 @@ def _compare(store: RunStore, spec: RunSpec, data: Dataset, arguments: argparse.
 
 
 def drawn(run: Run, count: int) -> tuple[list[Triplet], int]:
-    """Draw random failures with their nearest correct and wrong neighbours, as samples; also return the number of
-    failures.
+    """Draw up to `count` random failures of a run; return them and the total number of failures.
+
+    A failure is given by sample indices: query, nearest correct and nearest wrong neighbour.
     """
     source = run.embeddings()
     assert source is not None
@@ -104,7 +105,7 @@ def drawn(run: Run, count: int) -> tuple[list[Triplet], int]:
 
 
 def standing(run: Run, triplet: Triplet) -> tuple[float, float]:
-    """Return the rank of the wrong neighbour, and the margin d(query, wrong) - d(query, right)."""
+    """Return the wrong neighbour's rank and the margin d(query, wrong) - d(query, right) in a run."""
     source = run.embeddings()
     assert source is not None
     test = neighbours.read(source)
@@ -115,7 +116,7 @@ def standing(run: Run, triplet: Triplet) -> tuple[float, float]:
 
 
 def report(before: Floats, after: Floats, predicted: Floats) -> None:
-    """Print one line per arm, and the paired tests against the random arm."""
+    """Print one line per kind of left-out samples, and paired tests against random samples."""
     ranks, margins = after[..., 0], after[..., 1] - before[:, 1]
     print("left out            N farther than before  rank of N: median, mean   change of margin")
     for arm, name in enumerate(ARMS):
@@ -136,7 +137,7 @@ def report(before: Floats, after: Floats, predicted: Floats) -> None:
 
 
 def against(values: Floats, random: Floats) -> str:
-    """Return how often `values` are higher and lower, with the p value of Wilcoxon's two-sided signed-rank test."""
+    """Format how often `values` are above and below `random`, with the p-value of Wilcoxon's signed-rank test."""
     higher, lower = int((values > random).sum()), int((values < random).sum())
     p = stats.wilcoxon(values, random).pvalue if higher + lower else 1.0
     return f"{higher} higher, {lower} lower, p = {p:.2g}"

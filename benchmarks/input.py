@@ -1,8 +1,9 @@
-"""Images per second of the input pipeline, compared with the consumption of a step of ResNet-18, both at 64 px.
+"""Images per second of the input pipeline, compared with the consumption of a training step of ResNet-18, at 64 px.
 
-The pipeline is that of a training run: images of a decoded store, random resized crops, flips, batches of 32. The step
-is bare: forward pass of a batch that is ready, backward pass of a sum, Adam. Both are timed alone and then at the same
-time, in alternation, so that other load on the machine affects all measurements equally. Decoding a tree of generated
+The pipeline is that of a training run: images from a decoded store, random resized crops, flips, batches of 32. The
+step
+is bare: forward pass on a ready batch, backward pass of a sum, Adam. Both are timed alone and then at the same time, in
+alternation, so that other load on the machine affects all measurements equally. Decoding a folder of generated
 photographs is timed first.
 """
 
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.harness import command_line
 
-SIZE = (500, 375)  # of a photograph of CUB-200-2011
+SIZE = (500, 375)  # size of a typical photograph in CUB-200-2011
 ORIGINALS = 40
 
 
@@ -56,7 +57,7 @@ def main() -> None:
 
 
 def generate(tree: Path, images: int) -> list[Path]:
-    """Write JPEGs of the size of photographs: a few different ones under many names, as decoding costs the same."""
+    """Write JPEGs as large as photographs; only ORIGINALS differ, because equal images cost the same to decode."""
     import numpy as np
     from PIL import Image
 
@@ -75,7 +76,7 @@ def generate(tree: Path, images: int) -> list[Path]:
 
 
 def decoded(paths: list[Path], side: int):
-    """Build the store of the images, open it again and print both times; return the opened store."""
+    """Build the store of decoded images, open it again and print both times; return the opened store."""
     from dmlcore.data.files.image_store import StoredImages
 
     began = time.perf_counter()
@@ -93,7 +94,7 @@ def decoded(paths: list[Path], side: int):
 
 
 def pipeline(inputs, batch: int) -> Callable[[], object]:
-    """Return a function that delivers one more batch of training inputs at each call."""
+    """Return a function that loads another random training batch on each call."""
     from types import SimpleNamespace
 
     import numpy as np
@@ -112,7 +113,7 @@ def pipeline(inputs, batch: int) -> Callable[[], object]:
 
 
 def step(side: int, batch: int) -> Callable[[], object]:
-    """Return a function that performs one bare training step at each call."""
+    """Return a function that performs one bare training step on each call."""
     import torch
 
     from dmlcore.models import networks
@@ -136,7 +137,7 @@ def step(side: int, batch: int) -> Callable[[], object]:
 
 
 def measure(deliver: Callable[[], object], consume: Callable[[], object], seconds: float) -> tuple[float, ...]:
-    """Return calls per second: delivering alone, consuming alone, then delivering and consuming at the same time."""
+    """Return the calls per second of each function: both alone, then both at the same time in two threads."""
     alone = [rate(work, seconds) for work in (deliver, consume)]
     spent = [0.0, 0.0]
 
@@ -152,7 +153,7 @@ def measure(deliver: Callable[[], object], consume: Callable[[], object], second
 
 
 def rate(work: Callable[[], object], seconds: float) -> float:
-    """Return the calls of `work` per second, measured for about `seconds`."""
+    """Call `work` repeatedly for about `seconds`; return the calls per second."""
     calls, began = 0, time.perf_counter()
     while (passed := time.perf_counter() - began) < seconds:
         work()

@@ -1,11 +1,13 @@
-"""Fault injection: work killed with SIGKILL at random points and resumed must end byte for byte like undisturbed work.
+"""Fault injection: work that is killed with SIGKILL at random points and resumed must end with the expected bytes.
 
-For each way to train (memory, proxies, schedules, plateau, warm-up, mined batches, bfloat16; those of
-tests/faults/test_training_faults.py) one run is left alone, and --trials runs are killed twice each: after a random
-step, and at a random system call inside a save. Checkpoint (weights, optimiser, progress), metrics and embeddings are
-compared. Then evaluations, maps, and the creation and deletion of runs are killed before each file-system call in the
-store in turn, and repeated; every file of the run is compared. Finally the store is swept. The script prints how many
-ended equal, and exits with 1 if one did not or if anything was left over. --trials 46 means about 1,000 kills.
+For each training variant of tests/faults/test_training_faults.py (memory, proxies, schedules, plateau, warm-up, mined
+batches, bfloat16), one run is left undisturbed, and --trials runs are killed twice each: after a random step, and at a
+random system call while saving. Checkpoint (weights, optimiser, progress), metrics and embeddings are compared. Then
+evaluations, maps, and the creation and deletion of runs are killed before each file-system call in the store in turn,
+and repeated; every file of the run is compared. Finally leftovers are removed from the store. The script prints how
+many
+trials ended with equal files, and exits with 1 if one did not or if anything was left over. --trials 46 means about
+1,000 kills.
 """
 
 from __future__ import annotations
@@ -27,30 +29,33 @@ from dmlcore.storage.runs import Run, RunError, RunStore
 from tests.faults import test_training_faults as faults
 from tests.faults.crash import remains
 
-HISTORY = {"log.txt", "state.json", "lock"}  # files of a run that record its history, and therefore differ
+HISTORY = {"log.txt", "state.json", "lock"}  # files of a run that record its history and therefore differ between runs
 MAP = Settings("tsne", iterations=100).to_json()
 
 
 @dataclass
 class Kills:
-    """Counts of the kills so far, in one store."""
+    """Fault injection in one store, with the counts of kills so far."""
 
     store: RunStore
     choose: random.Random
     warm: faults.WarmParent = field(default_factory=faults.WarmParent)
     numbers: Iterator[int] = field(default_factory=itertools.count)
     killed: int = 0
-    inside: int = 0  # number of those at a file-system call
+    inside: int = 0  # number of kills at a file-system call while saving
     wrong: int = 0
 
     def count(self, kind: str, ends: Iterator[tuple[int, int, bool]], trials: int) -> None:
-        """Perform trials of one kind; each yields its kills, its kills while saving, and True if it ended equal."""
+        """Perform some trials of one kind, add their counts and print them.
+
+        Each trial yields its kills, its kills while saving, and True if its files ended equal.
+        """
         killed, inside, same = (sum(column) for column in zip(*itertools.islice(ends, trials), strict=True))
         self.killed, self.inside, self.wrong = self.killed + killed, self.inside + inside, self.wrong + trials - same
         print(f"{kind:46} {killed:4} kills, {inside:3} while saving; {same} of {trials} ended equal", flush=True)
 
     def training_runs(self, spec: RunSpec) -> Iterator[tuple[int, int, bool]]:
-        """Yield the results of training runs, each killed after a step and at a call inside a save."""
+        """Yield the results of training runs, each killed after a random step and at a random call while saving."""
         whole = self.store.create(spec)
         if self.warm.run(whole) or whole.status() != "done":
             sys.exit(whole.state().message)
@@ -71,7 +76,7 @@ class Kills:
             run.delete()
 
     def jobs(self, task: str, before: Run, settings: str = "") -> Iterator[tuple[int, int, bool]]:
-        """Yield the results of jobs on copies of a run, killed before each file-system call in turn."""
+        """Yield the results of jobs on copies of the run `before`, killed before each file-system call in turn."""
         whole = self._copy(before)
         if self.warm.run(whole, task=task, settings=settings):
             sys.exit(f"{task}: the job failed")
@@ -89,7 +94,9 @@ class Kills:
             run.delete()
 
     def creations(self, like: Run) -> Iterator[tuple[int, int, bool]]:
-        """Yield the results of runs killed during creation: each must be complete or absent, and leftovers swept."""
+        """Yield the results of killed creations: the run must be complete or absent, and no unreadable leftovers may
+        exist.
+        """
         files_of_new = files(self.store.create(like.spec))
         number = 0
         while True:
@@ -102,7 +109,7 @@ class Kills:
                 run.delete()
 
     def deletions(self, like: Run) -> Iterator[tuple[int, int, bool]]:
-        """Yield the results of runs killed during their deletion: each must be gone, or intact until deleted again."""
+        """Yield the results of killed deletions: the run must be gone, or intact until it is deleted again."""
         expected = files(like)
         number = 0
         while True:
@@ -123,7 +130,7 @@ class Kills:
 
 
 def files(run: Run) -> dict[str, str]:
-    """Return the SHA-256 of every file of a run except those that record its history."""
+    """Return the SHA-256 of every file of a run, except the files in HISTORY."""
     paths = (path for path in run.path.rglob("*") if path.is_file() and path.name not in HISTORY)
     return {str(path.relative_to(run.path)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 

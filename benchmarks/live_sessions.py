@@ -2,8 +2,8 @@
 
 First --gone visitors come and leave (Streamlit keeps the last 128 of them), then sessions are opened one after another
 and kept: each is a real session whose page has run and whose field socket responds. At the end every session must
-respond once more. The script prints the descriptors of the server after each part. A third field of `--limit`, such as
-1024:1024:stock, starts a server without `pages/shared/server/descriptors.py`, the rival in the same run.
+respond once more. The script prints the server's open descriptors after each phase. A third part of `--limit`, such as
+1024:1024:stock, starts a server without `pages/shared/server/descriptors.py`, which is the rival.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ descriptors.SessionLoopPolicy = __import__("asyncio").DefaultEventLoopPolicy
 
 
 async def leave(visitor: Visitor) -> None:
-    """Close the sockets of a visitor, as closing the tab does."""
+    """Close the sockets of a visitor, as closing the browser tab does."""
     for opened in (visitor.page, visitor.field):
         if opened is not None:
             await opened.close()
 
 
 async def measure(server: Server, gone: int, live: int) -> int:
-    """Return how many of the opened sessions still respond at the end."""
+    """Open `gone` sessions and close them, then open `live` sessions; return how many of these respond at the end."""
     start = server.open_descriptors()
     for _ in range(gone):
         visitor = Visitor(server.url)
@@ -48,7 +48,7 @@ async def measure(server: Server, gone: int, live: int) -> int:
                 await visitor.arrive(fields=True)
                 await visitor.ask(COARSE)
             visitors.append(visitor)
-    except Exception as error:  # a refused visitor is a result, whichever error it causes
+    except Exception as error:  # a refused visitor is a result, no matter which error was raised
         print(f"visitor {len(visitors) + 1} was refused: {type(error).__name__}")
     held = server.open_descriptors()
     each = (held - rest) / max(len(visitors), 1)
@@ -69,7 +69,8 @@ def main() -> None:
     parser.add_argument("--live", type=int, default=300)
     arguments = parser.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # for the visitors, which all run in this process
+    # raise the limit of this process, in which all visitors run
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     short = False
     for limit in arguments.limit:
         soft, hard, *stock = limit.split(":")

@@ -1,8 +1,8 @@
 """Every loss of the catalogue, forward and backward, compared with forward and backward of `torch.cdist` on the batch.
 
-Random unit embeddings, all tuples, float32. The rivals alternate in one process, in a new random order each round, so
-that load on the machine affects all of them equally; a ratio is that of the medians. Goal: at most 10 for every loss at
-batch 128.
+Random unit embeddings, all tuples, float32. All losses and `cdist` are timed in one process, in a new random order each
+round, so that load on the machine affects all of them equally; a ratio is that of the medians. Goal: at most 10 for
+every loss at batch 128.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
     python -m benchmarks.map [--rounds 3] [--threads 2] [--file embeddings.npz] [--points 5924]
 
-5,924 x 128 float32 embeddings of unit length in 100 classes of 41 to 60, the sizes of the CUB-200-2011 test half,
-generated from a seed: families of five similar classes, samples that vary along 24 directions, at two stages of
-training. --file uses the embeddings of a run instead. The rivals alternate within every round, and two times are
-reported: wall clock, which other load on the machine distorts, and processor time, which it distorts less. Targets: at
-most 0.6x the time of scikit-learn, at equal or better trustworthiness and neighbours kept (15 nearest).
+The input is 5,924 x 128 float32 embeddings of unit length in 100 classes of 41 to 60 samples, the sizes of the
+CUB-200-2011 test half, generated from a seed: families of five similar classes whose samples vary along 24 directions,
+at two stages of training. --file uses the embeddings of a run instead. The rivals alternate in every round. Wall-clock
+time is reported together with processor time, which other load on the machine affects less. Targets: at most 0.6x the
+time of scikit-learn, at equal or better trustworthiness and share of the 15 nearest neighbours kept.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def measure(name, embeddings, labels, rounds):
     clock: dict[str, list[float]] = {rival: [] for rival in rivals}
     processor: dict[str, list[float]] = {rival: [] for rival in rivals}
     planes = {}
-    tsne(embeddings[:200], iterations=100)  # imports and first calls of the libraries are not timed
+    tsne(embeddings[:200], iterations=100)  # exclude imports and first calls of the libraries from the times
     TSNE(max_iter=250, perplexity=5).fit_transform(embeddings[:200])
     for _ in range(rounds):
         for rival, call in rivals.items():
@@ -90,7 +90,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.rounds < 1 or options.threads < 1 or (options.points or 100) < 100:
         parser.error("--rounds and --threads must be at least 1, --points at least 100")
-    os.environ["OMP_NUM_THREADS"] = str(options.threads)  # read by the libraries when they are imported
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)  # the libraries read it when they are imported
 
     import faiss
     import numpy as np

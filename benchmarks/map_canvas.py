@@ -1,8 +1,8 @@
 """Map page with 60,502 points of 11,316 classes, compared with Plotly's scattergl in the same browser and run.
 
-The store holds a run as an evaluation of Stanford Online Products leaves it: embeddings and a map, whose points are
-drawn from a mixture (no training and no t-SNE, which does not matter to the page). Both pages are opened with an empty
-cache from a server that has shown them once:
+The store holds a run with the results of an evaluation on Stanford Online Products: embeddings and a map, whose points
+are drawn from a mixture instead of training and t-SNE. Both pages are opened with an empty cache from a server that has
+shown them once:
 
 first paint: from the navigation to the frame after the one in which the points were drawn.
 down: points and page data, that is everything except Streamlit's own front end: every response under /api/ as
@@ -32,15 +32,15 @@ POINTS, CLASSES = 60_502, 11_316
 GOALS = {"first paint": 2000.0, "down": 400.0, "up": 1.0, "lasso to count": 100.0}  # ms, kB, kB, ms
 UNITS = {"first paint": "ms", "down": "kB", "up": "kB", "lasso to count": "ms", "lasso to Python's count": "ms"}
 
-# The condition is inserted as text, because the app's pages refuse to evaluate strings.
+# The condition %s is inserted as text, because the app's pages forbid the evaluation of strings.
 PAINTED = """() => new Promise((done, fail) => {
   const painted = () => requestAnimationFrame(() => done(performance.now()));
   const look = () => requestAnimationFrame(%s ? painted : look);
   setTimeout(() => fail(new Error("nothing was painted in two minutes")), 120000);
   look();
 })"""
-# From the next release of the mouse to the frame after a text matches, in ms, and the number in the text: for the
-# whole page, and for an element if one is given.
+# Milliseconds from the next release of the mouse to the frame after a text matches, and the number in the text; for
+# the whole page and, if given, for an element.
 COUNTED = """([pattern, element]) => {
   const wanted = new RegExp(pattern), main = document.querySelector("[data-testid=stMain]");
   const until = (node) => new Promise((done, fail) => addEventListener("pointerup", () => {
@@ -70,7 +70,7 @@ if count:
 
 
 def store(root: Path) -> tuple[str, np.ndarray, np.ndarray]:
-    """Create a store with one evaluated run and its map; return its id, the points (n, 2) and the classes (n,)."""
+    """Create a store with one evaluated run and its map; return the run id, the points (n, 2) and the classes (n,)."""
     from dmlcore.inspection.maps import maps
     from dmlcore.spec import RunSpec
     from dmlcore.storage import metrics_rows
@@ -92,7 +92,7 @@ def store(root: Path) -> tuple[str, np.ndarray, np.ndarray]:
     indices = load_data(run.spec).splits["test"]
     source = run.path / "embeddings" / f"{'ab' * 32}.npz"
     np.savez(source, embeddings=embeddings, labels=load_data(run.spec).labels[indices], indices=indices)
-    # The page reads from the last row which weights were tested; the score itself is not measured here.
+    # The page reads from the last row which weights were tested; the value of the score is irrelevant here.
     row = {"kind": "scores", "of": "trained", "step": 0, "weights": source.stem}
     row |= {"map_at_r": None, "recall_at": {}, "queries": POINTS}
     (run.path / "metrics.jsonl").write_bytes(metrics_rows.to_line(row))
@@ -103,7 +103,7 @@ def store(root: Path) -> tuple[str, np.ndarray, np.ndarray]:
 
 
 def shop(folder: Path, group: np.ndarray) -> Path:
-    """Write lists and images in the layout of Stanford Online Products; all images link to one file."""
+    """Write lists and images in the layout of Stanford Online Products; all images are links to one file."""
     from PIL import Image
 
     folder.mkdir()
@@ -125,7 +125,7 @@ def shop(folder: Path, group: np.ndarray) -> Path:
 
 
 class Traffic:
-    """Bytes transferred: WebSocket messages in both directions, and responses under /api/."""
+    """Counter of transferred bytes: WebSocket messages in both directions, and responses under /api/."""
 
     def __init__(self, page: Any) -> None:
         self.down, self.up, self.sent, self._ours = 0, 0, b"", set()
@@ -165,7 +165,7 @@ class Traffic:
 
 
 def ring(page: Any, box: dict[str, float]) -> None:
-    """Draw a star with 48 corners around the centre of the box."""
+    """Drag a star-shaped lasso with 48 corners around the centre of the box, without releasing the mouse."""
     x, y, r = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, 0.2 * min(box["width"], box["height"])
     page.mouse.move(x + r, y)
     page.mouse.down()
@@ -176,13 +176,13 @@ def ring(page: Any, box: dict[str, float]) -> None:
 
 
 def visit(browser: Any, url: str, ready: str, canvas: str, before: str | None) -> tuple[dict[str, float], Traffic, int]:
-    """Open a page and draw a lasso; return the measurements, the traffic and the number shown."""
+    """Open a page and draw a lasso; return the measurements, the traffic and the displayed number of points."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
     traffic = Traffic(page)
     page.goto(url, wait_until="commit")
     measured = {"first paint": page.evaluate(PAINTED % ready)}
-    page.wait_for_timeout(1500)  # later messages belong to the page as well
+    page.wait_for_timeout(1500)  # messages that arrive later belong to the page as well
     measured["down"] = traffic.down / 1000
     if before:
         page.get_by_role("button", name=before).click()
@@ -203,7 +203,7 @@ def visit(browser: Any, url: str, ready: str, canvas: str, before: str | None) -
 
 
 def truth(sent: bytes, points: np.ndarray) -> tuple[int, int]:
-    """Count the points inside the lasso that was sent, with the library and with matplotlib."""
+    """Count the points inside the lasso that the browser sent, with dmlcore and with matplotlib."""
     from matplotlib.path import Path as Outline
 
     from dmlcore.figures.maps import Sheet

@@ -1,8 +1,10 @@
 """Inspection of a million test embeddings: time and memory of the operations behind the Inspection pages.
 
-python -m benchmarks.million [POINTS [DIMENSIONS [KIND]]]. By default 1,000,000 x 128 in classes of 50, with all queries
-searched by KIND (hnsw; "-" skips this step). Each step runs in its own process and reports seconds, processor seconds
-and the peak of its anonymous memory (RssAnon; the embeddings are memory-mapped and belong to the page cache).
+python -m benchmarks.million [POINTS [DIMENSIONS [KIND]]]. The default is 1,000,000 x 128 in classes of 50; all queries
+are searched with an index of type KIND (hnsw by default; "-" skips this step). Each step runs in its own process and
+reports seconds, processor seconds and its peak of anonymous memory (RssAnon; the embeddings are memory-mapped and
+belong
+to the page cache).
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 CLASS = 50
-NOISE = 1.6  # so that a third of the queries fail
+NOISE = 1.6  # chosen so that a third of the queries fail
 EVERY = 0.1  # seconds between two memory samples
 
 
@@ -40,7 +42,7 @@ def main() -> None:
 
 
 def write(path: Path, count: int, dimensions: int) -> None:
-    """Write embeddings as an evaluation does: unit vectors around a random centre per class."""
+    """Write embeddings in the format of an evaluation: unit vectors around a random centre per class."""
     from dmlcore.storage import arrays
 
     generator = np.random.default_rng(0)
@@ -58,7 +60,9 @@ def write(path: Path, count: int, dimensions: int) -> None:
 
 
 def opened(path: Path, kind: str) -> str:
-    """Open the embeddings for the first time, which searches a sample of the queries."""
+    """Open the embeddings for the first time, which searches a sample of the queries; return a description of the
+    result.
+    """
     from dmlcore.inspection import neighbours
 
     test = neighbours.read(path)
@@ -68,12 +72,12 @@ def opened(path: Path, kind: str) -> str:
 
 
 def opened_again(path: Path, kind: str) -> str:
-    """Open the embeddings again, as another server does later."""
+    """Open the embeddings again in a new process, as a restarted server does."""
     return opened(path, kind)
 
 
 def ten_shown(path: Path, kind: str) -> str:
-    """Search ten new queries, as a gallery page by index does."""
+    """Search ten queries that were not searched before, as a gallery page sorted by index does."""
     from dmlcore.inspection import neighbours
 
     test = neighbours.read(path)
@@ -109,7 +113,7 @@ def searched_all(path: Path, kind: str) -> str:
 
 
 def mapped(path: Path, kind: str) -> str:
-    """Compute a map of a balanced sample and place the remaining points."""
+    """Compute a map from a balanced sample and add the remaining points to it."""
     from dmlcore.inspection import neighbours
     from dmlcore.inspection.maps import placing
     from dmlcore.inspection.maps.maps import draw
@@ -131,7 +135,7 @@ STEPS: dict[str, Callable[[Path, str], str]] = {
 
 
 def measured(step: str, path: Path, kind: str) -> None:
-    """Run one step in this process and print its time and the peak of its anonymous memory."""
+    """Run one step in this process and print its time and its peak of anonymous memory."""
     peak, over = [0], threading.Event()
 
     def look() -> None:

@@ -1,14 +1,17 @@
-"""The whole generalized sum pooling layer, forward and backward, compared with its rivals in one run.
+"""The whole generalized sum pooling layer, forward and backward, compared with other solvers.
 
-Feature maps in float32, equal costs for all: only the solver differs. Rivals: (a) 100 sweeps of the published iteration
-in a custom autograd Function with our closed-form backward; (b) autodiff through 100 sweeps on the full plan and, for
-comparison, on the soft minima alone; (c) POT's `ot.sinkhorn`, image by image, with prototypes and the left-out mass as
-m + 1 rows whose marginals are those of our solution, so that the solutions are equal.
+Feature maps are float32, and all variants use the same costs, so that only the solver differs. Rivals: (a) 100 sweeps
+of
+the published iteration in a custom autograd Function with our closed-form backward pass; (b) autodiff through 100
+sweeps
+on the full plan and, for comparison, on the soft minima alone; (c) POT's `ot.sinkhorn`, image by image, with prototypes
+and the left-out mass as m + 1 rows whose marginals are those of our solution, so that the solutions are equal.
 
-Rounds are interleaved; the ratio is the median over the rounds. With --threads 1 the clock is CPU time, which tolerates
-other load on the machine; with more threads it is the wall clock. Memory: bytes that autograd saves for the backward
-pass, and peak resident memory of a forward and backward pass in its own process. The accuracy of float32 and the share
-of the pooling in a training step of a ResNet-50 follow.
+Rounds are interleaved; the ratio is the median over the rounds. With --threads 1 the clock is CPU time, which other
+load
+on the machine affects less; with more threads it is the wall clock. Memory is measured as the bytes that autograd saves
+for the backward pass, and as the peak resident memory of a forward and backward pass in its own process. The accuracy
+in float32 and the share of the pooling in a training step of a ResNet-50 follow.
 
 POT is optional. For its row: pip install --no-deps --target /tmp/pot pot; PYTHONPATH=/tmp/pot python ...
 """
@@ -38,7 +41,7 @@ Solver = Callable[[Tensor, float, float], tuple[Tensor, Tensor]]
 
 
 class _Swept(torch.autograd.Function):
-    """100 sweeps forward, the closed form backward."""
+    """Rival (a): 100 sweeps in the forward pass, the closed form in the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
@@ -57,13 +60,13 @@ class _Swept(torch.autograd.Function):
 
 
 def swept(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
-    """Solve the transport with rival (a): 100 sweeps forward, the closed form backward."""
+    """Solve the transport with rival (a): 100 sweeps in the forward pass, the closed form in the backward pass."""
     solved: tuple[Tensor, Tensor] = _Swept.apply(cost, mu, epsilon)
     return solved
 
 
 def full_plan(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
-    """Solve the transport with rival (b): autodiff through sweeps that visit the whole plan."""
+    """Solve the transport with rival (b): autodiff through sweeps on the full plan."""
     n, scaled = cost.shape[-1], -epsilon * cost
     a = torch.zeros_like(cost[..., :1, 0])
     for _ in range(SWEEPS):
@@ -74,8 +77,9 @@ def full_plan(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
 
 
 def pot(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
-    """Solve the transport with rival (c): POT on (m + 1) x n problems, image by image, with autodiff through its
-    iterations.
+    """Solve the transport with rival (c): POT on (m + 1) x n problems, image by image.
+
+    Gradients are computed by autodiff through POT's iterations.
     """
     import ot
 
@@ -103,7 +107,7 @@ GOALS = {"(a) 100 sweeps, our backward": 1 / 0.75, "(b) autodiff, full plan": 5,
 
 
 def problem(arguments: argparse.Namespace) -> tuple[Tensor, Tensor, Tensor]:
-    """Return feature maps, prototypes, and the gradient of the pooled vectors."""
+    """Return random feature maps and prototypes, and a random gradient with respect to the pooled vectors."""
     generator = torch.Generator().manual_seed(0)
     features = torch.randn(arguments.batch, arguments.channels, arguments.side, arguments.side, generator=generator)
     prototypes = torch.randn(arguments.prototypes, arguments.channels, generator=generator)
@@ -115,7 +119,7 @@ def problem(arguments: argparse.Namespace) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def forward(solver: Solver, features: Tensor, prototypes: Tensor) -> Tensor:
-    """Compute the layer as GeneralizedSumPooling does, with any solver."""
+    """Pool features with the formula of GeneralizedSumPooling and the given solver."""
     F = features.flatten(2)
     rho, _ = solver(pooling.prototype_costs(F.mT, prototypes), MU, EPSILON)
     return (F @ pooling_weights(rho, MU)[..., None])[..., 0]
@@ -141,7 +145,7 @@ def saved_bytes(solver: Solver, features: Tensor, prototypes: Tensor) -> int:
 
 
 def peak_of(job: tuple[str, argparse.Namespace]) -> float:
-    """Return the peak memory in MiB of one forward and backward pass, relative to the state before it."""
+    """Return the peak memory in MiB of one forward and backward pass, minus the memory before it."""
     name, arguments = job
     torch.set_num_threads(arguments.threads)
     given = problem(arguments)
@@ -153,7 +157,7 @@ def peak_of(job: tuple[str, argparse.Namespace]) -> float:
 
 
 def against_rivals(arguments: argparse.Namespace) -> None:
-    """Print time, memory and agreement of all solvers."""
+    """Print time, memory and differences in the result for all solvers."""
     names = [n for n in SOLVERS if find_spec("ot") or "POT" not in n]
     given = problem(arguments)
     exact = forward(transport, given[0].double(), given[1].double()).detach()
@@ -188,7 +192,12 @@ def against_rivals(arguments: argparse.Namespace) -> None:
 
 
 def hard_costs() -> dict[str, Tensor]:
-    """Return costs (..., 64, 49) in float32: uniform, of random features, of 15 prototypes and 34 equal features."""
+    """Return costs (..., 64, 49) in float32 for three cases.
+
+    The cases are uniform random costs, costs of random features, and costs of 49 features of which 15 equal a prototype
+    and
+    34 are identical.
+    """
     generator = torch.Generator().manual_seed(0)
     w = torch.nn.functional.normalize(torch.randn(64, 128, generator=generator))
     random = torch.randn(8, 49, 128, generator=generator) / 128**0.5
@@ -201,7 +210,7 @@ def hard_costs() -> dict[str, Tensor]:
 
 
 def accuracy() -> None:
-    """Print the largest deviation from the converged float64 plan for equal costs."""
+    """Print the largest deviation from the converged float64 plan, for each set of costs."""
     epsilons = (0.1, 0.5, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
     print("\nlargest deviation of plan, remainder and weights from the converged float64 solution, mu 0.05 to 0.95")
     print(f"  {'epsilon':26s}" + "".join(f"{e:>9g}" for e in epsilons) + "      worst")
@@ -224,9 +233,7 @@ def accuracy() -> None:
 
 
 def share_of_a_step(arguments: argparse.Namespace) -> None:
-    """Print the time that generalized sum pooling adds to a training step of a ResNet-50, compared with average
-    pooling.
-    """
+    """Print the time that generalized sum pooling adds to a training step of a ResNet-50 with average pooling."""
     torch.manual_seed(0)
     backbone = backbones.create("resnet50")
     heads = {

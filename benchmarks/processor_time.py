@@ -2,9 +2,9 @@
 
     python -m benchmarks.processor_time [--rounds 9] [--threads 1]
 
-Forward and backward of unit embeddings, for batches of many and of few classes. Goal: the chosen method (marked) never
-takes more than 1.4 times as long as the other. The rivals alternate within every round; a ratio is the median of the
-rounds' ratios. For scores by processor time see benchmarks/retrieval.py.
+Forward and backward pass on unit embeddings, for batches with many and with few classes. Goal: the method that the
+library selects (marked) never takes more than 1.4 times as long as the other. Both alternate in every round; a ratio is
+the median of the rounds' ratios. For the processor time of scores see benchmarks/retrieval.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NEVER, ALWAYS = (10**9, 0), (2, 0)
 
 
 def step(loss: torch.nn.Module, points: torch.Tensor, labels: torch.Tensor, from_size: tuple[int, int]) -> None:
-    """Perform a forward and backward pass that sorts negatives from the given size on."""
+    """Perform a forward and backward pass that sorts negatives for batches of at least the given size."""
     table.RANKED = from_size
     loss(points.clone().requires_grad_(), labels).backward()
 

@@ -1,10 +1,10 @@
 """Many visitors on one server: 100 sessions moving a slider once per second, 32 sessions dragging at 60 Hz.
 
-Each visitor is a real Streamlit session (its page has run) with its own field socket, driven as the component drives
-it: one request in flight, the newest one wins, coarser grids once responses get slow, the fine figure at rest. A slider
-move is five requests in 80 ms and the figure at rest; it is timed from the first request to the last response. The
-rival, in the same run: 100 sessions that rerun a page of one slider and one number (benchmarks/empty_rerun) once per
-second.
+Each visitor is a real Streamlit session (its page has run) with its own field socket, used as the browser component
+uses it: one request at a time, newer requests replace waiting ones, coarser grids when responses get slow, the fine
+figure at rest. A slider move is five requests in 80 ms followed by the figure at rest; it is timed from the first
+request to the last response. The rival is 100 sessions that rerun a page of one slider and one number
+(benchmarks/empty_rerun) once per second.
 
 With --browse the sessions open ten pages one after another instead, one second apart: starting when `dml serve` reports
 that it is ready (fresh), and again when all sessions have opened all pages (warm). --workers N starts N servers, over
@@ -51,9 +51,9 @@ from benchmarks.harness import (
 from pages.shared.plane.state import Scene
 from pages.shared.server.wire import unpack
 
-FINE, COARSE, RESTING, MODEST, SLOW = 81, 41, 201, 101, 0.024  # as in assets/shared/plane/plane.js
+FINE, COARSE, RESTING, MODEST, SLOW = 81, 41, 201, 101, 0.024  # constants of assets/shared/plane/plane.js
 
-GOALS = {"fresh": 5.0, "warm": 1.5}  # seconds within which 95 of 100 pages must be complete
+GOALS = {"fresh": 5.0, "warm": 1.5}  # seconds within which 95 % of the pages must be complete
 PATIENCE = 60.0  # seconds after which a page counts as failed
 TO_BE_READY = 300.0  # seconds
 PAGES = (
@@ -72,7 +72,7 @@ PAGES = (
 
 @dataclass(frozen=True)
 class Opening:
-    """An attempt to open a page; `failure` is the error, or "" on success."""
+    """An attempt to open a page, with its duration; `failure` is the error, or "" on success."""
 
     page: str
     seconds: float
@@ -80,7 +80,7 @@ class Opening:
 
 
 class Visitor:
-    """One session: Streamlit's socket and the field's socket."""
+    """One session, with Streamlit's WebSocket and the field's WebSocket."""
 
     def __init__(self, address: str) -> None:
         self.address = address.replace("http", "ws")
@@ -88,18 +88,18 @@ class Visitor:
         self.lost = False
 
     async def arrive(self, fields: bool) -> None:
-        """Open the page and wait until its script has run."""
+        """Start a session and wait until its script has run; if `fields`, open the field socket too."""
         await self.connect()
         await self.rerun()
         self.field = await connect(f"{self.address}/api/field", max_size=None) if fields else None
 
     async def connect(self) -> None:
-        """Start a session."""
-        stream = f"{self.address}/_stcore/stream"  # like a browser, which sends no pings
+        """Connect Streamlit's WebSocket, which starts a session."""
+        stream = f"{self.address}/_stcore/stream"  # send no pings, like a browser
         self.page = await connect(stream, subprotocols=["streamlit"], max_size=None, ping_interval=None)
 
     async def rerun(self, page: str = "") -> float:
-        """Rerun a page, given by its name in the URL; return the seconds."""
+        """Rerun the script for a page, given by its name in the URL; return the seconds until it has finished."""
         start, message = time.perf_counter(), BackMsg()
         message.rerun_script.query_string = ""
         message.rerun_script.page_name = page
@@ -111,7 +111,7 @@ class Visitor:
                 return time.perf_counter() - start
 
     async def open(self, page: str) -> Opening:
-        """Open a page, given by its name in the URL; after a failure, start a new session first."""
+        """Open a page, given by its name in the URL; if the session was lost before, start a new one first."""
         start, failure = time.perf_counter(), ""
         try:
             async with asyncio.timeout(PATIENCE):
@@ -124,7 +124,7 @@ class Visitor:
         return Opening(page, time.perf_counter() - start, failure)
 
     async def ask(self, n: int, settle: bool = False) -> float:
-        """Request one field; return the seconds."""
+        """Request a field on n x n nodes; return the seconds until the response."""
         assert isinstance(self.field, ClientConnection)
         start = time.perf_counter()
         await self.field.send(
@@ -137,7 +137,10 @@ class Visitor:
         return took
 
     async def move_a_slider(self) -> float:
-        """Return the seconds from the first of five moves in 80 ms to the figure at rest."""
+        """Send the requests of a slider move; return the seconds from the first request to the figure at rest.
+
+        A move is five requests in 80 ms.
+        """
         start = time.perf_counter()
         for i in range(5):
             self.scene["hyper"]["m1"] = -2.3 + 0.01 * i
@@ -147,19 +150,19 @@ class Visitor:
         return time.perf_counter() - start
 
     async def drag(self, seconds: float) -> tuple[int, list[float]]:
-        """Return the number of fields received while the pointer moves 60 times per second, and the seconds of each."""
+        """Drag with 60 pointer positions per second; return the number of received fields, and the seconds for each."""
         times: list[float] = []
         start = time.perf_counter()
         while (now := time.perf_counter() - start) < seconds:
             self.scene["anchor"] = [0.3 + 0.5 * math.cos(3 * now), 0.5 * math.sin(3 * now)]
             times.append(await self.ask(COARSE if self.trip > SLOW else FINE))
-            frame = math.ceil((time.perf_counter() - start) * 60) / 60  # the next frame of the pointer
+            frame = math.ceil((time.perf_counter() - start) * 60) / 60  # time of the next pointer position
             await asyncio.sleep(max(0.0, start + frame - time.perf_counter()))
         return len(times), times
 
 
 async def once_a_second(visitors: list[Visitor], act: str, seconds: int) -> list[float]:
-    """Let every visitor perform `act` once per second, evenly staggered; return the milliseconds of each act."""
+    """Let every visitor perform `act` once per second, evenly staggered; return the milliseconds of each call."""
 
     async def one(visitor: Visitor, offset: float) -> list[float]:
         start, times = time.perf_counter() + offset, []
@@ -188,16 +191,16 @@ async def browsing(visitors: list[Visitor], pause: float = 1.0) -> list[Opening]
 
 
 async def browse(addresses: Sequence[str], serving: int, arguments: argparse.Namespace) -> None:
-    """Measure fresh and warm page openings on servers that have just become ready.
+    """Measure page openings on servers that have just become ready (fresh) and again afterwards (warm).
 
     Args:
         addresses: Addresses of the servers.
-        serving: Process that started the servers.
+        serving: Id of the process that started the servers.
         arguments: Parsed command line.
     """
     visitors = [Visitor(addresses[number % len(addresses)]) for number in range(arguments.sessions)]
     for visitor in visitors:
-        visitor.lost = True  # connects when it opens its first page
+        visitor.lost = True  # makes the visitor connect when it opens its first page
     for name, goal in GOALS.items():
         before, own = seconds_of(started_by(serving)), time.process_time()
         openings = await browsing(visitors)
@@ -214,7 +217,7 @@ async def browse(addresses: Sequence[str], serving: int, arguments: argparse.Nam
 
 
 async def _each(visitor: Visitor, serving: int, openings: Sequence[Opening], times: int = 5) -> None:
-    """Print one line per page: the times under load, and the processor time of a single visitor."""
+    """Print one line per page: the times under load, and the processor time for a single visitor."""
     for page in PAGES:
         before = seconds_of(started_by(serving))
         for _ in range(times):

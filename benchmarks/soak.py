@@ -1,11 +1,13 @@
 """Soak test for hours: sessions and training runs, while servers and training runs are killed at random.
 
-`dml serve` keeps a server up, and every other training run goes to a Ray cluster of two nodes (without Ray all run
-here). In the first half, a server process is killed about once a minute, one of the training runs (or its supervisor)
-several times a minute, which `dml recover` resumes, and a node as often as the server, which is replaced by a new one.
+`dml serve` restarts its server when it dies, and every other training run goes to a Ray cluster of two nodes (without
+Ray all run locally). In the first half, a server process is killed about once a minute, and so is a node, which is
+replaced with a new one; a training run (or its supervisor) is killed several times a minute and resumed by `dml
+recover`.
 In the second half the server is left alone, so that its memory and descriptors can be tracked. Then every run is
-compared byte for byte with an undisturbed run of the same spec, and the store is searched for leftovers. Exits with 1
-if anything was lost.
+compared
+byte for byte with an undisturbed run of the same spec, and the store is searched for leftovers. Exits with 1 if
+anything was lost.
 
 `python -m benchmarks.soak` takes two hours; --minutes 10 gives a quick result.
 """
@@ -43,28 +45,29 @@ from tests.faults.crash import remains, until
 from tests.faults.test_training_faults import outcome
 from tests.jobs.backends import cluster as clusters
 
-SEEDS = 4  # different training runs; each is repeated as often as time allows
+SEEDS = 4  # number of different training runs; each is repeated as often as time allows
 SPEC = RunSpec(device="cpu").with_overrides(
     ["data.name=digits", "schedule.steps=800", "schedule.validate_every=250", "schedule.checkpoint_every=50"]
 )
-TRAINING_LIVES, SERVER_LIVES = (4.0, 20.0), (30.0, 120.0)  # seconds between two kills
-SETTLES = 60.0  # seconds after the start of a server that are excluded from the drift
-MOST_DRIFT = 20.0  # goal in MiB per 1,000 reruns
+TRAINING_LIVES, SERVER_LIVES = (4.0, 20.0), (30.0, 120.0)  # minimum and maximum seconds between two kills
+SETTLES = 60.0  # seconds after a server's start that are excluded from the memory drift
+MOST_DRIFT = 20.0  # goal for the memory drift in MiB per 1,000 reruns
 
 
 @dataclass
 class Soak:
-    """State of the test so far."""
+    """State of the test so far, shared by its threads."""
 
     store: RunStore
     port: int
     serving: int  # process of `dml serve`
     times: list[float] = field(default_factory=list)  # milliseconds of reruns
-    lost: int = 0  # number of sessions that were cut and reconnected
-    samples: list[tuple[int, float]] = field(default_factory=list)  # (reruns, MiB of the server) in the second half
+    lost: int = 0  # number of sessions that lost their connection
+    # (reruns so far, memory of the server in MiB) in the second half
+    samples: list[tuple[int, float]] = field(default_factory=list)
     kills: dict[str, int] = field(default_factory=lambda: {"server": 0, "training": 0, "node": 0})
     over: threading.Event = field(default_factory=threading.Event)
-    quiet: threading.Event = field(default_factory=threading.Event)  # set while no visitors are wanted
+    quiet: threading.Event = field(default_factory=threading.Event)  # set while visitors must stay away
 
     @property
     def url(self) -> str:
@@ -72,7 +75,7 @@ class Soak:
         return f"http://127.0.0.1:{self.port}"
 
     def server(self) -> int:
-        """Return the process that serves now; 0 if there is none."""
+        """Return the id of the current server process; 0 if there is none."""
         children = Path(f"/proc/{self.serving}/task/{self.serving}/children").read_text().split()
         return int(children[0]) if children else 0
 
@@ -84,7 +87,7 @@ class Soak:
 
 
 async def visit(soak: Soak, sessions: int) -> None:
-    """Keep sessions that open one page after another, one second apart, and reconnect when they are cut."""
+    """Keep sessions that open one page after another, one second apart, and reconnect when their connection is lost."""
 
     async def one(number: int) -> None:
         page = number
@@ -103,7 +106,7 @@ async def visit(soak: Soak, sessions: int) -> None:
                 soak.times.append(1000 * await asyncio.wait_for(visitor.rerun(PAGES[page % len(PAGES)]), 120))
                 page += 1
                 await asyncio.sleep(1)
-            except Exception:  # any error that a killed server causes on a socket
+            except Exception:  # a killed server can cause any error on a socket
                 soak.lost += visitor is not None and hasattr(visitor, "page")
                 visitor = None
                 await asyncio.sleep(1)
@@ -132,7 +135,7 @@ def train(soak: Soak, count: int, choose: random.Random, cluster: Any) -> None:
 
 
 def watch(soak: Soak, seconds: float, choose: random.Random | None, cluster: Any) -> None:
-    """Kill the server and a node at random; if `choose` is None, record the server's memory instead."""
+    """Kill the server and a node at random intervals; if `choose` is None, record the server's memory instead."""
     end, begin = time.monotonic() + seconds, time.monotonic()
     due, node_due = (begin + choose.uniform(*SERVER_LIVES) / 2 if choose else end + 1 for _ in range(2))
     while (now := time.monotonic()) < end:
@@ -152,7 +155,7 @@ def watch(soak: Soak, seconds: float, choose: random.Random | None, cluster: Any
 
 
 def descriptors(soak: Soak) -> int:
-    """Return the number of descriptors of the server without visitors: the minimum over ten seconds."""
+    """Return the number of open descriptors of the server without visitors: the minimum over ten seconds."""
     soak.quiet.set()
     least = 10**9
     for _ in range(20):
@@ -164,7 +167,7 @@ def descriptors(soak: Soak) -> int:
 
 @contextlib.contextmanager
 def running(soak: Soak, sessions: int, trainings: int, seed: int, cluster: Any) -> Iterator[None]:
-    """Run sessions and training runs, each in a thread; stop both when the context is left."""
+    """Run sessions and training runs, each in a thread; stop both when the context exits."""
     threads = [
         threading.Thread(target=lambda: asyncio.run(visit(soak, sessions))),
         threading.Thread(target=train, args=(soak, trainings, random.Random(seed), cluster)),
@@ -180,7 +183,7 @@ def running(soak: Soak, sessions: int, trainings: int, seed: int, cluster: Any) 
 
 
 def undisturbed(root: Path) -> dict[int, dict[str, str]]:
-    """Run every training spec undisturbed; return its outcome by seed."""
+    """Train one undisturbed run per seed; return the digests of its results by seed."""
     store = RunStore(root)
     runs = {seed: launch.launch(SPEC.with_overrides([f"seed={seed}"]), store) for seed in range(SEEDS)}
     until(lambda: all(store.open(name).status() == "done" for name in runs.values()), 3600)
@@ -188,7 +191,7 @@ def undisturbed(root: Path) -> dict[int, dict[str, str]]:
 
 
 def ended(store: RunStore) -> list[Run]:
-    """Wait until all runs are done, resuming killed ones; return the runs."""
+    """Resume killed runs until all have ended; return the runs."""
 
     def done() -> bool:
         recovery.recover(store, report=lambda _: None)

@@ -1,7 +1,8 @@
 """Shipped specs with three seeds each: test MAP@R of raw inputs, untrained and trained network, and time.
 
-`python -m benchmarks.specs [NAME ...]`, by default glyphs, digits and digits-classes. Each run is the command that a
-user types, in its own process from start to end: wall-clock seconds and processor seconds.
+`python -m benchmarks.specs [NAME ...]`, by default glyphs, digits and digits-classes. Each run executes the command
+that
+a user types, in its own process; wall-clock and processor seconds include start and end of the process.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def main(names: list[str]) -> None:
 
 
 def _train(name: str, seed: int, store: RunStore) -> tuple[float, float]:
-    """Train a spec; return wall-clock seconds and processor seconds."""
+    """Train a shipped spec with a seed; return wall-clock seconds and processor seconds."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     command = [sys.executable, "-m", "dmlcore", "train", name, f"seed={seed}", "--runs", str(store.root)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)

@@ -1,9 +1,9 @@
 """A store of 10,000 runs: time of the pages Runs, Gallery and Studies, cold and warm.
 
-The runs are hard links to one real run of digits, each with its own spec (seed, loss) and state. Streamlit's test
+The runs are hard links to one real run on digits, each with its own spec (seed, loss) and state. Streamlit's test
 runner opens a page in its own process: cold is the first opening, including imports; warm is the median of five more.
-CPU seconds of both are reported as well. The same page of a store of 20 runs shows the contribution of the number of
-runs. Rival: reading all specs and states, as each listing did before.
+CPU seconds are reported for both. The same page on a store of 20 runs shows the contribution of the number of runs.
+Rival: reading all specs and states, as each listing did in earlier releases.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHORT = ["schedule.steps=300", "schedule.validate_every=50", "schedule.checkpoin
 
 
 def train(root: Path) -> Path:
-    """Train one real run; return its folder."""
+    """Train one real run in a store at `root`; return its folder."""
     from dmlcore.training.loop import train as trained
 
     run = RunStore(root).create(RunSpec(device="cpu").with_overrides(SHORT))
@@ -38,7 +38,7 @@ def train(root: Path) -> Path:
 
 
 def make(root: Path, original: Path, count: int) -> None:
-    """Create `count` runs, one per minute, the newest one minute old; shared files are hard links."""
+    """Create `count` runs with start times one minute apart, the newest one minute old; shared files are hard links."""
     now = time.time()
     state = RunState.model_validate_json((original / "state.json").read_bytes())
     for number in range(count):
@@ -66,7 +66,10 @@ def read_all(root: Path) -> int:
 
 
 def measure(page: str) -> None:
-    """Print cold and warm seconds and CPU seconds of a page of $DML_RUNS as JSON; run this in its own process."""
+    """Print wall-clock and CPU seconds of opening a page on $DML_RUNS, cold and warm, as JSON.
+
+    Run this in its own process.
+    """
     import torch
     from streamlit.testing.v1 import AppTest
 
@@ -78,7 +81,7 @@ def measure(page: str) -> None:
     app.switch_page(menu.PAGES[page].file).run()
     cold, first, warm, cpu = time.perf_counter() - began, time.process_time() - used, [], []
     assert not app.exception, app.exception
-    time.sleep(1.5)  # folders younger than one second are always read again
+    time.sleep(1.5)  # the listing reads folders younger than one second again each time
     for _ in range(5):
         wall, used = time.perf_counter(), time.process_time()
         app.run()
@@ -88,7 +91,7 @@ def measure(page: str) -> None:
 
 
 def measured(page: str, root: Path) -> list[float]:
-    """Run `measure` in its own process; return its four values."""
+    """Run `measure` in its own process; return the four values that it prints."""
     command = [sys.executable, "-m", "benchmarks.store", "--measure", page]
     env = os.environ | {"DML_RUNS": str(root), "OMP_NUM_THREADS": "1"}
     output = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
@@ -96,7 +99,7 @@ def measured(page: str, root: Path) -> list[float]:
 
 
 def listing(root: Path) -> None:
-    """Time the listing alone, without a page, and its rival."""
+    """Time the listing of the store without a page, and its rival."""
     store = RunStore(root)
     looks = {
         "rival: all specs and states": lambda: read_all(root),

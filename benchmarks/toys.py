@@ -1,13 +1,13 @@
 """Animated frames per second on the toys page while two MLPs train side by side, in headless Chromium.
 
-The page trains its first state, two networks on one clock, batch by batch as fast as possible, on seeds that were not
-trained before: every frame is a new optimiser step of both networks, recorded, sent, and painted in three windows with
-curves; it counts once it is painted. Rivals, in the same run: the bare loop, `training.loop.step` for both networks in
-turn without recording, server or page; the bare loop that also embeds the watched points after each step, which any
-animation needs; and Plotly, in the same browser, which redraws the same points (scatter3d for the inputs, a scatter for
-each embedding) with `Plotly.react` from existing frames while nothing trains. If photographs are available (DML_DATA),
-pages with photographs are measured too: average pooling next to generalized sum pooling on the cached maps of a frozen
-SqueezeNet, with neighbours and weight maps painted; the maps are computed before the clock starts.
+The page trains two networks of its initial configuration in lockstep, batch by batch as fast as possible, with new
+seeds: every frame is a new optimiser step of both networks that is recorded, sent, and painted in three windows with
+curves; it counts once it is painted. Rivals: the bare loop, `training.loop.step` for both networks in turn without
+recording, server or page; the bare loop that also embeds the displayed points after each step, which any animation
+needs; and Plotly, in the same browser, which redraws the same points (scatter3d for the inputs, a scatter for each
+embedding) with `Plotly.react` from existing frames while nothing trains. If photographs are available (DML_DATA), pages
+with photographs are measured too: average pooling next to generalized sum pooling on the cached maps of a frozen
+SqueezeNet, with neighbours and weight maps painted; the maps are computed before the timing starts.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ REDRAW = """async ([inputs, frames, colours, seconds]) => {
 
 
 def photographs() -> list[tuple[str, str, str]]:
-    """Return the pages with photographs at both speeds; empty if there are no photographs."""
+    """Return the pages with photographs, at both speeds; [] if there are no photographs."""
     from dmlcore.replay import toy_runs
     from pages.losses.toy_training.presets import IMAGES
 
@@ -64,7 +64,9 @@ def photographs() -> list[tuple[str, str, str]]:
 
 
 def bare(steps: int, embed: bool) -> list[float]:
-    """Return the milliseconds of a step of both networks without a page."""
+    """Return the milliseconds of each step of both networks without a page; if `embed`, with an embedding of all
+    points.
+    """
     import torch
 
     from dmlcore.replay.recorded_training import LiveTraining
@@ -88,7 +90,7 @@ def bare(steps: int, embed: bool) -> list[float]:
 
 
 def plotly(page: Any, seconds: float) -> list[float]:
-    """Return the milliseconds between redraws of the three windows by Plotly."""
+    """Return the milliseconds between consecutive redraws of the three windows by Plotly."""
     import plotly
 
     from dmlcore.replay.recorded_training import LiveTraining

@@ -1,9 +1,9 @@
-"""One training step of `python -m dmlcore train`, compared with the bare step of the same network on ready tensors.
+"""One training step of `python -m dmlcore train`, compared with a bare step of the same network on ready tensors.
 
 The training run uses the real loop: sampling, augmentation of images held in memory, forward, loss, backward, checks,
-optimiser, the row of metrics.jsonl, state.json, and every tenth step a row of measures. After each of its steps, a copy
-of the network performs a bare step in the same process: forward pass of a batch that is ready, backward pass of a sum
-in place of the loss, the same optimiser with the same kernels. The ratio is the median over the pairs.
+optimiser, the row of metrics.jsonl, state.json, and every tenth step a row of measures. After each of these steps, a
+copy of the network performs a bare step in the same process: forward pass on a ready batch, backward pass of a sum in
+place of the loss, an equal optimiser with the same kernels. The ratio is the median over the pairs of steps.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[TrainingState,
     """Train, with a bare step after each training step.
 
     Returns:
-        The trained state, and the seconds of each pair (training, bare) except the first five, which allocate memory.
+        The trained state, and the seconds of each pair of steps (training, bare), without the first five pairs, which
+        allocate memory.
     """
     bare: Callable[[], None] | None = None
     times: list[tuple[float, float]] = []
@@ -83,7 +84,7 @@ def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[TrainingState,
 
 
 def trained(spec: RunSpec, dataset: Dataset, after_step: Callable[[TrainingState], None]) -> TrainingState:
-    """Train as the command does; call `after_step` with the training state after each step."""
+    """Train with the loop of the command line; call `after_step` with the training state after each step."""
     states: list[TrainingState] = []
     build = starts.build
 
@@ -105,14 +106,14 @@ def trained(spec: RunSpec, dataset: Dataset, after_step: Callable[[TrainingState
 
 
 def random_images(side: int) -> Dataset:
-    """Return 640 noise images in 16 classes, held in memory."""
+    """Return 640 random images in 16 classes, held in memory."""
     images = np.random.default_rng(0).integers(0, 256, (640, 3, side, side), dtype=np.uint8)
     splits = {"train": np.arange(640), "validation": np.arange(0), "test": np.arange(0, 640, 10)}
     return Dataset("random", images, np.repeat(np.arange(16), 40), tuple(map(str, range(16))), splits, None, ())
 
 
 def bare_step(state: TrainingState, *, plain: bool) -> Callable[[], None]:
-    """Return a function with the work that any loop over this network must do: forward, backward and optimiser step."""
+    """Return a function that performs a bare step: forward pass, backward pass of a sum, and optimiser step."""
     model = copy.deepcopy(state.model).train()
     optimiser = optimisers.create(state.spec, model, torch.nn.Module())
     if plain:

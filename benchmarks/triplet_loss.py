@@ -1,8 +1,9 @@
 """Batch triplet losses of the catalogue, forward and backward, compared with PML's TripletMarginLoss.
 
-Random unit embeddings, 8 samples per class, all valid triplets, float32. Each case runs in its own process: median time
-of the repetitions, and peak resident memory relative to the state before them. PML minimises the same ranking loss
-(margin 0.1) over the same triplets.
+Random unit embeddings, 8 samples per class, all valid triplets, float32. Each case runs in its own process, which
+reports the median time of the repetitions, and peak resident memory minus the memory before them. PML minimises the
+same
+ranking loss (margin 0.1) over the same triplets.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ RIVAL = "PML TripletMarginLoss"
 
 
 def measure(job: tuple[str, int, int, int, int]) -> tuple[float, float]:
-    """Return the median seconds and the peak MiB of forward + backward of one loss."""
+    """Return the median seconds and the peak memory in MiB of a forward and backward pass of one loss."""
     name, batch, dim, threads, repeats = job
     import torch
 

@@ -1,4 +1,4 @@
-"""Griffe extension that reads the docstring section `Example:` as `Examples:`, so that it is rendered as code."""
+"""Griffe extension that treats the docstring section `Example:` as `Examples:`, so that it is rendered as code."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import griffe
 
 
 class Examples(griffe.Extension):
-    """Griffe extension that renames the section before docstrings are parsed."""
+    """Griffe extension that renames the section `Example:` before docstrings are parsed."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Rename the section in the docstring of one object."""
+        """Rename the section `Example:` in the docstring of an object."""
         if obj.docstring:
             obj.docstring.value = re.sub(r"^Example:$", "Examples:", obj.docstring.value, flags=re.MULTILINE)

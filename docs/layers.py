@@ -1,7 +1,7 @@
-"""Table of layers in docs/architecture.md: the packages of the import contract with the first sentences of their
-docstrings.
+"""Generator of the table of packages in docs/architecture.md.
 
-`python -m docs.layers` rewrites the table between its marks; a test compares it with the packages.
+The table lists the layers of the import contract and the first sentence of each package's docstring. `python -m
+docs.layers` rewrites the table between its marks; a test compares it with the packages.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MARKS = "<!-- layers: python -m docs.layers -->\n", "<!-- /layers -->\n"
 
 
 def diagram() -> str:
-    """Return the layers, highest first, as a table of packages and the first sentences of their docstrings."""
+    """Return the table of packages with the first sentences of their docstrings, highest layer first."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     (layers,) = (
         c["layers"] for c in settings["tool"]["importlinter"]["contracts"] if c["name"] == "arrows only point down"
@@ -41,7 +41,7 @@ def _sentence(package: str) -> str:
 
 
 def filled(page: str) -> str:
-    """Return the text of the page with the current table between its marks."""
+    """Return the page's text with the current table between its marks."""
     begin, end = map(re.escape, MARKS)
     return re.sub(f"{begin}.*?{end}", lambda _: MARKS[0] + diagram() + MARKS[1], page, flags=re.DOTALL)
 

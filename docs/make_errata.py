@@ -17,7 +17,7 @@ not edit.
 
 
 def markdown() -> str:
-    """Return the page: one table per source, then the methods of checking."""
+    """Return the text of docs/errata.md: one table per source, then the methods of checking."""
     lines = [HEAD]
     for letter, source in sources().items():
         if entries := [e for e in errata() if e.source == letter]:

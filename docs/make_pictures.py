@@ -1,8 +1,9 @@
-"""Generator of the two figures for a first slide: `make pictures`, or `python -m docs.make_pictures [--run RUN] [--to
-FOLDER]`.
+"""Generator of two figures that introduce the project.
 
-field.png shows a force field on a dark background. failure.png shows a failed query with its neighbours, and the effect
-of one step of every loss on it; the query is from the shipped example or from another evaluated run.
+`make pictures` or `python -m docs.make_pictures [--run RUN] [--to FOLDER]` writes them. field.png shows a force field
+on
+a dark background. failure.png shows a failed query with its neighbours, and the effect of one step of every loss on it;
+the query is from the shipped example or from another evaluated run.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ FOLDER = Path(__file__).resolve().parent / "pictures"
 INCHES, DPI = (16.0, 9.0), 120  # 1920 x 1080 pixels
 INK, FAINT = strokes.INK[True], "#a4adb9"
 BETTER, WORSE = INK["force"], INK["negative"]
-LENGTH = 0.1  # length of the step; equals the default of the Failures page
+LENGTH = 0.1  # length of the step, equal to the default of the Failures page
 NEAREST = 6
 FIELD = (
     "A and P have the same class and attract\neach other.",
@@ -80,7 +81,7 @@ def failure(run: Run, query: int | None = None) -> bytes:
 
     Args:
         run: An evaluated run.
-        query: Index of the query in the test split, as in the address of Failures; None selects the worst query.
+        query: Index of the query in the test split, as in the URL of the Failures page; None selects the worst query.
 
     Raises:
         RunError: If the run has not been evaluated or has no such query.
@@ -109,7 +110,7 @@ def failure(run: Run, query: int | None = None) -> bytes:
 
 
 def chosen(store: RunStore, name: str | None) -> Run:
-    """Return the run whose failure is drawn; raise RunError with a remedy if there is no such run."""
+    """Return the run with this name, or the shipped example if None; raise RunError with a remedy if there is none."""
     run = store.open(name) if name else example.find(store)
     if run is None:
         raise RunError(MISSING)
@@ -239,7 +240,7 @@ def _pixels(content: bytes) -> np.ndarray:
 
 
 def small(content: bytes) -> bytes:
-    """Return the PNG with 256 colours, which needs a fraction of the bytes without a visible loss."""
+    """Return the PNG reduced to 256 colours, which takes a fraction of the bytes without a visible loss."""
     file = io.BytesIO()
     Image.open(io.BytesIO(content)).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, 3).save(
         file, "png", optimize=True

@@ -27,7 +27,7 @@ def figure_name(preset: FigurePanel) -> str:
 
 
 def render(preset: FigurePanel) -> bytes:
-    """Draw the preset as a small PNG."""
+    """Draw the figure of a preset and return it as a small PNG."""
     figure = draw_field(
         losses.create(preset.loss, **preset.hyper),
         preset.anchor,
@@ -44,13 +44,13 @@ def render(preset: FigurePanel) -> bytes:
     )
     drawn = Image.open(io.BytesIO(save_figure(figure, format="png", dpi=DPI))).convert("RGB")
     file = io.BytesIO()
-    # With 256 colours the file has a fifth of the bytes, without a visible loss.
+    # With 256 colours the file has one fifth of the bytes, without a visible loss.
     drawn.quantize(256, Image.Quantize.MAXCOVERAGE, 3, dither=Image.Dither.NONE).save(file, "png", optimize=True)
     return file.getvalue()
 
 
 def link(preset: FigurePanel) -> str:
-    """Return the address of the preset in the app as `make run` serves it."""
+    """Return the URL of a preset in an app started with `make run`."""
     points = {k: list(getattr(preset, k)) for k in ("anchor", "positive", "negative", "view")}
     switches = {k: getattr(preset, k) for k in ("probe", "discs", "edges", "mining")}
     scene = Scene.of({"loss": preset.loss, "hyper": preset.hyper, **points, **switches})

@@ -1,9 +1,8 @@
-"""Generator of docs/projections.gif, the plane before and after each projection: `python -m docs.make_projections [--to
-FILE]`.
+"""Generator of docs/projections.gif, which shows the plane before and after each projection.
 
-The animation shows chance-constrained programming in two dimensions, after Gurbuz 2022, Figs. 3.2 and 3.3: ten digits,
-four proxies per class from a pool of 16 samples, and the loss C2 with the margins 0 and 0.5. The source does not state
-loss, optimiser or classes.
+Run `python -m docs.make_projections [--to FILE]`. The animation shows chance-constrained programming in two dimensions,
+after Gurbuz 2022, Figs. 3.2 and 3.3: ten digit classes, four proxies per class from a pool of 16 samples, and the loss
+C2 with the margins 0 and 0.5. The source does not state loss, optimiser or classes.
 """
 
 from __future__ import annotations
@@ -54,12 +53,14 @@ class Frame:
 
 
 def frames(spec: RunSpec = SPEC) -> list[Frame]:
-    """Train, and return one frame per validation, or two frames (before and after the proxies move) where a projection
-    ends.
+    """Train, and return one frame per validation, and two frames at the end of each projection.
+
+    The two frames show the state before and after the proxies move.
     """
     data = build.load_data(spec)
     state = build.build(spec, data, build.prepare_device("cpu", 1))
-    with torch.no_grad():  # the embedding layer starts with small weights, so that all classes start inside the disc
+    # reduce the initial weights of the embedding layer, so that all classes start inside the disc
+    with torch.no_grad():
         for parameter in list(state.model.parameters())[-2:]:
             parameter.mul_(SMALL)
     projections.begin(state)
@@ -93,7 +94,7 @@ def frames(spec: RunSpec = SPEC) -> list[Frame]:
 
 
 def drawn(frame: Frame, dark: bool = False) -> Image.Image:
-    """Draw one frame."""
+    """Draw one frame on a light or dark background."""
     figure = draw_projection(
         frame.points,
         frame.labels,

@@ -1,9 +1,10 @@
-"""Generator of the recordings that lessons play: `python -m docs.make_recordings projections`, `neighbours`, or
-`ensemble RUN`.
+"""Generator of the recordings that lessons play back.
 
-RUN is a WEL run with four losses. The shipped recording is of the run `dml train omniglot model.name=conv4_32
-loss.name=wel loss.learning_rate=0.1 loss.weights_rate=network schedule.steps=400 schedule.decay=none`. Projections are
-those of `docs.make_projections` (11 seconds of processor time), reduced to 15 samples per class.
+Run `python -m docs.make_recordings projections`, `neighbours`, or `ensemble RUN`. RUN is an ensemble with learned
+weights
+(WEL) of four losses. The shipped recording is of the run `dml train omniglot model.name=conv4_32 loss.name=wel
+loss.learning_rate=0.1 loss.weights_rate=network schedule.steps=400 schedule.decay=none`. Projections are those of
+`docs.make_projections` (11 seconds of processor time), reduced to 15 samples per class.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dmlcore.presets import RECORDINGS
 from dmlcore.storage import atomic_files
 from dmlcore.storage.runs import RunStore
 
-EACH = 15  # number of recorded samples per class; the first ones are taken
+EACH = 15  # number of recorded samples per class, the first ones
 NEIGHBOURS = [
     *("data.split=samples", "data.validation=samples", "model.hidden=[128]", "model.embedding_dim=2"),
     *("model.normalize=false", "model.lipschitz=true", "loss.name=contrastive", "loss.distance=ball", "loss.m_pos=0"),
@@ -36,7 +37,7 @@ TITLES = {
 
 
 def projections() -> list[dict[str, Any]]:
-    """Return the rows of the projections: a header, then one row per frame."""
+    """Return the recording of the projections: a header, then one row per frame."""
     from docs.make_projections import frames
 
     shown = frames()
@@ -58,7 +59,7 @@ def projections() -> list[dict[str, Any]]:
 
 
 def ensemble(run: str) -> list[dict[str, Any]]:
-    """Return the rows of an ensemble: a header, then one row per step."""
+    """Return the recording of an ensemble, given its run: a header, then one row per step."""
     steps = [row for row in RunStore().open(run).metrics()[0] if row["kind"] == "step"]
     rows = [
         {
@@ -72,12 +73,15 @@ def ensemble(run: str) -> list[dict[str, Any]]:
 
 
 def neighbours() -> list[dict[str, Any]]:
-    """Return the rows of an exchange of neighbours: a header, then one row per frame; the farthest neighbour is
-    exchanged first.
+    """Return the recording of an exchange of neighbours: a header, then one row per frame.
 
-    The data are ten digits, with 8 neighbours and two dimensions (5 seconds of processor time). The query is a test
-    sample of class 0 whose neighbours all belong to its class; of all such samples it is the one that moves farthest.
-    Its neighbours are replaced by samples of the class that is farthest from class 0.
+    In each frame one more neighbour is exchanged, the farthest first. The data are ten digit classes, with 8 neighbours
+    and
+    two dimensions (5 seconds of processor time). The query is a test sample of class 0 whose neighbours all belong to
+    its
+    class; of all such samples it is the one that moves farthest. Its neighbours are replaced with samples of the class
+    that
+    is farthest from class 0.
     """
     import torch
 
@@ -119,7 +123,7 @@ def neighbours() -> list[dict[str, Any]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Record and write the requested recording."""
+    """Create the requested recording and write it to its file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("what", choices=["projections", "neighbours", "ensemble"])
     parser.add_argument("run", nargs="?", default="", help="for ensemble: id of a run in $DML_RUNS")

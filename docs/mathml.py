@@ -1,4 +1,4 @@
-"""Markdown extension that writes formulas ($...$, $$...$$) as MathML, which browsers render without a script."""
+"""Markdown extension that converts formulas ($...$, $$...$$) to MathML, which browsers render without a script."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from markdown import Markdown
 from markdown.extensions import Extension
 from markdown.inlinepatterns import InlineProcessor
 
-# Commands that latex2mathml lacks, in terms of those it has.
+# Commands that latex2mathml does not support, and their replacements.
 REPLACED = {r"\lVert": r"\Vert", r"\rVert": r"\Vert", r"\tfrac": r"\frac", r"\dfrac": r"\frac", r"\diff": ""}
 FORMULA = r"\$\$(.+?)\$\$|(?<![\\$\w])\$(?!\s)([^$\n]+?)(?<!\s)\$(?![\w$])"
 
 
 class Formula(InlineProcessor):
-    """Inline processor that replaces one formula by a MathML element."""
+    """Inline processor that replaces one formula with a MathML element."""
 
     def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:
-        """Return the element as stored raw HTML and the span it replaces."""
+        """Store the MathML element as raw HTML; return its placeholder, and start and end of the replaced text."""
         latex = m[1] or m[2]
         for command, replacement in REPLACED.items():
             latex = re.sub(re.escape(command) + r"(?![A-Za-z])", lambda _, text=replacement: text, latex)
@@ -27,13 +27,13 @@ class Formula(InlineProcessor):
 
 
 class MathML(Extension):
-    """Markdown extension that registers the inline pattern before escapes and emphasis, but after code spans."""
+    """Markdown extension that registers the formula pattern before escapes and emphasis, but after code spans."""
 
     def extendMarkdown(self, md: Markdown) -> None:
-        """Register the inline pattern."""
+        """Register the formula pattern with the Markdown parser."""
         md.inlinePatterns.register(Formula(FORMULA, md), "mathml", 185)
 
 
 def makeExtension(**_: object) -> MathML:
-    """Return the extension."""
+    """Return the extension; Python-Markdown calls this function by its name."""
     return MathML()

@@ -1,4 +1,4 @@
-"""One slider and one number in a fragment: the least work that Streamlit can do for a moved slider."""
+"""One slider and one number in a fragment: the minimum work of Streamlit for a moved slider."""
 
 import streamlit as st
 
