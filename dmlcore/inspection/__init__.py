@@ -1,1 +1,1 @@
-"""Analysis of trained embeddings as functions of runs: neighbours, failures, confusions, duplicates and maps."""
+"""Analysis of the trained embeddings of runs: neighbours, failures, confusions, duplicates and maps."""

@@ -52,7 +52,7 @@ class Confusions:
         return np.asarray(shares.todense(), np.float64)
 
     def place(self, label: int) -> int | None:
-        """Return the position of a class by its label, or None if the class is missing."""
+        """Return the position of a label in `classes`, or None if no class has this label."""
         at = int(np.searchsorted(self.classes, label))
         return at if at < len(self.classes) and self.classes[at] == label else None
 

@@ -107,7 +107,7 @@ def find_suspects(learned: TestNeighbours, asked: int = 8, share: float = 0.75) 
 
 
 def _commonest(ordered: Ints) -> tuple[Ints, Ints]:
-    """Return the most frequent value in each sorted row (m, k), the lowest one on ties, and the number of times."""
+    """Return the most frequent value in each sorted row (m, k), the lowest one on ties, and its count."""
     counts = np.stack([(ordered == ordered[:, [i]]).sum(axis=1) for i in range(ordered.shape[1])], axis=1)
     at = counts.argmax(axis=1)
     rows = np.arange(len(ordered))

@@ -53,7 +53,8 @@ class TrainedModel(nn.Module):
 
     Example:
         >>> model = dmlcore.load("20261126-2340-digits-1a2b")  # doctest: +SKIP
-        >>> model.embed(["a.jpg", "b.png"]).shape  # doctest: +SKIP torch.Size([2, 32])
+        >>> model.embed(["a.jpg", "b.png"]).shape  # doctest: +SKIP
+        torch.Size([2, 32])
     """
 
     def __init__(

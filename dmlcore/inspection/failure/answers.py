@@ -50,7 +50,7 @@ def read(path: Path | None, keys: Collection[str]) -> dict[str, Any] | None:
 
 
 def keep(path: Path, answer: dict[str, Any]) -> None:
-    """Write a result, and delete all but the newest MOST_KEPT results of its folder."""
+    """Write a result, and delete all but the newest MOST_KEPT results in the same folder."""
     path.parent.mkdir(exist_ok=True)
     atomic_files.replace(path, lambda file: file.write(json.dumps(answer, allow_nan=False).encode()))
     by_age = sorted(path.parent.glob("[0-9a-f]*.json"), key=lambda each: each.stat().st_mtime_ns, reverse=True)

@@ -111,7 +111,7 @@ def _copy_trained(module: nn.Module) -> Tensors:
 
 
 def _names(state: TrainingState) -> dict[int, str]:
-    """Return the name of each parameter that the next step trains, by the id of the parameter."""
+    """Return the names of the parameters that the next step trains, keyed by `id(parameter)`."""
     named = [(f"{MODEL}{name}", p) for name, p in state.model.named_parameters()]
     named += [(f"{LOSS}{name}", p) for name, p in state.loss.named_parameters()]
     return {id(parameter): name for name, parameter in named if parameter.requires_grad}

@@ -55,14 +55,14 @@ class Trajectory:
 
 
 def find(run: Run, settings: Settings) -> Path | None:
-    """Return the file of the map over all current checkpoints, or None if it has not been computed."""
+    """Return the path of the map over training for the current checkpoints, or None if it has not been computed."""
     known = snapshots.snapshots(run)
     path = path_of(run, settings, known) if known else None
     return path if path and path.is_file() else None
 
 
 def path_of(run: Run, settings: Settings, known: list[snapshots.Snapshot]) -> Path:
-    """Return the path of the map over the given snapshots.
+    """Return the path of the map over training for the given snapshots.
 
     The path changes with the steps and the weights of the checkpoints.
     """
