@@ -1,4 +1,4 @@
-"""DML Lab: `streamlit run app.py`, `python app.py` or `uvicorn app:app`."""
+"""Entry point of DML Lab. Start it with `streamlit run app.py`, `python app.py` or `uvicorn app:app`."""
 
 import sys
 from pathlib import Path
@@ -13,15 +13,15 @@ if str(ROOT) not in sys.path:
 
 from dmlcore.catalogue import load_plugins  # noqa: E402  (the path must stand first)
 
-load_plugins()  # one that cannot be imported stops the server here
+load_plugins()  # a plugin that cannot be imported stops the server here
 
 from pages._server import ROUTES, lifespan  # noqa: E402
 from pages.shared.server.guard import Guard  # noqa: E402
 from pages.shared.server.head import Head  # noqa: E402
 from pages.shared.server.measured import Metering  # noqa: E402
 
-# Streamlit sets this option in `streamlit run`. Without it, another server that is started in another folder would not
-# find .streamlit/config.toml.
+# `streamlit run` sets this option. Without it, a server started by uvicorn or `python app.py` from another folder would
+# not find .streamlit/config.toml.
 config._main_script_path = config._main_script_path or __file__
 
 MIDDLEWARE = [Middleware(Metering), Middleware(Guard), Middleware(Head)]

@@ -1,4 +1,4 @@
-"""Entry script of the app: it selects and runs a page. Kept short because every full rerun executes it."""
+"""Entry script of the app, which selects and runs a page. It is short because every full rerun executes it."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from pages.shared.widgets import about, machines, menu
 
 ICON = str(Path(__file__).resolve().parents[1] / "assets" / "icon.svg")
 
-# Set the icon before building the menu; otherwise the browser requests the page's icon from an external server.
+# Set the icon before building the menu; otherwise the browser requests it from an external server.
 st.set_page_config(page_icon=ICON, layout="wide", menu_items={"About": about.text()})
 st.logo(ICON, size="large")
 page = menu.shown()

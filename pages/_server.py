@@ -1,4 +1,4 @@
-"""Server set-up apart from the pages: API routes, and a warm-up that runs while the browser loads."""
+"""Server set-up other than the pages: API routes, and a warm-up that runs while the browser loads."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ from dmlcore.monitoring import logs
 from pages.shared.server import descriptors, host, uploads
 from pages.shared.widgets import session_state
 
-# Modules with ROUTES: FIRST holds those of the first page, LATER the rest, which take longer to load than the first
-# page may take. None of these modules is imported at the top of this file, so that the server listens immediately
-# (importing torch alone takes 1.5 s).
+# Modules that define ROUTES. FIRST holds those of the first page, LATER all others. None of them is imported at the top
+# of this file, so that the server listens immediately (importing torch alone takes 1.5 s).
 FIRST = ("pages.shared.server.static_files", "pages.shared.server.operations", "pages.shared.plane.service")
 LATER = (
     "pages.losses.charges.service",
@@ -53,8 +52,8 @@ LATER = (
     "pages.lessons.export",
 )
 log = logging.getLogger("dmlcore")
-# Modules that the other pages import when they are first opened. They take two seconds of CPU time, for which all
-# concurrent visitors would have to wait.
+# Modules that the other pages import when they are first opened. The imports take two seconds of CPU time, for which
+# all concurrent visitors would have to wait.
 OPENED = (
     "PIL.Image",
     "dmlcore.data.report",
@@ -74,23 +73,24 @@ OPENED = (
     "pyarrow",
     "sklearn.datasets",
 )
-# Pages that visitors rarely open first. They take 3.6 s of the 12 s of CPU time that opening all pages takes.
+# Pages that visitors rarely open first. They are not opened in advance, because they take 3.6 s of the 12 s of CPU time
+# for all pages.
 RARELY_FIRST = ("sphere", "collage", "differences")
 QUIET = 6.0  # seconds after the start during which the first visitor does not compete with the warm-up
-MOST_PAUSES = 60  # seconds that the rest of the warm-up waits at most for one second without a request
+MOST_PAUSES = 60  # maximum number of seconds that the rest of the warm-up waits for one second without a request
 
 
 @cache
 def routes(modules: tuple[str, ...]) -> Router:
-    """Return a router with the routes of these modules; the first call imports the modules."""
+    """Return a router with the routes of `modules`; the first call imports the modules."""
     loaded = map(importlib.import_module, modules)
     return Router([route for module in loaded for route in module.ROUTES])
 
 
 class Loaded(BaseRoute):
-    """Route that forwards every request under /api/ to the modules in FIRST and LATER."""
+    """Route that forwards every request under /api/ to the routes of the modules in FIRST and LATER."""
 
-    heard = float("-inf")  # time.monotonic() of the last incoming message
+    heard = float("-inf")  # time.monotonic() when the last message arrived from a browser
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Return a full match for /api/... below the base path of the app, no match otherwise."""
@@ -98,14 +98,15 @@ class Loaded(BaseRoute):
         return (Match.FULL if ours else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with the matching route, or with 404 if no route matches."""
+        """Answer with the first route that matches, or with 404 if no route matches."""
 
         async def heard() -> Message:
             message = await receive()
             self.heard = time.monotonic()
             return message
 
-        scope = dict(scope, path=f"/{host.route(scope)}", root_path="")  # the routes below do not know the base path
+        # the routes below match paths without the base path
+        scope = dict(scope, path=f"/{host.route(scope)}", root_path="")
         for modules in (FIRST, LATER):
             router = await anyio.to_thread.run_sync(routes, modules)
             if modules == LATER or any(r.matches(scope)[0] == Match.FULL for r in router.routes):
@@ -118,7 +119,7 @@ ROUTES: list[BaseRoute] = [LOADED]
 
 
 def _warm_up() -> None:
-    """Import the routes of the first page, warm up the plane and report the server as ready."""
+    """Import the routes of the first page, compute one field as a warm-up, and report the server as ready."""
     from pages.shared.plane import service as plane_service
     from pages.shared.server import operations
 
@@ -137,10 +138,10 @@ def for_a_crowd() -> bool:
 
 
 def _warm_up_later() -> None:
-    """Import the modules of the other pages and compute what their first visitor would wait for.
+    """Import the modules of the other pages and run the slow first calls that their first visitor would wait for.
 
-    The first optimiser step imports modules for a second, so one step is run here. Files that crashed processes left in
-    the run store are removed as well.
+    One optimiser step is run here, because the first step spends a second on imports. Files that crashed processes left
+    in the run store are removed as well.
     """
     from dmlcore.simulation import Simulation, Spec
     from dmlcore.storage import leftovers
@@ -151,14 +152,14 @@ def _warm_up_later() -> None:
     for module in OPENED:
         importlib.import_module(module)
     leftovers.sweep(RunStore().root)
-    RunStore().list()  # fills the cache in which the pages look up runs
+    RunStore().list()  # fills the cache that the pages use to look up runs
     Simulation(Spec(per_class=4)).frame(1)
     plane_service.answer({"settle": True})
     _freeze()
 
 
 def _freeze() -> None:
-    """Exclude all loaded objects from garbage collection (measured: 193 -> 30 ms per rerun)."""
+    """Exclude all loaded objects from garbage collection. Measured: a rerun takes 30 ms instead of 193 ms."""
     gc.collect()
     gc.freeze()
 
@@ -177,7 +178,7 @@ def _recover() -> None:
 
 
 async def _pause() -> None:
-    """Wait until no request has arrived for a second, so that loading does not stall an animation or a drag."""
+    """Wait until no request has arrived for a second, so that the imports do not stall an animation or a drag."""
     for _ in range(MOST_PAUSES):
         await asyncio.sleep(1)
         if time.monotonic() - LOADED.heard > 1:
@@ -205,7 +206,7 @@ async def _load() -> None:
 
 @asynccontextmanager
 async def lifespan(_: App) -> AsyncIterator[None]:
-    """Serve immediately; load the first page's modules meanwhile, the others after the first visitor has seen it."""
+    """Run the server. The first page's modules load in the background, those of the other pages after a delay."""
     logs.configure_server_logs()
     descriptors.raise_limit()
     asyncio.set_event_loop_policy(descriptors.SessionLoopPolicy())

@@ -1,1 +1,1 @@
-"""The plane of a triplet (scene, field and numbers), used by Fields, Failures and Errata."""
+"""Plane of a triplet, used by the Fields, Failures and Errata pages: its scene, force field and numbers."""

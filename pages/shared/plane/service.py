@@ -1,9 +1,11 @@
-"""WebSocket service of the plane: computes fields in Python, which the component draws.
+"""WebSocket service of the plane: computes force fields in Python; the browser component draws them.
 
-Each array is sent only if its layer is shown; the first row is at the bottom of the view. uint8: shade (n, n). int8:
-arrows (20, 20, 2). uint16, over the view: streams (S, K, 2), patches (K, 2), the rings around the active region under
-the even-odd rule, corners (K, 2), its boundaries, and contours_at (K, 2). float32: laws (3, K), the values of pull_ap,
-push_an and push_pn, and cut (2, K), raw and clamped energy.
+A response contains an array only if its layer is shown. The first row of an array is at the bottom of the view.
+
+uint8: shade (n, n). int8: arrows (20, 20, 2). uint16, coordinates relative to the view: streams (S, K, 2); patches (K,
+2), the rings around the active region, to be filled with the even-odd rule; corners (K, 2), the boundaries of the
+active region; contours_at (K, 2), the contour lines. float32: laws (3, K), the values of pull_ap, push_an and push_pn;
+cut (2, K), raw and clamped energy along the cut.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from pages.shared.state.untrusted import bounded, held, jsonable, numbers
 SAMPLES = 96  # samples per force law
 SHARES = np.arange(1, SAMPLES + 1) / SAMPLES
 CUT = 160  # samples per cut
-STILL = 1e-12  # smaller forces are rounding errors
+STILL = 1e-12  # smaller forces are treated as rounding errors
 INLINE = 101  # grids with up to this many nodes per side are computed on the event loop (about 2 ms)
 FINEST = 201
 
@@ -42,21 +44,21 @@ FINEST = 201
 def answer(request: Request) -> bytes:
     """Return the field of request["scene"] on up to FINEST nodes per side; with "hover", the numbers at that position.
 
-    request["scale"] and request["reference"] fix the scales of colour and arrows during a drag. "settle" (the drag has
-    ended) adds the URL query and slower results (area, margins).
+    request["scale"] and request["reference"] keep the scales of colour and arrows fixed during a drag. "settle" (the
+    drag has ended) adds the URL query string and slower results (area, margins).
     """
     return render_scene(Scene.of(request.get("scene")), request)
 
 
 def warm_up() -> None:
-    """Answer one request, so that the first field is fast."""
-    # Fields are small enough for one thread, and training runs are separate processes.
+    """Compute one field, so that the first visitor's field is fast."""
+    # Fields are small enough for one thread, and training runs use separate processes.
     torch.set_num_threads(1)
     answer({})
 
 
 def render_scene(scene: Scene, request: Request, more: Mapping[str, Any] | None = None) -> bytes:
-    """Return the response for a valid scene, with `more` added to the header."""
+    """Return the response to `request` for a valid scene; `more` is added to the header."""
     identity = wire.identity(request)
     if "hover" in request:
         return pack({"id": identity, "hover": readout.place(scene, numbers(request["hover"], (0.0, 0.0)))}, {})
@@ -71,7 +73,7 @@ def render_scene(scene: Scene, request: Request, more: Mapping[str, Any] | None 
 
 
 def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict[str, Any], dict[str, Array], Array]:
-    """Return header and arrays of the shown layers, and the positions with a force on the probe, shape (K, 2)."""
+    """Return header and arrays of the shown layers, and the nodes at which the probe is active, shape (K, 2)."""
     x, y, places = _places(scene, n)
     points = np.array([scene.anchor, scene.positive, scene.negative])
     reach = _reach(points)
@@ -119,7 +121,7 @@ def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict
 
 
 def _triplet(scene: Scene, reading: FieldTable) -> dict[str, Any]:
-    """Return energies, forces and their components, edge lengths, and circles that depend only on the points."""
+    """Return energies, forces and their components, edge lengths and circles, all independent of the grid."""
     loss, lengths = scene.module(), [float(length) for length in reading.sides.lengths]
     return {
         "raw": number(reading.raw.item()),
@@ -139,7 +141,7 @@ def _triplet(scene: Scene, reading: FieldTable) -> dict[str, Any]:
 
 
 def _nearest_active(scene: Scene, places: Array) -> list[float] | None:
-    """Return a visible position near the probe with a force, away from the boundary; None if there is none."""
+    """Return a node at which the probe is active, near the probe but away from the boundary; None if none."""
     if not len(places):
         return None
     here = np.array(getattr(scene, scene.probe))
@@ -150,7 +152,9 @@ def _nearest_active(scene: Scene, places: Array) -> list[float] | None:
 
 
 def _places(scene: Scene, n: int) -> tuple[Array, Array, Array]:
-    """Return x (n,) and y (n,) of the nodes, and all positions to evaluate: the nodes row by row, then the cut."""
+    """Return x (n,) and y (n,) of the nodes, and all positions to evaluate: the nodes row by row, then the points of
+    the cut.
+    """
     x, y, places = _nodes(scene.view, n)
     if scene.cut:
         ends = np.reshape(scene.line, (2, 2))
@@ -167,13 +171,13 @@ def _nodes(view: tuple[float, float, float], n: int) -> tuple[Array, Array, Arra
 
 
 def _reach(points: Array) -> float:
-    """Return a power of two beyond the longest edge, as the range of the force laws."""
+    """Return the upper end of the force laws' distance axis: a power of two beyond the longest edge."""
     longest = max(math.dist(points[i], points[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
     return float(2.0 ** math.ceil(math.log2(max(1.25 * longest, 1.0))))
 
 
 def _levels(scene: Scene, raw: Array, scale: float, m2: float) -> Iterator[float]:
-    """Yield round energies for contour lines: inside the clamp window, or on both sides of 0 for raw energies."""
+    """Yield the energies of the contour lines, multiples of a round step; clamped energies stay below m2."""
     step = _round_up(scale / 7)
     finite = raw[np.isfinite(raw)]
     if not finite.size:

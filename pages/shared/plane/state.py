@@ -46,14 +46,14 @@ SNAPS = {
     "isosceles": "snap to isosceles",
 }
 HEAVIEST = 3.0  # largest mass of a marble on a landscape
-LANDSCAPE = "losses/fields/landscape/landscape.js"  # path in assets; loaded only when a landscape is shown
-# Opened by a URL without parameters: with a normalised margin the field stays active while other parameters change. A
-# URL that does not name the kind of margin uses the raw margin, for compatibility.
+LANDSCAPE = "losses/fields/landscape/landscape.js"  # path below assets/; loaded only when a landscape is shown
+# State that a URL without parameters opens. With a normalised margin the field stays active while other parameters
+# change. A URL that does not contain `margin` uses the raw margin, for compatibility.
 FIRST = Preset("Normalised margin", "", "margin=normalised")
 
 
 class NormalisedMargin(Kind):
-    """Field of a normalised margin; it has no default, because it follows from the raw margin."""
+    """Kind of the field `mu`. It has no default value: if a link omits mu, it is computed from the raw margin."""
 
     def read(self, value: Any, default: Any) -> Any:
         return untrusted.finite(value)
@@ -83,23 +83,21 @@ class Scene(PageState):
     probe: Annotated[Probe, ChoiceKind(POINTS)] = "negative"
     shade: Annotated[str, ChoiceKind(SHADES)] = "energy"
     lines: Annotated[str, ChoiceKind(LINES)] = "none"
-    flow: Annotated[str, ChoiceKind(FLOWS)] = "arrows"  # drawing of the force on the probe
-    region: Annotated[bool, Flag()] = True  # active region of the probe; hatched outside
-    forces: Annotated[bool, Flag()] = True  # total forces on the three points
-    edges: Annotated[bool, Flag()] = False  # components of the forces along the edges, and residuals
-    discs: Annotated[bool, Flag()] = False  # ranking discs and the ellipse of Appendix B
-    mining: Annotated[bool, Flag()] = False  # regions of easy, semi-hard and hard triplets
-    cut: Annotated[bool, Flag()] = False  # energy along `line`
+    flow: Annotated[str, ChoiceKind(FLOWS)] = "arrows"  # how the force on the probe is drawn
+    region: Annotated[bool, Flag()] = True  # show the active region of the probe; the outside is hatched
+    forces: Annotated[bool, Flag()] = True  # show the total forces on the three points
+    edges: Annotated[bool, Flag()] = False  # show the components of the forces along the edges, and the residuals
+    discs: Annotated[bool, Flag()] = False  # show the ranking discs and the ellipse of Appendix B
+    mining: Annotated[bool, Flag()] = False  # show the regions of easy, semi-hard and hard triplets
+    cut: Annotated[bool, Flag()] = False  # show the energy along `line`
     line: Annotated[tuple[float, ...], Numbers()] = (-1.0, 0.4, 1.5, 0.4)
     snap: Annotated[str, ChoiceKind(SNAPS)] = "free"
-    landscape: Annotated[bool, Flag()] = False  # energy of the probe as a 3-D surface
-    mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0  # of the marble on the surface; 0: gradient flow
+    landscape: Annotated[bool, Flag()] = False  # show the energy as a 3-D surface over the positions of the probe
+    mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0  # mass of the marble on the surface; 0 means gradient flow
     view: Annotated[tuple[float, float, float], WindowKind()] = (0.25, 0.1, 1.5)
 
     def settled(self) -> Self:
-        """Return a copy with consistent margin kind, m1 and mu; only the distance-sensitive loss has a normalised
-        margin.
-        """
+        """Return a copy in which margin, m1 and mu agree; only the distance-sensitive loss has a normalised margin."""
         if not {"s", "r", "rho", "m1"} <= self.hyper.keys():
             return replace(self, margin="raw", mu=None)
         s, r, rho, m1 = (float(self.hyper[k]) for k in ("s", "r", "rho", "m1"))
@@ -110,15 +108,15 @@ class Scene(PageState):
         return replace(self, hyper={**self.hyper, "m1": margin_from_normalised(mu, s, r, rho)}, mu=mu)
 
     def to_query(self) -> dict[str, str]:
-        """Return the values that differ from the defaults; of m1 and mu, only the independent one."""
+        """Return the URL query parameters that differ from the defaults; of m1 and mu, only the one the user sets."""
         query = super().to_query()
         query.pop("m1" if self.margin == "normalised" else "mu", None)
-        if not query and self.default() == Scene():  # a URL without parameters opens `FIRST`
+        if not query and self.default() == Scene():  # because a URL without parameters opens `FIRST`
             return {"margin": self.margin}
         return query
 
     def module(self) -> losses.TripletLoss:
-        """Return the loss of this scene."""
+        """Return the loss module of this scene."""
         return _module(self.loss, tuple(self.hyper.items()))
 
 

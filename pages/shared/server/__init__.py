@@ -1,1 +1,1 @@
-"""Routes, access control, WebSockets, static files, images and exports of the server; no Streamlit pages."""
+"""Server code without Streamlit pages: routes, access control, WebSockets, static files, images and exports."""

@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
-SHORTEST_TOKEN = 16  # minimum number of characters of a chosen token; shorter ones can be guessed by brute force
+# minimum number of characters of a token set by the user; shorter ones can be guessed by brute force
+SHORTEST_TOKEN = 16
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(:[0-9]{1,5})?", re.ASCII)
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]+", re.ASCII)  # characters that need no escaping in a URL or a cookie
 
@@ -39,9 +40,9 @@ class AccessError(ValueError):
 
 @dataclass(frozen=True)
 class Access:
-    """Parsed values of `DML_HOSTS` and `DML_TOKEN`.
+    """Access settings parsed from `DML_HOSTS` and `DML_TOKEN`.
 
-    `hosts` maps a host name to the scheme of its address, or to None for the scheme of the connection. `rule` is "" (a
+    `hosts` maps a host name to the scheme of its URL, or to None for the scheme of the connection. `rule` is "" (a
     token is required if the app listens beyond loopback), "on", "off" or "proxy".
     """
 
@@ -51,7 +52,7 @@ class Access:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Access:
-        """Return the settings in the environment. Raises AccessError if a value is invalid."""
+        """Return the settings of the given environment variables. Raises AccessError if a value is invalid."""
         hosts: dict[str, str | None] = dict.fromkeys(LOOPBACK_NAMES)
         for entry in environment.get("DML_HOSTS", "").replace(",", " ").split():
             scheme, name = _named(entry)
@@ -70,10 +71,10 @@ class Access:
         return cls(hosts, token, "on")
 
     def names(self, host: str, own: str | None = None) -> str | None:
-        """Return the name in a Host header if it is allowed, else None.
+        """Return the host name in the Host header `host` if it is allowed, else None.
 
-        `own` is the local address of the connection. It needs no entry in `hosts`, because an attacker can make a host
-        name resolve to this machine but not an IP address.
+        `own` is the local IP address of the connection. It is always allowed: an attacker can make a host name resolve
+        to this machine, but not an IP address.
         """
         match = _HOST.fullmatch(host.lower())
         if match is None:
@@ -86,7 +87,7 @@ class Access:
         return self.rule == "on" or (self.rule == "" and beyond)
 
     def refuses(self, beyond: bool) -> bool:
-        """Return True if the app would be open to everybody, that is without a token beyond loopback."""
+        """Return True if the app would be open to everybody, that is without a token but reachable beyond loopback."""
         return self.rule == "off" and beyond
 
     def accepts(self, token: str) -> bool:
@@ -94,11 +95,11 @@ class Access:
         return hmac.compare_digest(token.encode(), self.token.encode())
 
     def cookie(self) -> str:
-        """Return the cookie value for visitors with the token: a digest, because the token may be used elsewhere."""
+        """Return the cookie value for visitors with the token: a digest, because the token may be in use elsewhere."""
         return hmac.new(self.token.encode(), b"cookie of DML Lab", hashlib.sha256).hexdigest()
 
     def knows(self, cookie: str) -> bool:
-        """Return True if `cookie` was issued for the token; compares in constant time."""
+        """Return True if `cookie` was issued for the current token; compares in constant time."""
         return hmac.compare_digest(cookie.encode(), self.cookie().encode())
 
 

@@ -1,4 +1,4 @@
-"""Content-Security-Policy of the pages: resources from the app itself, and no inline script except the known ones."""
+"""Content-Security-Policy of the pages: resources only from the app itself, and no inline scripts except known ones."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pages.shared.server.host import STATIC
 
-# Streamlit imports components of version 2 from blob: addresses that its own scripts create. Its styles (emotion) and
-# those of our st.html are inline; a style cannot run code.
+# Streamlit imports version 2 components from blob: URLs that its own scripts create. The styles of Streamlit (emotion)
+# and of our st.html are inline; a style cannot run code.
 POLICY = {
     "default-src": "'self'",
     "script-src": "'self' blob:",
@@ -31,7 +31,7 @@ _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 @cache
 def content_policy() -> str:
-    """Return the Content-Security-Policy header of all responses; known inline scripts are allowed by their digests."""
+    """Return the Content-Security-Policy header of all responses; it allows known inline scripts by digest."""
     page = (STATIC / "index.html").read_bytes()
     scripts = _INLINE.findall(page) + [path.read_bytes() for path in sorted(ASSETS.rglob("inline.js"))]
     digests = "".join(f" 'sha256-{base64.b64encode(hashlib.sha256(s).digest()).decode()}'" for s in scripts)

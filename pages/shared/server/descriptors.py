@@ -1,4 +1,4 @@
-"""File descriptors of the server: raise their limit and use fewer per session, to serve more visitors."""
+"""File descriptors of the server: a higher limit, and fewer descriptors per session, to serve more visitors."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import selectors
 
 
 def raise_limit() -> None:
-    """Raise the limit of open file descriptors to its hard maximum; shells usually set 1,024."""
+    """Raise the soft limit of open file descriptors to the hard limit; shells usually set a soft limit of 1,024."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):  # systems whose hard limit is higher than the limit they grant
+    with contextlib.suppress(ValueError, OSError):  # some systems report a hard limit above the one they grant
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class SessionLoop(asyncio.SelectorEventLoop):
-    """Event loop that opens no file descriptor before it runs.
+    """Event loop that opens no file descriptor until it runs.
 
-    Streamlit creates one loop per session, keeps it together with the last 128 closed sessions, and runs it only for a
-    script that awaits. None of our scripts does, so a standard loop would waste three descriptors per session.
+    Streamlit creates one loop per session, keeps it for open sessions and the last 128 closed ones, and runs it only
+    for a script that awaits. None of our scripts does, so a standard loop would waste three descriptors per session.
     """
 
     _ssock = _csock = None
     _started = False
 
     def __init__(self) -> None:
-        super().__init__(selectors.PollSelector())  # PollSelector opens no descriptor
+        super().__init__(selectors.PollSelector())  # unlike epoll, it opens no descriptor
 
     def run_forever(self) -> None:
         """Open the descriptors on the first call, then run until stopped."""
@@ -45,7 +45,7 @@ class SessionLoop(asyncio.SelectorEventLoop):
 
 
 class SessionLoopPolicy(asyncio.DefaultEventLoopPolicy):
-    """Event loop policy for sessions; the loop of the server is already running when it is set."""
+    """Event loop policy that creates a SessionLoop per session; it is set after the server's own loop has started."""
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
         """Return the event loop of a new session."""

@@ -1,7 +1,7 @@
-"""Downloads of a page: /api/PAGE/NAME.FORMAT?QUERY with the query of the page's own link.
+"""Downloads of a page: /api/PAGE/NAME.FORMAT?QUERY with the same query string as the link to the page.
 
 svg, pdf and png are figures, npz and json hold every number, and py is a script that repeats the computation. `dark=1`
-draws on black.
+draws on a black background.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ Make = Callable[[Query, str, bool], tuple[bytes | str, str]]  # (query, format, 
 MOST_AT_ONCE = 2  # a figure takes about one second on one core
 LONGEST_QUERY = 8192
 
-LIMITER = anyio.CapacityLimiter(MOST_AT_ONCE)  # for exports only, so that no animation waits for a file
+LIMITER = anyio.CapacityLimiter(MOST_AT_ONCE)  # used for exports only, so that no animation waits for an export
 
 
 class Refused(Exception):
-    """Refusal of an export, with a message for the visitor. Status 503 means that the request may be repeated later."""
+    """Refused export, with a message for the visitor. Status 503 means that the request may be repeated later."""
 
     def __init__(self, words: str, status: int = 404) -> None:
         super().__init__(words)
         self.status = status
 
     def response(self) -> Response:
-        """Return the HTTP response with this message and status."""
+        """Return the HTTP response with the message and status of this refusal."""
         return Response(str(self), self.status, headers={"Retry-After": "30"} if self.status == 503 else {})
 
 
@@ -54,11 +54,11 @@ def export_route(
     formats: Collection[str] = VIEW,
     compute: Callable[[Query], Awaitable[None]] | None = None,
 ) -> Route:
-    """Return the route GET path.FORMAT?query, answered by make(query, format, dark) -> (content, file name).
+    """Return the route GET path.FORMAT?query, whose response make(query, format, dark) returns as (content, file name).
 
-    `make` runs in a thread, at most MOST_AT_ONCE at a time; its query is untrusted, and it raises Refused. `compute`,
-    if given, runs first, without this limit, and fills a cache that `make` reads; use it for computations that take
-    longer than a file.
+    `make` runs in a thread, at most MOST_AT_ONCE at a time. It receives an untrusted query and may raise Refused.
+    `compute`, if given, runs first, without this limit, and fills a cache that `make` reads; use it for computations
+    that take longer than writing the file.
     """
 
     async def answer(request: Request) -> Response:
@@ -89,7 +89,9 @@ def file_response(content: bytes | str, name: str, format: str) -> Response:
 
 
 def file_name(stem: str, hyper: Mapping[str, float | str], format: str) -> str:
-    """Return a file name such as dml-ranking-m0.2.svg: the subject, and the hyper-parameters in `hyper`."""
+    """Return a file name such as dml-ranking-m0.2.svg, composed of `stem`, the hyper-parameters in `hyper` and the
+    format.
+    """
     changed = "".join(f"-{k}{untrusted.plain(v)}" for k, v in hyper.items())
     return f"dml-{stem.replace('_', '-')}{changed}.{format}"
 

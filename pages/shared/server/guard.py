@@ -1,9 +1,9 @@
-"""Access control: checks of every request before Streamlit or our routes see it, and security headers of responses.
+"""Access control: checks every request before Streamlit or our routes see it, and adds security headers to responses.
 
-A browser lets any web page send requests to this machine. A request therefore counts as the user's own only if it uses
-one of the app's host names (`Host`; an attacker can make a host name of his own resolve to this machine), comes from
-the app's own pages (`Origin`, `Sec-Fetch-Site`) and, if the app can be reached from other machines, presents the token
-(see `access`).
+Any web page can make a browser send requests to this machine. A request is therefore accepted only if it uses one of
+the app's host names (`Host`; an attacker can make a host name of their own resolve to this machine), comes from the
+app's own pages (`Origin`, `Sec-Fetch-Site`) and, if the app can be reached from other machines, presents the token (see
+`access`).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from pages.shared.server.access import OPEN_TO_ALL, Access, AccessError, in_addr
 from pages.shared.server.content_policy import ASSETS, content_policy
 from pages.shared.server.uploads import UploadLimiter
 
-# of one WebSocket message to a route of ours; Streamlit limits its own messages (server.maxWidgetStateSize)
+# size limit of one WebSocket message to our routes; Streamlit limits its own messages (server.maxWidgetStateSize)
 MOST_BYTES = 65_536
-LONGEST_START = 60.0  # seconds that a server may take until it listens
-# paths below the base path; open without the token, because health probes have none
+LONGEST_START = 60.0  # maximum number of seconds until the server listens
+# paths below the base path that need no token, because health probes have none
 HEALTH = ("_stcore/health", "api/ready")
 SECURITY_HEADERS = {
     "X-Frame-Options": "SAMEORIGIN",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
-    # a page that opened the app keeps no handle with which it could navigate it
+    # a page that opened the app gets no window handle to navigate the app with
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "same-origin",
 }
@@ -47,12 +47,12 @@ class Guard:
 
     def __init__(self, app: ASGIApp, access: Access | None = None) -> None:
         self.app, self._access, self.uploads = app, access, UploadLimiter()
-        # True if a listening socket can be reached from elsewhere; None until a socket is open
+        # True if a listening socket can be reached from other machines; None until a socket is open
         self._beyond: bool | None = None
 
     @property
     def access(self) -> Access:
-        """Access settings, read on first use so that an invalid one is reported when the server starts."""
+        """Access settings, read on first use so that an invalid setting is reported when the server starts."""
         if self._access is None:
             self._access = Access.from_environment()
         return self._access
@@ -76,7 +76,7 @@ class Guard:
                 await _handed_on(self.app, scope, receive, send)
 
     def _refusal(self, scope: Scope) -> tuple[int, str, dict[str, str]] | None:
-        """Return status, text and headers of the refusal; None if the request may pass."""
+        """Return status, text and headers of a refusal; None if the request may pass."""
         headers, server = Headers(scope=scope), scope.get("server")
         own = server[0] if server else None
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
@@ -111,7 +111,7 @@ class Guard:
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         tokens = [value for key, value in query if key == "token"]
         if tokens and scope["type"] == "http":
-            # Remove the token from the query, also so that the server does not log it.
+            # Remove the token from the query string, also so that the server does not log it.
             scope["query_string"] = urlencode([(k, v) for k, v in query if k != "token"]).encode()
             if self.access.accepts(tokens[-1]):
                 return 303, "", {"location": _address(scope), "set-cookie": self._set_cookie(cookie, scheme)}
@@ -127,18 +127,18 @@ class Guard:
         return 403, "DML Lab requires its token.", {}
 
     def _set_cookie(self, name: str, scheme: str) -> str:
-        # SameSite=Lax: a strict cookie would not be sent at the redirect that follows a link from another site.
+        # SameSite=Lax: a Strict cookie would not be sent with the redirect that follows a link from another site.
         secure = "; Secure" if scheme == "https" else ""
         return f"{name}={self.access.cookie()}; Path=/; HttpOnly; SameSite=Lax{secure}"
 
     def _is_beyond(self, own: str | None) -> bool:
-        unix = own is not None and "/" in own  # the path of a Unix socket; there is no address to look up
+        unix = own is not None and "/" in own  # the path of a Unix socket, not an IP address
         if self._beyond is None and not unix and (places := listening()):
             self._beyond = not all(is_loopback(host) for host, _ in places)
         return bool(self._beyond) or (own is not None and not is_loopback(own))
 
     async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse to start an app that would be open to everybody; print its address once it listens."""
+        """Refuse to start if the app would be open to everybody; print its URLs once the server listens."""
         try:
             refused = self.access.refuses(self._is_beyond(None)) and OPEN_TO_ALL.format(address=_listed())
         except AccessError as error:
@@ -147,7 +147,7 @@ class Guard:
             await receive()
             await send({"type": "lifespan.startup.failed", "message": refused})
             return
-        if self.access.needs_token(self._is_beyond(None)):  # before the start resumes runs, which write files
+        if self.access.needs_token(self._is_beyond(None)):  # before the start-up resumes runs, which write files
             _keep_files_private()
         telling = asyncio.create_task(self._tell())
         try:
@@ -156,7 +156,7 @@ class Guard:
             telling.cancel()
 
     async def _tell(self) -> None:
-        """Print the addresses once a socket is open; stop the server if it turns out to be open to everybody.
+        """Print the app's URLs once a socket is open; stop the server if the app turns out to be open to everybody.
 
         Some servers open their socket only after the start-up event.
         """
@@ -173,7 +173,7 @@ class Guard:
         print("\n  DML Lab is ready. Open", *(f"    {a}" for a in dict.fromkeys(addresses)), "", sep="\n", flush=True)
 
     def _addresses(self, host: str, port: int) -> list[str]:
-        """Return the URLs under which a browser finds the app, with the token if it is required."""
+        """Return the URLs at which a browser can open the app, with the token if it is required."""
         beyond = self._is_beyond(None)
         query = f"?token={self.access.token}" if self.access.needs_token(beyond) else ""
         scheme, path = streamlit_host.scheme(), streamlit_host.base()
@@ -184,9 +184,9 @@ class Guard:
 
 
 def _keep_files_private() -> None:
-    """Make files of this process and its children unreadable for other accounts of the machine.
+    """Make files of this process and its children unreadable for other accounts on this machine.
 
-    The token protects only the app, not the runs, notes and logs that it writes.
+    The token protects only the app, not the runs, notes and logs that the app writes.
     """
     os.umask(0o077)
 
@@ -198,8 +198,8 @@ def _listed() -> str:
 def _from_here(scope: Scope, headers: Headers) -> bool:
     """Return False if the browser reports that a page of another site made the request.
 
-    Following a link from another site to a page of the app is allowed, but not to /api/, where one request can cost a
-    minute of computation.
+    Following a link from another site is allowed for pages but not for /api/, where one request can cost a minute of
+    computation.
     """
     if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
         return True
@@ -208,7 +208,7 @@ def _from_here(scope: Scope, headers: Headers) -> bool:
 
 
 def _address(scope: Scope) -> str:
-    """Return the path and query of a request. The path starts with exactly one slash; two would name another server."""
+    """Return the path and query of a request. The path starts with exactly one slash, because two would name a host."""
     path = "/" + (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").lstrip("/\\")
     query = scope["query_string"].decode("latin-1")
     return f"{path}?{query}" if query else path
@@ -219,7 +219,9 @@ def _sign_in(given: str) -> tuple[int, str, dict[str, str]]:
 
 
 def _with_headers(scope: Scope, send: Send) -> Send:
-    """Return a `send` that adds the security headers to a response; a route's own policy is kept in addition."""
+    """Return a `send` that adds the security headers to a response; a route's own Content-Security-Policy is kept as
+    well.
+    """
     starts = ("http.response.start", "websocket.accept", "websocket.http.response.start")
     accepted = False
 
@@ -232,7 +234,7 @@ def _with_headers(scope: Scope, send: Send) -> Send:
             headers.update(SECURITY_HEADERS)
             headers.append("Content-Security-Policy", content_policy())
         elif message["type"] == "websocket.close" and not accepted:
-            await _answer(scope, sent, 403, "Refused", {})  # the server's own response would lack the headers
+            await _answer(scope, sent, 403, "Refused", {})  # the server's own response would lack the security headers
             return
         await send(message)
 
@@ -240,7 +242,7 @@ def _with_headers(scope: Scope, send: Send) -> Send:
 
 
 async def _answer(scope: Scope, send: Send, status: int, text: str, headers: dict[str, str]) -> None:
-    """Send a complete response to a request, or to a WebSocket handshake that is refused."""
+    """Send a complete response to an HTTP request or to a refused WebSocket handshake."""
     prefix = ""
     if scope["type"] == "websocket":
         if "websocket.http.response" not in scope.get("extensions", {}):
@@ -258,7 +260,7 @@ async def _answer(scope: Scope, send: Send, status: int, text: str, headers: dic
 
 
 def _bounded(receive: Receive, send: Send) -> Receive:
-    """Return a `receive` that closes the connection at a message longer than MOST_BYTES."""
+    """Return a `receive` that closes the connection if a message is longer than MOST_BYTES."""
 
     async def received() -> Message:
         message = await receive()
@@ -271,7 +273,7 @@ def _bounded(receive: Receive, send: Send) -> Receive:
 
 
 async def _handed_on(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Run the app; if it fails before it starts a response, send an error response that has the security headers."""
+    """Run the app; if it fails before it starts a response, send an error response with the security headers."""
     begun = False
 
     async def sent(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Style sheet and script for the head of every page; Streamlit offers no way to add them."""
+"""Style sheet and script added to the head of every page; Streamlit offers no way to add them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# Headers that no longer match once the document is changed, and request headers that would yield a partial or
+# Response headers that no longer match the extended document, and request headers that would yield a partial or
 # compressed document.
 _OF_THE_FILE = ("etag", "last-modified", "accept-ranges")
 _OF_A_PART = (b"if-none-match", b"if-modified-since", b"range", b"accept-encoding")
@@ -18,16 +18,16 @@ _NO_PAGES = ("api", "static", "media", "component", "_stcore")  # first path seg
 
 
 class Head:
-    """ASGI middleware that adds assets/shared/page/ to Streamlit's one HTML document, which serves every page.
+    """ASGI middleware that links assets/shared/page/ in Streamlit's single HTML document, which serves every page.
 
-    The relative links of that document break below a folder, so such an address is redirected to one without a folder.
+    The relative links of the HTML document break if the URL has a folder (/a/b), so such a URL is redirected to /a-b.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass everything on; hold the HTML document back until it is complete, then extend it."""
+        """Pass on all messages, except that an HTML document is held back until it is complete and then extended."""
         if scope["type"] != "http" or "text/html" not in Headers(scope=scope).get("accept", ""):
             return await self.app(scope, receive, send)
         if (address := _flat(scope)) is not None:
@@ -54,7 +54,7 @@ class Head:
 
 
 def _flat(scope: Scope) -> str | None:
-    """Return the address to which a request below a folder is redirected, where the app reports an unknown page."""
+    """Return the URL (/a-b) to which a page URL with a folder (/a/b) is redirected; None if there is no folder."""
     from pages.shared.server import host  # imported late, see _with_head
 
     first, *rest = host.route(scope).strip("/").split("/")
@@ -68,8 +68,8 @@ def _is_document(start: Message) -> bool:
 
 
 def _with_head(start: Message, body: bytes) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """Return headers and body with the two links added to the head; an empty body (HEAD request) stays empty."""
-    # imported late: it loads the losses, but the server should listen first
+    """Return headers and body with the style sheet and script linked in the head; an empty body (HEAD) stays empty."""
+    # imported late because static_files loads the losses, and the server should listen first
     from pages.shared.server import host, static_files
 
     at = f"{host.base()}api/assets/{static_files.version()}/shared/page/page"

@@ -1,7 +1,7 @@
 """Access to Streamlit's server and its internals.
 
 Base path of the app, Streamlit's static files, opening pages in advance (so that no visitor waits for computations that
-are cached), and dropping fragments of pages that were left.
+can be cached), and dropping fragments of pages that a visitor has left.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from streamlit.runtime.session_manager import SessionClient
 from streamlit.runtime.stats import ACTIVE_SESSIONS_FAMILY, GaugeStat
 
 STATIC = Path(streamlit.__file__).parent / "static"
-LONGEST = 120.0  # seconds that a page may take before the next one is opened
+LONGEST = 120.0  # maximum number of seconds to wait for a page before the next one is opened
 
 
 def base() -> str:
@@ -34,7 +34,7 @@ def base() -> str:
 
 
 def route(scope: Scope) -> str:
-    """Return the path of a request relative to the base path, without a leading slash; "" if it is outside."""
+    """Return the path of a request relative to the base path, without a leading slash; "" outside the base path."""
     path = scope["path"].removeprefix(scope.get("root_path", ""))
     return path.removeprefix(base()) if path.startswith(base()) else ""
 
@@ -45,12 +45,12 @@ def scheme() -> str:
 
 
 def internal_address() -> str | None:
-    """Return the address of this machine in its network, or None."""
+    """Return the IP address of this machine in its local network, or None."""
     return net_util.get_internal_ip()
 
 
 def requested_page() -> str:
-    """Return the page in the address of a new session; "" later, when the browser identifies pages by a hash."""
+    """Return the page named in the URL of a new session; "" later, when the browser identifies pages by a hash."""
     context = get_script_run_ctx()
     manager = context.pages_manager if context else None
     return (manager.intended_page_name or "") if manager and not manager.intended_page_script_hash else ""
@@ -63,7 +63,7 @@ def sessions() -> int:
 
 
 def uploaded_bytes() -> dict[str, int]:
-    """Return the total size in bytes of the uploaded files of each session."""
+    """Return the total size of the uploaded files in bytes, by session id."""
     files = getattr(Runtime.instance().uploaded_file_mgr, "file_storage", {}) if Runtime.exists() else {}
     return {session: sum(len(file.data) for file in list(of.values())) for session, of in list(files.items())}
 
@@ -71,7 +71,7 @@ def uploaded_bytes() -> dict[str, int]:
 def remove_orphaned_uploads() -> None:
     """Remove uploaded files of closed sessions. A session that lost its connection keeps its files until it expires.
 
-    Streamlit looks for expired sessions only when another session closes, so the files of the last one would stay.
+    Streamlit checks for expired sessions only when another session closes, so the files of the last session would stay.
     """
     if uploaded := uploaded_bytes():
         runtime = Runtime.instance()
@@ -81,14 +81,14 @@ def remove_orphaned_uploads() -> None:
 
 
 def be_done_with_left_pages() -> None:
-    """Patch Streamlit so that no fragment of a page runs after a visitor has requested another page.
+    """Patch Streamlit so that no fragment of a page runs after the visitor has requested another page.
 
     Streamlit would run the fragment after the new page, find nothing to run, and report the previous page as the
-    current one, which hides the new page. A component that communicates through Streamlit sends requests until it is
-    removed: every fifteenth page that was opened from such a page stayed empty.
+    current one, which hides the new page. A component that communicates through Streamlit keeps sending requests until
+    it is removed. Before this patch, every fifteenth page that was opened from such a page stayed empty.
     """
     request = AppSession.request_rerun
-    # the previous page of sessions that requested another one
+    # the page that a session showed before it requested the current one
     left: WeakKeyDictionary[AppSession, str] = WeakKeyDictionary()
 
     def request_rerun(session: AppSession, state: ClientState | None) -> None:
@@ -112,17 +112,17 @@ class _Visitor(SessionClient):
 
     @property
     def client_context(self) -> None:
-        """Context of the connection; there is none."""
+        """Always None; the interface requires the property."""
         return None
 
     def write_forward_msg(self, msg: ForwardMsg) -> None:
-        """Set `complete` at the message that ends a page."""
+        """Set `complete` when a message reports that the page's script has finished."""
         if msg.WhichOneof("type") == "script_finished":
             self.complete.set()
 
 
 async def open_pages(addresses: Iterable[str]) -> None:
-    """Run these pages one after another in a temporary session; do nothing if Streamlit's server is not running."""
+    """Run the pages at these addresses one after another in a temporary session; no-op without a Streamlit server."""
     if not Runtime.exists():
         return
     runtime, visitor = Runtime.instance(), _Visitor()

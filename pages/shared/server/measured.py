@@ -17,23 +17,23 @@ OURS = re.compile(r"/api/[a-z_-]+")
 
 
 def measured() -> bool:
-    """Return True if metrics are enabled; nothing is counted otherwise."""
+    """Return True if metrics are enabled (DML_METRICS=1); otherwise nothing is counted."""
     return os.environ.get("DML_METRICS") == "1"
 
 
 def rerun(page: str) -> AbstractContextManager[object]:
-    """Return a context manager that measures a rerun of a page, if metrics are enabled."""
+    """Return a context manager that measures the duration of a page's rerun if metrics are enabled."""
     return _numbers().reruns.labels(page or "home").time() if measured() else nullcontext()
 
 
 class Metering:
-    """ASGI middleware around the whole app, including refusals, that counts requests."""
+    """ASGI middleware around the whole app that counts all requests, including those that the guard refuses."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on and record the status and duration of its response."""
+        """Pass the request to the app and record status and duration of the response."""
         if scope["type"] == "lifespan" or not measured():
             await self.app(scope, receive, send)
             return
@@ -61,7 +61,7 @@ class Metering:
 
 
 def _route(path: str, status: str) -> str:
-    """Return a route label; there are few of them, so that requests for random paths cannot exhaust the memory."""
+    """Return the route label of a path. There are few labels, so that random paths cannot exhaust the memory."""
     if status[0] not in "123":
         return "none"
     if ours := OURS.match(path):

@@ -34,7 +34,9 @@ LOADED = threading.Event()  # set once the server has loaded the first page
 
 
 class _Store(Collector):
-    """Collector of the number of runs by state and of the free disk space; reads the store at each scrape."""
+    """Prometheus collector that reports the number of runs by state and the free disk space; reads the store per
+    scrape.
+    """
 
     def collect(self) -> Iterator[Metric]:
         store = _store()
@@ -48,7 +50,7 @@ class _Store(Collector):
 
 
 class Metrics:
-    """Prometheus metrics: requests, open sockets, reruns of pages, sessions, runs and the process itself."""
+    """Prometheus metrics of requests, open sockets, page reruns, sessions, runs and the server process."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
@@ -66,7 +68,7 @@ class Metrics:
 
 @cache
 def numbers() -> Metrics:
-    """Return the metrics of this server, created at the first call."""
+    """Return the metrics of this server, which the first call creates."""
     return Metrics()
 
 
@@ -77,12 +79,12 @@ def _store() -> RunStore:
 
 
 def _there(store: RunStore) -> Path:
-    """Return the run store's folder, or its closest existing parent."""
+    """Return the run store's folder, or the closest parent that exists."""
     return next(path for path in (store.root, *store.root.parents) if path.exists())
 
 
 def _lacks() -> str:
-    """Return why the server is not ready for visitors; "" if it is."""
+    """Return the reason why the server is not ready for visitors; "" if it is ready."""
     if not LOADED.is_set():
         return "starting: the first page is loading"
     if not os.access(_there(store := _store()), os.W_OK):

@@ -1,4 +1,4 @@
-"""Static data for all components as JSON: losses with formulas, sources and sliders, and presets."""
+"""Static data for all browser components as JSON: losses with formulas, sources and sliders, and presets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pages.shared.words.lessons import PLAIN, SITUATIONS, TOUR
 
 @cache
 def schema() -> str:
-    """Return JSON: {"losses": {name: {title, sentence, source, latex, margin, controls}}, "presets", "plain", ...}."""
+    """Return JSON with the keys "losses" (by name), "presets", "plain" (plain-language texts), "situations", "tour"."""
     return json.dumps(
         {
             "losses": {name: loss(losses.formula(name)) for name in losses.names()},
@@ -31,7 +31,7 @@ def schema() -> str:
 
 
 def loss(formula: losses.LossEntry) -> dict[str, Any]:
-    """Return the description of a loss that a component's panel displays."""
+    """Return the description of a loss for the panel of a component: title, texts, formula and sliders."""
     margin = getattr(formula, "margin", None)
     return {
         "title": formula.title,

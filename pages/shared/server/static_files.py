@@ -1,4 +1,4 @@
-"""Front ends of the components, served under an address that changes with their content."""
+"""JavaScript and CSS of the components, served under a URL that changes with their content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TYPES = {".json": "application/json", ".js": "text/javascript", ".css": "text/cs
 
 @cache
 def files() -> dict[str, tuple[bytes, str]]:
-    """Return content and media type of every component file, by its path under assets/."""
+    """Return (content, media type) of every component file, by path relative to assets/."""
     contents = {
         p.relative_to(ASSETS).as_posix(): (p.read_bytes(), TYPES[p.suffix])
         for p in sorted(ASSETS.rglob("*"))
@@ -30,10 +30,10 @@ def files() -> dict[str, tuple[bytes, str]]:
 
 
 def _typesetter() -> dict[str, tuple[bytes, str]]:
-    """Return KaTeX as bundled with Streamlit, so that formulas look like those of st.latex.
+    """Return modules that import the KaTeX bundled with Streamlit, so that formulas look like those of st.latex.
 
-    Streamlit's manifest maps modules to their hashed file names. Only the plugin of Streamlit's Markdown matches the
-    style sheet; Streamlit also bundles a second KaTeX of another version.
+    Streamlit's manifest maps modules to hashed file names. Streamlit bundles two versions of KaTeX; only the one that
+    its Markdown plugin uses matches the style sheet.
     """
     made = json.loads((STATIC / "manifest.json").read_text())
     module = next(entry["file"] for source, entry in made.items() if source.endswith("/rehype-katex/index.js"))
@@ -47,7 +47,7 @@ def _typesetter() -> dict[str, tuple[bytes, str]]:
 
 @cache
 def version() -> str:
-    """Return a digest of all files. It is part of their address, so that browsers may cache them forever."""
+    """Return a digest of all component files. It is in their URLs, so that browsers may cache the files forever."""
     digest = hashlib.sha256()
     for name, (content, _) in sorted(files().items()):
         digest.update(name.encode() + content)
@@ -55,7 +55,7 @@ def version() -> str:
 
 
 def inline(name: str) -> str:
-    """Return the inline script of a folder of assets, for st.html; the content policy allows it by its digest."""
+    """Return assets/NAME/inline.js for use in st.html; the Content-Security-Policy allows the script by its digest."""
     return (ASSETS / name / "inline.js").read_text()
 
 

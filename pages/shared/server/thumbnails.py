@@ -1,6 +1,6 @@
-"""Small images of samples over HTTP: /api/thumb/RUN/INDEX. INDEX refers to the data set in the spec of the run.
+"""Small images of samples over HTTP: /api/thumb/RUN/INDEX. INDEX is the index of a sample in the run's data set.
 
-?large=1 returns the larger image that is shown in full screen.
+?large=1 returns the larger image for full-screen display.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from dmlcore.training.build import load_data
 from dmlcore.typing import Pixels
 from pages.shared.server import host
 
-SIDE, LARGE = 128, 640  # pixels of the longest side
+SIDE, LARGE = 128, 640  # maximum side length in pixels
 _INDEX = re.compile(r"[0-9]{1,9}")
 _loading = threading.Lock()  # a page requests dozens of images at once; only one thread may read the data set
 
 
 def address(run: Run) -> str:
-    """Return the URL prefix of a run's thumbnails; append the index of a sample in the data set."""
+    """Return the URL prefix of a run's thumbnails, to which the index of a sample in the data set is appended."""
     return f"{host.base()}api/thumb/{run.id}/"
 
 
 def dataset(spec: RunSpec) -> Dataset:
-    """Return the data set of a spec, shared by all visitors. Raises DataError."""
+    """Return the data set of a spec, cached for all visitors. Raises DataError."""
     with _loading:
         return _dataset(_key(spec))
 
@@ -63,7 +63,7 @@ def _respond(request: Request) -> Response:
     except (RunError, DataError, IndexError):
         return Response(status_code=404)
     tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
-    # One day, not forever: the address does not change with the files of the data set.
+    # One day, not forever: the URL stays the same if the files of the data set change.
     headers = {"ETag": tag, "Cache-Control": "public, max-age=86400", "X-Content-Type-Options": "nosniff"}
     if tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
@@ -74,8 +74,8 @@ ROUTES: list[BaseRoute] = [Route("/api/thumb/{run}/{index}", respond)]
 
 
 def _key(spec: RunSpec) -> str:
-    """Return the part of a spec that determines the samples and their order, so that runs on the same data share a
-    cache entry.
+    """Return a cache key: the spec reduced to what determines the samples and their order, equal for runs on the same
+    data.
     """
     return RunSpec(seed=spec.seed, data=spec.data).to_json()
 

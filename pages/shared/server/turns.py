@@ -1,4 +1,4 @@
-"""Limit on concurrent reruns: of a hundred that start together, some finish soon, instead of all of them late."""
+"""Limit on concurrent reruns, so that of a hundred simultaneous ones some finish early instead of all late."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-AT_ONCE = len(os.sched_getaffinity(0)) + 1  # concurrent reruns; more would only contend for the GIL
-LONGEST = 2.0  # seconds to wait; a page that reads a data set for a minute must not block the others
+AT_ONCE = len(os.sched_getaffinity(0)) + 1  # maximum number of concurrent reruns; more would only contend for the GIL
+LONGEST = 2.0  # maximum number of seconds to wait; a page that reads a data set for a minute must not block the others
 
 _turns = threading.BoundedSemaphore(AT_ONCE)
 
 
 @contextmanager
 def turn() -> Iterator[None]:
-    """Wait until fewer than AT_ONCE reruns are running, at most LONGEST seconds, then run the body."""
+    """Wait for one of AT_ONCE slots for reruns, then run the body; after LONGEST seconds, run it without a slot."""
     has_one = _turns.acquire(timeout=LONGEST)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Limits on the memory of uploaded files, per session and for all sessions of a server."""
+"""Memory limits for uploaded files, per session and for all sessions of a server."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from starlette.types import Scope
 
 from pages.shared.server import host
 
-LARGEST = 21 << 20  # bytes of one request: server.maxUploadSize and the multipart overhead
-PER_SESSION = 2 * LARGEST  # the app has one upload widget for one file, which may be replaced
+LARGEST = 21 << 20  # maximum number of bytes per request: server.maxUploadSize plus the multipart overhead
+PER_SESSION = 2 * LARGEST  # the app has one upload widget for one file; while it is replaced, both files are stored
 IN_ALL = 20 * LARGEST
 PURGE_INTERVAL = 60.0  # seconds between two removals of files of closed sessions
 
 
 class UploadLimiter:
-    """Counter of the bytes that sessions have uploaded or are uploading; decides which upload to refuse.
+    """Counter of the bytes that sessions have uploaded or are uploading, which decides whether to refuse an upload.
 
     Args:
-        stored: Function that returns the bytes stored by each session.
+        stored: Function that returns the number of stored bytes by session.
     """
 
     def __init__(self, stored: Callable[[], Mapping[str, int]] = host.uploaded_bytes) -> None:
@@ -31,7 +31,7 @@ class UploadLimiter:
 
     @contextmanager
     def admit(self, scope: Scope) -> Iterator[str]:
-        """Count a request as arriving while it is handled.
+        """Reserve the size of an upload while its request is handled.
 
         Yields the reason for a refusal, or "" if the request is accepted or is not an upload.
         """
@@ -52,7 +52,7 @@ class UploadLimiter:
             yield ""
         finally:
             self._arriving[session] -= size
-            self._arriving += Counter()  # drops sessions without arriving bytes
+            self._arriving += Counter()  # removes sessions without arriving bytes
 
 
 async def purge() -> None:
@@ -63,13 +63,13 @@ async def purge() -> None:
 
 
 def _session(scope: Scope) -> str:
-    """Return the session that a request uploads a file for; "" if it is not an upload."""
+    """Return the id of the session that a request uploads a file to; "" if the request is not an upload."""
     if scope["type"] != "http" or scope["method"] != "PUT":
         return ""
     return str(scope["path"].partition("/_stcore/upload_file/")[2].partition("/")[0])
 
 
 def _size(scope: Scope) -> int:
-    """Return the announced size of a request in bytes, or LARGEST if it announces none."""
+    """Return the Content-Length of a request in bytes, or LARGEST if the header is missing or invalid."""
     announced = Headers(scope=scope).get("content-length", "")
     return int(announced) if announced.isdecimal() and len(announced) < 16 else LARGEST

@@ -1,4 +1,4 @@
-"""Messages between a component and Python over a WebSocket: JSON requests, binary answers (see `wire`)."""
+"""Messages between a browser component and Python over a WebSocket: JSON requests, binary responses (see `wire`)."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ def socket_route(
     limiter: anyio.CapacityLimiter | None = None,
     pool: WorkerPool | None = None,
 ) -> WebSocketRoute:
-    """Return a WebSocket route at `path` that sends one answer per request.
+    """Return a WebSocket route at `path` that sends one response per request.
 
     Args:
         path: Path of the route.
-        answer: Computes the answer to a request.
-        heavy: Returns True for requests to be answered in a thread; others are answered on the event loop.
+        answer: Computes the response to a request.
+        heavy: Returns True for requests to be computed in a thread; others are computed on the event loop.
         limiter: Limit on concurrent threads; None for the default limit of anyio (40).
-        pool: Worker processes that give the same answers. An idle worker takes heavy requests, and any request while
-            several sockets are active.
+        pool: Worker processes that compute the same responses. An idle worker takes heavy requests; while several
+            sockets are active, it takes all requests.
 
-    A request that is not a JSON object of at most MOST_BYTES gets {"error": ...} as text. Access is checked by `guard`.
+    A request that is not a JSON object of at most MOST_BYTES is answered with {"error": ...} as text. Access is checked
+    by `guard`.
     """
 
     async def endpoint(socket: WebSocket) -> None:
@@ -53,7 +54,7 @@ def socket_route(
                         await anyio.to_thread.run_sync(answer, request, limiter=limiter) if large else answer(request)
                     )
                 await socket.send_bytes(reply)
-        except (WebSocketDisconnect, KeyError):  # KeyError: a binary frame, which our components never send
+        except (WebSocketDisconnect, KeyError):  # KeyError is raised by a binary frame, which our components never send
             return
 
     return WebSocketRoute(path, endpoint)

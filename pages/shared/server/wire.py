@@ -1,7 +1,7 @@
-"""Binary format of answers: a JSON header followed by arrays, with numbers quantised to the bits that a figure needs.
+"""Binary format of responses: a JSON header followed by arrays, quantised to the precision that a figure needs.
 
-An answer is a uint32 length, a JSON header of that many bytes, then the arrays one after another; "arrays" in the
-header gives [dtype, shape] of each. `assets/shared/socket.js` decodes it.
+A response consists of a uint32 length, a JSON header of that many bytes, and the arrays one after another. The header's
+"arrays" maps each array's name to [dtype, shape]. `assets/shared/socket.js` decodes it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from dmlcore.typing import Array, Bytes, Floats
 
-ARROWS = 20  # arrows along one side of a view
-# Names by dtype; numpy would build the string at every access.
+ARROWS = 20  # number of arrows along each side of a view
+# Names by dtype; numpy would build the name at every access.
 NAMES = {np.dtype(name): name for name in ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float32")}
 
 Request = dict[str, Any]
 
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
-    """Encode one answer.
+    """Encode a response from a header and named arrays.
 
     Arrays are little-endian and of any shape, with dtype uint8, int8, uint16, int16, uint32, int32 or float32.
     """
@@ -36,7 +36,7 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
 
 
 def unpack(answer: bytes) -> dict[str, Any]:
-    """Decode an answer: return its header with the arrays under "arrays". Inverse of `pack`."""
+    """Decode a response: return its header, with the decoded arrays under "arrays". Inverse of `pack`."""
     (length,) = struct.unpack_from("<I", answer)
     header: dict[str, Any] = json.loads(answer[4 : 4 + length])
     at, arrays = 4 + length, {}
@@ -48,47 +48,47 @@ def unpack(answer: bytes) -> dict[str, Any]:
 
 
 def identity(request: Request) -> int:
-    """Return the number of a request, which its answer repeats; 0 if it has none."""
+    """Return the id of a request, which the response repeats; 0 if there is none."""
     number = request.get("id")
     return number if isinstance(number, int) else 0
 
 
 def number(x: float) -> float | None:
-    """Return a number for JSON: None if it is not finite, and 0 instead of -0."""
+    """Return a float that JSON can represent: None if `x` is not finite, and 0 instead of -0."""
     return x + 0.0 if math.isfinite(x) else None
 
 
 def shares(values: Floats) -> Bytes:
-    """Quantise 0..1 to 0..255; values outside are clipped, NaN becomes 0."""
+    """Quantise values in 0..1 to uint8; values outside are clipped, NaN becomes 0."""
     return np.asarray((255 * np.fmin(np.fmax(values, 0.0), 1.0) + 0.5).astype(np.uint8))
 
 
 def signed_shares(values: Floats) -> Bytes:
-    """Quantise -1..1 to 1..255, with 128 for 0 and NaN; values outside are clipped."""
+    """Quantise -1..1 to uint8 1..255, with 128 for 0 and NaN; values outside are clipped."""
     held = np.minimum(np.maximum(values, -1.0), 1.0)
     return np.asarray((127 * np.where(np.isnan(held), 0.0, held) + 128.5).astype(np.uint8))
 
 
 def fractions(values: Floats) -> NDArray[np.uint16]:
-    """Quantise 0..1 to 0..65535; values outside are clipped."""
+    """Quantise values in 0..1 to uint16; values outside are clipped."""
     return np.asarray((65535 * np.minimum(np.maximum(values, 0.0), 1.0) + 0.5).astype(np.uint16))
 
 
 def over_view(lines: Sequence[Floats], view: tuple[float, float, float]) -> NDArray[np.uint16]:
-    """Concatenate polylines (K, 2) and quantise them relative to a view (centre x, centre y, half width)."""
+    """Concatenate polylines (K, 2) and quantise the coordinates relative to a view (centre x, centre y, half width)."""
     if not lines:
         return np.empty((0, 2), np.uint16)
     return fractions((np.concatenate(lines) - (np.array(view[:2]) - view[2])) / (2 * view[2]))
 
 
 def arrows(force: Floats, reference: float) -> NDArray[np.int8]:
-    """Return F / (|F| + reference) for forces F (..., D), times 127: exact direction, bounded length."""
+    """Return 127 F / (|F| + reference) as int8 for forces F (..., D): exact direction, length limited to 127."""
     length = np.sqrt(np.einsum("...i,...i->...", force, force))[..., None]
     return np.asarray(np.rint(127 * force / (length + reference)).astype(np.int8))
 
 
 @lru_cache(maxsize=8)
 def arrow_nodes(n: int) -> tuple[Array, Array]:
-    """Return the row and column indices of the nodes of an n x n grid that carry an arrow."""
+    """Return the row and column indices of the ARROWS x ARROWS nodes of an n x n grid at which arrows are drawn."""
     nodes = ((np.arange(ARROWS) + 0.5) * n / ARROWS).astype(int)
     return nodes[:, None], nodes[None, :]

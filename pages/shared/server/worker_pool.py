@@ -1,7 +1,8 @@
 """Worker processes that compute fields for the server, so that concurrent users do not contend for the GIL.
 
-`python -m pages.shared.server.worker_pool MODULE FD` is one worker: it reads requests from its socket, each a uint32
-length and JSON, writes the results of MODULE.answer as a uint32 length and bytes, and exits when the socket closes.
+`python -m pages.shared.server.worker_pool MODULE FD` runs one worker. It reads requests from the socket with file
+descriptor FD (each a uint32 length and JSON), writes the results of MODULE.answer (a uint32 length and bytes), and
+exits when the socket closes.
 """
 
 from __future__ import annotations
@@ -20,22 +21,23 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-TOGETHER = 0.1  # seconds within which requests of two sockets count as concurrent
+TOGETHER = 0.1  # requests of two sockets within this number of seconds count as concurrent
 MOST_BYTES = 1 << 24  # of one answer
-REST = 2.0  # seconds between two replacements; a request that kills its worker must not keep the cores busy
+# minimum seconds between two replacements, so that a request that kills its worker does not keep the cores busy
+REST = 2.0
 
 
 class Worker:
-    """One worker process and the socket to it. It answers one request at a time with `answer` of a module."""
+    """Worker process and the socket to it. It handles one request at a time with `answer` of `module`."""
 
     def __init__(self, module: str) -> None:
         self.module = module
 
     async def start(self) -> None:
-        """Start the process and wait until it has loaded its module."""
+        """Start the process and wait until it has loaded `module`."""
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-m", "pages.shared.server.worker_pool", self.module, str(theirs.fileno())]
-        alone = os.environ | {"OMP_NUM_THREADS": "1"}  # one thread per process, because there is one process per core
+        alone = os.environ | {"OMP_NUM_THREADS": "1"}  # one thread per process, because there is one worker per core
         self.process = subprocess.Popen(
             command, cwd=ROOT, env=alone, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
         )
@@ -44,14 +46,14 @@ class Worker:
         await self.ask("{}")
 
     async def ask(self, question: str) -> bytes:
-        """Send a request (JSON) and return the answer."""
+        """Send a request (JSON) and return the response."""
         data = question.encode()
         self.writer.write(struct.pack("<I", len(data)) + data)
         (length,) = struct.unpack("<I", await self.reader.readexactly(4))
         return await self.reader.readexactly(length)
 
     def stop(self) -> None:
-        """Kill the process."""
+        """Close the socket and kill the process."""
         if hasattr(self, "writer"):
             self.writer.close()
         self.process.kill()
@@ -61,10 +63,10 @@ class Worker:
 class WorkerPool:
     """Pool of worker processes, empty until `start`.
 
-    A worker that dies is replaced at the next request. Without any worker the server computes all answers itself.
+    A worker that has died is replaced at the next request. Without workers the server computes all responses itself.
 
     Args:
-        module: Module whose `answer` the workers call.
+        module: Name of the module whose `answer` the workers call.
     """
 
     def __init__(self, module: str) -> None:
@@ -75,7 +77,7 @@ class WorkerPool:
         self._coming: asyncio.Task[None] | None = None
 
     async def start(self, size: int | None = None) -> None:
-        """Start `size` workers; by default $DML_FIELD_WORKERS, else one per core that this process may use."""
+        """Start `size` workers. The default is $DML_FIELD_WORKERS, else one per core that this process may use."""
         self._idle: asyncio.Queue[Worker | None] = asyncio.Queue()
         asked = os.environ.get("DML_FIELD_WORKERS", "")
         self._size = size or max(1, int(asked) if asked.isdecimal() else len(os.sched_getaffinity(0)))
@@ -93,7 +95,7 @@ class WorkerPool:
         self._idle.put_nowait(worker)
 
     def _tend(self) -> None:
-        """Remove dead workers, which leaves no zombie process, and start one replacement."""
+        """Remove dead workers (which also reaps their processes) and start one replacement."""
         for worker in [worker for worker in self.workers if worker.process.poll() is not None]:
             self._lose(worker)
         now = time.monotonic()
@@ -118,13 +120,14 @@ class WorkerPool:
         return others
 
     async def ask(self, question: str) -> bytes | None:
-        """Return the answer of the next idle worker; None if there are no workers or this one died.
+        """Return the response of the next idle worker; None if there are no workers or the chosen one died.
 
-        While workers exist, the server computes nothing itself, because that would delay the delivery of their answers.
+        While workers exist, the server computes nothing itself, because that would delay the delivery of their
+        responses.
         """
         self._tend()
         worker = None
-        while worker not in self.workers:  # dead workers remain in the queue
+        while worker not in self.workers:  # the queue may still contain dead workers
             if not self.workers:
                 return None
             worker = await self._idle.get()
@@ -159,6 +162,6 @@ def _serve(module: str, connection: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    # Ctrl+C is handled by the server; closing its socket ends this process
+    # Ctrl+C stops the server; this process ends when the server closes the socket
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _serve(sys.argv[1], socket.socket(fileno=int(sys.argv[2])))

@@ -1,1 +1,1 @@
-"""Page state from links and messages, read as untrusted input; cached contents of run directories."""
+"""Page state read from links and messages as untrusted input, and cached contents of run directories."""

@@ -1,4 +1,4 @@
-"""Caches shared by all visitors; independent of Streamlit, so that services and workers can use them too."""
+"""Caches shared by all visitors. They do not depend on Streamlit, so that services and workers can use them too."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ R = TypeVar("R")
 def cached(most: int, lifetime: float = float("inf")) -> Callable[[Callable[P, R]], Cached[P, R]]:
     """Return a decorator that caches the last `most` results of a function, each for `lifetime` seconds.
 
-    Errors are not cached. Arguments must be names and numbers, not arrays; arguments whose name starts with _ are not
-    part of the key. All callers share one result object and must not modify it.
+    Errors are not cached. Arguments must be hashable, not arrays; arguments whose name starts with _ are not part of
+    the cache key. All callers share one result object and must not modify it.
     """
     return lambda compute: Cached(compute, most, lifetime)
 
 
 class Cached(Generic[P, R]):
-    """Function with cached results; a caller that requests a result being computed waits for it."""
+    """Function with cached results. If a result is already being computed, further callers wait for it."""
 
     def __init__(self, compute: Callable[P, R], most: int, lifetime: float) -> None:
         self._compute, self._most, self._lifetime = compute, most, lifetime
@@ -36,7 +36,7 @@ class Cached(Generic[P, R]):
         update_wrapper(self, compute)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Return the cached result, or compute it."""
+        """Return the cached result, or compute and cache it."""
         given: Iterable[tuple[str, object]]
         if kwargs or len(args) != len(self._names):
             bound = self._signature.bind(*args, **kwargs)
@@ -71,7 +71,7 @@ class Cached(Generic[P, R]):
 
 
 def derived(compute: Callable[..., R], *arguments: Any) -> R:
-    """Return `compute(*arguments)`, computed once for identical argument objects (e.g. values held by a FileCache).
+    """Return `compute(*arguments)`, computed once for identical argument objects (e.g. values cached by a FileCache).
 
     `compute` is a module-level function. Numbers and strings are compared by value, lists and tuples item by item,
     other objects by identity.
@@ -81,7 +81,7 @@ def derived(compute: Callable[..., R], *arguments: Any) -> R:
 
 
 class Same:
-    """Cache key that keeps references to the arguments, so that no other object can reuse the id of one of them."""
+    """Cache key that holds references to the arguments, so that no other object can reuse the id of an argument."""
 
     def __init__(self, arguments: tuple[Any, ...]) -> None:
         self.arguments = arguments
@@ -95,7 +95,7 @@ class Same:
 
 
 def identity(argument: Any) -> Hashable:
-    """Return the cache key of an argument, valid for the argument's lifetime."""
+    """Return a cache key for an argument, valid as long as the argument exists."""
     if isinstance(argument, (list, tuple)):
         return type(argument), tuple(map(identity, argument))
     return argument if isinstance(argument, (str, int, float, bool, type(None))) else (object, id(argument))

@@ -1,13 +1,13 @@
-"""Page state declared as a table: the values that each field allows, and its name in a link.
+"""Page state declared as a dataclass: each field has a kind, which gives its allowed values and its name in a link.
 
     @dataclass(frozen=True)
     class Sinkhorn(PageState):
         mu: Annotated[float, NumberKind(0.01, 1.0)] = 0.2
         sweeps: Annotated[int, Whole(1, 400, key="k")] = 100
 
-Parsing of links and messages (both untrusted), links and JSON are derived from the table: Sinkhorn.from_query({"k":
-"7"}) returns Sinkhorn(sweeps=7), whose to_query() returns {"k": "7"}. Missing or invalid values are replaced by those
-of the default state.
+Parsing of links and messages (both untrusted) and writing of links and JSON are derived from the kinds:
+Sinkhorn.from_query({"k": "7"}) returns Sinkhorn(sweeps=7), whose to_query() returns {"k": "7"}. Missing or invalid
+values are replaced with those of the default state.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ Text = Callable[[float | str], str]  # formatter of a number in a link: untruste
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """Set of allowed values of a field.
+    """Kind of a state field: its allowed values, and how they are read from and written to links.
 
-    `key` is the name in a link, by default the name of the field. `always` writes the value into every link, even if it
-    equals the default. A page whose bare address opens a state other than the default needs one such field, so that no
-    link is bare.
+    `key` is the name in a link, by default the name of the field. If `always` is True, every link contains the value,
+    even if it equals the default. A page needs one such field if its URL without parameters opens a state other than
+    the default, so that no link lacks parameters.
     """
 
     key: str = ""
     always: bool = False
 
     def read(self, value: Any, default: Any) -> Any:
-        """Return a valid value from a link or message; `default` if `value` is None (missing) or invalid."""
+        """Return a valid value for `value` from a link or message; `default` if `value` is None or invalid."""
         raise NotImplementedError
 
     def parse(self, text: str) -> Any:
-        """Convert the text in a link to the argument of `read`."""
+        """Convert the text in a link to the argument `value` of `read`."""
         return text
 
     def text(self, value: Any) -> str:
@@ -51,21 +51,21 @@ class Kind:
         return untrusted.plain(value)
 
     def json(self, value: Any) -> Any:
-        """Return the value as plain data that `read` accepts."""
+        """Return the value as JSON data that `read` accepts."""
         return value
 
-    # The methods below cover kinds that use several keys of a link or depend on another field.
+    # Kinds that use several parameters of a link, or depend on another field, override the methods below.
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> Any:
-        """Return the value of field `name` from a message; `fields` holds the fields declared before it."""
+        """Return the value of field `name` from the message `data`; `fields` holds the values of preceding fields."""
         return self.read(data.get(name), getattr(default, name))
 
     def from_query(self, name: str, query: Mapping[str, str]) -> Any:
-        """Return the argument of `read` for a link."""
+        """Return the argument `value` of `read` from the query parameters of a link; None if the field is missing."""
         key = self.key or name
         return self.parse(query[key]) if key in query else None
 
     def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
-        """Return the query parameters of a link for this field; none if the value equals the default."""
+        """Return the query parameters of this field for a link; empty if the value equals the default."""
         text = self.text(getattr(state, name))
         same = text == self.text(getattr(default, name))
         return {} if same and not self.always else {self.key or name: text}
@@ -73,7 +73,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class NumberKind(Kind):
-    """Number from low to high."""
+    """Number; values outside low..high are clipped."""
 
     low: float
     high: float
@@ -84,7 +84,7 @@ class NumberKind(Kind):
 
 @dataclass(frozen=True)
 class Whole(NumberKind):
-    """Integer from low to high."""
+    """Integer; values outside low..high are clipped and fractions truncated."""
 
     def read(self, value: Any, default: Any) -> Any:
         return int(super().read(value, default))
@@ -95,7 +95,7 @@ class Whole(NumberKind):
 
 @dataclass(frozen=True)
 class ChoiceKind(Kind):
-    """One of several names, given directly or by a function; a mapping also gives their titles in the menu."""
+    """One of several names, listed directly or by a function; a mapping also provides the menu titles of the names."""
 
     options: Iterable[str] | Callable[[], Iterable[str]]
 
@@ -116,7 +116,7 @@ class Flag(Kind):
 
 @dataclass(frozen=True)
 class Numbers(Kind):
-    """Tuple as long as the default, of numbers within +-reach; separated by commas in a link."""
+    """Tuple of numbers as long as the default, each clipped to +-reach; separated by commas in a link."""
 
     reach: float = untrusted.REACH
     number: Text = untrusted.plain
@@ -133,7 +133,7 @@ class Numbers(Kind):
 
 @dataclass(frozen=True)
 class WindowKind(Numbers):
-    """Visible window of a plane: centre x, centre y and half width."""
+    """Visible window of the plane: centre x, centre y and half width, which is clipped to 0.05..50."""
 
     def read(self, value: Any, default: Any) -> Any:
         x, y, half = super().read(value, default)
@@ -142,7 +142,7 @@ class WindowKind(Numbers):
 
 @dataclass(frozen=True)
 class Loss(Kind):
-    """Name of a loss; `known` returns the allowed names, by default those of the losses with a force field."""
+    """Name of a loss. `known` returns the allowed names, by default those of the losses with a force field."""
 
     known: Callable[[], Iterable[str]] = losses.names
 
@@ -152,9 +152,9 @@ class Loss(Kind):
 
 @dataclass(frozen=True)
 class Hyper(Kind):
-    """All hyper-parameters of the loss in the field `loss`, each under its own name in a link.
+    """All hyper-parameters of the loss named in the field `loss`, each under its own name in a link.
 
-    Missing values come from the default state if it has the same loss, else from the defaults of the loss.
+    Missing values come from the default state if its loss is the same, else from the defaults of the loss.
     """
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> Any:
@@ -176,7 +176,8 @@ class Hyper(Kind):
 
 @dataclass(frozen=True)
 class Panels(Kind):
-    """Losses side by side, in a link as l1=ranking,m:0.2 to l4.
+    """Several losses with hyper-parameters, shown side by side; the parameters l1 to l4 of a link, e.g.
+    l1=ranking,m:0.2.
 
     `defaults` holds one default per position; `fewest` is the minimum number of losses.
     """
@@ -208,7 +209,7 @@ class Panels(Kind):
 
 
 def read(kinds: Mapping[str, Kind], data: Any, default: State) -> State:
-    """Return `default`, updated with the values in a message."""
+    """Return a copy of the dataclass `default` in which the fields of `kinds` have the values in the message `data`."""
     data = data if isinstance(data, Mapping) else {}
     values: dict[str, Any] = {}
     for name, kind in kinds.items():
@@ -217,17 +218,17 @@ def read(kinds: Mapping[str, Kind], data: Any, default: State) -> State:
 
 
 def from_query(kinds: Mapping[str, Kind], query: Mapping[str, str]) -> dict[str, Any]:
-    """Convert the query of a link to the data that `read` accepts."""
+    """Convert the query parameters of a link to the data that `read` accepts."""
     return {name: kind.from_query(name, query) for name, kind in kinds.items()}
 
 
 def to_query(kinds: Mapping[str, Kind], state: Any, default: Any) -> dict[str, str]:
-    """Return the differences from the default as readable query parameters."""
+    """Return the values that differ from the default as readable query parameters."""
     return {k: text for name, kind in kinds.items() for k, text in kind.to_query(name, state, default).items()}
 
 
 def to_json(kinds: Mapping[str, Kind], state: Any) -> dict[str, Any]:
-    """Return plain data that `read` accepts; infinity becomes None, because JSON lacks it."""
+    """Return the fields of a state as plain data that `read` accepts; infinity becomes None, because JSON lacks it."""
     return {name: kind.json(getattr(state, name)) for name, kind in kinds.items()}
 
 
@@ -235,7 +236,7 @@ def to_json(kinds: Mapping[str, Kind], state: Any) -> dict[str, Any]:
 class PageState:
     """State of a page: a frozen dataclass whose fields have defaults and are annotated with kinds.
 
-    Fields without a kind always keep the default's value and are never read from a link.
+    Fields that are not annotated with a kind are never read from a link; they keep the value of the default state.
     """
 
     # kinds of the fields that links and messages can set, in order of declaration
@@ -248,15 +249,16 @@ class PageState:
 
     @classmethod
     def limits(cls) -> dict[str, tuple[float, float]]:
-        """Return (low, high) of each numeric field, for the page's sliders."""
+        """Return {field: (low, high)} of the numeric fields, for the page's sliders."""
         return {name: (kind.low, kind.high) for name, kind in cls.kinds.items() if isinstance(kind, NumberKind)}
 
     @classmethod
     def menus(cls) -> dict[str, dict[str, str]]:
-        """Return the titles of the options of each choice, for the page's menus."""
+        """Return {field: {option: title}} of the choices, for the page's menus."""
         choices = {name: kind.options for name, kind in cls.kinds.items() if isinstance(kind, ChoiceKind)}
         return {
-            # a mapping to other values (e.g. starts of charges to functions) is not a menu and cannot be JSON
+            # a mapping to other values (e.g. from initial charges to functions) is not a menu and cannot be encoded as
+            # JSON
             name: dict(titles)
             for name, titles in choices.items()
             if isinstance(titles, Mapping) and all(isinstance(title, str) for title in titles.values())
@@ -269,7 +271,7 @@ class PageState:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str], default: Self | None = None) -> Self:
-        """Return the state encoded in a link."""
+        """Return the valid state in the query parameters of a link; missing or invalid values come from the default."""
         return cls.of(from_query(cls.kinds, query), default)
 
     def settled(self) -> Self:
@@ -281,11 +283,11 @@ class PageState:
         return type(self)()
 
     def to_query(self) -> dict[str, str]:
-        """Return the differences from the default as readable query parameters."""
+        """Return the values that differ from the default as readable query parameters."""
         return to_query(self.kinds, self, self.default())
 
     def link(self) -> str:
-        """Return `to_query` encoded as a query string."""
+        """Return the parameters of `to_query` as a URL query string."""
         return urlencode(self.to_query(), safe=",:;")
 
     def to_json(self) -> dict[str, Any]:
@@ -295,16 +297,16 @@ class PageState:
 
 @dataclass(frozen=True)
 class Preset:
-    """Example state with a title and a caption, stored as the query of its link."""
+    """Example state with a title and a caption, stored as the query string of a link."""
 
     title: str
     caption: str
     query: str = ""
 
     def state(self, kind: type[Shown]) -> Shown:
-        """Return the state, for a page with the given state class."""
+        """Return the preset as a state of class `kind`, which is that of the page."""
         return kind.from_query(dict(parse_qsl(self.query)))
 
     def to_json(self, kind: type[PageState]) -> dict[str, Any]:
-        """Return the preset as JSON data for the page's component."""
+        """Return title, caption and state as JSON data for the page's component; `kind` is the page's state class."""
         return {"title": self.title, "caption": self.caption, "state": self.state(kind).to_json()}

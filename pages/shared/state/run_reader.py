@@ -1,4 +1,4 @@
-"""Cached contents of metrics.jsonl: one reader for all visitors, which reads each line once."""
+"""Cached contents of metrics.jsonl files, with one reader for all visitors that reads each line only once."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from dmlcore.storage.runs import Run
 from dmlcore.typing import Floats, Ints
 from pages.shared.state.time_left import PACE
 
-KEPT = 256  # runs whose curves stay in memory
-MEMBERS = {"loss_": "member_losses", "weight_": "member_weights"}  # prefixes of the fields of "step" rows
-# prefixes of additional scores of runs whose embeddings depend on neighbours
+KEPT = 256  # maximum number of runs whose curves stay in memory
+# prefixes of the keys in "step" rows that hold values of ensemble members
+MEMBERS = {"loss_": "member_losses", "weight_": "member_weights"}
+# prefixes of the keys of additional scores of runs whose embeddings depend on neighbours
 BESIDE = ("alone", "inductive", "transductive")
 MOST_MEMBERS = 32  # maximum number of curves per ensemble
 
 
 class Series:
-    """Values by ascending step. A repeated step replaces itself and all later ones, as when a run resumes."""
+    """Values by ascending step. Adding a step that exists removes it and all later steps, as when a run resumes."""
 
     def __init__(self) -> None:
         self._steps, self._values = array("q"), array("d")
@@ -51,7 +52,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts of distances in one batch, binned from 0 to `top`: pairs of the same class, pairs of different classes."""
+    """Histograms of distances in one batch, from 0 to `top`, for pairs of the same class and of different classes."""
 
     step: int
     top: float
@@ -61,12 +62,13 @@ class Histogram:
 
 @dataclass
 class RunHistory:
-    """Contents of a run's metrics.jsonl so far; `scores` by "inputs", "untrained" and "trained".
+    """Contents of a run's metrics.jsonl so far.
 
-    `measures` holds the numbers of "measure" rows, and others that are drawn like them, by name; `histograms` those of
-    the same rows. `members` holds "member_losses" and "member_weights" of an ensemble, each by name of the loss, and
-    "validation" with the additional scores of runs whose embeddings depend on neighbours. `projections` holds the
-    numbers of finished projections by step.
+    `scores` holds the "scores" rows by what was evaluated: "inputs", "untrained" or "trained". `measures` holds the
+    values of "measure" rows by name, and NMI and diversity, which are drawn in the same way; `histograms` holds the
+    histograms of "measure" rows. `members` holds, under "member_losses" and "member_weights", the curves of an ensemble
+    by name of the loss, and under "validation" the additional scores of runs whose embeddings depend on neighbours.
+    `projections` holds the number of finished projections by step.
     """
 
     loss: Series = field(default_factory=Series)
@@ -77,8 +79,10 @@ class RunHistory:
     members: dict[str, dict[str, Series]] = field(default_factory=dict)
     projections: Series = field(default_factory=Series)
     scores: dict[str, Row] = field(default_factory=dict)
-    baselines: dict[tuple[str, str], Row] = field(default_factory=dict)  # additional baselines, by (subject, split)
-    pace: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=PACE))  # (step, seconds) as observed
+    # additional "baseline" rows, by (what was evaluated, split)
+    baselines: dict[tuple[str, str], Row] = field(default_factory=dict)
+    # (step, seconds) of the latest observations
+    pace: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=PACE))
     offset: int = 0
 
     def take(self, row: Row) -> None:
@@ -88,7 +92,7 @@ class RunHistory:
             if "active" in row:
                 self.active.add(row["step"], row["active"])
             self._of_an_ensemble(row)
-        elif kind == "conditioning":  # all validation rows so far evaluated the network alone
+        elif kind == "conditioning":  # the validation rows up to this row evaluated the network without neighbours
             self.members.setdefault("validation", {})["alone"] = self.validation
             self.validation = Series()
         elif kind == "validation":
@@ -157,22 +161,24 @@ class Reader:
             return known
 
     def scores(self, run: Run) -> dict[str, Row]:
-        """Return only the test scores of a run; for tables of many runs, where reading all rows would take seconds."""
+        """Return the test scores of a run without reading other rows, which would take seconds for a table of many
+        runs.
+        """
         with self._lock:
             return self._scores.get(f"{run.path}/{METRICS}", run.scores)
 
     def best_validation(self, run: Run) -> float | None:
-        """Return the best validation MAP@R of a run, in 0..1; None if it has none."""
+        """Return the best validation MAP@R of a run, in 0..1; None if the run has none."""
         with self._lock:
             return self._best.get(f"{run.path}/{METRICS}", run.best_validation)
 
     def settings(self, run: Run) -> dict[str, Any]:
-        """Return every value of a run's spec by dotted key. Raises RunError."""
+        """Return all values in a run's spec by dotted key. Raises RunError."""
         with self._lock:
             return self._settings.get(f"{run.path}/{SPEC}", lambda: settings.settings(run.spec))
 
     def variant(self, run: Run) -> str:
-        """Return the identifier that a run shares with its repetitions under other seeds. Raises RunError."""
+        """Return the identifier of a run's settings, equal for runs that differ only in the seed. Raises RunError."""
         with self._lock:
             return self._variants.get(f"{run.path}/{SPEC}", lambda: settings.variant(run.spec))
 

@@ -1,4 +1,4 @@
-"""Command lines and links for a spec, both written as the closest preset and the changes to it."""
+"""Command lines and links for a spec. Both consist of the closest preset and the changes to the preset."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from dmlcore.training import objective
 from pages.shared.state.cache import cached
 
 FIRST = "glyphs"
-# preset to start from if only the kind of data is known
+# default preset of each kind of input
 BASES = {"vectors": "digits", "images": "cub", "tokens": "digits"}
 LONGEST = 8000  # maximum number of characters of ?set=
 
 
 @cache
 def presets() -> dict[str, RunSpec]:
-    """Return the specs that ship with the library by name, the default first."""
+    """Return the specs that ship with the library by name, the default preset first."""
     specs = {path.stem: RunSpec.from_toml(path.read_text()) for path in sorted(SPECS.glob("*.toml"))}
     return {FIRST: specs.pop(FIRST)} | specs
 
 
 def command(spec: RunSpec) -> str | None:
-    """Return the command that trains exactly this spec, from the preset with the fewest changes; None if impossible."""
+    """Return a command that trains exactly this spec, from the preset with the fewest changes; None if impossible."""
     closest = _closest(_key(spec), spec)
     return closest and shlex.join(["python", "-m", "dmlcore", "train", closest[0], *closest[1]])
 
 
 def link(spec: RunSpec) -> str:
-    """Return the query that opens the Train page with this spec; that of the default if the spec cannot be written."""
+    """Return the URL query string that opens the Train page with this spec, or with the default if impossible."""
     name, changes = _closest(_key(spec), spec) or (FIRST, [])
     return urlencode({"base": name, "set": ";".join(changes)})
 
@@ -57,7 +57,7 @@ def _query(key: str, _spec: RunSpec) -> dict[str, str] | None:
 
 @cached(256)
 def _closest(key: str, _spec: RunSpec) -> tuple[str, list[str]] | None:
-    """Return the preset with the fewest changes, and the changes; None if no preset leads to the spec."""
+    """Return (name of the preset, changes) with the fewest changes; None if no preset can be changed into the spec."""
     tries = [(name, changes) for name, preset in presets().items() if (changes := overrides(preset, _spec)) is not None]
     return min(tries, key=lambda match: len(match[1]), default=None)
 
@@ -67,7 +67,7 @@ def _key(spec: RunSpec) -> str:
 
 
 def linked(query: Mapping[str, str]) -> RunSpec:
-    """Return the spec of a link from an untrusted query. Raises SpecError that names the invalid part."""
+    """Return the spec in the untrusted query parameters of a link. Raises SpecError that names the invalid value."""
     base, changes = presets().get(query.get("base", "")), query.get("set", "")
     if base is None:
         raise SpecError(f"there is no example named {query.get('base', '')[:40]!r}")
@@ -79,8 +79,9 @@ def linked(query: Mapping[str, str]) -> RunSpec:
 
 
 def overrides(base: RunSpec, spec: RunSpec) -> list[str] | None:
-    """Return the key=value changes that turn `base` into `spec`; None if a key must be removed, which cannot be
-    written.
+    """Return the key=value changes that turn `base` into `spec`; None if a key would have to be removed.
+
+    Such a removal cannot be written as key=value.
     """
     changes = []
     plain, before = spec.model_dump(), base.model_dump()

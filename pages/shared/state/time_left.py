@@ -7,11 +7,11 @@ from collections import deque
 from dmlcore.storage.runs import Run, RunState
 from pages.shared.words.numbers import duration
 
-PACE = 60  # number of latest observations from which the speed of a run is computed
+PACE = 60  # number of latest observations from which the training speed is computed
 
 
 def time_left(state: RunState, pace: deque[tuple[int, float]]) -> str:
-    """Return the time left, for example "2 min left", and append the state to `pace`.
+    """Return the time left, for example "2 min left", and append the current step and seconds to `pace`.
 
     The estimate uses only recent steps, because the first steps of a run are slow.
     """
@@ -26,5 +26,5 @@ def time_left(state: RunState, pace: deque[tuple[int, float]]) -> str:
 
 
 def took(run: Run, state: RunState, steps: str) -> str:
-    """Return `steps` (a phrase) and the duration, which is left out for the example because another machine ran it."""
+    """Return the phrase `steps` followed by the duration, which is omitted for the example run (trained elsewhere)."""
     return steps if run.is_example else f"{steps} in {duration(state.seconds)}"

@@ -1,4 +1,4 @@
-"""Validation of values from links and browser messages: clip them to their range or replace them by a default."""
+"""Validation of values from links and browser messages: clip values to their range or replace them with a default."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Misread:
-    """Value that was replaced by a default: the loss, choice or number in the input, and the one used instead."""
+    """Invalid value that was replaced with a default: its type (loss, choice or number), its text, and the default."""
 
     what: Literal["loss", "choice", "number"]
     asked: str
     used: str
-    name: str = ""  # name of the parameter, if it is known
+    name: str = ""  # name of the hyper-parameter, "" if unknown
 
 
 _misread: ContextVar[list[Misread] | None] = ContextVar("misread", default=None)
@@ -33,7 +33,7 @@ _misread: ContextVar[list[Misread] | None] = ContextVar("misread", default=None)
 
 @contextmanager
 def misreading() -> Iterator[list[Misread]]:
-    """Collect the values that the functions below replace by a default; clipped values are not collected."""
+    """Collect the values that the functions below replace with a default; clipped values are not collected."""
     misread: list[Misread] = []
     token = _misread.set(misread)
     try:
@@ -49,7 +49,7 @@ def _note(what: Literal["loss", "choice", "number"], asked: Any, used: Any, name
 
 
 def finite(value: Any) -> float | None:
-    """Return a finite float from a number or a short text; None for anything else."""
+    """Return the finite float given as a number or as a text of at most 32 characters; None for anything else."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, bool) or not isinstance(value, (int, str)) or len(str(value)) > 32:
@@ -71,10 +71,10 @@ def bounded(value: Any, low: float, high: float, default: float) -> float:
 
 
 def held(asked: Any, fitting: Callable[[], float], settle: bool, *, lock: bool = False) -> float:
-    """Return the scale that a component asks to keep, or the fitting scale if it asks for none.
+    """Return the scale that a component requests to keep, or `fitting()` if it requests none.
 
-    The kept scale stays during a drag. Afterwards it stays if it is within a factor of 1.6 of the fitting scale, or if
-    `lock` is True. `fitting` is called only if needed.
+    The requested scale is kept during a drag. After the drag (`settle`) it is kept if it is within a factor of about
+    1.6 of the fitting scale, or if `lock` is True. `fitting` is called only if needed.
     """
     kept = bounded(asked, 1e-12, 1e12, 0.0)
     if kept and (lock or not settle):
@@ -92,7 +92,7 @@ def one_of(value: Any, options: tuple[str, ...], default: str) -> str:
 
 
 def flag(value: Any, default: bool) -> bool:
-    """Return a boolean, also from the texts "0" and "1"; else `default`."""
+    """Return a boolean given as a bool or as the text "0" or "1"; `default` for anything else."""
     known = isinstance(value, (bool, str))
     value_read = {True: True, False: False, "1": True, "0": False}.get(value) if known else None
     if value_read is None:
@@ -102,7 +102,7 @@ def flag(value: Any, default: bool) -> bool:
 
 
 def numbers(value: Any, default: tuple[float, ...], reach: float = REACH) -> tuple[float, ...]:
-    """Return as many finite numbers as `default` has, each clipped to +-reach; else `default`."""
+    """Return the numbers in `value`, each clipped to +-reach; `default` if their count differs or one is not finite."""
     listed = isinstance(value, (list, tuple)) and len(value) == len(default)
     finite_values = [finite(v) for v in value] if listed else [None]
     if None in finite_values:
@@ -120,7 +120,7 @@ def loss_name(value: Any, default: str, known: Collection[str] | None = None) ->
 
 
 def hyper(name: str, given: Any) -> dict[str, float | str]:
-    """Return valid values of all hyper-parameters of the loss `name`: those in `given` if valid, else the defaults."""
+    """Return valid values for all hyper-parameters of the loss `name`: clipped values from `given`, else defaults."""
     formula = losses.LOSSES[name]
     given = given if isinstance(given, Mapping) else {}
     values = dict(formula.defaults)
@@ -131,7 +131,8 @@ def hyper(name: str, given: Any) -> dict[str, float | str]:
         elif parameter.optional and (value is None or value in ("inf", math.inf)):
             values[key] = math.inf
         elif (number := finite(value)) is not None:
-            # Papers use margins far outside the sliders (m = 40); exponents and ratios outside them are meaningless.
+            # Papers use margins far outside the slider ranges (m = 40); exponents and ratios outside them are
+            # meaningless.
             low, high = (-MARGINS, MARGINS) if key.startswith("m") else (parameter.low, parameter.high)
             number = min(max(number, low), high)
             values[key] = number if parameter.holds(number) else parameter.low
@@ -141,17 +142,17 @@ def hyper(name: str, given: Any) -> dict[str, float | str]:
 
 
 def plain(value: float | str) -> str:
-    """Return a number or name as text for a link, numbers with six significant digits."""
+    """Return a number (six significant digits) or a name as text for a link."""
     return value if isinstance(value, str) else f"{value:.6g}"
 
 
 def exact(value: float | str) -> str:
-    """Return text that parses to exactly the same float, for links that must preserve identities to twelve digits."""
+    """Return a value as text that parses to the same float, for links that must reproduce results to twelve digits."""
     if isinstance(value, str):
         return value
     return "inf" if value == math.inf else repr(float(value)).removesuffix(".0")
 
 
 def jsonable(hyper: Mapping[str, float | str]) -> dict[str, float | str | None]:
-    """Return hyper-parameters for JSON: infinity (an open clamp) becomes None."""
+    """Return the hyper-parameters as JSON data; infinity (no upper clamp) becomes None."""
     return {k: None if v == math.inf else v for k, v in hyper.items()}

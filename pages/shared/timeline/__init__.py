@@ -1,1 +1,1 @@
-"""Histories that a page plays, scrubs and forks; computed and cached in Python, sent step by step."""
+"""Histories (sequences of computed steps) that a page plays, scrubs and forks; computed and cached in Python."""

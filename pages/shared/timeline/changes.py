@@ -1,4 +1,4 @@
-"""Field of settings that the user changes while a history plays."""
+"""Kind of a state field that holds the settings a user changes while a history plays."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pages.shared.state.page_state import Kind, Whole
 
 @dataclass(frozen=True)
 class Changes(Kind):
-    """Field of changes by step; in a URL then=40:m=0.5;60:rate=0.01, each relative to the settings in force before.
+    """Kind of a field with changes of settings by step; in a URL then=40:m=0.5;60:rate=0.01.
 
-    Changes without effect are dropped.
+    Each change is relative to the settings in force before it. Changes without effect are dropped.
 
     Attributes:
         start: Returns the initial settings, given the other fields of the state.
-        kinds: Fields of the settings that can change.
-        most: Largest number of changes.
-        most_steps: Largest step.
+        kinds: Kinds of the settings that can change, by name.
+        most: Maximum number of changes.
+        most_steps: Largest step at which a change may occur.
     """
 
     start: Callable[[Any], Any]
@@ -41,7 +41,7 @@ class Changes(Kind):
         return tuple(change for before, change in pairs if replace(change, at=before.at) != before)
 
     def after(self, before: Any, change: Any) -> Any:
-        """Return the settings in force after a change."""
+        """Return the settings in force after `change`; `before` holds the settings in force until then."""
         return change
 
     def parse(self, text: str) -> Any:

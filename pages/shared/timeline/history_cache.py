@@ -15,9 +15,7 @@ KEPT_BYTES = 128 << 20
 
 
 class HistoryCache(Generic[SpecT, HistoryT]):
-    """Cache of histories by spec, least recently used first; the oldest are dropped when the total exceeds `most`
-    bytes.
-    """
+    """Cache of histories by spec; the least recently used ones are dropped when the total size exceeds `most` bytes."""
 
     def __init__(self, fresh: Callable[[SpecT], HistoryT], most: int = KEPT_BYTES) -> None:
         self.fresh, self.most = fresh, most
@@ -25,9 +23,9 @@ class HistoryCache(Generic[SpecT, HistoryT]):
         self._lock = threading.Lock()
 
     def of(self, spec: SpecT, draft: bool = False) -> HistoryT:
-        """Return the history of a spec; a new one shares steps with the most similar cached history.
+        """Return the history of a spec; a new history copies the shared first steps of the most similar cached history.
 
-        The caller must hold the history's lock while computing. Drafts (states during a drag) are not cached.
+        The caller must hold the history's lock while computing steps. Drafts (states during a drag) are not cached.
         """
         with self._lock:
             if kept_history := self._found(spec):
@@ -38,19 +36,19 @@ class HistoryCache(Generic[SpecT, HistoryT]):
         if parent is None:
             history = self.fresh(spec)
         else:
-            with parent.lock:  # it may be computing while its content is copied
+            with parent.lock:  # another thread may be computing the parent's next step
                 history = parent.forked(spec)
         if draft:
             return history
         with self._lock:
-            if kept_history := self._found(spec):  # another thread was faster
+            if kept_history := self._found(spec):  # another thread has cached it meanwhile
                 return kept_history
             self._kept.append(history)
             self._shrink()
         return history
 
     def bytes(self) -> int:
-        """Return an upper bound of the memory of all histories in bytes."""
+        """Return an upper bound of the total memory of the cached histories in bytes."""
         return sum(history.nbytes for history in self._kept)
 
     def __len__(self) -> int:

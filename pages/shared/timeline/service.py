@@ -2,14 +2,13 @@
 
 A request is {"id", "state", "have", "want", "show", "stride", "frames", "rest", "draft"}. The page has steps 0..have
 and shows step `show`; it requests the steps up to `want`, with the frames of every stride-th new step and of the steps
-listed in "frames". "rest" adds the URL query of the state; "draft" marks a state during a drag. Requests are complete,
-so sockets hold no state: after a lost connection any socket continues from the same state. Histories are cached by
-spec, bounded in bytes, and shared: a class that opens one URL computes it once, and a state that differs only later
-shares the earlier steps.
+listed in "frames". "rest" (a drag has ended) adds the URL query parameters of the state; "draft" marks a state during a
+drag. Each request is complete, so the server stores nothing per socket: after a lost connection, a new socket continues
+from the same state. Histories are cached by spec, limited in bytes, and shared: for a class that opens one URL, the
+history is computed once, and states that differ only from a later step on share the earlier steps.
 
-A response has `id`, `have`, `first` (the first step of its frames), `ready` (the last computed step) and `stopped` (the
-reason why the history ends, or ""). While something must be prepared before the first step, it has only `preparing` and
-`failed`.
+A response has `id`, `have`, `first` (the first step with a frame), `ready` (the last computed step) and `stopped` (the
+reason why the history ends, or ""). While the first step must be prepared, it has only `id`, `preparing` and `failed`.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ from pages.shared.timeline.history_cache import HistoryCache
 # Computing a history occupies a core; the remaining cores serve fields and pages.
 TURNS = anyio.CapacityLimiter(max(1, (os.cpu_count() or 2) - 1))
 
-EXPORT_PATIENCE = 60.0  # seconds an export may take to reach a step, including waiting for other exports
-SLICE = 0.25  # seconds an export computes before it yields its slot
+EXPORT_PATIENCE = 60.0  # maximum number of seconds for an export to reach a step, including waiting for other exports
+SLICE = 0.25  # seconds that an export computes before another export may continue
 EXPORTS = anyio.CapacityLimiter(1)  # one export slice at a time, so that a player waits for at most one slice
 
 NOT_READY = "not ready yet: play the page to this step, or ask again"
@@ -49,7 +48,10 @@ HistoryT = TypeVar("HistoryT", bound=History[Any, Any])
 
 @dataclass(frozen=True)
 class FrameRequest(Generic[StateT, HistoryT]):
-    """Request for frames: the page has steps 0..have, steps up to `ready` exist, the frames of `steps` are sent."""
+    """Parsed request for frames: the page has steps 0..have, `ready` is the last computed step.
+
+    `steps` lists the steps whose frames are sent; the page currently shows step `show`.
+    """
 
     state: StateT
     histories: list[HistoryT]
@@ -60,7 +62,7 @@ class FrameRequest(Generic[StateT, HistoryT]):
 
     @property
     def frames(self) -> list[list[Any]]:
-        """The frames to send, per history."""
+        """Frames of `steps` to send, one list per history."""
         return [[history.frames[step] for step in self.steps] for history in self.histories]
 
 
@@ -69,7 +71,7 @@ Answer = tuple[dict[str, Any], Mapping[str, Array]]
 
 @dataclass
 class Timeline(Generic[StateT, HistoryT]):
-    """Service of a page: how to parse its state, its histories, and the content of a response.
+    """WebSocket service of one page: how to parse the state, compute the histories, and write a response.
 
     Attributes:
         path: Route of the WebSocket.
@@ -77,23 +79,23 @@ class Timeline(Generic[StateT, HistoryT]):
         specs: Returns the specs of the histories, by name.
         kept: Cache of histories.
         contents: Returns header and arrays of a response.
-        rested: Returns what is added to the header once a drag has ended.
+        rested: Returns additional header entries, sent once a drag has ended.
         most_steps: Largest step.
-        patience: Seconds one response may compute; the rest comes with the next response.
-        most_frames: Largest number of frames in one response.
+        patience: Maximum seconds of computing per response; later responses continue.
+        most_frames: Maximum number of frames in one response.
         prepare: Returns "preparing" and "failed" while the first step cannot be computed, else {}.
     """
 
     path: str
     state_of: Callable[[Any], StateT]
-    specs: Callable[[StateT], Mapping[str, Any]]  # by name; all histories advance together
+    specs: Callable[[StateT], Mapping[str, Any]]  # specs by name; all histories advance together
     kept: HistoryCache[Any, HistoryT]
     contents: Callable[[FrameRequest[StateT, HistoryT]], Answer]
     rested: Callable[[StateT, int], dict[str, Any]]
     most_steps: int
     patience: float
     most_frames: int
-    # "preparing" and "failed" until the first step can be computed
+    # returns "preparing" and "failed" until the first step can be computed
     prepare: Callable[[StateT], dict[str, Any]] = lambda _: {}
     _asked: int = 0
     _ahead: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "ahead"))
@@ -106,11 +108,11 @@ class Timeline(Generic[StateT, HistoryT]):
         draft: bool = False,
         wanted: Callable[[], bool] = lambda: True,
     ) -> tuple[list[HistoryT], int, str]:
-        """Return the histories of a state, the last step up to `want` that all have computed, and the error of one, or
+        """Compute steps, and return the histories of a state, the last step up to `want` that all have, and an error or
         "".
 
-        The histories advance in turn, step by step, for `patience` seconds while `wanted()`; at least one step is
-        computed.
+        The histories advance together, one step each in turn, for at most `patience` seconds and only while `wanted()`
+        is True. If no step exists yet, step 0 is computed in any case.
         """
         histories = {name: self.kept.of(spec, draft) for name, spec in self.specs(state).items()}
         began, stopped = time.monotonic(), ""
@@ -126,7 +128,8 @@ class Timeline(Generic[StateT, HistoryT]):
         return list(histories.values()), min(want, ready), stopped
 
     def answer(self, request: dict[str, Any], most: int | None = None) -> bytes:
-        """Return the steps after request["have"] up to request["want"] that are ready in time.
+        """Return the response with the steps after request["have"] up to request["want"] that could be computed in
+        time.
 
         `most` limits the number of frames; None means `most_frames`.
         """
@@ -150,20 +153,20 @@ class Timeline(Generic[StateT, HistoryT]):
         return pack(header | more, arrays)
 
     def _steps(self, request: Mapping[str, Any], have: int, ready: int, most: int) -> list[int]:
-        """Return the steps whose frames are sent: every stride-th new step, and the requested ones."""
+        """Return the steps whose frames are sent: every stride-th new step, and the steps in request["frames"]."""
         stride, named = int(bounded(request.get("stride"), 1, self.most_steps, 1)), request.get("frames")
         new = [step for step in range(have + 1, ready + 1) if step % stride == 0]
         known = [bounded(step, -1, self.most_steps, -1) for step in named[:most]] if isinstance(named, list) else []
         return sorted({int(step) for step in known if 0 <= step <= ready} | set(new[:most]))
 
     def step(self, query: Mapping[str, str]) -> int:
-        """Return the step in a URL query."""
+        """Return the step in URL query parameters, clipped to 0..most_steps."""
         return int(bounded(query.get("step"), 0, self.most_steps, 0))
 
     async def compute(self, state: StateT, step: int) -> None:
-        """Compute the frames of a state up to a step, in slices that each take a slot.
+        """Compute the frames of a state up to a step, in short slices, one at a time among all exports.
 
-        Players therefore wait for at most one slice, and exports alternate.
+        Players therefore wait for at most one slice, and concurrent exports take turns.
 
         Raises:
             Refused: If the step cannot be computed in EXPORT_PATIENCE seconds.
@@ -176,15 +179,14 @@ class Timeline(Generic[StateT, HistoryT]):
         raise Refused(NOT_READY, 503)
 
     def _advance(self, state: StateT, step: int) -> bool:
-        """Compute one slice and return True once the step is reached or a history has stopped."""
+        """Compute for SLICE seconds; return True once the step is reached or a history has stopped."""
         if self.prepare(state):
             raise Refused(NOT_READY, 503)
         _, ready, stopped = self.computed(state, step, SLICE)
         return ready >= step or bool(stopped)
 
     def made(self, state: StateT, step: int) -> tuple[list[HistoryT], int]:
-        """Return the histories of a state that `compute` has brought to a step, and the last step that all have
-        computed.
+        """Return the histories that `compute` has advanced to a step, and the last step that all of them have.
 
         Raises:
             Refused: If the histories are no longer cached.
@@ -196,5 +198,5 @@ class Timeline(Generic[StateT, HistoryT]):
 
     @property
     def route(self) -> BaseRoute:
-        """The WebSocket route."""
+        """WebSocket route of this service."""
         return socket_route(self.path, self.answer, heavy=lambda _: True, limiter=TURNS)

@@ -9,15 +9,15 @@ import streamlit as st
 
 from dmlcore.figures.vega_lite import Spec
 
-# Altair fails if another thread is still importing pandas and some of its attributes are missing. Importing pandas
-# here, before anything is drawn, waits for an import in another thread to finish.
+# Altair fails if another thread is still importing pandas and some of pandas' attributes are missing. This import waits
+# for an import in another thread to finish, before anything is drawn.
 import_module("pandas")
 
 
 def chart(key: str, drawn: tuple[Spec, Any], alt: str, **options: Any) -> Any:
     """Show a Vega-Lite chart at the full width of its container.
 
-    `drawn` is the specification and its columns or rows; `alt` is the alternative text.
+    `drawn` is the chart specification and its data (columns or rows); `alt` is the text alternative.
     """
     spec, columns = drawn
     return st.vega_lite_chart(columns, spec, key=key, alt=alt, **({"width": "stretch"} | options))

@@ -1,4 +1,4 @@
-"""Mounting of component front ends; if no WebSocket opens, the page itself answers the component's requests."""
+"""Mounting of browser components; if no WebSocket opens, the page itself answers the component's requests."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pages.shared.widgets.presentation import Presentation
 if TYPE_CHECKING:
     from pages.shared.timeline.service import Timeline
 
-# parameters of the address that concern only a presentation: assets/shared/present/stage.js
+# URL parameters that concern only a presentation, see assets/shared/present/stage.js
 LECTURE = {"present", "controls"}
-KEPT = ("hide", "socket")  # parameters of the address that belong to no page state
-# parameters that links pass on to other pages; the controls of a presentation belong to a single page
+KEPT = ("hide", "socket")  # URL parameters that belong to no page state
+# URL parameters that links pass on to other pages; the controls of a presentation belong to a single page
 HANDED_ON = (*KEPT, "present")
 
-# This loader is sent with every message; the browser fetches the component's files only once, by URL.
+# Streamlit sends this loader with every message; the browser fetches the component's files only once, by URL.
 _LOADER = """
 const loaded = {};
 const load = (data) => loaded[data.entry] ??= import(new URL(data.files + data.entry, location.href).href);
@@ -35,12 +35,13 @@ export default (component) => {
 
 @cache
 def component(name: str) -> Callable[..., dict[str, Any]]:
-    """Declare the component of an asset folder: "a/map" is assets/a/map/map.js.
+    """Declare the component in a folder of assets: "a/map" loads assets/a/map/map.js.
 
-    The module exports render(component) and unmount(element); its style sheet is next to it, with the same base name.
+    The JavaScript module exports render(component) and unmount(element). Its style sheet is next to it, with the same
+    base name.
 
-    Call the result with key=, data= and on_<state>_change=. It adds `base` (the path under which the app is served),
-    `files` (the URL of the assets) and `entry` (the module) to the data.
+    Call the returned function with key=, data= and on_<state>_change=. It adds `base` (the path under which the app is
+    served), `files` (the URL of the assets) and `entry` (the module) to the data.
     """
     entry = f"{name}/{name.split('/')[-1]}.js"
     declared = st.components.v2.component(f"dml_{name.replace('/', '_')}", js=_LOADER)
@@ -69,14 +70,14 @@ def mount(
     heard: Mapping[str, Callable[[], None]] | None = None,
     **options: Any,
 ) -> None:
-    """Mount a component that shows the state of a page and requests data through a web socket.
+    """Mount a component that shows the state of a page and requests data through a WebSocket.
 
-    The component receives the state under `name`, its `query`, `menus` (titles of the choices), `hide` (parts that the
-    page or the address leaves out), `idle` (the address contains no parameters), `socket`, `kept` (parameters of the
-    address that belong to no state), `present` (the declaration for presentations) and the further options, which take
-    precedence.
+    The component receives the state under `name` and the following: `query` (the state as a query string), `menus`
+    (titles of the choices), `hide` (elements that the page or the URL leaves out), `idle` (True if the URL has no
+    parameters), `socket` (False if the URL disables WebSockets), `kept` (names of URL parameters that belong to no
+    state), `present` (the declaration for presentations) and `options`, which take precedence.
 
-    `answer` answers requests when no socket opens; `writes` lists the state keys that the component writes; `heard`
+    `answer` computes responses if no WebSocket opens; `writes` lists the state keys that the component writes; `heard`
     maps state keys to the callbacks to call when their values change.
     """
     query = st.query_params.to_dict()
@@ -97,17 +98,17 @@ def mount(
 
 
 def mount_timeline(folder: str, state: PageState, timeline: Timeline[Any, Any], *, key: str, **options: Any) -> None:
-    """Mount the component of a page that plays a timeline, starting at the step that the address names."""
+    """Mount the component of a page that plays a timeline, starting at the step in the URL."""
     step = timeline.step(st.query_params.to_dict())
     mount(folder, state, timeline.answer, key=key, query=state.to_query(), step=step, **options)
 
 
 def fallback(ask: Any, answer: Callable[[dict[str, Any]], bytes]) -> dict[str, Any] | None:
-    """Answer a request that the component made through its own state, because no web socket opened."""
+    """Return the response to a request that the component wrote to its own state because no WebSocket opened."""
     if not isinstance(ask, dict):
         return None
     return {"id": ask.get("id", 0), "bytes": base64.b64encode(answer(ask)).decode()}
 
 
 def _nothing() -> None:
-    """Do nothing: Streamlit drops writes to state keys that have no callback."""
+    """Do nothing. Used as a callback, because Streamlit drops writes to state keys without one."""

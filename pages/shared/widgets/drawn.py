@@ -1,4 +1,4 @@
-"""Cache of tables, charts and sentences that are the same for all visitors: computed once and then replayed."""
+"""Cache of tables, charts and sentences that are equal for all visitors: drawn once, then replayed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pages.shared.state.cache import Same
 
 
 def drawn(draw: Callable[..., None], *arguments: Any) -> None:
-    """Show the output of `draw(*arguments)`, replayed from a cache if the arguments are identical (see `derived`).
+    """Show the output of `draw(*arguments)`; replay it from a cache if the arguments are identical.
 
-    `draw` is a module-level function that shows no widgets, creates its own containers and depends only on its
-    arguments.
+    `draw` is a module-level function that shows no widgets, creates its own containers and depends only on `arguments`.
+    Arguments are compared as in `cache.derived`.
     """
     _drawn(draw, Same(arguments))
 
@@ -24,8 +24,8 @@ def _name(draw: Callable[..., None]) -> str:
     return f"{draw.__module__}.{draw.__qualname__}"
 
 
-# Streamlit records the messages that a cached function sends. The cached value holds the arguments, whose identity is
-# the key.
+# Streamlit records the output of a cached function. The cached value holds references to the arguments, because their
+# ids are the cache key.
 @st.cache_resource(
     max_entries=128, show_spinner=False, hash_funcs={FunctionType: _name, Same: lambda same: repr(same.identity)}
 )

@@ -1,4 +1,4 @@
-"""Error boundaries: a damaged file of one run breaks only its own part of the page."""
+"""Error boundaries, so that a damaged file of one run breaks only the section of the page that shows the file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def refusal(title: str, *reasons: str) -> None:
-    """Show an error: each reason in its own box, as plain text because it may contain names and paths."""
+    """Show an error; each reason gets its own box, as plain text because it may contain names and paths."""
     for reason in reasons:
         with st.container(border=True):
             st.badge(title, icon=":material/error:", color="red")
@@ -25,13 +25,13 @@ def refusal(title: str, *reasons: str) -> None:
 
 @contextmanager
 def alone(what: str) -> Iterator[None]:
-    """Show an error instead of the block if it fails, and let the rest of the page continue.
+    """Run the block; if it fails, show an error in its place and let the rest of the page continue.
 
     `what` is the subject of the error message.
     """
     try:
         yield
-    # A damaged file can cause any exception; Streamlit's rerun and stop are not subclasses of Exception.
+    # A damaged file can raise any exception. Streamlit's rerun and stop do not derive from Exception.
     except Exception as error:
         st.error(f"{what} cannot be shown because a file is damaged.", icon=":material/broken_image:")
         if isinstance(error, (RunError, Unreadable, OSError)):

@@ -1,4 +1,4 @@
-"""Downloads of an evaluated run: report, embeddings, map and projector folder, each created on request."""
+"""Downloads of an evaluated run: report, embeddings, map and projector folder, each created when it is requested."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ distances, rows = index.search(found["embeddings"][:5], k=8)"""
 
 
 def offer(run: Run, selection: Selection | None = None) -> None:
-    """Show a popover with all downloads of an evaluated run; with a selection, optionally limited to its samples."""
+    """Show a popover with all downloads of an evaluated run.
+
+    With a `selection`, the visitor may limit the downloads to the selected samples.
+    """
     source = run.embeddings()
     if source is None:
         return
@@ -128,7 +131,7 @@ def _written(write: Callable[[IO[bytes]], None]) -> bytes:
 def _table(run: Run, source: Path, chosen: Selection | None) -> EmbeddingTable:
     try:
         data = thumbnails.dataset(run.spec)
-    except DataError:  # export without names and images
+    except DataError:  # the data set is missing; export without class names and images
         data = None
     return export.table(run, source, read(source), data, None if chosen is None else chosen.indices)
 
@@ -136,7 +139,7 @@ def _table(run: Run, source: Path, chosen: Selection | None) -> EmbeddingTable:
 def _plane(run: Run) -> report.ReportMap | None:
     try:
         return report.newest_map(run)
-    except Unreadable:  # the page of the map reports the error
+    except Unreadable:  # the page that shows the map reports the error
         return None
 
 

@@ -1,4 +1,4 @@
-"""Explanation of why pages open with the METU loss, with its rank in the study of all losses on Omniglot."""
+"""Note on why pages open with the METU loss, and on how it ranks in the study of all losses on Omniglot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUERY = {"study": STUDY}
 
 @cache
 def sentence() -> str:
-    """Return the reason for the choice and the rank of the loss, computed from the results that ship."""
+    """Return why pages open with the METU loss, and its rank computed from the results that ship."""
     scores, _ = bars_of(StudyShown(STUDY))
     means = {name: fmean(values) for name, values in scores.items()}
     title = titles.loss_title(LOSS)
@@ -32,12 +32,12 @@ def sentence() -> str:
 
 
 def caption() -> None:
-    """Write the sentence with a link to the study."""
+    """Show the sentence of `sentence` with a link to the study."""
     with st.container(horizontal=True, vertical_alignment="center", key="first_loss"):
         st.caption(sentence(), width="content")
         menu.link("studies", "All losses on Omniglot", QUERY)
 
 
 def note() -> dict[str, str]:
-    """Return the sentence for a component that shows it next to the formula of the loss."""
+    """Return the sentence as data for a component, which shows it next to the formula of the loss."""
     return {"loss": LOSS, "text": sentence(), "query": f"study={STUDY}"}

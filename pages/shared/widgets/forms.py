@@ -1,4 +1,4 @@
-"""Widgets generated from declarations: fields of a RunSpec, and sliders from the parameter table of a loss."""
+"""Widgets generated from declarations: from the fields of a RunSpec and the parameter table of a loss."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pydantic.fields import FieldInfo
 
 from dmlcore.catalogue import Choice, Parameter, Slider
 
-STOPS = 60  # positions of a logarithmic slider
+STOPS = 60  # number of positions of a logarithmic slider
 Words = Callable[[str], str]
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Range of a number; each end is included unless it is marked as open."""
+    """Range of a number; an end belongs to the range unless it is marked as open."""
 
     low: float | None = None
     high: float | None = None
@@ -31,7 +31,7 @@ class Bounds:
 
     @classmethod
     def of(cls, info: FieldInfo) -> Bounds:
-        """Return the bounds that a field of a spec declares."""
+        """Return the bounds that a pydantic field declares."""
         bounds: dict[str, Any] = {}
         for rule in info.metadata:
             for name, end, is_open in _RULES:
@@ -41,9 +41,7 @@ class Bounds:
         return cls(**bounds)
 
     def fault(self, label: str, value: float) -> str:
-        """Return a sentence that starts with the label and says why the value is out of range; "" if the value is
-        allowed.
-        """
+        """Return a sentence that starts with `label` and says why `value` is out of range; "" if it is in range."""
         below = self.low is not None and (value <= self.low if self.low_open else value < self.low)
         above = self.high is not None and (value >= self.high if self.high_open else value > self.high)
         if not below and not above:
@@ -68,7 +66,7 @@ _RULES = (
 
 
 def spelled(number: float | None) -> str:
-    """Format a number for people: 10,000,000 or 0.001."""
+    """Format a number for display: 10,000,000 or 0.001; a dash for None."""
     if number is None:
         return "–"
     return f"{number:,.0f}" if number == int(number) and abs(number) < 1e15 else f"{number:g}"
@@ -84,13 +82,13 @@ def number(
     empty: bool = False,
     **shown: Any,
 ) -> tuple[Any, str]:
-    """Show a number field; return its value and an error message, which is also shown below the field ("" if valid).
+    """Show a number input; return its value and an error message ("" if valid), which is also shown below the input.
 
-    `start` is the initial value; `whole` requires an integer; `empty` allows an empty field.
+    `start` is the initial value; `whole` requires an integer; `empty` allows an empty input.
 
-    The widget gets no bounds, because the browser does not send values outside them and Python would continue with the
-    previous number. The widget gets no initial value, because an emptied field would become its smallest number. The
-    widget accepts fractions, because an integer field reads "1e9" as 1.
+    The Streamlit widget gets no bounds, because the browser would not send values outside them and Python would
+    continue with the previous number. It gets no default value, because an emptied input would then return its smallest
+    number. It accepts fractions, because an integer input reads "1e9" as 1.
     """
     if key not in st.session_state:
         st.session_state[key] = None if start is None else float(start)
@@ -108,11 +106,11 @@ def number(
 
 
 class Form:
-    """Form values by key that outlive their widgets, so that values survive page changes and hidden fields.
+    """Form values by key that outlive their widgets, so that values survive page changes and hidden widgets.
 
-    Each widget has the key `widget_key(key)`; `fill`, called before the widgets are drawn (in a callback), sets many
-    values at once. `faults` lists one error message per invalid number field drawn so far; the value of an invalid
-    field is left unchanged.
+    Each widget has the key `widget_key(key)`. `fill` sets many values at once; call it in a callback, before the
+    widgets are drawn. `faults` lists one error message per invalid number input drawn so far; the stored value of an
+    invalid input is left unchanged.
     """
 
     def __init__(self, name: str) -> None:
@@ -141,7 +139,8 @@ class Form:
         without: Collection[str] = (),
         **shown: Any,
     ) -> Any:
-        """Show the widget that suits the type of a field, with its bounds, and with its description as help.
+        """Show the widget that suits the type of a pydantic field, with the field's bounds, and its description as
+        help.
 
         `without` lists the choices of the field to leave out.
         """
@@ -154,11 +153,12 @@ class Form:
             return self._draw(key, st.toggle, label, **shown)
         if bare in (int, float):
             return self._number(key, label, info, whole=bare is int, **shown)
-        longest = _most_characters(info) if bare is str else None  # for a tuple, the maximum length counts items
+        # the declared maximum length of a tuple counts items, not characters
+        longest = _most_characters(info) if bare is str else None
         return self._draw(key, st.text_input, label, max_chars=longest, **shown)
 
     def _number(self, key: str, label: str, info: FieldInfo, *, whole: bool, **shown: Any) -> Any:
-        """Show a number field; an invalid number is added to `faults` and does not change the stored value."""
+        """Show a number input; an invalid number is added to `faults` and does not change the stored value."""
         value, fault = number(
             label,
             self.widget_key(key),
@@ -175,9 +175,10 @@ class Form:
         return self.values.get(key)
 
     def choice(self, key: str, label: str, options: Sequence[str], *, words: Words = str, **shown: Any) -> str:
-        """Show a select box; replace a stored value that is not among `options` by the first option.
+        """Show a select box; a stored value that is not in `options` is replaced with the first option.
 
-        Streamlit identifies options by their labels, so the name is appended to labels that occur more than once.
+        Streamlit identifies options by their labels, so the option's name is appended to labels that occur more than
+        once.
         """
         if self.values.get(key) not in options:
             self.fill({key: options[0]})
@@ -194,20 +195,20 @@ class Form:
         return str(chosen or options[0])
 
     def text(self, key: str, label: str, **shown: Any) -> str:
-        """Show a text field for a value that is not a key of the spec."""
+        """Show a text input for a value that is not a key of the spec."""
         return str(self._draw(key, st.text_input, label, **shown) or "")
 
     def range(self, key: str, label: str, info: FieldInfo, low: float, high: float) -> tuple[float, float]:
-        """Show a range slider from `low` to `high`, extended to the values the form was filled with."""
+        """Show a range slider from `low` to `high`, extended to include the values that `fill` has set."""
         start = self._filled.get(key) or (low, high)
         shown = {"min_value": float(min(low, start[0])), "max_value": float(max(high, start[1])), "step": 0.01}
         chosen: tuple[float, float] = self._draw(key, st.slider, label, help=info.description, **shown)
         return chosen
 
     def parameter(self, key: str, name: str, parameter: Parameter, default: float | str) -> float | str:
-        """Show the slider of a hyper-parameter; add a toggle for infinity if the parameter allows it."""
+        """Show the widget of a hyper-parameter; add a toggle for infinity if the parameter allows it."""
         self.values.setdefault(key, default)
-        # from a run written by another version
+        # a run written by another version stored a text
         if isinstance(parameter, Slider) and isinstance(self.values[key], str):
             self.fill({key: default})
         if isinstance(parameter, Choice):
@@ -229,14 +230,14 @@ class Form:
             return float(
                 self._draw(key, st.select_slider, label, options=stops, format_func="{:g}".format, help=parameter.help)
             )
-        # Papers use values outside the slider's range; the range is then extended.
+        # Papers use values outside the slider's range, so the range is extended to `start`.
         low, high = float(min(parameter.low, start)), float(max(parameter.high, start))
-        step = float(parameter.step)  # Streamlit refuses a mixture of int and float
+        step = float(parameter.step)  # st.slider does not accept a mixture of int and float
         shown = {"min_value": low, "max_value": high, "step": step, "format": "%g", "help": parameter.help}
         return float(self._draw(key, st.slider, label, **shown))
 
     def _draw(self, key: str, widget: Callable[..., Any], label: str, *, default: Any = None, **shown: Any) -> Any:
-        """Show a widget with the stored value, and store the value it returns."""
+        """Show a widget with the stored value (else `default`), and store the value that the widget returns."""
         name = self.widget_key(key)
         if name not in st.session_state:
             st.session_state[name] = self.values.get(key, default)
@@ -261,7 +262,7 @@ def _middle(slider: Slider) -> float:
 
 
 def _log_stops(slider: Slider, start: float) -> list[float]:
-    """Return geometrically spaced values from low to high, rounded to two digits, and the initial value."""
+    """Return geometrically spaced values from low to high, rounded to two significant digits, including `start`."""
     ratio = (slider.high / slider.low) ** (1 / STOPS)
     grid = {float(f"{slider.low * ratio**i:.2g}") for i in range(STOPS + 1)}
     return sorted(grid | {start})

@@ -1,4 +1,4 @@
-"""Button that starts a job whose result a page lacks, and the progress of that job; nothing is computed here."""
+"""Button that starts a background job whose result a page needs, and the progress of that job."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _DOING: dict[JobName, str] = {
 
 
 def offer(run: Run, task: JobName, *, at_once: bool = False) -> None:
-    """Show the progress of the running job or the button that starts it; `at_once` starts it once automatically."""
+    """Show the progress of a run's active job, or a button that starts `task`.
+
+    If `at_once` is True, start `task` automatically, as `once` does.
+    """
     if at_once:
         once(run, task)
     if busy(run, task):
@@ -52,7 +55,7 @@ def offer(run: Run, task: JobName, *, at_once: bool = False) -> None:
 
 
 def once(run: Run, task: JobName, settings: str = "") -> None:
-    """Start a job automatically if the run is idle, at most once per session for its current embeddings."""
+    """Start a job automatically if the run is idle, at most once per session and embeddings file."""
     tried, key = st.session_state.setdefault("jobs started automatically", set()), (run.embeddings(), run.id, task)
     if key not in tried and not run.is_busy() and not run.is_alive():
         tried.add(key)
@@ -60,20 +63,25 @@ def once(run: Run, task: JobName, settings: str = "") -> None:
 
 
 def busy(run: Run, key: str, below: Callable[[], object] = lambda: None) -> bool:
-    """Show the progress of the run's training or job; return True if one is active. `below` draws partial results."""
+    """Show the progress of the run's training or active job; return True if there is one. `below` draws partial
+    results.
+    """
     state = Job(run).state()
     return waiting.on_run(run, f"{key}-{run.id}", _DOING[state.task] if state else "", below)
 
 
 def at_work(run: Run, task: JobName) -> bool:
-    """Return True while this job is queued or running on the run."""
+    """Return True while the job `task` is queued or running on the run."""
     job = Job(run)
     state = job.state()
     return state is not None and state.task == task and job.is_busy()
 
 
 def follow(run: Run, task: JobName, at_work: bool, below: Callable[[], object] = lambda: None) -> bool:
-    """Show the progress and return True while a job seen `at_work` is active; otherwise show its failure, if any."""
+    """Show the progress of a job and return True while it is active, else show its failure, if any, and return False.
+
+    `at_work` tells if the job was active when the page was drawn. `below` draws partial results.
+    """
     if at_work and busy(run, task, below):
         return True
     failed(run, task)
@@ -81,7 +89,7 @@ def follow(run: Run, task: JobName, at_work: bool, below: Callable[[], object] =
 
 
 def failed(run: Run, *tasks: JobName) -> None:
-    """Show an error and the log if the run's last job is one of `tasks` and failed."""
+    """Show an error and the end of the log if the run's last job is one of `tasks` and has failed."""
     job = Job(run)
     state, status = job.state(), job.status()
     if state and state.task in tasks and status in ("failed", "lost"):
@@ -90,7 +98,7 @@ def failed(run: Run, *tasks: JobName) -> None:
 
 
 def begin(run: Run, task: JobName, settings: str = "") -> None:
-    """Start a job; show a toast if it is refused."""
+    """Start a job; show a toast with the reason if it cannot be started."""
     try:
         launch.start_job(run, task, settings, machines.chosen())
     except (launch.JobError, RunError, OSError) as error:

@@ -15,9 +15,10 @@ from pages.shared.words import sentences as words
 
 
 def evaluated(run: Run, what: str) -> tuple[Path, TestNeighbours] | None:
-    """Return the newest embeddings file and its neighbours; show a button and return None if none can be read.
+    """Return a run's newest embeddings file and the neighbours of its test samples.
 
-    `what` names what the page shows, for example "neighbours".
+    If none can be read, show a button that starts an evaluation and return None. `what` names the content of the page,
+    for example "neighbours".
     """
     source = run.embeddings()
     if source is None:

@@ -1,4 +1,4 @@
-"""Shared parts of the published results page: select boxes stored in the URL, and rows as CSV."""
+"""Shared elements of the published results page: select boxes stored in the URL, and tables as CSV."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ def linked(
 ) -> str:
     """Show a select box whose chosen key, not its label, is in the URL; default to the first key.
 
-    `known` lists all existing keys, including ones not offered now; a URL with any other key shows a warning.
+    `words` returns the label of a key. `known` lists all existing keys, including those not offered now; a URL with any
+    other key shows a warning.
     """
     wanted = st.query_params.get(parameter)
     if wanted is not None and wanted not in (known or keys):
         st.warning(f"The link names an unknown {parameter}. Showing the default instead.", icon=":material/link_off:")
-    # the URL takes precedence over the widget's state
+    # the URL overrides the widget's state
     st.session_state[f"box {parameter}"] = wanted if wanted in keys else keys[0]
     chosen = st.selectbox(
         label,
@@ -44,6 +45,6 @@ def _follow(parameter: str) -> None:
 
 
 def as_csv(rows: Sequence[dict[str, Any]]) -> str:
-    """Return rows as CSV; columns missing from a row are empty."""
+    """Return the rows of a table as CSV; a column that a row lacks is empty."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
     return csv_text.as_csv([columns, *([row.get(column) for column in columns] for row in rows)])

@@ -1,4 +1,4 @@
-"""Choice of machine and number of processes for new work: this machine, or a cluster named in $DML_BACKENDS."""
+"""Choice of the machine and the number of processes for new work: this machine, or a backend named in $DML_BACKENDS."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOGETHER = (
 
 
 def sidebar() -> None:
-    """Show the choice of machine if there are several; the router calls this, so the choice applies to every page."""
+    """Show the choice of machine if there are several. The router calls it, so that it applies to every page."""
     offered, wrong = _offered()
     if wrong:
         st.sidebar.warning(f"DML_BACKENDS: {wrong}")
@@ -33,7 +33,7 @@ def sidebar() -> None:
 
 
 def chosen() -> str:
-    """Return the chosen backend as `launch` expects it; "" is this machine."""
+    """Return the chosen backend in the form that `launch` accepts; "" for this machine."""
     named: str = st.session_state.get(_KEY, "")
     return named if named in _offered()[0] else ""
 
@@ -44,36 +44,36 @@ def chosen_title() -> str:
 
 
 def processes(spec: RunSpec) -> int:
-    """Let the user choose how many processes train a run of this spec; return 1 if there is no choice."""
+    """Show an input for the number of processes that train a run of `spec`, and return it; 1 if only 1 is possible."""
     from dmlcore.jobs import device_queue
 
     here = device_queue.max_processes(spec)
     most = min(MOST_ELSEWHERE if chosen() else here, spec.batch.classes * spec.batch.samples)
     if most < 2:
         return 1
-    # the stored number may come from another machine with a higher limit
+    # the stored number may come from a machine with a higher limit
     st.session_state[_PROCESSES] = min(st.session_state.get(_PROCESSES, 1), most)
     with st.expander("Several processes", icon=":material/account_tree:"):
         return int(st.number_input("Processes", 1, most, key=_PROCESSES, help=TOGETHER, width=150))
 
 
 def on_command_line(command: str, processes: int = 1) -> str:
-    """Add the options for the chosen machine and the number of processes to a command."""
+    """Append the options for the chosen machine and the number of processes to a command."""
     more = [*(("--processes", str(processes)) if processes > 1 else ())]
     more += [*(("--backend", chosen()) if chosen() else ())]
     return f"{command} {shlex.join(more)}" if more else command
 
 
 def any_other() -> bool:
-    """Return True if there is a machine to choose other than this one."""
+    """Return True if other machines than this one can be chosen."""
     return len(_offered()[0]) > 1
 
 
 def _offered() -> tuple[dict[str, str], str]:
-    """Return the titles of the machines by configuration line, and an error message ("" if valid)."""
+    """Return {configuration line: title} of the machines, and an error message ("" if $DML_BACKENDS is valid)."""
     if not os.environ.get("DML_BACKENDS", "").strip():
         return _HERE, ""
-    # imported late: the router imports this module first and should not wait for pydantic
+    # imported late, because the router imports this module and should not wait for pydantic
     from dmlcore.jobs.backends import choice
     from dmlcore.storage.task import JobError
     from pages.shared.words import sentences as words

@@ -1,8 +1,7 @@
-"""Menu of the app, and links between pages. Links use page addresses, never file names.
+"""Menu of the app, and links between pages. Links use page addresses (paths such as "explore"), never file names.
 
-A place is one menu entry. It has one page, or several pages with an address each; only the first is the target of the
-entry. The other pages are views or steps, linked in a row below the title, or pages reached from the first one (such as
-the fork of a run).
+A Place is one menu entry. It has one or several pages, each with its own address; the entry opens the first one. The
+other pages are either linked next to the title, or reached through the first page (such as the fork of a run).
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from pages.shared.widgets.component import HANDED_ON
 
 Query = Mapping[str, Any]
 FOLDER = Path(__file__).resolve().parents[2]
-UNKNOWN = "unknown"  # address of the page shown for an unknown address
+UNKNOWN = "unknown"  # stands for the address of the page that reports an unknown address
 _HERE = "address of the menu"  # session key
-_LOST = "address without a page"  # session key: the unknown address with which the session was opened
+_LOST = "address without a page"  # session key of the unknown address with which the session was opened
 
 
 @dataclass(frozen=True)
 class Page:
-    """Page with an address of its own; `file` is the path of its script below pages/."""
+    """Page with its own address; `file` is the path of its script below pages/."""
 
     title: str
     icon: str
@@ -39,15 +38,16 @@ class Page:
 
     @property
     def symbol(self) -> str:
-        """The icon in Streamlit's notation."""
+        """Icon in Streamlit's notation."""
         return f":material/{self.icon}:"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Entry of the menu: its pages by address, of which the first is the target of the menu entry.
+    """Menu entry: its pages by address, of which the entry opens the first.
 
-    `row` holds the titles of the pages in the row under the page title; `unfolded` lists every page in the menu.
+    `row` holds the link titles of the pages for the row next to the page title. If `unfolded` is True, the menu lists
+    every page.
     """
 
     title: str
@@ -57,12 +57,12 @@ class Place:
 
     @property
     def address(self) -> str:
-        """Address that the menu entry opens."""
+        """Address of the page that the menu entry opens."""
         return next(iter(self.pages))
 
 
 def _one(title: str, icon: str, address: str, file: str, **beside: Page) -> Place:
-    """Return a menu entry with one page and the pages reached from it."""
+    """Return a menu entry that opens one page. The keyword arguments are further pages reached from it, by address."""
     return Place(title, {address: Page(title, icon, file)} | beside)
 
 
@@ -70,7 +70,7 @@ FIRST = "home"  # page at the root address
 NOT_FOUND = "Page not found"
 HOME = Place("DML Lab", {FIRST: Page("Home", "home", "home/page.py")})
 LESSONS = Place("Lessons", {"lessons": Page("Lessons", "school", "lessons/page.py")})
-BRAND = (HOME, LESSONS)  # shown before the sections: the pages for newcomers
+BRAND = (HOME, LESSONS)  # menu entries for newcomers, shown before the sections
 SECTIONS: Mapping[str, tuple[Place, ...]] = {
     "Losses": (
         Place(
@@ -143,7 +143,7 @@ INSPECT_STYLE = """<style>
 [class*="st-key-inspect-"] .stPageLink a:is(:hover, :focus-visible) { background: #005A8E; }
 [class*="st-key-inspect-"] .stPageLink a :is(p, span) { color: #fff; font-weight: 600; }
 </style>"""
-# Old addresses and their replacements; redirects keep the query.
+# Old addresses and their replacements; redirects keep the URL parameters.
 MOVED: Mapping[str, str] = {
     "maps": "explore",
     "microscope": "pair_weights",
@@ -163,7 +163,7 @@ PAGES: Mapping[str, Page] = {address: page for place in PLACES.values() for addr
 
 
 def navigation(here: str) -> dict[str, list[StreamlitPage]]:
-    """Return the navigation for st.navigation, with the section and the menu entry of an address highlighted.
+    """Return the navigation for st.navigation; the section and menu entry of the address `here` are highlighted.
 
     The pages are copies, because Streamlit records on a page object that a session may run it.
     """
@@ -174,7 +174,7 @@ def navigation(here: str) -> dict[str, list[StreamlitPage]]:
 
 @cache
 def _menu(here: str) -> dict[str, list[StreamlitPage]]:
-    """Return the cached pages of the menu; `here` is the address of the page to highlight."""
+    """Return the pages by section; `here` is the address of the page to highlight. The result is cached."""
     current = PLACES[here]
     title = PAGES[here].title if current.unfolded else current.title
     shown = {"": [page for place in BRAND for page in _pages(place, here)]}
@@ -191,7 +191,7 @@ def _pages(place: Place, here: str) -> list[StreamlitPage]:
     def title(address: str, page: Page) -> str:
         shown = page.title if place.unfolded or address != place.address else place.title
         marked = address == here if place.unfolded else place is PLACES[here] and address == place.address
-        # Streamlit itself highlights the pages next to the brand, and would reserve space for the Markdown
+        # Streamlit highlights the pages before the sections by itself, and would reserve space for the Markdown
         # characters.
         return f":blue[**{shown}**]" if marked and place not in BRAND else shown
 
@@ -210,7 +210,7 @@ def _pages(place: Place, here: str) -> list[StreamlitPage]:
 
 @cache
 def _pages_by_address() -> dict[str, StreamlitPage]:
-    """Return one page per address, for links: the menu entry of a link's target does not matter."""
+    """Return one page per address, as the target of links; which menu entry they highlight does not matter."""
     return {page.url_path or FIRST: page for pages in _menu(FIRST).values() for page in pages}
 
 
@@ -219,12 +219,12 @@ def _redirect(to: str) -> Callable[[], None]:
 
 
 def shown() -> StreamlitPage:
-    """Send the menu with the current page highlighted, and return that page."""
+    """Send the menu to the browser with the current page highlighted, and return that page."""
     if (lost := host.requested_page().strip()) and "/" not in lost and lost not in PAGES.keys() | MOVED.keys():
         st.session_state[_LOST] = lost
     here = st.session_state.setdefault(_HERE, FIRST)
     page = _sent(here)
-    # only Streamlit knows the address, and only after it has received a menu
+    # only Streamlit knows the current address, and only after it has received a menu
     if (address := page.url_path or FIRST) != here:
         st.session_state[_HERE] = address
         page = _sent(address)
@@ -233,7 +233,7 @@ def shown() -> StreamlitPage:
 
 def _sent(here: str) -> StreamlitPage:
     pages = navigation(here)
-    # a page of its own, because Streamlit would otherwise show Home and change the address
+    # registered as a page, because Streamlit would otherwise show Home and change the address
     if lost := st.session_state.get(_LOST):
         pages[""] += [st.Page(partial(_not_found, lost), title=NOT_FOUND, url_path=lost, visibility="hidden")]
     # Expanded, because on a phone the menu is a drawer that it shares with the form of Train.
@@ -241,7 +241,7 @@ def _sent(here: str) -> StreamlitPage:
 
 
 def _not_found(address: str) -> None:
-    """Say that no page has this address; show links to pages with similar addresses and to all menu entries."""
+    """Show a page that says that no page has this address, with links to similar addresses and all menu entries."""
     st.title(NOT_FOUND, anchor=False)
     st.text(f"No page has the address /{address}.")  # plain text, because the address may come from an untrusted link
     if close := get_close_matches(address.casefold(), PAGES, n=3):
@@ -257,28 +257,31 @@ def _not_found(address: str) -> None:
 
 
 def title_of(page: StreamlitPage) -> str:
-    """Return the title of the browser tab."""
+    """Return the title for the browser tab."""
     address = address_of(page)
     title = NOT_FOUND if address == UNKNOWN else PAGES[MOVED.get(address, address)].title
     return HOME.title if address == FIRST else f"{title} · {HOME.title}"
 
 
 def address_of(page: StreamlitPage) -> str:
-    """Return the address of a page; UNKNOWN for the page shown for an unknown address."""
+    """Return the address of a page; UNKNOWN for the page that reports an unknown address."""
     address = page.url_path or FIRST
     return address if address in PAGES.keys() | MOVED.keys() else UNKNOWN
 
 
 def views(here: str, title: str) -> None:
-    """Show the title of a page and, on the same line, links to the other pages of its menu entry."""
+    """Show the title of a page and, on the same line, links to the pages of its menu entry."""
     line = st.container(horizontal=True, vertical_alignment="center", key="views")
     line.title(title, anchor=False, width="content")
-    # the row wraps to the next line as a whole on narrow screens
+    # on narrow screens, the links wrap to the next line together
     row(here, line.container(horizontal=True, width="content"))
 
 
 def row(here: str, into: DeltaGenerator, query: Query | None = None) -> None:
-    """Show links to all pages of the menu entry of `here`; `query` is passed to the pages other than `here`."""
+    """Show links to all pages of the menu entry of `here` in `into`.
+
+    `query` holds the URL parameters of the links, except the link to `here`.
+    """
     place = PLACES[here]
     for name, address in zip(place.row, place.pages, strict=True):
         link(address, name, query if address != here else None, into=into)
@@ -293,7 +296,7 @@ def link(
     into: DeltaGenerator | None = None,
     disabled: bool = False,
 ) -> None:
-    """Show a link to a page, by default with the title and icon of that page."""
+    """Show a link to a page, by default with the title and icon of that page; `query` holds its URL parameters."""
     about = PAGES[page]
     symbol = f":material/{icon}:" if icon else about.symbol
     (into or st).page_link(
@@ -306,7 +309,7 @@ def link(
 
 
 def inspect(run: str) -> None:
-    """Show the links to the Inspection pages of a trained run, before all other actions."""
+    """Show the links to the Inspection pages of a trained run; they come before all other actions."""
     st.html(INSPECT_STYLE)
     with st.container(horizontal=True, width="content", gap="small", key=f"inspect-{run}"):
         for address in INSPECT:
@@ -314,10 +317,10 @@ def inspect(run: str) -> None:
 
 
 def go(page: str, query: Query) -> None:
-    """Switch to another page; the rest of the current script does not run."""
+    """Switch to another page with the URL parameters `query`; the rest of the current script does not run."""
     st.switch_page(PAGES[page].file, query_params=onward(query))
 
 
 def onward(query: Query) -> dict[str, Any]:
-    """Return the query for another page, with the display parameters of this address added."""
+    """Return `query` for a link to another page, plus the display parameters of the current URL."""
     return {name: st.query_params[name] for name in HANDED_ON if name in st.query_params} | dict(query)

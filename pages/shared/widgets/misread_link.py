@@ -1,4 +1,4 @@
-"""Notice about the parts of an address that were replaced by defaults, so that typing errors in links are visible."""
+"""Notice about values in the URL that were replaced with defaults, so that typing errors in links are visible."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.,+-]{1,40}")  # text that needs no escaping in
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Show a notice after the block if it replaced values of the address by defaults."""
+    """Run the block, then show a notice if it replaced values of the URL with defaults."""
     with untrusted.misreading() as misread:
         yield
     if misread:
@@ -29,9 +29,9 @@ def explained() -> Iterator[None]:
 
 
 def opened(kind: type[State], default: State | None = None, first: Preset | None = None) -> State:
-    """Return the state in the address, and show a notice if parts of the address are invalid.
+    """Return the state in the URL, and show a notice if some values in the URL are invalid.
 
-    `first` is the preset to open if the address contains no state. Values missing from any other address come from
+    `first` is the preset to open if the URL contains no state. If the URL contains a state, missing values come from
     `default`, so that old links open the same state as before.
     """
     query = st.query_params.to_dict()
@@ -42,7 +42,7 @@ def opened(kind: type[State], default: State | None = None, first: Preset | None
 
 
 def sentence(misread: list[Misread]) -> str:
-    """Return a sentence with the first invalid value and the number of further ones."""
+    """Return a sentence about the first invalid value and the number of further ones."""
     first, more = misread[0], len({(each.what, each.asked, each.name) for each in misread}) - 1
     quoted = f" (“{first.asked}”)" if _PLAIN.fullmatch(first.asked) else ""
     if first.what == "loss":

@@ -9,7 +9,7 @@ from typing import Any
 
 from pages.shared.widgets.component import component
 
-# ✓ solid #009E73 and ✗ dashed #D55E00 are distinguishable without colour and with colour vision deficiency.
+# ✓ (solid, #009E73) and ✗ (dashed, #D55E00) are distinguishable without colour and with colour vision deficiency.
 STYLE = """<style>
 .neighbours { display: flex; flex-direction: column; font-size: 12px; line-height: 1.25; }
 .neighbours .row { display: flex; gap: 18px; padding: 14px 0 10px; border-top: 1px solid rgb(128 128 128 / .28); }
@@ -54,8 +54,8 @@ _listener = component("shared/neighbour_grid")
 class Tile:
     """Image of sample `index` of class `name`, with the texts `lines` below it.
 
-    `src` is the URL of an image that is not a sample and gets no link; `over` is the URL of an overlay; `forces` is the
-    query of a link to the forces that act on the sample.
+    `src` is the URL of an image that is not a sample; such an image gets no link. `over` is the URL of an overlay;
+    `forces` is the URL query string of a link to the forces that act on the sample.
     """
 
     index: int
@@ -68,14 +68,14 @@ class Tile:
 
 @dataclass(frozen=True)
 class Neighbour(Tile):
-    """Image of a neighbour; `right` tells if it has the query's class, or is None if unknown."""
+    """Image of a neighbour; `right` is True if it has the query's class, and None if unknown."""
 
     right: bool | None = False
 
 
 @dataclass(frozen=True)
 class RunNeighbours:
-    """Neighbours that one of several runs found for a query, with the run's letter and the texts below the letter."""
+    """Neighbours of a query found by one of several runs, with the letter of the run and texts below the letter."""
 
     mark: str
     run: str
@@ -94,7 +94,7 @@ def html(rows: Sequence[Row], address: str, link: Link) -> str:
     Args:
         rows: Queries with their neighbours.
         address: URL prefix of the images; the index of a sample is appended.
-        link: Returns the URL of the page with a sample, given by its index, as the query.
+        link: Returns the URL of this page with the sample of a given index as the query.
     """
     body = "".join(
         f'<div class="row">{_query(query, address, link)}<div class="found">{_found(tiles, address, link)}</div></div>'
@@ -104,7 +104,7 @@ def html(rows: Sequence[Row], address: str, link: Link) -> str:
 
 
 def compared(rows: Sequence[tuple[Tile, Sequence[RunNeighbours]]], address: str, link: Link) -> str:
-    """Return the HTML of a grid with one line per run next to every query; see `html` for the arguments."""
+    """Return the HTML of a grid with one line of neighbours per run and query; see `html` for `address` and `link`."""
     body = ""
     for query, lines in rows:
         each = "".join(
@@ -117,7 +117,7 @@ def compared(rows: Sequence[tuple[Tile, Sequence[RunNeighbours]]], address: str,
 
 
 def pairs(rows: Sequence[tuple[str, Tile, Tile]], address: str, link: Link) -> str:
-    """Return the HTML of pairs of images, each below a line of text; see `html` for the arguments."""
+    """Return the HTML of pairs of images, each below a text; see `html` for `address` and `link`."""
     body = "".join(
         f'<div class="pair"><p>{escape(words)}</p><div>'
         + "".join(_figure(t, address, link, kind="query", mark="", alt=f"class {t.name}") for t in tiles)
@@ -135,7 +135,7 @@ def listen(
     ahead: tuple[str, Sequence[int]] = ("", ()),
     **callbacks: Callable[[], None],
 ) -> dict[str, Any]:
-    """Listen for clicks and keys on the tiles of this page; return the events of this rerun by name, None if absent.
+    """Listen for clicks and keys on the tiles of this page; return {event: value} of this rerun, None for no event.
 
     Args:
         key: Key of the component in the session state.
@@ -155,7 +155,10 @@ def listen(
 
 
 def clicked(key: str, on_click: Callable[[], None]) -> int | None:
-    """Return the index of the image clicked in this rerun, else None; `on_click` may read it under `key`."""
+    """Return the index of the image clicked in this rerun, else None.
+
+    `on_click` is called first and may read the index from session_state[key]["query"].
+    """
     chosen = listen(key, on_query_change=on_click)["query"]
     return chosen if isinstance(chosen, int) else None
 
@@ -172,7 +175,8 @@ def _neighbour(tile: Neighbour, rank: int, address: str, link: Link) -> str:
     kind, mark = _KIND[tile.right]
     verdict = f", {kind}" if mark else ""
     alt = f"neighbour {rank}: class {tile.name}{verdict}, {' '.join(tile.lines)}"
-    bare = replace(tile, forces="")  # only the keyboard shortcut: a link below each image would be too many
+    # a neighbour gets only the keyboard shortcut, because a link below every image would be too many
+    bare = replace(tile, forces="")
     return _figure(bare, address, link, kind=kind, mark=mark, alt=alt, forces=tile.forces)
 
 

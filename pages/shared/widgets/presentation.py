@@ -1,4 +1,4 @@
-"""Declarations for presentation mode, in which a page's figure fills the window (see assets/shared/present)."""
+"""Declaration of presentation mode, in which the figure of a page fills the window (see assets/shared/present)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Presentation:
-    """Declaration of a page for presentation mode.
+    """Declaration of how a page is shown in presentation mode.
 
-    In `caption`, {loss} is replaced by the title of the displayed loss; the caption of a selected preset replaces the
+    In `caption`, {loss} is replaced with the title of the displayed loss; the caption of a selected preset replaces the
     whole caption. `controls` lists the controls shown next to the figure until the speaker changes them, by their names
     in present/parts.js or the names of sliders; unavailable ones are skipped. `picture` describes the figure: "square",
-    several "views" side by side, or a figure that can "fill" any window.
+    several "views" side by side, or "fill" for a figure that fits any window.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Results of runs: superimposed training curves, and test scores before and after training."""
+"""Results of runs: training curves drawn over each other, and test scores before and after training."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from pages.shared.widgets.drawn import drawn
 from pages.shared.words import titles
 from pages.shared.words.numbers import percent
 
-BESIDE = {"alone": "network alone"}  # additional validation curves, if embeddings depend on neighbours
+# titles of the additional validation curves, which exist if embeddings depend on neighbours
+BESIDE = {"alone": "network alone"}
 # Panels in display order: name in RunHistory -> title, number format, height in pixels.
 PANELS = {
     "loss": ("loss", ".3~g", 200),
@@ -48,7 +49,7 @@ PANELS = {
     "covering_radius": ("covering radius", ".3~g", 110),
     "learning_rate": ("learning rate", ".2~e", 90),
 }
-ALONE = 0.5  # fraction of these heights for a single run, so that its card and its curves fit in the window
+ALONE = 0.5  # factor for the heights if there is a single run, so that its card and curves fit in the window
 SHARES = tuple(title for title, unit, _ in PANELS.values() if unit.endswith("%"))
 HOW = "Logarithmic above the smallest nonzero value, linear below it so that 0 can be drawn; shares stay linear"
 MOST_SMOOTHING = 0.99
@@ -57,16 +58,16 @@ SMOOTH = (
     "points. The raw values stay visible as a faint line"
 )
 FIRST = ("loss", "validation", "active", "member_weights")
-# (name in the legend, histories of one run or of a group of runs)
+# (label in the legend, histories of one run or of a group of runs)
 Histories = Sequence[tuple[str, Sequence[RunHistory]]]
-# Histories with their read offsets. A history grows, so results derived from it must depend on the offset too.
+# Histories with the file offset up to which each was read. A history grows, so cache keys must include the offset.
 AsRead = Sequence[tuple[str, Sequence[tuple[RunHistory, int]]]]
 
 
 def show(runs: Sequence[Run], forks: Sequence[int] = (), *, table: bool = True) -> None:
-    """Show superimposed curves of the selected runs and a verdict on their test scores.
+    """Show the training curves of the selected runs over each other, and a verdict on their test scores.
 
-    `forks` lists the steps at which runs were forked; `table` adds the table of scores.
+    `forks` lists the steps at which runs were forked; if `table` is True, a table of scores is shown.
     """
     histories = [(titles.label(run), run_reader.reader().history(run)) for run in runs]
     band = "The band is the range of the loss within a few steps"
@@ -86,12 +87,12 @@ def show_groups(groups: Sequence[tuple[str, Sequence[Run]]]) -> None:
 
 
 def _curves(histories: Histories, runs: Sequence[Run], forks: Sequence[int], band: str) -> bool:
-    """Show the curves with their controls; return False if there are no curves yet. `band` describes the bands."""
+    """Show the curves with their controls; return False if there are none yet. `band` explains the shaded bands."""
     there = [name for name in PANELS if any(_has(each, name) for _, members in histories for each in members)]
     if not there:
         st.caption("Curves appear with the first steps.")
         return False
-    drawing = st.container()  # placed above its controls, so that the curves are visible together with the run
+    drawing = st.container()  # above the controls, so that the curves are visible together with the run
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         chosen = _chosen(there)
         panels = derived(_panels, _as_read(histories), chosen)
@@ -127,11 +128,11 @@ def _draw_curves(panels: Sequence[CurvePanel], steps: int, forks: Sequence[int],
 
 
 def _chosen(there: Sequence[str]) -> list[str]:
-    """Return the names of the panels chosen in the popover; by default those in FIRST."""
+    """Return the names of the panels that the user has chosen; by default those in FIRST. `there` lists all panels."""
     first = [name for name in FIRST if name in there]
     if len(there) == len(first):
         return first
-    # the previous run may have had other panels
+    # the runs shown before may have had other panels
     kept = [name for name in st.session_state.get("curves-shown", first) if name in there]
     if kept != st.session_state.get("curves-shown"):
         st.session_state["curves-shown"] = kept
@@ -161,12 +162,12 @@ def _positive(panel: CurvePanel) -> list[float]:
 
 
 def _spans(panels: Sequence[CurvePanel]) -> bool:
-    """Return True if a logarithmic axis is useful for at least one panel."""
+    """Return True if at least one panel has several positive values, for which a logarithmic axis is useful."""
     return any(panel.title not in SHARES and len(set(_positive(panel))) > 1 for panel in panels)
 
 
 def _logarithmic(panel: CurvePanel) -> CurvePanel:
-    """Return the panel with a symmetric logarithmic axis; panels of shares (0..1) are returned unchanged."""
+    """Return the panel with an axis that is logarithmic above its smallest positive value, unless it is in percent."""
     positive = _positive(panel)
     if panel.title in SHARES or not positive:
         return panel
@@ -184,7 +185,7 @@ def _panel(name: str, histories: Histories) -> CurvePanel:
     curves = [_curve(label, [_series(history, name) for history in runs]) for label, runs in histories]
     curves += _of_members(name, histories)
     levels: tuple[tuple[str, float], ...] = ()
-    if name == "validation":  # the untrained network is the value at step 0
+    if name == "validation":  # the curve itself starts with the untrained network at step 0
         every = [history for _, members in histories for history in members]
         raw = {history.baselines.get(("inputs", "validation"), {}).get("map_at_r") for history in every}
         if len(raw) == 1 and (level := raw.pop()) is not None:
@@ -194,7 +195,7 @@ def _panel(name: str, histories: Histories) -> CurvePanel:
 
 
 def _of_members(name: str, histories: Histories) -> list[RunCurve]:
-    """Return one curve per run and ensemble member, labelled by the member alone if there is only one run."""
+    """Return one curve per run and ensemble member; the label omits the run if there is only one."""
     curves = []
     for label, runs in histories:
         every = [history.members.get(name, {}) for history in runs]
@@ -212,7 +213,7 @@ def _curve(label: str, series: Sequence[run_reader.Series]) -> RunCurve:
 
 
 def score_columns(score: Row) -> dict[str, Any]:
-    """Return the table cells of a score row, formatted for display."""
+    """Return {column: text} of a "scores" row, formatted for a table."""
     recall = {f"R@{k}": percent(value) for k, value in score["recall_at"].items()}
     shown = {name: entry.title for name, entry in SCORES.items() if entry.shown and name != "map_at_r"}
     columns = {title: percent(score[name]) for name, title in shown.items() if score.get(name) is not None}
@@ -243,9 +244,9 @@ def _scores(specs: Sequence[RunSpec], read: AsRead, table: bool) -> None:
 
 
 def _verdict(specs: Sequence[RunSpec], histories: Sequence[RunHistory]) -> None:
-    """Show a verdict that compares the scores with their baselines.
+    """Show a verdict that compares test MAP@R with the baselines.
 
-    Runs that differ only in the seed are one variant and provide the noise estimate.
+    Runs that differ only in the seed form one variant and provide the noise estimate.
     """
     values: dict[str, dict[int, float]] = {}
     against: dict[str, dict[str, dict[int, float]]] = {}
@@ -263,7 +264,7 @@ def _verdict(specs: Sequence[RunSpec], histories: Sequence[RunHistory]) -> None:
             if subject in verdicts.NAMES and "map_at_r" in scores:
                 against.setdefault(subject, {}).setdefault(label, {})[spec.seed] = scores["map_at_r"]
         tested.add(spec.data.model_dump_json())
-    if len(tested) != 1:  # scores on different test samples are not compared
+    if len(tested) != 1:  # scores on different test samples cannot be compared
         return
     verdict = verdicts.verdict(values, against, things="settings", measure="test MAP@R")
     st.markdown(f"**{verdict.headline}** {' '.join(verdict.more)}")
@@ -272,7 +273,7 @@ def _verdict(specs: Sequence[RunSpec], histories: Sequence[RunHistory]) -> None:
 
 
 def beside(run: Run) -> str:
-    """Return the scores of the same test samples without training, to be appended to the scores; "" if unknown."""
+    """Return a sentence with the scores on the same test samples without training, to be appended; "" if unknown."""
     scores = run_reader.reader().history(run).scores
     before = representation("untrained", pretrained=bool(run.spec.model.start))
     named = {"inputs": "raw inputs", "untrained": before}
@@ -286,7 +287,7 @@ def beside(run: Run) -> str:
 
 
 def _neighbours(scores: Mapping[str, Row]) -> str:
-    """Return the scores of the same weights with other neighbours or none; "" if embeddings use no neighbours."""
+    """Return a sentence with the scores of the same weights for other sources of neighbours; "" without neighbours."""
     named = {
         "alone": "the network alone",
         "inductive": "neighbours from the training split",

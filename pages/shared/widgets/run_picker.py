@@ -1,4 +1,4 @@
-"""Select box of the run in ?run=, shared by pages that show one run; the address always names the displayed run."""
+"""Select box for the run in ?run=, shared by pages that show one run. The URL always contains the displayed run."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pages.shared.widgets import menu
 from pages.shared.words import titles
 
 KEY = "picked_run"
-MOST_OFFERED = 300  # runs in the box, because every label is sent to the browser
-_RESULT = re.compile(r"MAP@R.* → ([\d.]+ %)")  # in the message of a finished run
-_LAST = "last_run"  # session key: the navigation drops ?run=
-_GONE = "run that an address named in vain"  # session key of (unknown run in the address, run shown instead)
+MOST_OFFERED = 300  # maximum number of runs in the box, because the browser receives every label
+_RESULT = re.compile(r"MAP@R.* → ([\d.]+ %)")  # matches the score in the message of a finished run
+_LAST = "last_run"  # session key of the last run's id, needed because the navigation drops ?run=
+_GONE = "run that an address named in vain"  # session key of (unknown run in the URL, run shown instead)
 
 
 def offered(
@@ -29,9 +29,9 @@ def offered(
     wanted: Callable[[str, Brief], object] = lambda run_id, brief: True,
     also: Iterable[str | None] = (),
 ) -> dict[str, Run]:
-    """Return the newest MOST_OFFERED runs accepted by `wanted`, newest first, by id.
+    """Return the newest MOST_OFFERED runs that `wanted` accepts, newest first, by id.
 
-    The example and the runs with an id in `also` follow if they are accepted, too.
+    The example run and the runs with an id in `also` are appended if `wanted` accepts them.
     """
     shipped = example.find(store)
     runs = {run.id: run for run in store.find(wanted, MOST_OFFERED)}
@@ -46,7 +46,7 @@ def offered(
 
 
 def last(store: RunStore) -> Run | None:
-    """Return the run this session showed last, else the newest run; never the example, None if there is no other."""
+    """Return the run that this session showed last, else the newest run, never the example; None if there is none."""
     shown = st.session_state.get(_LAST)
     if shown and shown != EXAMPLE:
         with suppress(RunError):
@@ -55,9 +55,9 @@ def last(store: RunStore) -> Run | None:
 
 
 def head(title: str, sentence: str) -> Run | None:
-    """Show the head of an Inspection page: the title with the run's select box on the same line, then a sentence.
+    """Show the head of an Inspection page: the title and the select box for the run on one line, then a sentence.
 
-    Returns the run, as `pick` does; messages of `pick` are shown between the title line and the sentence.
+    Returns the run, as `pick` does; messages of `pick` are shown between that line and the sentence.
     """
     line = st.container(horizontal=True, vertical_alignment="center", key="run_bar")
     line.title(title, anchor=False, width="content")
@@ -68,12 +68,12 @@ def head(title: str, sentence: str) -> Run | None:
 
 
 def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 640, labelled: bool = True) -> Run | None:
-    """Show a select box of the newest runs that follows and updates ?run=; return the run, or None if there is no run.
+    """Show a select box of the newest runs that reads and updates ?run=; return the chosen run, None if there are none.
 
     `into` is the container of the box and of the note on the example; `labelled` shows a label above the box. Without
     ?run=, the default is the last run of the session, else the newest evaluated run, else the newest run. Afterwards
-    the address names the displayed run, so that the address can be copied. An unknown run in the address is replaced,
-    and a warning is shown until another run is chosen.
+    the URL contains the displayed run, so that the URL can be copied. An unknown run in the URL is replaced, and a
+    warning is shown until another run is chosen.
     """
     wanted = st.query_params.get("run")
     runs = offered(store, also=(wanted, st.session_state.get(_LAST)))
@@ -84,7 +84,7 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
         menu.link("data", "Train a first network")
         return None
     chosen = wanted if wanted in runs else _default(runs)
-    st.session_state[KEY] = chosen  # the address determines the box
+    st.session_state[KEY] = chosen  # the URL determines the selection
     box = into or st.container()
     everything = store.count()
     box.selectbox(
@@ -99,7 +99,7 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
         if everything > MOST_OFFERED
         else None,
     )
-    if everything > MOST_OFFERED and not labelled:  # a box without a label cannot show the help
+    if everything > MOST_OFFERED and not labelled:  # without a label, the box cannot show its help
         menu.link("runs", f"All {everything:,} runs", into=box)
     if wanted != chosen:
         st.session_state[_GONE] = (wanted, chosen)
@@ -119,14 +119,14 @@ def _say_example(into: DeltaGenerator) -> None:
 
 
 def remember(run: Run) -> None:
-    """Store the run that pages show when they are opened without ?run=."""
+    """Store in the session the run that pages show if they are opened without ?run=."""
     st.session_state[_LAST] = run.id
 
 
 def present(run: Run) -> bool:
-    """Return True if a run still exists; otherwise rerun the page, which then shows another run and says so.
+    """Return True if a run still exists; otherwise rerun the page, which then shows another run and a warning.
 
-    For fragments, which rerun without the page's own check of the store.
+    Call it in fragments, whose reruns skip the check that the page makes.
     """
     if (run.path / SPEC).is_file():
         return True
@@ -135,7 +135,7 @@ def present(run: Run) -> bool:
 
 @contextmanager
 def restart_if_gone(*runs: Run) -> Iterator[None]:
-    """Rerun the page if the block fails because one of these runs has been deleted."""
+    """Run the block; if it fails because one of these runs has been deleted, rerun the page."""
     try:
         yield
     except (RunError, Unreadable, OSError):
@@ -158,7 +158,7 @@ def _default(runs: dict[str, Run]) -> str:
 
 
 def _label(run: Run) -> str:
-    """Return the label of a run as plain text, with the result or state first because the end may be truncated."""
+    """Return the label of a run as plain text; result or state come first because the end may be truncated."""
     try:
         state, name = run.state(), titles.label(run)
     except RunError:  # deleted at this moment

@@ -1,4 +1,4 @@
-"""Runs in the address of a page, their status badges, and text shown verbatim."""
+"""Runs in the URL of a page, badges for the status of a run, and text shown verbatim."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MOST_LISTED = 500  # maximum number of runs in the table
 MOST_CHOSEN = 8  # maximum number of runs shown together, one colour each
 
 BadgeColour = Literal["red", "orange", "green", "blue", "gray"]
-Look = tuple[str, str, BadgeColour]  # word, icon and colour of a badge
-# Word, icon and colour of each status; never the colour alone.
+Look = tuple[str, str, BadgeColour]  # text, icon and colour of a badge
+# Text, icon and colour of each status; a colour alone would not suffice.
 STATUS: Mapping[str, Look] = {
     "queued": ("queued", ":material/schedule:", "gray"),
     "running": ("running", ":material/play_arrow:", "blue"),
@@ -27,7 +27,7 @@ STATUS: Mapping[str, Look] = {
 
 
 def chosen(store: RunStore) -> tuple[list[Run], int]:
-    """Return the runs in the ?run=a,b of this page, and the number of names without a readable run."""
+    """Return the readable runs in the ?run=a,b of this page, and the number of names without a readable run."""
     names = [name for name in st.query_params.get("run", "")[:1000].split(",") if name]
     runs: list[Run] = []
     for name in dict.fromkeys(names[:MOST_CHOSEN]):
@@ -41,7 +41,7 @@ def chosen(store: RunStore) -> tuple[list[Run], int]:
 
 
 def literal(text: str, element: str = "span") -> None:
-    """Show text verbatim: no HTML, no Markdown, and with its own text direction."""
+    """Show text verbatim: HTML and Markdown are not interpreted, and the text direction is detected from the text."""
     st.html(f"<{element} style='margin:0'><bdi>{escape(text)}</bdi></{element}>")
 
 

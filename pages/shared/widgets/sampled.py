@@ -1,4 +1,4 @@
-"""Notes on sampled or approximate neighbour searches, and the job that searches all queries."""
+"""Notes on sampled or approximate neighbour searches, and a button for the job that searches all queries."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ TASK: JobName = "search-all"
 
 
 def about(test: TestNeighbours) -> str:
-    """Return the prefix of scores and ranks: "≈ " for an approximate search, else ""."""
+    """Return the prefix for scores and ranks: "≈ " if the neighbour search is approximate, else ""."""
     return "" if test.approximation is None else "≈ "
 
 
 def note(run: Run, test: TestNeighbours) -> None:
-    """Show which queries the scores cover, their error, and the job that searches all queries; nothing if exact."""
+    """Show which queries the scores cover and the error of the scores, and offer to search all queries.
+
+    Shows nothing if all queries were searched exactly.
+    """
     recall, precision = test.interval(test.right[:, 0]), test.interval(test.average_precision)
     if recall is not None and precision is not None:
         st.caption(

@@ -1,6 +1,6 @@
-"""Selection of samples shared by the Inspection pages: ?selection= in the link, stored as a file of the run.
+"""Selection of samples shared by the Inspection pages: ?selection= in the URL, stored in a file of the run.
 
-The session remembers the last selection of each run, because the navigation drops the query of the address.
+The session remembers the last selection of each run, because the navigation drops the URL parameters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LAST = "last selections"  # session key of a dict: run id -> selection id
 
 
 def chosen(run: Run) -> Selection | None:
-    """Return the selection in the link, else the last one of this session, else None; update the link.
+    """Return the selection in the URL, else the last one of this session, else None; update the URL.
 
     Shows a warning if the run has no selection of that name.
     """
@@ -40,7 +40,7 @@ def chosen(run: Run) -> Selection | None:
 
 
 def address(run: Run) -> dict[str, str]:
-    """Return the query for links to other Inspection pages: the run, and the selection in this address."""
+    """Return the URL parameters for links to other Inspection pages: the run, and the selection in the current URL."""
     kept = st.query_params.get(PARAMETER)
     return {"run": run.id} | ({PARAMETER: kept} if kept else {})
 
@@ -51,7 +51,10 @@ def _last() -> dict[str, str]:
 
 
 def choose(run: Run, indices: ArrayLike, origin: str) -> None:
-    """Save samples (indices in the data set) as the selection and put the selection into the link."""
+    """Save samples (indices in the data set) as the selection and write the selection's id into the URL.
+
+    `origin` describes where the samples come from.
+    """
     saved = selections.save(run, indices, origin)
     st.query_params[PARAMETER] = _last()[run.id] = saved.id
 
@@ -78,7 +81,7 @@ def button(
 
 
 def forget() -> None:
-    """Remove the selection from the link and from the session."""
+    """Remove the selection from the URL and from the session."""
     name = st.query_params.get(PARAMETER)
     last = _last()
     for run in [run for run, kept in last.items() if kept == name]:

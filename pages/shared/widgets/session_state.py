@@ -11,10 +11,11 @@ from streamlit.runtime.state.session_state import _is_internal_key
 
 
 class Lookup(Mapping[str, Any]):
-    """Lazy replacement for `filtered_state` of a session, which does not build the whole dictionary.
+    """Lazy replacement for a session's `filtered_state` that does not build the whole dictionary.
 
-    Number fields and select boxes only check if their own key exists and is None. Streamlit 1.67 reads the values of
-    all widgets for this, so that a form of 50 fields reads 2,500 values (a third of the rerun time of Train).
+    Number inputs and select boxes only check if their own key exists and is None. For this, Streamlit 1.67 reads the
+    values of all widgets, so that a form with 50 widgets reads 2,500 values (a third of the rerun time of the Train
+    page).
     """
 
     def __init__(self, state: SafeSessionState) -> None:
@@ -38,5 +39,5 @@ class Lookup(Mapping[str, Any]):
 
 
 def look_up_one_by_one() -> None:
-    """Patch Streamlit so that sessions return lazy lookups."""
+    """Patch Streamlit so that the `filtered_state` of sessions is a `Lookup`."""
     SafeSessionState.filtered_state = property(Lookup)  # type: ignore[method-assign,assignment]

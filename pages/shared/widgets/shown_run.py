@@ -1,4 +1,4 @@
-"""Run displayed by the Inspection pages: its selection, its last evaluation, and its samples as tiles."""
+"""Run displayed by the Inspection pages: its last evaluation, the names of its classes, and its samples as tiles."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from pages.shared.widgets.test_neighbours import naming
 
 @dataclass(frozen=True, eq=False)
 class ShownRun:
-    """Run with its embeddings file, the file's contents, and the names of its classes.
+    """Run with its embeddings file, the neighbours read from the file, and the names of the classes.
 
-    `over` returns the URL of the overlay of a sample's image, "" for none.
+    Methods address a test sample by `row`, its index in `test`. `over` returns the URL of an overlay for the image of a
+    sample, "" for none.
     """
 
     run: Run
@@ -32,16 +33,17 @@ class ShownRun:
 
     @property
     def tag(self) -> str:
-        """Cache key that changes with the embeddings."""
+        """Cache key that changes when the embeddings file changes."""
         return f"{self.source.name} {self.source.stat().st_mtime_ns}"
 
     def class_of(self, row: int) -> str:
-        """Return the name of the class of a row."""
+        """Return the name of the class of a sample."""
         return self.name(int(self.test.labels[row]))
 
     def forces(self, row: int, other: int | None = None) -> str:
-        """Return the query of a link to the forces between a query and a neighbour; "" if the class has no other
-        sample.
+        """Return the URL query string of a link to the forces between sample `row` as the query and neighbour `other`.
+
+        Returns "" if the query's class has no other sample.
         """
         test = self.test
         if test.positives.nearest[row] < 0:
@@ -56,20 +58,21 @@ class ShownRun:
         return urlencode({"run": self.run.id})
 
     def tile(self, row: int, *lines: str, forces: str = "") -> neighbour_grid.Tile:
-        """Return the tile of a sample as a query."""
+        """Return the tile of a sample shown as a query, with the texts `lines` below it."""
         index = int(self.test.indices[row])
         return neighbour_grid.Tile(index, self.class_of(row), lines, over=self.over(index), forces=forces)
 
     def neighbour(self, row: int, right: bool | None, *lines: str, forces: str = "") -> neighbour_grid.Neighbour:
-        """Return the tile of a sample as a neighbour; `right` tells if it has the query's class."""
+        """Return the tile of a sample shown as a neighbour; `right` tells if it has the query's class."""
         index = int(self.test.indices[row])
         return neighbour_grid.Neighbour(
             index, self.class_of(row), lines, over=self.over(index), forces=forces, right=right
         )
 
     def near(self, row: int, k: int, *, forces: bool = True) -> list[neighbour_grid.Neighbour]:
-        """Return the tiles of the k nearest neighbours of a row with their distances; `forces` links each to its
-        forces.
+        """Return the tiles of the k nearest neighbours of a sample, each with its distance.
+
+        If `forces` is True, each tile has a link to the forces between the two samples.
         """
         test = self.test
         test.search_rows([row])
@@ -81,7 +84,7 @@ class ShownRun:
 
 
 def picked(what: str, *, into: DeltaGenerator | None = None, width: int = 640) -> ShownRun | None:
-    """Show a select box for the run in ?run= and return it with its last evaluation; None if it cannot be read.
+    """Show a select box for the run in ?run= and return the run with its last evaluation; None if unreadable.
 
     `what` names the content that the page shows, for example "neighbours"; `into` is the container of the select box.
     """
@@ -89,7 +92,10 @@ def picked(what: str, *, into: DeltaGenerator | None = None, width: int = 640) -
 
 
 def headed(what: str, title: str, sentence: str) -> ShownRun | None:
-    """Show the head of an Inspection page (title, select box, sentence) and return the run as `picked` does."""
+    """Show the head of an Inspection page (title, select box, sentence); return the run with its last evaluation.
+
+    Returns None if the evaluation cannot be read. `what` names the content that the page shows.
+    """
     return _evaluated(run_picker.head(title, sentence), what)
 
 

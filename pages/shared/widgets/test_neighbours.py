@@ -18,16 +18,19 @@ from pages.shared.words import sentences as words
 
 
 def learned(path: Path) -> TestNeighbours:
-    """Return neighbours and scores of an embeddings file, from a cache. Raises Unreadable."""
+    """Return the neighbours and scores of the test samples in an embeddings file, cached. Raises Unreadable."""
     try:
         changed = path.stat().st_mtime_ns
-    except OSError:  # reading the file reports the error
+    except OSError:  # the function that reads the file reports the error
         changed = 0
     return _learned(path, changed)
 
 
 def refuse_other_data(run: Run, source: Path, neighbours: TestNeighbours) -> None:
-    """Raise Unreadable if the embeddings contain sample indices outside the data set; skip a missing data set."""
+    """Raise Unreadable if the embeddings contain sample indices outside the run's data set.
+
+    Nothing is checked if the data set cannot be read.
+    """
     with suppress(DataError):
         count, last = len(thumbnails.dataset(run.spec).labels), int(neighbours.indices.max())
         if last >= count:
@@ -43,7 +46,7 @@ def _learned(path: Path, changed: int) -> TestNeighbours:
 
 
 def outdated(run: Run, source: Path) -> bool:
-    """Return True if the run was trained further after these embeddings were written."""
+    """Return True if the run was trained further after the embeddings file `source` was written."""
     try:
         return _last_scored(run.path, (run.path / METRICS).stat().st_size) != source.stem
     except (OSError, ValueError):
@@ -52,14 +55,17 @@ def outdated(run: Run, source: Path) -> bool:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _last_scored(path: Path, size: int) -> str | None:
-    """Return the weights that metrics.jsonl scores after its last step, or None; `size` is only a cache key."""
+    """Return the name of the weights scored after the last training step, or None; `size` is only a cache key."""
     rows, _ = Run(path).metrics()
     last = next((row for row in reversed(rows) if "weights" in row or row.get("kind") == "step"), {})
     return last.get("weights")
 
 
 def naming(run: Run) -> Callable[[int], str]:
-    """Return a function from class numbers to names; if the data set is missing, show a warning and use the numbers."""
+    """Return a function from class numbers to class names.
+
+    If the data set cannot be read, a warning is shown and the names are "class 3" etc.
+    """
     names: tuple[str, ...] = ()
     try:
         with st.spinner("Reading the data set …", show_time=True):

@@ -26,11 +26,11 @@ _ENDED: Mapping[str, tuple[str, BadgeColour]] = {
         "gray",
     ),
 }
-Standing = Callable[[Any], tuple[float | None, str]]  # state -> (completed fraction, text)
+Standing = Callable[[Any], tuple[float | None, str]]  # task state -> (completed fraction, text)
 
 
 def live(draw: Callable[[], object], changes: Callable[[], object], every: float = LOOK) -> None:
-    """Draw now and then every `every` seconds; rerun the whole page when the value of `changes()` changes."""
+    """Call `draw` now and then every `every` seconds; rerun the whole page if the value of `changes()` has changed."""
     st.fragment(_look, run_every=every)(draw, changes, changes())
 
 
@@ -39,7 +39,7 @@ def _look(draw: Callable[[], object], changes: Callable[[], object], before: obj
         if changes() != before:
             st.rerun()
         draw()
-    except (RunError, OSError) as error:  # a run was deleted during the poll
+    except (RunError, OSError) as error:  # a run was deleted between two polls
         st.caption("A run has changed. Refreshing the page.")
         st.text(words.plain(error))
 
@@ -54,9 +54,9 @@ def wait(
     changes: Callable[[], object] = lambda: None,
     below: Callable[[], object] = lambda: None,
 ) -> bool:
-    """Show the progress of a task while it is queued or running, and rerun the page when it ends.
+    """Show the progress of a task while it is queued or running, and rerun the page when the task ends.
 
-    Returns True while the task is busy.
+    Returns True while the task is queued or running.
 
     Args:
         task: Task to show.
@@ -64,8 +64,8 @@ def wait(
         standing: Returns the completed fraction and a text for the task's state.
         then: Text below the progress bar.
         cancel: Callback of the cancel button, by default `task.cancel`.
-        changes: Additional value whose change reruns the page.
-        below: Draws partial results.
+        changes: Returns a value; the page is rerun if it changes.
+        below: Draws partial results below the progress bar.
     """
     if not task.is_busy():
         return False
@@ -96,7 +96,7 @@ def wait(
 
 
 def on_run(run: Run, key: str, doing: str, below: Callable[[], object] = lambda: None) -> bool:
-    """Show the progress of a run's training or job; return True if one is active. `doing` describes the job."""
+    """Show the progress of a run's training or active job; return True if there is one. `doing` describes the job."""
     return wait(run if run.is_busy() else Job(run), key, lambda state: _of_run(state, doing), below=below)
 
 
@@ -109,7 +109,10 @@ def _of_run(state: RunState | ProgressState, doing: str) -> tuple[float, str]:
 
 
 def counted(state: ProgressState, count: Callable[[float], str]) -> tuple[float | None, str]:
-    """Return the completed fraction and a text with count, rate and time left of a counting task."""
+    """Return the completed fraction of a task that counts items, and a text with count, rate and time left.
+
+    `count` formats a number of items, for example as bytes.
+    """
     total = f" of {count(state.total)}" if state.total else ""
     text = f"{state.message.capitalize()}: {count(state.done)}{total}" if state.done or state.total else state.message
     if state.rate > 0:
@@ -120,7 +123,7 @@ def counted(state: ProgressState, count: Callable[[float], str]) -> tuple[float 
 
 
 def ended(task: Task[Any]) -> None:
-    """Show why the last attempt did not succeed; add the log if the state has no message."""
+    """Show a badge and the error message if the task's last attempt did not succeed; after a failure, also the log."""
     state, status = task.state(), task.status()
     if state is None or status not in _ENDED:
         return
@@ -133,5 +136,5 @@ def ended(task: Task[Any]) -> None:
 
 
 def log(task: Task[Any], lines: int = 30) -> None:
-    """Show the last lines of a task's log, unmodified."""
+    """Show the last `lines` lines of a task's log, unmodified."""
     st.code("\n".join(task.log_tail(lines)) or "nothing yet", language=None, height=220 if lines > 10 else "content")

@@ -1,4 +1,4 @@
-"""Labels of the keys of a spec and of their values."""
+"""Labels for the keys of a spec and for the values of these keys."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dmlcore.spec.optimisers import OPTIMISERS
 
-# The only table of labels. Each label must be clear without context, for use in errors and lists of changes.
+# Only table of labels in the app. Each label must be clear without context, because errors and lists of changes use it.
 LABELS: Mapping[str, str] = {
     "name": "Name",
     "protocol": "Reference protocol",
@@ -154,7 +154,7 @@ WORDS: Mapping[str, str] = {
     "float32": "float32",
     "bfloat16": "bfloat16",
 }
-# Values whose label depends on the key.
+# Labels of values for which the label depends on the key; all other values are in WORDS.
 WORDS_OF: Mapping[str, Mapping[str, str]] = {
     "schedule.decay": {"none": "constant"},
     "data.damaged": {"error": "stop the run with an error", "skip": "skip and count"},
@@ -188,7 +188,7 @@ EMPTY: Mapping[str, str] = {
     "loss.learning_rate": "same as the network",
 }
 
-# Explanation of neighbour scores, for places without a table of definitions.
+# Short explanation of neighbour scores, for places without a table of definitions.
 SCORES = (
     "R@1: the share of queries whose nearest neighbour has their class. AP@R of a query: R is the number of other "
     "samples in its class; the precision at each correct rank among the R nearest is summed and divided by R. MAP@R: "

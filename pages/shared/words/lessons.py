@@ -1,4 +1,4 @@
-"""Situations and guided tour of the Fields page for first-time visitors, as plain data."""
+"""Example situations and the guided tour of the Fields page for first-time visitors, as plain data."""
 
 from __future__ import annotations
 

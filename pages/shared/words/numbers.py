@@ -14,5 +14,5 @@ def duration(seconds: float) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Format a score in 0..1 as a percentage; a dash if it is None or NaN."""
+    """Format a score in 0..1 as a percentage; return a dash if it is None or NaN."""
     return "–" if value is None or math.isnan(value) else f"{100 * value:.1f} %"

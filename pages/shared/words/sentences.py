@@ -1,4 +1,4 @@
-"""Messages of the library in the terms of the pages: labels instead of spec keys, run names, one sentence per error."""
+"""Messages of the library in the terms of the pages: labels instead of spec keys, run names instead of ids."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dmlcore.training.objective import CATALOGUES
 from pages.shared.words.labels import EMPTY, LABELS, WORDS, WORDS_OF
 from pages.shared.words.titles import data_title, label, loss_title
 
-UNSAID = ("fork.run", "fork.step", "name")  # keys of a fork that are displayed elsewhere
+UNSAID = ("fork.run", "fork.step", "name")  # keys that `changes` leaves out because they are displayed elsewhere
 _ID = re.compile(r"(?<![\w/.-])(\d{8}-\d{4})-[a-z0-9]+(?:-[a-z0-9]+)*-[0-9a-f]{4}(?![\w-])")
 _KEY = re.compile(
     rf"(?<![\w./-])(?:{'|'.join(sorted(map(re.escape, filter(lambda k: '.' in k, keys())), reverse=True))})(?![\w(])"
@@ -31,17 +31,17 @@ _LINE = re.compile(r"([a-z_]+(?:\.[a-z_0-9]+)*): ")
 
 
 def called(run: Run) -> str:
-    """Return the display name of a run with its time."""
+    """Return the display name of a run with its time of creation."""
     return f"{label(run)}, {_time(run.id)}"
 
 
 def plain(text: object) -> str:
-    """Rewrite a message of the library: labels replace keys, names replace ids, and each line is capitalised."""
+    """Rewrite a message of the library: replace spec keys with labels and run ids with names, and capitalise lines."""
     return "\n".join(map(_line, str(text).splitlines()))
 
 
 def faults(error: Exception) -> list[str]:
-    """Return one sentence per invalid field of a spec, the first error of each."""
+    """Return one sentence per invalid spec key in a validation error, the first error of each key."""
     sentences: dict[str, str] = {}
     for line in plain(error).splitlines():
         sentences.setdefault(line.partition(":")[0], line)
@@ -62,7 +62,7 @@ def changes(before: RunSpec, after: RunSpec) -> list[str]:
 
 
 def labels(subject: Iterable[str]) -> str:
-    """Return the distinct labels of spec keys, for example "Loss, Learning rate"."""
+    """Return the distinct labels of spec keys as one text, for example "Loss, Learning rate"."""
     return ", ".join(dict.fromkeys(_label(key) for key in subject)) or "nothing"
 
 
@@ -73,7 +73,7 @@ def setting(key: str) -> str:
 
 
 def value(key: str, field: Any) -> str:
-    """Return the display text of a spec value."""
+    """Return the display text of the value `field` of a spec key."""
     if field is None or field == "" or field == ():
         return EMPTY.get(key, "none")
     if isinstance(field, bool):
@@ -117,7 +117,10 @@ def _number(field: float | str) -> str:
 
 
 def _line(line: str) -> str:
-    """Replace the keys in a line: a leading key by the label of its field, keys inside by the label in quotes."""
+    """Replace spec keys in a line: a key at the start with its label, other keys with their labels in quotes.
+
+    Commands, run ids and protocol names are replaced as well.
+    """
     match = _LINE.match(line)
     if match and (known := _known(match[1])):
         line = f"{LABELS[known]}: {line[match.end() :]}"
@@ -130,7 +133,7 @@ def _line(line: str) -> str:
 
 
 def _known(key: str) -> str | None:
-    """Return the spec key that a path such as "model.hidden.0" or "loss.parameters.m" belongs to."""
+    """Return the spec key that contains a path such as "model.hidden.0" or "loss.parameters.m"; None if unknown."""
     parts = key.split(".")
     shorter = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
     return next((k for k in [*shorter, f"{parts[0]}.name"] if k in LABELS), None)
@@ -142,7 +145,7 @@ def _label(key: str) -> str:
 
 
 def _done_here(match: re.Match[str]) -> str:
-    """Return the page action that replaces a command."""
+    """Return the text that replaces a matched command: what the user does on the page instead, or ""."""
     if match["word"] != "evaluate":
         return ""
     return "; evaluate the run again" if match["after"] else "Evaluate the run again"
@@ -158,7 +161,7 @@ def _named(match: re.Match[str]) -> str:
 
 
 def _time(run_id: str) -> str:
-    """Return when a run was created, according to its id; the id itself if it contains no date."""
+    """Return the time of creation contained in a run id; the id itself if it contains none."""
     try:
         made = datetime.strptime(run_id[:13], "%Y%m%d-%H%M").replace(tzinfo=UTC)
     except ValueError:

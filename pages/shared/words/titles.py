@@ -11,11 +11,11 @@ from dmlcore.significance.transductive import mark_transductive
 from dmlcore.storage.listing import Brief
 from dmlcore.storage.runs import Run
 
-OWN = "folder"  # data set of the user's own images
+OWN = "folder"  # name of the data set that reads the user's own images
 
 
 def label(run: Run) -> str:
-    """Return a short unique name of a run; the loss is left out if the run's name ends with it."""
+    """Return a short unique name of a run; the title of the loss is omitted if the run's own name ends with it."""
     name, loss = run.spec.name or data_title(run.spec.data.name), loss_title(run.spec.loss.name)
     if run.is_example:
         return f"Example · {name}"
@@ -24,7 +24,7 @@ def label(run: Run) -> str:
 
 
 def searched(words: str, more: Callable[[str], str] = lambda run_id: "") -> Callable[[str, Brief], bool]:
-    """Return a predicate that tests whether a run matches all of the given words.
+    """Return a predicate that returns True for runs that match all of the given words.
 
     The words are searched in id, name, data, network and loss of a run. `more` returns further text for a run id; it is
     called only if some words were not found.
@@ -42,7 +42,7 @@ def searched(words: str, more: Callable[[str], str] = lambda run_id: "") -> Call
 
 @cache
 def data_title(name: str) -> str:
-    """Return the title of a data set; its name if this release does not know it."""
+    """Return the title of a data set, or `name` itself if this release does not know the data set."""
     try:
         return describe(name).title
     except DataError:
@@ -50,16 +50,16 @@ def data_title(name: str) -> str:
 
 
 def data_choices() -> list[str]:
-    """Return the data sets in display order: the user's own first."""
+    """Return the names of the data sets in display order: the folder of the user's own images first."""
     return sorted(names(), key=lambda name: name != OWN)
 
 
 def data_choice(name: str) -> str:
-    """Return the title of a data set in a select box; the user's own is found by typing "own" or "folder"."""
+    """Return the label of a data set in a select box; typing "own" or "folder" finds the user's own images."""
     return f"Your own photographs ({describe(name).title.lower()})" if name == OWN else describe(name).title
 
 
 @cache
 def loss_title(name: str) -> str:
-    """Return the title of a loss; its name if this release does not know it."""
+    """Return the title of a loss, or `name` itself if this release does not know the loss."""
     return losses.describe(name).title if name in losses.LOSSES else name

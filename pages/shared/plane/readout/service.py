@@ -1,4 +1,4 @@
-"""Numbers of a scene: of its triplet, of the position under the pointer, and of the anchor-positive pair."""
+"""Numbers displayed for a scene: those of the triplet, the position under the pointer, and the anchor-positive pair."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from pages.shared.state.untrusted import bounded
 from pages.shared.words.formulas import statements
 
 EDGES = ("ap", "an", "pn")
-RANKING_MARGIN = 0.1  # of the ranking discs, as in Karaman 2021, Fig. B.1
+RANKING_MARGIN = 0.1  # margin of the ranking discs, as in Karaman 2021, Fig. B.1
 
 
 def as_tensors(scene: object) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return anchor, positive and negative of a scene as float64 tensors, shape (2,)."""
+    """Return anchor, positive and negative of a scene as float64 tensors, shape (2,) each."""
     a, p, n = (torch.tensor(getattr(scene, name), dtype=torch.float64) for name in POINTS)
     return a, p, n
 
 
 @cache
 def is_positive(name: str) -> bool:
-    """Return True if the loss has no negative energy among many random triplets of all sizes."""
+    """Return True if the loss has no negative raw energy on 512 random triplets of sizes 0.01 to 100."""
     generator = torch.Generator().manual_seed(0)
     points = torch.randn(3, 512, 2, generator=generator, dtype=torch.float64) * torch.logspace(-2, 2, 512)[:, None]
     return bool((losses.create(name).raw(*points) >= 0).all())
 
 
 def place(scene: Scene, at: tuple[float, ...]) -> dict[str, Any]:
-    """Return loss and force on the probe at `at`, and its distances to the other two points."""
+    """Return the loss and the force if the probe were at `at`, and the distances between the three points."""
     loss = scene.module()
     field = field_table(loss, *as_tensors(scene), probe=scene.probe, at=torch.tensor(at, dtype=torch.float64))
     points = {"anchor": scene.anchor, "positive": scene.positive, "negative": scene.negative} | {scene.probe: at}
@@ -61,10 +61,14 @@ def place(scene: Scene, at: tuple[float, ...]) -> dict[str, Any]:
 
 
 def discs(d: float) -> dict[str, Any] | None:
-    """Return the radius of the ranking discs and the axes of the ellipse of Appendix B, which encloses both discs."""
+    """Return the radius of the ranking discs and the semi-axes of the ellipse of Appendix B that encloses both discs.
+
+    `d` is the anchor-positive distance; returns None if it is 0.
+    """
     if d <= 0:
         return None
-    major = margin_for_ellipse(d, RANKING_MARGIN, 0, 0.5) + d  # for rho = 1/2 and s = 0 the margin is r_major - d
+    # for rho = 1/2 and s = 0 the margin is the semi-major axis minus d
+    major = margin_for_ellipse(d, RANKING_MARGIN, 0, 0.5) + d
     return {
         "radius": d + RANKING_MARGIN,
         "axes": [major, math.sqrt(major**2 - d**2 / 4)],
@@ -72,13 +76,13 @@ def discs(d: float) -> dict[str, Any] | None:
 
 
 def mining(scene: Scene) -> dict[str, Any]:
-    """Return the positions of the probe that make an easy, semi-hard or hard triplet."""
+    """Return the regions in which the probe makes the triplet easy, semi-hard or hard: circle and labels."""
     shares = hardness(scene.module(), *as_tensors(scene), scene.probe)
     return {"centre": None if shares.radius is None else "anchor", "radius": shares.radius, "labels": shares.names}
 
 
 def describe_pair(scene: Scene, request: dict[str, Any]) -> dict[str, Any]:
-    """Return shape and area of the negative's active region, and the derived margins if the request has a "batch"."""
+    """Return shape and area of the negative's active region; if the request has a "batch", add the derived margins."""
     about = {"region": _region(scene), "has_margins": _has_margins(scene)}
     return about | ({"margins": _margins(scene, request["batch"])} if "batch" in request else {})
 
@@ -87,7 +91,7 @@ def _region(scene: Scene) -> dict[str, Any] | None:
     if scene.probe != "negative":
         return None
     from dmlcore.loss_analysis.active_region import (
-        active_region,  # imported here because loading scipy would delay the first field
+        active_region,  # imported late because loading scipy would delay the first field
     )
 
     region = active_region(scene.module(), scene.anchor, scene.positive)
@@ -104,7 +108,7 @@ def _has_margins(scene: Scene) -> bool:
 
 
 def _margins(scene: Scene, batch: Any) -> list[dict[str, Any]]:
-    """Return the buttons that set m1 or rho, each with its formula in symbols and with numbers."""
+    """Return the buttons that set m1 or rho, each with its formula in symbols and with numbers inserted."""
     if not _has_margins(scene):
         return []
     s, r, rho = (float(scene.hyper[k]) for k in ("s", "r", "rho"))

@@ -1,4 +1,4 @@
-"""Widget for a key of a spec."""
+"""Widget for one key of a spec."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pages.shared.words.labels import EMPTY, LABELS, WORDS, WORDS_OF
 
 
 def field(form: Form, key: str, **shown: Any) -> Any:
-    """Show the widget of a spec key and return its value."""
+    """Show the widget for a key of a spec, such as "model.freeze", and return its value."""
     words = {**WORDS, **WORDS_OF.get(key, {}), **shown.pop("words", {})}
     if key in EMPTY:
         shown = {"placeholder": EMPTY[key]} | shown

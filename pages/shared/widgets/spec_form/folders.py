@@ -1,4 +1,4 @@
-"""Folders that a link may make this server read: the search path for data, and folders that the visitor has entered."""
+"""Folders that a link may make this server read: those on the search path for data, and those the visitor entered."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _FOLDERS = "folders named by the visitor"  # session key
 
 
 def unread(spec: RunSpec) -> str | None:
-    """Return the folder of a spec if nobody has approved it for reading; else None.
+    """Return the data folder of a spec if it must not be read yet; None if reading is allowed.
 
-    Folders on the search path (with their contents) and folders that the visitor entered in this session are approved.
+    Folders on the search path (with their contents) and folders that the visitor entered in this session are allowed.
     """
     root = spec.data.root
     if root is None or root in st.session_state.get(_FOLDERS, ()):
@@ -29,5 +29,5 @@ def unread(spec: RunSpec) -> str | None:
 
 
 def choose_folder(root: str) -> None:
-    """Approve a folder that the visitor entered, so that links opened in this session may read it."""
+    """Allow reading a folder that the visitor entered, also for links opened later in this session."""
     st.session_state.setdefault(_FOLDERS, set()).add(root)

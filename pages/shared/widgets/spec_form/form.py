@@ -1,4 +1,4 @@
-"""Form of a RunSpec in the sidebar: common settings visible, others folded, and only settings that apply."""
+"""Form for a RunSpec in the sidebar: common settings are visible, others folded, inapplicable ones left out."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ __all__ = [
 
 QUICK, PUBLISHED = "Example", protocol_form.PUBLISHED
 STARTS = {AT_RANDOM: "random initialisation", IMAGENET: "ImageNet weights", A_RUN: "one of your runs", A_FILE: "a file"}
-TRAINED_AT = 224  # side in pixels of the images that ImageNet weights were trained on
+TRAINED_AT = 224  # side length in pixels of the images on which the ImageNet weights were trained
 
 
 def sidebar(form: Form) -> None:
-    """Show all fields of the form."""
+    """Show the widgets of the whole form in the current container."""
     form.values.setdefault("begin", QUICK)
     if form.switch("begin", "Start from", [QUICK, PUBLISHED]) == PUBLISHED:
         protocol_form.sidebar(form)
@@ -141,7 +141,7 @@ def _crops(form: Form) -> None:
 
 
 def loss_fields(form: Form) -> None:
-    """Show the loss, its sliders, the miner and the memory."""
+    """Show the settings of the loss, the miner and the cross-batch memory."""
     st.subheader("Loss", anchor=False)
     loss = form.choice(
         "loss.name",
@@ -165,7 +165,7 @@ def loss_fields(form: Form) -> None:
 
 
 def _projections(form: Form) -> None:
-    """Show the settings of chance-constrained programming, for losses whose proxies are points among the embeddings."""
+    """Show the settings of chance-constrained programming, for losses whose proxies lie among the embeddings."""
     field(form, "loss.batch_pairs", step=0.1)
     if not chooses(form.values):
         st.caption("Projections need a validation score: choose a validation split.")
@@ -305,7 +305,7 @@ def _weights_words(weights: PublicWeights) -> str:
 
 
 def _frozen(form: Form) -> None:
-    """Show which layers of the backbone are frozen."""
+    """Show the settings for freezing layers of the backbone."""
     field(form, "model.keep_classifier")
     if field(form, "model.freeze") == "none":
         field(form, "model.freeze_batch_norm")
@@ -332,7 +332,7 @@ def _pooling(form: Form) -> None:
 
 
 def _parameters(form: Form, section: str, name: str) -> None:
-    """Show the sliders of a loss, a pooling or a miner."""
+    """Show the widgets for the parameters of a loss, pooling or miner; `section` says which of the three."""
     formula = CATALOGUES[section][name]
     for key in shown_parameters(form, section, formula):
         form.parameter(parameter_key(section, name, key), key, formula.parameters[key], formula.defaults[key])
@@ -343,7 +343,7 @@ def _use_preset(form: Form) -> None:
 
 
 def _use_data(form: Form) -> None:
-    """Fill in the preset values of the chosen data set; loss, miner, seed and device are kept."""
+    """Fill the form with the preset of the chosen data set; keep loss, miner, seed and device."""
     name = st.session_state[form.widget_key("data.name")]
     spec = next((spec for spec in presets().values() if spec.data.name == name), None)
     if spec is None:
@@ -378,7 +378,7 @@ def _has_timm() -> bool:
 
 
 def _where(info: data.Description, root: str | None) -> None:
-    """Show where the files of a data set are, or that they were not found."""
+    """Show the path of a data set's files, or a warning that they were not found."""
     try:
         places = data.available(info.name, (root or "").strip() or None)
     except (DataError, OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Checks before a training run: contents of the data set, invalid settings, and one job per button press."""
+"""Checks before a training run: data set summary, invalid settings, estimates, and protection against double starts."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ ESTIMATED_FROM = 40  # maximum number of finished runs that an estimate uses
 
 @dataclass(frozen=True)
 class Summary:
-    """Summary of a data set.
+    """Facts about a data set that the form shows and checks.
 
-    `splits` holds (samples, classes) by name of the split; `examples` holds (class name, PNG as a data: URL).
+    `splits` holds (number of samples, number of classes) by name of the split; `examples` holds (class name, PNG image
+    as a data: URL).
     """
 
     splits: dict[str, tuple[int, int]]
@@ -47,7 +48,7 @@ class Summary:
 
 
 def summary(spec: DataSpec, seed: int) -> Summary:
-    """Return the summary of a data set, cached per setting. Raises DataError."""
+    """Return the summary of a data set, cached per spec and seed. Raises DataError."""
     folds = Folds(spec.folds, spec.fold, spec.fold_order, spec.fold_seed) if spec.folds else None
     return _summary(spec.name, spec.root, spec.split, spec.validation, folds, spec.image_size, seed, spec.damaged)
 
@@ -84,7 +85,7 @@ def _summary(
 
 
 def _examples(dataset: Dataset) -> tuple[tuple[str, str], ...]:
-    """Return the first training sample of each of the first IMAGES classes."""
+    """Return (class name, PNG image as a data: URL) of one training sample for each of the first IMAGES classes."""
     if dataset.image is None:
         return ()
     rows = dataset.splits["train"]
@@ -103,7 +104,7 @@ def _png(pixels: Pixels) -> str:
 
 
 def problems(spec: RunSpec, summary: Summary) -> list[str]:
-    """Return the reasons why this run would fail, each with a remedy."""
+    """Return one sentence per reason why this run would fail, each with a remedy."""
     sentences = []
     if spec.batch.classes > summary.pairable:
         sentences.append(
@@ -121,9 +122,9 @@ def problems(spec: RunSpec, summary: Summary) -> list[str]:
     return sentences
 
 
-@cached(64, 20)  # this sends a request to another server, which can take seconds
+@cached(64, 20)  # the check sends a request to another server, which can take seconds
 def _absent_weights(start: str | None, network: str, parent: str, _spec: RunSpec) -> str:
-    """Return why the initial weights are unavailable; "" if they are available."""
+    """Return an error message if the initial weights are unavailable; "" if they are available."""
     try:
         build.refuse_absent_weights(_spec)
     except TrainingError as error:
@@ -132,9 +133,9 @@ def _absent_weights(start: str | None, network: str, parent: str, _spec: RunSpec
 
 
 def estimated(spec: RunSpec, summary: Summary) -> Estimate | None:
-    """Return the estimated time and memory of a run; None if there is no estimate.
+    """Return the estimated time and memory of a run; None if no estimate is possible.
 
-    The first call starts a measurement of this machine in the background.
+    The first call starts a speed measurement of this machine in the background.
     """
     speed.measure_in_background()
     samples = {split: count for split, (count, _) in summary.splits.items()}
@@ -149,12 +150,12 @@ def estimated(spec: RunSpec, summary: Summary) -> Estimate | None:
 
 
 def trained_already(spec: RunSpec) -> Run | None:
-    """Return the newest finished run of exactly this spec, among the runs that estimates use."""
+    """Return the newest finished run with exactly this spec, among the runs used for estimates, or None."""
     return next((run for run in _finished(spec.data.name) if run.spec == spec), None)
 
 
 def _finished(data: str) -> list[Run]:
-    """Return the newest finished runs on a data set."""
+    """Return up to ESTIMATED_FROM finished runs on a data set, newest first."""
     runs = []
     for run in RunStore().find(lambda run_id, brief: brief.data == data, 5 * ESTIMATED_FROM):
         with suppress(RunError):  # deleted at this moment
@@ -164,7 +165,7 @@ def _finished(data: str) -> list[Run]:
 
 
 class Submits:
-    """Launcher that starts at most one run per token, even if several threads call it repeatedly."""
+    """Launcher that starts at most one run per token, even if several threads call it with the same token."""
 
     KEPT = 10_000
 
@@ -173,11 +174,11 @@ class Submits:
         self._runs: OrderedDict[str, str] = OrderedDict()
 
     def launch(self, token: str, spec: RunSpec, store: RunStore, processes: int = 1) -> str:
-        """Return the id of the run started for this token.
+        """Start a run if `token` is new, and return the id of the run started for this token.
 
         Raises the errors of jobs.launch; the token may then be used again.
         """
-        with self._lock:  # sequentially, so that the queue limit of jobs.launch holds
+        with self._lock:  # one launch at a time, so that the queue limit of jobs.launch holds
             if token not in self._runs:
                 self._runs[token] = jobs.launch(spec, store, backend=machines.chosen(), processes=processes)
                 if len(self._runs) > self.KEPT:
@@ -190,5 +191,5 @@ class Submits:
 
 @st.cache_resource
 def submits() -> Submits:
-    """Return the launcher of this server."""
+    """Return the launcher shared by all sessions of this server."""
     return Submits()

@@ -1,4 +1,4 @@
-"""Published protocols: their choice in the sidebar, and a panel with description, runs and command."""
+"""Published protocols: widgets to choose one in the sidebar, and a panel with description, runs and command."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from pages.shared.words import sentences as words
 from pages.shared.words.titles import data_choice, data_choices
 
 FOLD = "protocol.fold"
-PUBLISHED = "Protocol"  # value of "begin" with which the form follows a protocol
+PUBLISHED = "Protocol"  # value of the form key "begin" while the form follows a protocol
 
 
 @cache
 def _offline_first() -> list[str]:
-    """Return the protocol names; protocols whose data need no download come first."""
+    """Return the protocol names, starting with the protocols whose data need no download."""
     return sorted(protocols.names(), key=lambda name: data.describe(protocols.read(name).data).needs_files)
 
 
 def sidebar(form: Form) -> None:
-    """Show protocol, data set, loss and fold; each choice fills the whole form with the spec of that run."""
+    """Show widgets for protocol, data set, loss and run; each choice fills the whole form with the spec of that run."""
     name = form.choice(
         "protocol.name",
         "Protocol",
@@ -55,7 +55,7 @@ def sidebar(form: Form) -> None:
 
 
 def restore(form: Form, name: str, spec: RunSpec) -> bool:
-    """Show a spec as a run of the protocol `name`; return False if there is no such protocol."""
+    """Fill the form with a spec as a run of the protocol `name`; return False if there is no such protocol."""
     if name not in protocols.names():
         return False
     values = {"protocol.data": spec.data.name, "protocol.loss": protocols.read(name).label(spec.loss.name)}
@@ -65,7 +65,7 @@ def restore(form: Form, name: str, spec: RunSpec) -> bool:
 
 
 def panel(form: Form) -> None:
-    """Show the description of the protocol, the number of its runs, and how to start all of them."""
+    """Show the description of the protocol, the number of its runs, and a way to start all of them."""
     request, protocol = _request(form), protocols.read(form.values["protocol.name"])
     with st.container(border=True, key="protocol"):
         st.markdown(f"**{protocol.title}**: {protocol.sentence}")
@@ -87,7 +87,10 @@ def panel(form: Form) -> None:
 
 
 def _queue_all(request: ProtocolRequest, entries: list[StudyRun]) -> None:
-    """Show a button that queues all missing runs once; a double click uses the same token and queues nothing twice."""
+    """Show a button that queues the missing runs, at most MAX_QUEUED at a time.
+
+    Each button press uses its own token, so that a double click queues nothing twice.
+    """
     if any(entry.variant == PRETRAINING for entry in entries):
         st.caption("These runs depend on each other. Start them from the command line.")
         return
@@ -140,7 +143,7 @@ def _entries(request: ProtocolRequest) -> list[StudyRun]:
 
 
 def _runs(form: Form) -> dict[str, StudyRun]:
-    """Return the runs of the protocol by display name; {} if the protocol or its data cannot be read."""
+    """Return the runs of the chosen protocol by display name; {} if the protocol or its data cannot be read."""
     try:
         entries = _entries(_request(form))
     except (SpecError, DataError, OSError):
@@ -155,7 +158,7 @@ def _use_protocol(form: Form) -> None:
 
 
 def _fill(form: Form) -> None:
-    """Fill in the data set and loss of the protocol, then the spec of its first run."""
+    """Fill the form with the data set and loss of the chosen protocol, then with the spec of its first run."""
     name = form.values["protocol.name"]
     protocol = protocols.read(name)
     here = protocol.data if protocol.data in data.names() else data.names()[0]
@@ -181,7 +184,7 @@ def _fill_run(form: Form) -> None:
 
 
 def _losses(protocol: str) -> list[str]:
-    """Return the names of the losses: those of the source first, then the rest of the catalogue."""
+    """Return the loss names for the select box: those used in the source first, then the rest of the catalogue."""
     spec = protocols.read(protocol)
     first = list(dict.fromkeys([spec.label(spec.base.loss.name), *spec.losses]))
     known = {spec.losses.get(word, word) for word in first}

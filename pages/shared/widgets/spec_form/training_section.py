@@ -15,7 +15,7 @@ from pages.shared.words.labels import LABELS
 
 
 def training(form: Form) -> None:
-    """Show batch, steps and optimiser; rarely changed settings are folded."""
+    """Show the settings of batch, steps and optimiser; rarely changed settings are folded."""
     st.subheader("Training", anchor=False)
     left, right = st.columns(2)
     with left:

@@ -1,4 +1,4 @@
-"""Conversion between form values and specs; settings that do not apply are left out of the spec."""
+"""Conversion between form values and specs; the spec omits settings that do not apply."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ WITH_SHARES = [
     name for name in pooling.names() if issubclass(pooling.describe(name).layer, pooling.GeneralizedSumPooling)
 ]
 TIMM = "timm:"
-# First choice for the initial weights of a backbone.
+# values of the form key "model.start": source of the backbone's initial weights
 AT_RANDOM, IMAGENET, A_RUN, A_FILE = "random", "imagenet", "run", "file"
 
 
 def fill(form: Form, spec: RunSpec) -> None:
-    """Fill the form with a spec."""
+    """Set all form values to those of a spec."""
     form.fill(values_of(spec) | {"base": spec})
 
 
@@ -56,7 +56,10 @@ def values_of(spec: RunSpec) -> dict[str, Any]:
 
 
 def _network_values(spec: RunSpec) -> dict[str, Any]:
-    """Return the form values of a timm network and of the backbone's initial weights, which use two fields each."""
+    """Return the form values of network and initial weights.
+
+    A timm network and the initial weights of a backbone each use two form values: the kind, and the name or file.
+    """
     name, start = spec.model.name, spec.model.start or ""
     timm = {"model.name": "timm", "model.timm": name.removeprefix(TIMM)} if name.startswith(TIMM) else {}
     if not start:
@@ -74,7 +77,7 @@ def _network_values(spec: RunSpec) -> dict[str, Any]:
 
 
 def spec_of(form: Form) -> RunSpec:
-    """Return the spec that the form represents. Raises SpecError that names invalid values."""
+    """Return the spec that the form represents. Raises SpecError that lists invalid values."""
     values = form.values
     nested: dict[str, Any] = {}
     for key in keys():
@@ -149,7 +152,10 @@ def _model_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Desc
 
 
 def _start_of(values: Mapping[str, Any]) -> str | None:
-    """Return the initial weights of the backbone, None for random ones. Raises SpecError if nothing is chosen."""
+    """Return the initial weights of the backbone in the format of a spec, None for random ones.
+
+    Raises SpecError if a run or a file is required but not chosen.
+    """
     begin = values["model.start"]
     if begin == IMAGENET:
         return values.get("model.weights") or IMAGENET
@@ -160,14 +166,14 @@ def _start_of(values: Mapping[str, Any]) -> str | None:
 
 
 def weights_files(network: str) -> dict[str, PublicWeights]:
-    """Return the published weights of a network by their name in a spec; those on this machine come first."""
+    """Return the published weights of a network by their name in a spec; those already on this machine come first."""
     default = pretrained.pinned(network)
     named = {IMAGENET if each == default else each.file: each for each in pretrained.published(network)}
     return dict(sorted(named.items(), key=lambda item: pretrained.find(item[1]) is None))
 
 
 def is_pretrained(network: str) -> bool:
-    """Return True if a network is commonly used with ImageNet weights, which are published for it."""
+    """Return True if ImageNet weights are published for a network."""
     return pretrained.pinned(network) is not None
 
 
@@ -177,9 +183,10 @@ def takes_memory(loss: Any) -> bool:
 
 
 def gathers(values: Mapping[str, Any]) -> bool:
-    """Return True if the backbone can add features of earlier depths to its last features.
+    """Return True if the backbone can add features of earlier layers to those of its last layer.
 
-    The backbone must provide these features and be trained, and the pooling must not project them first.
+    This requires a backbone that provides these features and is trained, and a pooling that does not project features
+    before pooling.
     """
     kept = values["model.keep_classifier"] or values["model.freeze"] == "backbone"
     first = pooling.describe(values["pooling.name"]).layer.projects_first
@@ -187,42 +194,44 @@ def gathers(values: Mapping[str, Any]) -> bool:
 
 
 def conditions(values: Mapping[str, Any]) -> bool:
-    """Return True if embeddings can be conditioned on neighbours: no memory, projection or ensemble is used."""
+    """Return True if embeddings can be conditioned on neighbours, that is without memory, projection and ensemble."""
     remembers = takes_memory(losses.describe(values["loss.name"])) and values["loss.memory"]
     placed = projects(values) and values["projection.pool"]
     return not (remembers or placed or joins_learners(values["loss.name"]))
 
 
 def projects(values: Mapping[str, Any]) -> bool:
-    """Return True if projections can move the proxies of the loss onto samples, which requires a validation score."""
+    """Return True if projections can replace the loss's proxies with samples, which requires a validation score."""
     return has_proxies_among_samples(values["loss.name"]) and chooses(values)
 
 
 def folds_apply(values: Mapping[str, Any], info: data.Description) -> bool:
-    """Return True if validation holds out classes, so that class folds are possible."""
+    """Return True if the validation split holds out classes, so that class folds are possible."""
     return info.split != "own" and values.get("data.validation") == "classes"
 
 
 def chooses(values: Mapping[str, Any]) -> bool:
-    """Return True if the weights are scored during training."""
+    """Return True if the network is scored during training, so that the best weights can be chosen."""
     return bool(values.get("schedule.monitor_part") == "test" or values.get("data.validation") != "none")
 
 
 def networks(kind: str) -> list[str]:
-    """Return the networks for this kind of input, without those of timm."""
+    """Return the networks for a kind of input ("vectors", "images" or "tokens"), without those of timm."""
     return {"vectors": ["mlp"], "tokens": ["tokens"]}.get(kind) or backbones.names()
 
 
 def parameter_key(section: str, name: str, key: str) -> str:
-    """Return the form key of a parameter. The key contains the name of the loss, pooling or miner, which keeps its
-    values.
+    """Return the form key of a parameter of a loss, pooling or miner.
+
+    The key contains `name` (e.g. of the loss), so that the values of one loss are kept while another is chosen.
     """
     return f"{section}.{name}.{key}"
 
 
 def shown_parameters(form: Form, section: str, formula: Any) -> list[str]:
-    """Return the names of the sliders of a loss, pooling or miner, and of further parameters that the initial spec
-    sets.
+    """Return the names of the parameters to show: those with sliders, and those set in the spec that filled the form.
+
+    `formula` is the catalogue entry of a loss, pooling or miner.
     """
     base = getattr(form.values["base"], section)
     given: Mapping[str, Any] = base.parameters if base.name == formula.name else {}
@@ -231,7 +240,7 @@ def shown_parameters(form: Form, section: str, formula: Any) -> list[str]:
 
 
 def _formula(section: str, name: str) -> Any:
-    """Return the catalogue entry of a loss, a pooling or a miner; None for an unknown name."""
+    """Return the catalogue entry of a loss, a pooling or a miner; None if this release does not know the name."""
     try:
         return CATALOGUES[section][name]
     except (KeyError, DataError):
@@ -239,10 +248,10 @@ def _formula(section: str, name: str) -> Any:
 
 
 def _given_parameters(form: Form, section: str, formula: Any) -> dict[str, float | str]:
-    """Return all displayed parameters explicitly, so that the spec does not depend on future defaults.
+    """Return the shown parameters with their values, so that the spec does not depend on future defaults.
 
-    Parameters that the initial spec leaves at their defaults stay unset, so that an unchanged form returns the same
-    spec.
+    A parameter is omitted if it has its default value and the spec that filled the form omits it too, so that an
+    unchanged form returns the same spec.
     """
     base = getattr(form.values["base"], section)
     values: dict[str, float | str] = {}
@@ -256,6 +265,6 @@ def _given_parameters(form: Form, section: str, formula: Any) -> dict[str, float
 
 
 def _numbers(text: str) -> list[Any]:
-    """Return the integers in a text; other words are returned as strings, which the spec rejects by name."""
+    """Return the integers in a text; words that are not integers stay strings, which spec validation then reports."""
     parts = (text or "").replace(",", " ").split()
     return [int(part) if part.isdecimal() else part for part in parts]

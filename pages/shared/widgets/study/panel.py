@@ -1,4 +1,4 @@
-"""Panel of a study: its progress, buttons to start, continue and cancel it, and the results of its runs."""
+"""Panel of a study: progress, buttons to start, continue and cancel it, and the results of its runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ class Layout:
 
 
 def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
-    """Show progress and buttons of a study, then its scores and training curves. `head` also shows the main result."""
+    """Show progress and buttons of a study, then its scores and training curves.
+
+    `head` is a container in which the main result is shown as well.
+    """
     study = studies.read(name)
     st.subheader(study.title, anchor=False)
     place = st.container()  # the verdict is shown first but computed last
@@ -61,7 +64,7 @@ def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
 
 
 def poolings(name: str) -> None:
-    """Show a bar chart of all poolings and the study behind it."""
+    """Show a study that compares all poolings: progress, verdict and bar chart."""
     study = studies.read(name)
     st.subheader("All poolings", anchor=False)
     place = st.container()
@@ -77,14 +80,14 @@ def poolings(name: str) -> None:
 
 
 def about(name: str) -> None:
-    """Show the ledger of trials of a study, and its description in an expander."""
+    """Show the ledger of trials of a study, and an expander with the study's description."""
     study_trials.show_ledger(name)
     with st.expander("About this study", icon=":material/menu_book:"):
         describe(name)
 
 
 def describe(name: str) -> None:
-    """Show the claim of the source, remarks on the setup, and the commands that repeat the study."""
+    """Show what the source reports, remarks on the setup, and the commands that repeat the study."""
     study = studies.read(name)
     st.markdown(f"**The source reports:** {study.claim}")
     st.markdown("\n".join(f"- {remark}" for remark in study.remarks))
@@ -94,7 +97,10 @@ def describe(name: str) -> None:
 
 
 def progress(name: str, examples: Callable[[], str] | None = None) -> None:
-    """Show the progress of the study and its buttons, updated while the study is running."""
+    """Show the progress of a study and its buttons, updated while the study is running.
+
+    `examples` returns HTML that is shown before any run is finished.
+    """
     store = RunStore()
     place, request = studies.conduct_of(name, store), study_scores.requested(name, store)
     with st.container(border=True, key=f"study-{name}"):
@@ -109,7 +115,7 @@ def progress(name: str, examples: Callable[[], str] | None = None) -> None:
 
 
 def _running(name: str, state: StudyState) -> tuple[float, str]:
-    """Return the completed fraction of a study, and a text about the current run."""
+    """Return the completed fraction of a study, and a text on its current run and the time left."""
     share, words = (state.done or 0) / (state.total or 1), state.message or "about to start"
     with suppress(RunError):  # deleted
         run = RunStore().open(state.run)
@@ -162,7 +168,7 @@ def _resting(
 
 
 def _start(name: str, request: StudyRequest) -> None:
-    """Start the study; store an error message, which the next rerun shows."""
+    """Start the study; if it is refused, store the error message, which the next rerun shows."""
     try:
         studies.launch(request, RunStore(), machines.chosen())
     except (JobError, DataError, SpecError, OSError) as error:
@@ -170,7 +176,7 @@ def _start(name: str, request: StudyRequest) -> None:
 
 
 def _lacking(request: StudyRequest) -> str:
-    """Return an error message about the first missing data set; "" if none is missing."""
+    """Return the error message for the first data set that is not installed; "" if all are installed."""
     try:
         for name, root in {(e.spec.data.name, e.spec.data.root): None for e in request.entries()}:
             if data.available(name, root) is None:
@@ -186,14 +192,14 @@ def _seeds(request: StudyRequest) -> str:
 
 
 def _minutes(name: str, request: StudyRequest, runs: float) -> str:
-    """Return the estimated duration of `runs` runs; "" if settings were changed."""
+    """Return the estimated duration of `runs` runs as a phrase; "" if the request overrides settings."""
     study = studies.read(name)
     whole = len(StudyRequest(study=name).entries())
     return "" if request.overrides else f"About {duration(60 * study.minutes * runs / whole)} on two idle cores"
 
 
 def _done(request: StudyRequest) -> list[bool]:
-    """Return one flag per run of the request: True if it is done."""
+    """Return a list with one boolean per run of the request, True if the run is done."""
     return [run is not None and _is_done(run) for run in studies.find(request.entries(), RunStore())]
 
 

@@ -23,7 +23,7 @@ from pages.shared.widgets.drawn import drawn
 from pages.shared.words import sentences as words
 
 HERE, SHIPPED = "on this machine", "as shipped"
-Columns = Mapping[str, str]  # score -> title, in display order
+Columns = Mapping[str, str]  # score name -> column title, in display order
 IN_PERCENT = {
     *("map_at_r", "recall_at_1", "foreground", "zero_shot.l2", "zero_shot.cosine"),
     *("overlap.shared_weight", "overlap.bound_holds"),
@@ -31,7 +31,7 @@ IN_PERCENT = {
 
 
 def requested(name: str, store: RunStore) -> StudyRequest:
-    """Return the last request of this study in the store; by default the whole study."""
+    """Return the last request stored for this study, or a request for the whole study."""
     state = studies.conduct_of(name, store).state()
     if state:
         try:
@@ -43,9 +43,9 @@ def requested(name: str, store: RunStore) -> StudyRequest:
 
 
 def results(name: str, notes: DeltaGenerator | None = None) -> list[Measured]:
-    """Return the results measured on this machine or the shipped ones, chosen by the visitor if there are both.
+    """Return the results measured on this machine or the shipped ones; the visitor chooses if both exist.
 
-    notes: container of the notes on the origin of the results; by default they are shown here.
+    `notes` is the container for notes on the origin of the results; by default they are shown in place.
     """
     store = RunStore()
     request = requested(name, store)
@@ -74,7 +74,9 @@ def results(name: str, notes: DeltaGenerator | None = None) -> list[Measured]:
 
 
 def _origin(results: StudyResults, request: StudyRequest, notes: DeltaGenerator) -> None:
-    """Show date, machine and data of the shipped results in `notes`, and warn if the study has changed since."""
+    """Show date, machine and data of the shipped results in `notes`; warn if the study has changed since they were
+    measured.
+    """
     notes.caption(f"Shipped results, measured {results.written} with torch {results.torch} on {results.machine}.")
     for name, facts in results.data.items():
         notes.caption(f"{name}: {'; '.join(facts)}")
@@ -100,15 +102,16 @@ def _draw_table(name: str, results: Sequence[Measured], titles: Sequence[tuple[s
 
 
 def _cell(score: str, mean: float, deviation: float | None) -> str:
-    """Format mean and standard deviation: shares in percent, other measures with three decimals."""
+    """Format mean and standard deviation for a table: shares in percent, other measures with three decimals."""
     if score in IN_PERCENT:
         return f"{verdicts.spread(mean, deviation)} %"
     return f"{mean:.3f}{'' if deviation is None else f' ± {deviation:.3f}'}"
 
 
 def seed_curves(results: Sequence[Measured]) -> list[figures.SeedCurve]:
-    """Return the validation MAP@R curves of each variant and seed, of the best fold if there are folds; no pretraining
-    runs.
+    """Return validation MAP@R curves by variant and seed, without pretraining runs.
+
+    If there are folds, only the curve of the best fold is returned.
     """
     return derived(_seed_curves, results)
 
@@ -124,7 +127,10 @@ def _seed_curves(results: Sequence[Measured]) -> list[figures.SeedCurve]:
 def draw_curves(
     name: str, curves: Sequence[figures.SeedCurve], inputs: Mapping[str, float], alt: str, ceiling: str | None = None
 ) -> str:
-    """Show the curves with the mean score of raw inputs as a level; return a caption that explains them."""
+    """Show the curves, with the mean score of raw inputs as a horizontal line; return a caption that explains them.
+
+    `alt` is the text alternative. `ceiling` names the reference variant, whose best score is drawn as a line, too.
+    """
     study = studies.read(name)
     level = statistics.fmean(inputs.values()) if inputs else None
     drawn(_draw_curves, f"curves-{name}", curves, level, ceiling, alt)
@@ -141,9 +147,9 @@ def _draw_curves(
 
 
 def verdict(name: str, results: Sequence[Measured], rest: DeltaGenerator | None = None) -> str:
-    """Show a verdict that compares a study's scores with its baselines and noise; return its headline.
+    """Show a verdict that compares a study's scores with its baselines and seed noise; return its headline.
 
-    `rest` is the container for all but the first two sentences; by default they are shown together.
+    `rest` is the container for all but the first two sentences; by default all are shown together.
     """
     study = studies.read(name)
     judged = derived(studies.judge, study, results)
@@ -169,7 +175,7 @@ def _draw_bars(name: str, study: Study, results: Sequence[Measured]) -> None:
 
 
 def _bars(study: Study, results: Sequence[Measured]) -> tuple[tuple[vega_lite.Spec, vega_lite.Columns], str, bool]:
-    """Return the chart, its text alternative, and True if all bars have full colour."""
+    """Return the chart, its text alternative, and True if all bars are drawn in full colour (none is pale)."""
     results = studies.best_folds(results)
     title = studies.MEASURES.get(study.judged, study.judged)
     values = [
@@ -179,7 +185,8 @@ def _bars(study: Study, results: Sequence[Measured]) -> tuple[tuple[vega_lite.Sp
         for variant in dict.fromkeys(r.variant for r in results if r.variant != PRETRAINING)
     ]
     levels = studies.levels(results, study.judged)
-    top = None if study.rotate else studies.top(results, study.judged)  # folds are not independent training runs
+    # the comparison is skipped for folds, which are not independent training runs
+    top = None if study.rotate else studies.top(results, study.judged)
     figure = figures.bars(values, title=title, against=levels, top=top, over=study.repeats)
     words = "; ".join(f"{n}: {label} %" for n, label in zip(figure[1]["variant"], figure[1]["label"], strict=True))
     return figure, f"{title}. {words}. Baselines: {baselines.describe(levels) or 'none'}", top is None

@@ -18,7 +18,7 @@ from pages.shared.words import sentences as words
 
 @st.fragment
 def seeds(name: str, results: Sequence[Measured]) -> None:
-    """Show an expander that compares two chosen variants and states how many seeds would separate them."""
+    """Show an expander in which two variants are compared, with the number of seeds needed to separate them."""
     study = studies.read(name)
     values: dict[str, list[float]] = {}
     for run in results:
@@ -49,7 +49,7 @@ def _ledger(name: str, _sources: Sequence[object]) -> tuple[claims.TrialLedger, 
 
 
 def show_ledger(name: str) -> None:
-    """Show every configuration that was run for the claim of a study, the quoted one first."""
+    """Show all configurations that were run for the claim of a study, the quoted one first."""
     try:
         ledger, rows = derived(_ledger, name, claims.sources(name))
     except SpecError as error:
