@@ -45,7 +45,7 @@ def show(view: ShownRun) -> None:
 
 
 def _other(view: ShownRun) -> tuple[str, DistanceDensity] | None:
-    """Let the user choose a second run on the same data and return its measured distances."""
+    """Let the user choose a second run on the same data set; return its title and distances, or None without one."""
     data = view.run.spec.data.name
     alike = run_picker.offered(RunStore(), lambda name, brief: brief.data == data and name != view.run.id)
     runs = {name: run for name, run in alike.items() if run.embeddings()}

@@ -16,8 +16,7 @@ from pages.shared.widgets.test_neighbours import learned
 
 
 def near(source: Path, row: int) -> dict[str, Any]:
-    """Return the neighbours of the sample in a row of the embeddings, its AP@R, and the rank of its first correct
-    neighbour.
+    """Return the neighbours, AP@R and first correct rank of the sample in row `row` of an embeddings file.
 
     Raises Unreadable.
     """
@@ -58,5 +57,5 @@ def history(run: Run, index: int) -> dict[str, Any]:
 
 @lru_cache(maxsize=2)
 def _history(embedded: tuple[tuple[int, Path], ...], changed: tuple[int, ...]) -> SampleHistory | None:
-    """Read the neighbours at each checkpoint. `changed` (modification times) is part of the cache key."""
+    """Read the neighbours at the embedded checkpoints; `changed` (modification times) is part of the cache key."""
     return sample_history((step, neighbours.read(path)) for step, path in embedded)

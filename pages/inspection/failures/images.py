@@ -57,7 +57,7 @@ STYLE = (
 
 @dataclass(frozen=True)
 class Sample:
-    """One of the three samples: index in the data set, class name, rank for the query (None for the query)."""
+    """Member of the triplet: data set index, class name, and rank in the query's list (None for the query itself)."""
 
     index: int
     name: str

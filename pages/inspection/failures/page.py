@@ -107,7 +107,11 @@ def _steps(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses:
 
 
 def _of_class(shown: ShownRun, order: Ints, bar: DeltaGenerator) -> tuple[Ints, int | None]:
-    """Let the user choose a class; return its failures and its label, or all failures and None."""
+    """Let the user choose a class; return its label and failures.
+
+    Returns:
+        The rows of the failures in the chosen class, and its label; `order` and None if no class is chosen.
+    """
     labels = shown.test.labels[order]
     count = dict(zip(*(each.tolist() for each in np.unique(labels, return_counts=True)), strict=True))
     wanted = st.query_params.get(CLASS, "")

@@ -70,7 +70,7 @@ def unit_of(points: Floats) -> float:
 
 @dataclass(frozen=True)
 class RealScene(Scene):
-    """Scene whose points are embeddings; they are at `home` until the user drags them."""
+    """Scene whose points start at three embeddings of a run, as given by `home`; the user can drag them."""
 
     home: Home = field(kw_only=True)
 

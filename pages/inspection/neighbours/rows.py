@@ -46,7 +46,7 @@ def one_run(shown: ShownRun, rows: Sequence[int] | Ints, k: int, words: Callable
 
 
 def several_runs(shown: Sequence[ShownRun], rows: Ints, k: int) -> None:
-    """Show the same queries in several runs; `rows` has shape (runs, n)."""
+    """Show queries with their k nearest neighbours in several runs; `rows` (runs, n) holds each run's row indices."""
     tiles = []
     for each, asked in zip(shown, rows, strict=True):
         each.test.search_rows(asked)

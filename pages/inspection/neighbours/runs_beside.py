@@ -119,7 +119,7 @@ def contests(count: int) -> dict[str, tuple[int, int] | None]:
 
 
 def contested(together: Comparison, pair: tuple[int, int], allowed: Ints) -> Ints:
-    """Return positions (m,) of queries on which one run beats the other, among the `allowed` rows of the first run."""
+    """Return positions (m,) of the queries won by the first run of `pair`, among `allowed` rows of the selected run."""
     wins = together.wins(*pair)
     return wins[np.isin(together.rows[0, wins], allowed)]
 

@@ -1,4 +1,4 @@
-"""Charges: many points of several classes that move under the forces of a triplet loss."""
+"""Charges page: labelled points in the plane that move under the forces of a triplet loss."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LECTURE = Presentation(
 
 @st.fragment
 def canvas() -> None:
-    """Mount the simulation of the URL with controls, curves and phase portrait."""
+    """Mount the simulation described by the URL, with its controls, curves and phase portrait."""
     spec = misread_link.opened(state.ChargesState, first=state.PRESETS[0])
     mount_timeline("losses/charges", spec, service.TIMELINE, key="charges", present=LECTURE, options=state.options())
 

@@ -1,4 +1,4 @@
-"""WebSocket service of the Charges page: frames of a simulation, and export of its history."""
+"""WebSocket service of the Charges page, which sends frames of a simulation, and export of the simulation."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ from pages.shared.state.untrusted import flag
 from pages.shared.timeline.history_cache import HistoryCache
 from pages.shared.timeline.service import Answer, FrameRequest, Timeline
 
-SHOWN = {"trails": True, "arrows": False, "circles": False}  # default layers of the exported figure
+# layers drawn in the exported figure unless the URL says otherwise
+SHOWN = {"trails": True, "arrows": False, "circles": False}
 
 
 def contents(asked: FrameRequest[ChargesState, Simulation]) -> Answer:
-    """Return header and arrays of the requested frames, and the phase portrait of the step shown.
+    """Return header and arrays of the requested frames, and the phase portrait of step `show`.
 
-    Arrays: positions and forces (K, N, 2), means (K, C, 2), radii (K, C) and measures (K, len(FIXED_COLUMNS)), float32.
-    Portrait of step `show`: density, uint8 (bins, bins), logarithmic; `corners` (L, 2) of its clamp lines over [0,
-    reach]^2.
+    Shapes for K frames, N points and C classes: positions and forces (K, N, 2), means (K, C, 2), radii (K, C) and
+    measures
+    (K, len(FIXED_COLUMNS)), float32. The portrait has a density, uint8 (bins, bins), logarithmic, and `corners` (L, 2),
+    float32, of the lines where the loss reaches its clamps, over [0, reach]^2.
     """
     (simulation,), (frames,) = asked.histories, asked.frames
     header = {
@@ -110,7 +112,7 @@ async def _compute(query: Query) -> None:
 
 
 def _history(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
-    """Export all steps up to the step in the URL."""
+    """Return all steps up to the step in the URL as JSON or npz, and the file name."""
     spec, step = ChargesState.from_query(query), TIMELINE.step(query)
     (simulation,), _ = TIMELINE.made(spec, step)
     columns = _columns(simulation, simulation.frames[: step + 1])
@@ -125,7 +127,7 @@ def _history(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
 
 
 def _figure(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
-    """Export the figure of the step in the URL."""
+    """Return the figure of the step in the URL in the given format, and the file name."""
     spec, step = ChargesState.from_query(query), TIMELINE.step(query)
     (simulation,), _ = TIMELINE.made(spec, step)
     shown = {name: flag(query.get(name), default) for name, default in SHOWN.items()}

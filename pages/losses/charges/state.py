@@ -1,4 +1,4 @@
-"""State of the Charges page, parsed from untrusted URLs and messages."""
+"""State of the Charges page, parsed from URLs and messages, which are untrusted."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from pages.shared.state.page_state import ChoiceKind, Hyper, Kind, Loss, NumberK
 from pages.shared.timeline.changes import Changes
 
 RATE = (1e-4, 2.0)
-MOST_MOVED = 60  # largest number of moved points in one URL
+MOST_MOVED = 60  # maximum number of moved points in a URL
 
 
-PRESETS = (  # the first is opened by a URL without parameters
+PRESETS = (  # a URL without parameters opens the first preset
     Preset(
         "two moons",
         "Interlocking half circles separate. The loss stops once its margin holds: the classes do not collapse to "
@@ -87,7 +87,7 @@ LAW: dict[str, Kind] = {
 
 
 class LawKind(Kind):
-    """Field of the dynamics, with one URL parameter per setting; None keeps the dynamics in force."""
+    """State field for a `Dynamics`, with one URL parameter per setting; None means that the dynamics do not change."""
 
     def read(self, value: Any, default: Any) -> Any:
         return page_state.read(LAW, value, default)
@@ -103,7 +103,7 @@ class LawKind(Kind):
 
 
 class PerClass(Whole):
-    """Field of the number of points per class, limited so that all classes fit."""
+    """State field for the number of points per class, limited so that the points of all classes fit in MOST_POINTS."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> int:
         room = MOST_POINTS // fields["classes"]
@@ -115,7 +115,7 @@ class PerClass(Whole):
 
 
 class Moved(Kind):
-    """Field of points moved by the user; in a URL one move=3@0.1@0.2 per point."""
+    """State field for points moved by the user, as (index, x, y); a URL has one move=3@0.1@0.2 per point."""
 
     def read(self, value: Any, default: Any) -> Any:
         rows = [each for each in value[:MOST_MOVED] if isinstance(each, (list, tuple)) and len(each) == 3]
@@ -139,7 +139,7 @@ class Moved(Kind):
 
 
 class ChargesChanges(Changes):
-    """Field of changes of the dynamics or of positions; one step may have several."""
+    """State field for changes of the dynamics or of point positions; a step may have several changes."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> tuple[Change, ...]:
         given, law, changes = data.get(name), fields["law"], []
@@ -169,7 +169,7 @@ CHANGES = ChargesChanges(_first, {"law": LAW_KIND, "moved": MOVED}, MOST_CHANGES
 
 @dataclass(frozen=True)
 class ChargesState(Spec, PageState):
-    """State of the simulation shown on the page."""
+    """Simulation shown on the Charges page: initial points, dynamics, and later changes."""
 
     start: Annotated[str, ChoiceKind(tuple(STARTS), always=True)] = Spec.start
     classes: Annotated[int, Whole(2, MOST_CLASSES)] = Spec.classes
@@ -179,12 +179,12 @@ class ChargesState(Spec, PageState):
     changes: Annotated[tuple[Change, ...], CHANGES] = ()
 
     def to_python(self, steps: int) -> str:
-        """Return a script that computes this history with dmlcore."""
+        """Return a Python script that computes the first `steps` steps of this simulation with dmlcore."""
         return Spec(**vars(self)).to_python(steps)
 
 
 def options() -> dict[str, Any]:
-    """Return the options that the panel offers, with one help sentence each."""
+    """Return the options of the control panel, with a title and a help sentence for each."""
     chosen = [mining.MINERS[name] for name in mining.on_distances()]
     miners = {m.name: {"title": m.title, "help": f"{m.sentence} {m.source}"} for m in chosen}
     everything = {"title": "All triplets", "help": "Every valid triplet: no miner."}

@@ -1,1 +1,1 @@
-"""Force fields of triplet losses: the pages Fields, Compare, Sphere and Pair weights."""
+"""Pages that show the forces and weights of triplet losses: Fields, Compare, Sphere and Pair weights."""

@@ -1,4 +1,4 @@
-"""Options of the panel on the Toy training page, as plain data for the component."""
+"""Options of the control panel on the Toy training page, as plain data for the component."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NETWORKS = {
 
 @cache
 def options() -> dict[str, Any]:
-    """Return the options that the panel offers, with one help sentence each."""
+    """Return the options of the control panel, with a title and a help sentence for each."""
     splits = {"train": "training split", "test": "test split"}
     helps = {
         "train": "Samples the network trains on.",

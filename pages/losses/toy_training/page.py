@@ -1,4 +1,4 @@
-"""Toy training: small networks that train live, with two losses side by side."""
+"""Toy training page: small networks trained live with one or two losses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LECTURE = Presentation(
 
 @st.fragment
 def canvas() -> None:
-    """Mount the training runs of the URL with controls, curves and scores."""
+    """Mount the training runs described by the URL, with controls, curves and scores."""
     toy = misread_link.opened(state.Toy, first=PRESETS[0])
     recorded = toy == PRESETS[0].state(state.Toy)
     mount_timeline(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pages.shared.state.page_state import Preset
 
-# Captions describe 400 steps with seed 0.
+# the captions below describe runs of 400 steps with seed 0
 IMAGES = "dim=64&normalize=1&classes=16&samples=4&optimiser=adam&rate=0.0003&part=test"
-PRESETS = (  # the first is opened by a URL without parameters and plays from a recording
+PRESETS = (  # a URL without parameters opens the first preset, which plays from a recording
     Preset(
         "moons",
         "Four pairs of interlocking moons. After 400 batches A separates more moons than B, with each of five seeds "

@@ -1,7 +1,7 @@
-"""Recording of the training runs that play when the Toy training page opens.
+"""Recording that plays when the Toy training page opens, so that no network has to be trained first.
 
-`python -m pages.losses.toy_training.recording` trains the first preset and writes the response of the service to
-assets/losses/toy_training/recorded.bin.
+`python -m pages.losses.toy_training.recording` trains the networks of the first preset and writes the response of the
+service to assets/losses/toy_training/recorded.bin.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ STEPS, STRIDE = 600, 4  # about 400 kB
 
 
 def recording(steps: int = STEPS) -> bytes:
-    """Train the first preset; return the response with steps 0..steps and the frame of every STRIDE-th step."""
+    """Train the networks of the first preset; return the service's response for `steps` steps and every STRIDE-th
+    frame.
+    """
     toy = PRESETS[0].state(Toy)
     toys_service.TIMELINE.computed(toy, steps, patience=float("inf"))
     request: dict[str, Any] = {"state": toy.to_json(), "have": -1, "want": steps, "stride": STRIDE}
@@ -26,7 +28,7 @@ def recording(steps: int = STEPS) -> bytes:
 
 
 def main() -> None:
-    """Write the recording."""
+    """Train the networks, write the recording and print its size."""
     PATH.write_bytes(recording())
     print(f"{PATH}: {PATH.stat().st_size / 1000:.0f} kB, {STEPS} steps of {PRESETS[0].title}")
 

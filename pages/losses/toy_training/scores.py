@@ -1,4 +1,4 @@
-"""HTTP route for the scores of both toy training runs over all samples, with the published scores of the thesis."""
+"""HTTP route for the scores of the toy networks over all samples, next to the published scores of the thesis."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from pages.shared.server.exports import Refused
 
 @lru_cache(maxsize=64)
 def _scored(key: str, step: int) -> list[dict[str, float | None]]:
-    """Return the scores of a state, given as JSON text: before training (equal for both sides), then of each side at
-    `step`.
+    """Return the scores of the untrained network, then those of each side at `step`.
+
+    Args:
+        key: The state of the page as JSON text, which can be hashed for the cache.
     """
     toy = Toy.of(json.loads(key))
     scores = []
@@ -39,8 +41,9 @@ def _input_scored(name: str, seed: int, split: str) -> dict[str, float | None]:
 
 
 def table(toy: Toy, step: int) -> dict[str, Any]:
-    """Return the scores of the inputs, the untrained network and both sides, with the rows of Table 4.1 for the toy
-    Gaussians.
+    """Return the scores of the inputs, the untrained network and both sides, and the matching rows of Table 4.1.
+
+    Table 4.1 of the thesis covers only the training split of the toy Gaussians.
 
     Raises:
         Refused: If the step is not trained yet.

@@ -1,14 +1,14 @@
 """WebSocket service of the Toy training page.
 
-Arrays of a response: steps (K,) int32. For side i: frames_i (K, n, D) int16, to be multiplied by scale_i (K,) float32;
-curve_i float32, one row per step have+1..ready with 7 columns: loss, active share, non-zero share, MAP@R, R@1, mean
-loss and mean active share of the last batches, NaN where not measured. The first response (have < 0) also holds labels
-(n,) uint8, indices (n,) int32 and inputs (n, 3) float32.
+Arrays of a response with K frames: steps (K,) int32. For side i: frames_i (K, n, D) int16, to be multiplied by scale_i
+(K,) float32; curve_i float32, one row per step have+1..ready with 7 columns: loss, active share, non-zero share, MAP@R,
+R@1, mean loss and mean active share of the last batches, NaN where not measured. The first response (have < 0) also
+holds labels (n,) uint8, indices (n,) int32 and inputs (n, 3) float32.
 
-For images, embeddings with more than three dimensions are sent as two principal components. Each frame of side i also
-has neighbours_i (K, q, 5) uint16, the rows of the nearest shown samples of each query, and weights_i (K, q, h w) uint8,
-the pooling weights in the query's image. The first response also holds sheet (bytes,) uint8, a JPEG of all images.
-Until the feature maps are computed, a response only holds "preparing".
+If the data are images, embeddings with more than three dimensions are sent as two principal components. Each frame of
+side i then also has neighbours_i (K, q, 5) uint16, the rows of the nearest shown samples of each query, and weights_i
+(K, q, h w) uint8, the pooling weights in the query's image. The first response also holds sheet (bytes,) uint8, a JPEG
+of all images. Until the feature maps are computed, a response holds only "preparing".
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class _Preparing:
-    """Image sets whose feature maps are computed in background threads, because that takes seconds."""
+    """Background threads that compute the feature maps of image data sets, which takes seconds."""
 
     def __init__(self) -> None:
         self._threads: dict[tuple[str, int], threading.Thread] = {}
@@ -45,7 +45,9 @@ class _Preparing:
         self._guard = threading.Lock()
 
     def obstacle(self, toy: Toy) -> dict[str, Any]:
-        """Return {} if a state can be trained, else the reason and whether it is permanent."""
+        """Return {} if a state can be trained now; otherwise the reason, and "failed": False if it is only a matter of
+        time.
+        """
         key = (toy.data, toy.seed)
         if not toy.images:
             return {}
@@ -59,7 +61,7 @@ class _Preparing:
             return {"preparing": PREPARED_ONCE, "failed": False}
         with self._guard:
             if why := self._failed.pop(key, ""):
-                del self._threads[key]  # the next request tries again
+                del self._threads[key]  # the next request starts a new attempt
         return {"preparing": why, "failed": True} if why else {}
 
     def _make(self, name: str, seed: int) -> None:
@@ -143,9 +145,14 @@ def _sheet(name: str, seed: int, indices: tuple[int, ...]) -> tuple[Pixels, int]
 
 
 def _asked(side: int, frames: list[TrainingFrame], asked: list[int]) -> dict[str, Array]:
-    """Return the neighbours of the queries in each frame and the pooling weights in their images."""
+    """Return the nearest neighbours of the queries in each frame, and the pooling weights in the queries' images.
+
+    Args:
+        side: Index of the side.
+        asked: Rows of the queries in the frames.
+    """
     neighbours = {f"neighbours_{side}": np.stack([toy_runs.neighbours(frame.embeddings, asked) for frame in frames])}
-    # A pooling with prototypes has weights once its prototypes are placed; before, it averages.
+    # a pooling with prototypes averages, and has no weights, until the prototypes are placed
     known = next((frame.weights for frame in frames if frame.weights is not None), None)
     if known is not None:
         even = np.full(known.shape, AVERAGE, np.uint8)
@@ -155,7 +162,7 @@ def _asked(side: int, frames: list[TrainingFrame], asked: list[int]) -> dict[str
 
 
 def rested(toy: Toy, step: int) -> dict[str, Any]:
-    """Return the URL query of a state and each side as a run with the settings in force at a step."""
+    """Return the URL query string of the page, and for each side a run with the settings in force at `step`."""
     runs = [toy.run(i, step, max(step, 1)) for i in range(len(toy.sides))]
     return {
         "query": toy.to_query(),

@@ -17,13 +17,13 @@ from pages.shared.timeline.changes import Changes
 MOST_CHANGES = 10
 MOST_STEPS = 4000
 RATE = NumberKind(1e-5, 0.5)
-WATCHED, WATCHED_IMAGES = 320, 170  # approximate number of points drawn
+WATCHED, WATCHED_IMAGES = 320, 170  # approximate number of samples drawn; fewer for images
 LETTERS = ("a", "b")
 MOVES: tuple[Moves, ...] = get_args(Moves)
-DIMENSIONS = (2, 3, 64)  # the last is shown by two principal components
-# the excluded poolings are too slow to watch
+DIMENSIONS = (2, 3, 64)  # allowed embedding dimensions; 64 is drawn by two principal components
+# the excluded poolings are too slow for live training
 POOLINGS = tuple(name for name in pooling.names() if name not in ("gsop", "solar"))
-PROTOTYPES = {"prototypes": 32, "memory": 512}  # fewer than the defaults, for speed
+PROTOTYPES = {"prototypes": 32, "memory": 512}  # smaller than the defaults, for speed
 
 
 def every_loss() -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def every_loss() -> tuple[str, ...]:
 
 
 class Acting(ChoiceKind):
-    """Field of the forces that act; always "both" for a loss that cannot be split into pulls and pushes."""
+    """State field for the forces that train: "both", or for a loss that can be split, only "pulls" or "pushes"."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> Any:
         options = MOVES if sided(fields["loss"]) else ("both",)
@@ -41,26 +41,27 @@ class Acting(ChoiceKind):
 
 @dataclass(frozen=True)
 class LossSide(PageState):
-    """Loss of one of the training runs, and the forces of it that train the network."""
+    """Settings of one training run that can differ between the two sides: loss, active forces, and pooling."""
 
     loss: Annotated[str, Loss(every_loss)] = "ranking"
     hyper: Annotated[Mapping[str, float | str], Hyper()] = field(
         default_factory=lambda: untrusted.hyper("ranking", {"m": 0.1})
     )
     moves: Annotated[Moves, Acting(MOVES)] = "both"
-    pooling: Annotated[str, ChoiceKind(POOLINGS)] = "gap"  # of image data sets; cannot change during training
-    mu: Annotated[float, NumberKind(0.05, 1.0, key="pooling.mu")] = 0.3  # of the pooling's gate, if it has one
+    pooling: Annotated[str, ChoiceKind(POOLINGS)] = "gap"  # for image data sets only; cannot change during training
+    # mu and epsilon apply only if the pooling has a gate
+    mu: Annotated[float, NumberKind(0.05, 1.0, key="pooling.mu")] = 0.3
     epsilon: Annotated[float, NumberKind(0.5, 200.0, key="pooling.epsilon")] = 5.0
 
     @property
     def gated(self) -> bool:
-        """Return True if the pooling has the gate with parameters mu and epsilon."""
+        """True if the pooling has a gate with the parameters mu and epsilon."""
         return self.pooling in ("gsp", "gsp_gmp")
 
 
 @dataclass(frozen=True)
 class SidesChange:
-    """Settings in force after step `at`: each side, and the learning rate of both."""
+    """Settings in force after step `at`: those of each side, and the common learning rate."""
 
     at: int
     sides: tuple[LossSide, ...]
@@ -71,8 +72,9 @@ SECOND = LossSide("distance_sensitive", untrusted.hyper("distance_sensitive", {"
 
 
 class SidesKind(Kind):
-    """Field of the sides, as many as the default has, in a URL as a.loss, a.m, ..., b.loss, ...; poolings cannot
-    change.
+    """State field for the sides after a change, as many as before; poolings cannot change.
+
+    A URL holds them as a.loss, a.m, ..., b.loss, ....
     """
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> tuple[LossSide, ...]:
@@ -95,7 +97,7 @@ class SidesKind(Kind):
 
 
 class OneOrTwo(SidesKind):
-    """Field of one side (sides=1 in a URL) or two."""
+    """State field for the initial sides: one (sides=1 in a URL) or two."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> tuple[LossSide, ...]:
         given = data.get(name)
@@ -118,7 +120,7 @@ ON_THE_WAY = {"sides": SidesKind(), "rate": RATE}
 
 @dataclass(frozen=True)
 class Toy(PageState):
-    """One or two training runs on the same data with the same seed and clock."""
+    """One or two training runs on the same data, with the same seed, compared step by step."""
 
     data: Annotated[str, ChoiceKind(toy_runs.list_sets, always=True)] = "toy"
     split: Annotated[str, ChoiceKind(("train", "test"), key="part")] = "train"
@@ -134,7 +136,7 @@ class Toy(PageState):
     changes: Annotated[tuple[SidesChange, ...], Changes(_first, ON_THE_WAY, MOST_CHANGES, MOST_STEPS, key="then")] = ()
 
     def settled(self) -> Self:
-        """Return a copy with a dimension that can be drawn and no more batch classes than the data set has."""
+        """Return a copy whose dimension can be drawn and whose batches have no more classes than the data set."""
         dims = [d for d in DIMENSIONS if d <= self.dim and (self.images or d <= 3)]
         labels = self.dataset.labels[self.dataset.splits["train"]]
         return replace(self, dim=dims[-1], classes=min(self.classes, len(set(labels.tolist()))))
@@ -145,7 +147,7 @@ class Toy(PageState):
         return (change.sides, change.rate) if change else (self.sides, self.rate)
 
     def run(self, index: int, step: int = 0, steps: int = 400) -> RunSpec:
-        """Return the spec of side `index` with the settings in force at a step, without changes during training."""
+        """Return the spec of a run with the settings of side `index` in force at `step`, without later changes."""
         sides, rate = self.in_force(step)
         side = sides[index]
         shown = toy_runs.toy_run(
@@ -162,7 +164,7 @@ class Toy(PageState):
         return shown.model_copy(update={"seed": self.seed, "name": f"Toys: {losses.describe(side.loss).title}"})
 
     def live(self, index: int) -> LiveSpec:
-        """Return the training run of side `index`, including changes during training."""
+        """Return the training run of side `index`, including all changes during training."""
         changes, before = [], self.sides[index]
         rate = self.rate
         if before.moves != "both":
@@ -183,12 +185,12 @@ class Toy(PageState):
 
     @property
     def images(self) -> bool:
-        """Return True if the data are images, trained on by pooling the maps of a frozen network."""
+        """True if the data are images, which are embedded by pooling the feature maps of a frozen network."""
         return self.data in toy_runs.IMAGES
 
     @property
     def shown_dim(self) -> int:
-        """Number of dimensions in which embeddings are drawn."""
+        """Number of dimensions in which the embeddings are drawn."""
         return self.dim if self.dim <= 3 else 2
 
     @property
@@ -207,5 +209,5 @@ def _toml(value: float | str) -> str:
 
 
 def sided(loss: str) -> bool:
-    """Return True if pulls or pushes of a loss can act alone, as for losses of pairs and triplets."""
+    """Return True if the pulls or the pushes of a loss can act alone, as for triplet losses and contrastive loss."""
     return loss in losses.names() or loss == "contrastive"

@@ -123,7 +123,13 @@ def ranks_of(standing: dict[str, Any]) -> NeighbourRanks:
 def _free_steps(
     case: RetrievalFailure, hyper: dict[str, true_step.Hyper], rate: float, way: str
 ) -> dict[str, NeighbourRanks]:
-    """Return the ranks after one free step of each loss, of the size that the plane uses."""
+    """Return the ranks after one step of each loss that moves only the three embeddings.
+
+    Args:
+        hyper: Parameters of each loss, by name.
+        rate: Size of the step.
+        way: "length" or "rate": the quantity that is equal for all losses.
+    """
     compared = [losses.create(name, **given) for name, given in hyper.items()]
     steps = case.steps(compared, rate, length=rate if way == "length" else None) if compared else []
     return {name: step.after for name, step in zip(hyper, steps, strict=True)}

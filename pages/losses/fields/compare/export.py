@@ -1,4 +1,4 @@
-"""Export of the Compare page: arrays as npz, planes as SVG, PDF or PNG, addressed by the query of the page."""
+"""Export of the Compare page: arrays as npz, figures as SVG, PDF or PNG, selected by the page's URL query string."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ NODES = 141
 
 
 def arrays(comparison: ComparisonView, n: int = NODES) -> dict[str, Any]:
-    """Return all shown arrays, float64: x (n,), y (n,); raw, energy, force and active per panel; differences of the
-    pair.
+    """Return the fields on n x n nodes as float64 arrays.
+
+    Keys: x and y (n,); raw, energy, force and active with the number of the panel from 1; energy_difference and
+    force_difference for the compared pair.
     """
     x, y = axes(comparison, n)
     named: dict[str, Any] = {"x": x.numpy(), "y": y.numpy()}
@@ -38,7 +40,7 @@ def arrays(comparison: ComparisonView, n: int = NODES) -> dict[str, Any]:
 
 
 def figure(comparison: ComparisonView, format: str, *, dark: bool = False) -> bytes:
-    """Return the planes and the difference of the pair as svg, pdf or png."""
+    """Return a figure with the field of each loss and the difference of the compared pair, as svg, pdf or png."""
     x, y = axes(comparison, NODES)
     variants = read_as(comparison)
     planes = [
@@ -81,7 +83,7 @@ def _title(comparison: ComparisonView, k: int) -> str:
 
 
 def export(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
-    """Return the exported file of a URL and its name."""
+    """Return the content and the name of the file that a URL query requests."""
     comparison, name = ComparisonView.from_query(query), f"comparison.{format}"
     if format != "npz":
         return figure(comparison, format, dark=dark), name

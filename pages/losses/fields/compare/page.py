@@ -1,4 +1,4 @@
-"""Compare: two to four losses side by side over the same points, their difference, and a test of equality."""
+"""Compare page: force fields of two to four losses for the same points, their difference, and a test of equality."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pages.shared.words import glossary
 
 @st.fragment
 def canvas() -> None:
-    """Mount the planes, their difference and the verdict."""
+    """Mount the force fields, their difference and the result of the equality test."""
     asked = st.query_params.to_dict()
     if asked.get("from") == "plane":
         with misread_link.explained():

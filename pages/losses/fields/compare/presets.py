@@ -1,4 +1,4 @@
-"""Pairs of losses to compare with one click: identities, and pairs that only look alike."""
+"""Presets of the Compare page: pairs of losses that are equal, and pairs that only look alike."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from pages.losses.fields.compare.state import ComparisonView
 from pages.shared.state.panel import Panel, panel
 
-RHO = 0.6  # radians, the default of the angular loss
+RHO = 0.6  # radians; default of the angular loss
 
 
 def _charges(s: float, r: float, rho: float, m1: float) -> Panel:
@@ -24,7 +24,7 @@ def _on_circle(*degrees: float) -> dict[str, tuple[float, float]]:
 
 @dataclass(frozen=True)
 class LossPair:
-    """Two losses to compare; `kind` is "same" or "different", and `shown` sets further fields of the comparison."""
+    """Two losses to compare; `kind` is "same" or "different", and `shown` sets further fields of `ComparisonView`."""
 
     kind: str
     title: str
@@ -34,7 +34,7 @@ class LossPair:
     shown: dict[str, Any] = field(default_factory=dict)
 
     def comparison(self) -> ComparisonView:
-        """Return the comparison that a click opens."""
+        """Return the comparison that the preset opens."""
         return replace(ComparisonView(panels=(self.first, self.second)), **self.shown)
 
 
@@ -147,7 +147,7 @@ PAIRS: tuple[LossPair, ...] = (
 
 @cache
 def presets() -> list[dict[str, Any]]:
-    """Return the pairs in the form the component takes: kind, title, caption and comparison."""
+    """Return the presets for the component, each with kind, title, caption and comparison."""
     return [
         {"kind": p.kind, "title": p.title, "caption": p.caption, "comparison": p.comparison().to_json()} for p in PAIRS
     ]

@@ -1,4 +1,4 @@
-"""Test of two losses for equality: the verdict, the best factor, and a script that repeats the test."""
+"""Equality test for two losses: the result, the factor of the best fit, and a script that repeats the test."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from pages.shared.state.panel import Panel
 
 @dataclass(frozen=True)
 class Fit:
-    """Best fit: first = factor * second + shift."""
+    """Linear fit of the first loss of a pair: first = factor * second + shift."""
 
     factor: float = 1.0
     shift: float = 0.0
 
 
 def judge(comparison: ComparisonView) -> dict[str, Any]:
-    """Return the verdict on the pair: factor, largest remaining difference, cosine, shift and a sentence.
+    """Return the result of the equality test for the compared pair, as JSON data.
 
-    "usable" is True if the factor can be drawn: positive, neither vanishing nor enormous.
+    "factor" and "shift" are those of the best fit, "largest" and "cosine" measure its error. "usable" is True if the
+    second
+    loss can be drawn with the factor: it must be positive and between 1e-6 and 1e6.
     """
     sameness = _same(comparison)
     return {
@@ -38,7 +40,7 @@ def judge(comparison: ComparisonView) -> dict[str, Any]:
 
 
 def fit(comparison: ComparisonView) -> Fit:
-    """Return the factor and shift applied to the second loss, if requested; only positive factors are used."""
+    """Return the factor and shift to apply to the second loss: those of the best fit if `fit` is set and usable."""
     if not comparison.fit:
         return Fit()
     sameness = _same(comparison)
@@ -74,13 +76,13 @@ def _json_number(x: float | None) -> float | None:
 
 
 def _sentence(verdict: str) -> str:
-    """Return the verdict without its first words, which are the title on the page."""
+    """Return the verdict as a sentence, without the words before its colon, which the page shows as a title."""
     sentence = verdict.split(": ", 1)[-1]
     return sentence[:1].upper() + sentence[1:]
 
 
 def snippet(comparison: ComparisonView) -> str:
-    """Return a script that repeats the comparison with dmlcore: losses, verdict, fields and difference."""
+    """Return a script that repeats the comparison with dmlcore: equality test, fields and difference of the losses."""
     lines = [
         "import torch",
         "",

@@ -1,4 +1,4 @@
-"""WebSocket service of the Compare page: fields of two to four losses over the same points, with common scales.
+"""WebSocket service of the Compare page: force fields of two to four losses for the same points, on common scales.
 
 Arrays for panel k: shade<k>, uint8 (n, n); active<k>, packed bits; arrows<k>, int8 (20, 20, 2); corners<k>, uint16 (K,
 2), over the view. Arrays for the pair: difference, uint8 (n, n), with 128 = 0, and apart, int8 (20, 20, 2). The first
@@ -30,7 +30,7 @@ from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import number, pack
 from pages.shared.state.untrusted import REACH, bounded, finite, held
 
-INLINE = 100  # grids with up to this many nodes per side are computed on the event loop
+INLINE = 100  # grids with at most this many nodes per side are computed on the event loop
 FINEST = 140
 
 Numbers = dict[str, Any]
@@ -38,11 +38,13 @@ Points = tuple[Tensor, Tensor, Tensor]
 
 
 def answer(request: dict[str, Any]) -> bytes:
-    """Return the fields of request["comparison"] on n x n nodes; with "fields" false, only the numbers at
-    request["at"].
+    """Return the fields of request["comparison"] on n x n nodes.
 
-    "scale", "reference" and "span" keep the scales of colour, arrows and difference during a drag. "settle" (the drag
-    has ended) refits misleading scales, unless "lock" is true, and adds the URL query and the script.
+    If "fields" is false, only the values at the position request["at"] are returned. "scale", "reference" and "span"
+    keep
+    the scales of colour, arrows and difference during a drag. "settle" (the drag has ended) recomputes misleading
+    scales,
+    unless "lock" is true, and adds the URL query string and the script.
     """
     comparison = ComparisonView.of(request.get("comparison"))
     variants = read_as(comparison)
@@ -95,7 +97,7 @@ def answer(request: dict[str, Any]) -> bytes:
 
 
 def read_as(comparison: ComparisonView) -> list[Variant]:
-    """Return the losses to compare; with `fit`, the second loss of the pair is multiplied by its best factor."""
+    """Return the losses to draw; with `fit`, the second loss of the pair is scaled by its best factor."""
     fitted = sameness.fit(comparison)
     return [
         Variant(
@@ -110,7 +112,7 @@ def read_as(comparison: ComparisonView) -> list[Variant]:
 
 
 def readout(variant: Variant, comparison: ComparisonView) -> Numbers:
-    """Return the numbers of the triplet under one loss: energies, activity, and forces on A, P and N."""
+    """Return the values of one loss at the current triplet: energies, activity, and forces on A, P and N."""
     reading = _shown(variant.table(*tensors(comparison)), comparison)
     return {
         "raw": number(float(reading.raw)),
@@ -124,7 +126,7 @@ def readout(variant: Variant, comparison: ComparisonView) -> Numbers:
 
 
 def _at_position(variants: list[Variant], comparison: ComparisonView, place: list[Any]) -> Numbers:
-    """Return loss and force on the probe at `place` for each loss, and their difference for the pair."""
+    """Return the loss and its force for each panel with the probe at `place`, and the difference of the pair."""
     reached = [min(max(float(v), -REACH), REACH) for v in place]
     moved = {k: getattr(comparison, k) for k in POINTS} | {comparison.probe: reached}
     a, p, n = (torch.tensor(moved[k], dtype=torch.float64) for k in POINTS)
@@ -146,7 +148,7 @@ def scanned(variant: Variant, comparison: ComparisonView, x: Tensor, y: Tensor) 
 
 
 def _shown(table: FieldTable, comparison: ComparisonView) -> FieldTable:
-    """Return the table; on the sphere, only with the tangential part of the forces."""
+    """Return the table; if the comparison is on the sphere, its forces keep only their tangential component."""
     return replace(table, tangential=comparison.space == "sphere")
 
 
@@ -156,14 +158,14 @@ def tensors(comparison: ComparisonView) -> Points:
 
 
 def axes(comparison: ComparisonView, n: int) -> tuple[Tensor, Tensor]:
-    """Return the centres of n cells along either side of the view."""
+    """Return the x and y coordinates (n,) of the centres of n x n cells that fill the view."""
     x0, y0, half = comparison.view
     cells = torch.arange(n, dtype=torch.float64).add(0.5).mul(2 * half / n).sub(half)
     return cells + x0, cells + y0
 
 
 def signed(comparison: ComparisonView) -> bool:
-    """Return True if the shaded values are signed, as energies before the clamp are."""
+    """Return True if the shaded values can be negative, as unclamped energies can."""
     return comparison.shade == "energy" and not comparison.clamp
 
 
@@ -173,8 +175,9 @@ def _shade(comparison: ComparisonView, field: FieldTable) -> Floats:
 
 
 def _difference(comparison: ComparisonView, fields: Sequence[FieldTable]) -> tuple[Floats, float, float]:
-    """Return the drawn difference of the pair (signed energies or lengths of force vectors), its scale, and the
-    maximum.
+    """Return the difference of the pair to shade (n, n), its 97th percentile in size, and its maximum.
+
+    The difference is signed for energies; for forces it is the length of the difference vector.
     """
     first, second = (fields[k] for k in comparison.pair)
     if comparison.shade == "energy":
@@ -186,7 +189,7 @@ def _difference(comparison: ComparisonView, fields: Sequence[FieldTable]) -> tup
 
 
 def _boundaries(variant: Variant, field: FieldTable, x: Tensor, y: Tensor) -> tuple[list[int], list[int], list[Floats]]:
-    """Return the lines where the loss reaches 0 (outer) and its upper clamp (inner): points per line, and all lines."""
+    """Return the points per line where the loss is 0, the same for its upper clamp, and the lines (K, 2) themselves."""
     if variant.clamp:
         levels = [(raw, level) for level in (0.0, variant.loss.m2) for raw in field.orders]
     else:

@@ -1,4 +1,4 @@
-"""State of the Compare page (two to four losses over the same points), parsed from untrusted URLs and messages."""
+"""State of the Compare page, two to four losses for the same points, parsed from untrusted URLs and messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pages.shared.state.page_state import ChoiceKind, Flag, Kind, NumberKind, Nu
 from pages.shared.state.panel import Panel, panel
 from pages.shared.state.untrusted import Point, exact
 
-FEWEST = 2  # smallest number of losses side by side
+FEWEST = 2  # minimum number of losses to compare
 DEFAULTS = (
     panel("ranking", m=0.3),
     panel("distance_sensitive"),
@@ -23,7 +23,7 @@ DEFAULTS = (
 
 
 class PanelPair(Kind):
-    """Field of two different panels, by default the first two; a URL counts from 1."""
+    """State field for the indices of two different panels; invalid values become (0, 1), and a URL counts from 1."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> tuple[int, int]:
         value = data.get(name)
@@ -41,13 +41,13 @@ class PanelPair(Kind):
 
 @dataclass(frozen=True)
 class ComparisonView(PageState):
-    """Losses over linked points.
+    """Two to four losses with common points.
 
     Attributes:
-        panels: Two to four losses.
-        pair: Indices in `panels` of the two losses that are subtracted and tested.
+        panels: Two to four losses with their parameters.
+        pair: Indices in `panels` of the two losses that are subtracted and tested for equality.
         clamp: Use clamped losses instead of raw ones.
-        orders: Sum over (a, p, n) and (p, a, n).
+        orders: Sum the loss over (a, p, n) and (p, a, n).
         fit: Multiply the second loss of the pair by the best factor.
         space: Space on which equality is tested.
     """
@@ -65,13 +65,13 @@ class ComparisonView(PageState):
     fit: Annotated[bool, Flag()] = False
     region: Annotated[bool, Flag()] = True
     arrows: Annotated[bool, Flag()] = True
-    landscape: Annotated[bool, Flag()] = False  # show the energies of the pair as 3-D surfaces
-    mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0  # of the marbles on the surfaces; 0: gradient flow
+    landscape: Annotated[bool, Flag()] = False  # True to show the energies of the pair as 3-D surfaces
+    mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0  # mass of the marbles on the surfaces; 0 for gradient flow
     view: Annotated[tuple[float, float, float], WindowKind(number=exact)] = (0.25, 0.1, 1.5)
 
 
 def compare_with_default(scene: Scene) -> ComparisonView:
-    """Return a comparison of the loss and points of Fields with the first default panel of another loss."""
+    """Return a comparison of a scene's loss with the first loss in DEFAULTS that differs, for the same points."""
     other = next(each for each in DEFAULTS if each.loss != scene.loss)
     return ComparisonView(
         panels=(Panel(scene.loss, scene.hyper), other),

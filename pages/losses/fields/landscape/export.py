@@ -1,6 +1,7 @@
-"""Export of a landscape as one offline HTML file: /api/landscape/WHAT/export.html?QUERY, with the query of the page.
+"""Export of a loss landscape as one HTML file that works offline.
 
-The file contains the surfaces and marbles, a button that releases them, formulas, parameters, sources and plotly.js.
+The URL is /api/landscape/WHAT/export.html?QUERY with WHAT = "field" or "compare" and the query string of that page. The
+file contains the surfaces, marbles that can be released on them, formulas, parameters, sources and plotly.js.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ CAPTION = (
 
 
 def export(state: Scene | ComparisonView, *, dark: bool = False) -> str:
-    """Return the HTML file of a state."""
+    """Return an HTML page with the landscape of a scene or comparison."""
     shown = service.landscape(state)
     panels: list[Scene | Panel] = [state] if isinstance(state, Scene) else [state.panels[k] for k in state.pair]
     title = f"Landscape of {' and '.join(losses.formula(p.loss).title for p in panels)}"
@@ -68,8 +69,8 @@ def export(state: Scene | ComparisonView, *, dark: bool = False) -> str:
 
 
 def _figure(figure: dict[str, Any], dark: bool) -> str:
-    """Return the figure with plotly.js embedded and a button that releases the marbles."""
-    from plotly import io  # imported here because it loads slowly and only exports need it
+    """Return HTML with the plotly figure, plotly.js itself, and a button that starts the marbles."""
+    from plotly import io  # imported here because the import is slow and needed only for exports
 
     ways = figure["marbles"]
     steps = [
@@ -97,7 +98,7 @@ def _figure(figure: dict[str, Any], dark: bool) -> str:
         "layout": figure["layout"] | {"updatemenus": [button], "height": 620},
         "frames": steps,
     }
-    # The JSON round trip leaves only plain data, as in the figure on the page.
+    # the JSON round trip converts the figure to plain data, as the component receives it
     text: str = io.to_html(
         json.loads(json.dumps(whole)),
         include_plotlyjs=True,
@@ -110,7 +111,7 @@ def _figure(figure: dict[str, Any], dark: bool) -> str:
 
 
 def _loss(panel: Scene | Panel, dark: bool) -> str:
-    """Return title, formula, parameters and source of a loss as HTML."""
+    """Return the title, formula, parameters and source of a loss as HTML."""
     known = losses.formula(panel.loss)
     values = ", ".join(f"{name} = {untrusted.plain(x)}" for name, x in panel.hyper.items() if x != math.inf)
     return (

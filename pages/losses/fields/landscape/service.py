@@ -1,6 +1,7 @@
-"""WebSocket service of the 3-D landscape of Fields and Compare, as a plotly.js figure; serves plotly.js too.
+"""WebSocket service of the 3-D loss landscape on Fields and Compare, and the route that serves plotly.js.
 
-plotly.js comes from the installed Python package, which is not imported; pages fetch it only to show a landscape.
+The landscape is a plotly.js figure. plotly.js comes from the installed Python package, which is not imported; pages
+load it only to show a landscape.
 """
 
 from __future__ import annotations
@@ -28,14 +29,17 @@ from pages.shared.server import wire
 from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import pack
 
-COARSE = 37  # nodes per side during a drag
+COARSE = 37  # nodes per side of a surface during a drag
 
 
 def answer(request: dict[str, Any]) -> bytes:
-    """Return the figure of request["scene"] or request["comparison"]: fine with rolling marbles if "roll", else coarse.
+    """Return the landscape of request["scene"] or request["comparison"].
 
-    "dark" selects the colours; "stacked" puts surfaces below each other. The header holds the figure, "verdicts" (one
-    per marble) and "hidden", which says at which values the surfaces are cut.
+    If "roll" is true, the surfaces are fine and marbles roll on them; otherwise the surfaces are coarse. "dark" selects
+    the
+    colours, and "stacked" places one surface below the other. The header holds the plotly figure, "verdicts" (a
+    sentence
+    per marble) and "hidden", which states the values at which the surfaces are cut off.
     """
     state: Scene | ComparisonView = (
         ComparisonView.of(request["comparison"]) if "comparison" in request else Scene.of(request.get("scene"))
@@ -53,7 +57,7 @@ def answer(request: dict[str, Any]) -> bytes:
 
 
 def landscape(state: Scene | ComparisonView, *, rolls: bool = True, n: int = NODES) -> Landscape:
-    """Return the landscape of a state; of a comparison, that of the subtracted pair."""
+    """Return the landscape of a scene or, for a comparison, of its pair; n nodes per side, marbles only if `rolls`."""
     points = [torch.tensor(getattr(state, name), dtype=torch.float64) for name in POINTS]
     if isinstance(state, ComparisonView):
         variants = [read_as(state)[k] for k in state.pair]
@@ -72,7 +76,7 @@ def landscape(state: Scene | ComparisonView, *, rolls: bool = True, n: int = NOD
 
 
 def verdicts(shown: Landscape) -> list[str]:
-    """Return one sentence per marble, prefixed with the loss if there are several."""
+    """Return one sentence per marble, prefixed with the loss title if there is more than one."""
     several = len(shown.rolls) > 1
     return [
         f"{title.strip()}: {verdict(way, shown.probe)}" if several else verdict(way, shown.probe)
@@ -81,7 +85,7 @@ def verdicts(shown: Landscape) -> list[str]:
 
 
 def hidden(shown: Landscape) -> str:
-    """Return a sentence about values cut off from the surfaces; "" if there are none."""
+    """Return a sentence on the values at which surfaces are cut off; "" if no surface is cut."""
     return " ".join(dict.fromkeys(s.hidden for s in shown.surfaces if s.hidden))
 
 

@@ -1,4 +1,4 @@
-"""Sentences about the final position of a marble."""
+"""Sentences on the final position of a marble on a loss landscape."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dmlcore.simulation.marble import Roll
 
 
 def verdict(way: Roll, probe: Probe) -> str:
-    """Return a sentence about the final position of the marble and its meaning for the loss."""
+    """Return a sentence on the final position of the marble and its meaning for the triplet."""
     loss = f"{way.energy[-1]:.3g}".replace("-", "−")
     if not way.moved:
         return {

@@ -1,4 +1,4 @@
-"""Pair weights: for two losses, the weight of each pair of a triplet as a map over similarities."""
+"""Pair weights page: for two losses, the weight of each pair of a triplet as a function of its similarities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pages.shared.words.formulas import statements
 
 @st.fragment
 def canvas() -> None:
-    """Mount two maps of pair weights, their sliders and the triplet under the pointer."""
+    """Mount the pair-weight maps of two losses, their sliders, and the triplet at the pointer."""
     mount(
         "losses/fields/pair_weights",
         misread_link.opened(PairWeightsView, first=SLIDES[0]),

@@ -1,8 +1,9 @@
 """WebSocket service of the Pair weights page: maps over (S_ap, S_an) for two losses on one scale.
 
 Arrays for loss k = 0, 1: weight<k>, uint8 (n, n), where zero is 128 (signed) or 0 (size); corners<k>, uint16 (K, 2), of
-the clamp boundaries over [-1, 1]. Common: exists, uint8 (n, n), the share of each cell whose triplets exist, 255 = all.
-Columns are S_ap; rows are S_an, starting at -1.
+the clamp boundaries over [-1, 1]. Common array: exists, uint8 (n, n), the fraction of each cell in which triplets
+exist,
+255 = all. Columns are S_ap; rows are S_an, starting at -1.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ PAIRS = ("ap", "an", "pn")
 
 
 def answer(request: dict[str, Any]) -> bytes:
-    """Return both maps of request["view"] on n x n nodes, and the numbers of its triplet or of request["at"].
+    """Return both maps of request["view"] on n x n nodes, and the values of its triplet or of the one at request["at"].
 
-    With "maps" false only the numbers are returned. "top" keeps the scale during a drag; "settle" (the drag has ended)
-    refits a misleading scale and adds the URL query.
+    If "maps" is false, only the values are returned. "top" keeps the scale during a drag; "settle" (the drag has ended)
+    recomputes a misleading scale and adds the URL query string.
     """
     view = PairWeightsView.of(request.get("view"))
     losses = [p.module() for p in view.panels]
@@ -70,11 +71,11 @@ def answer(request: dict[str, Any]) -> bytes:
 
 
 def readout(view: PairWeightsView, losses: list[TripletLoss], at: tuple[float, float]) -> dict[str, Any]:
-    """Return the triplet with similarities `at`: its edges, its positions on the sphere, and all weights under both
-    losses.
+    """Return the edges, positions and pair weights of the triplet with similarities `at` = (S_ap, S_an).
 
-    "triplet" is None if no such triplet exists. "sphere" holds p, n and the arc between them as seen from a; the
-    distance from the centre is the angle, 1 = opposite.
+    "triplet" is None if no such triplet exists. "sphere" holds p, n and the arc between them as seen from a: the
+    distance
+    of a point from the centre is its angle to a, and 1 means opposite.
     """
     ap, an = (torch.tensor(v, dtype=torch.float64) for v in at)
     s = similarities(ap, an, view.rival, view.pn)
@@ -119,7 +120,7 @@ def _chosen(view: PairWeightsView, weights: PairWeights, s: Similarities) -> Flo
 
 
 def _share(room: Floats) -> Bytes:
-    """Return the share of each cell where `room` >= 0, to first order."""
+    """Return, as uint8, the approximate fraction of each cell in which `room` >= 0, from its value and slope."""
     slope = np.hypot(*np.gradient(room))
     return wire.shares(room / np.maximum(slope, 1e-12) + 0.5)
 

@@ -10,7 +10,7 @@ from dmlcore.loss_analysis.pair_weights import Rival
 from pages.shared.state.page_state import ChoiceKind, NumberKind, Numbers, PageState, Panels, Preset
 from pages.shared.state.panel import Panel, panel
 
-NEAREST = 0.995  # similarities of distinct points are clipped to +-NEAREST
+NEAREST = 0.995  # largest similarity, in absolute value, that distinct points can have on this page
 
 PAIRS = {"ap": "a–p, the positive pair", "an": "a–n, the negative pair", "pn": "p–n, positive and negative"}
 SLOPES = {"S": "slope by similarity, dL/dS", "d": "slope by distance, dL/dd"}
@@ -28,13 +28,13 @@ class PairWeightsView(PageState):
     """Two losses whose pair weights are compared.
 
     Attributes:
-        panels: The two losses.
+        panels: The two losses with their parameters.
         weight: Pair whose weight is drawn.
         by: Variable of the derivative: "S" for dL/dS, "d" for dL/dd.
-        scale: Signed weights, or sizes only.
+        scale: Colour scale for signed weights or for their magnitudes.
         rival: Position of the negative relative to P.
         pn: S_pn if rival = "fixed".
-        at: (S_ap, S_an) of the triplet that is read out.
+        at: (S_ap, S_an) of the triplet whose values are shown.
     """
 
     panels: Annotated[tuple[Panel, ...], Panels(DEFAULTS)] = DEFAULTS
@@ -46,7 +46,7 @@ class PairWeightsView(PageState):
     at: Annotated[tuple[float, float], Numbers(NEAREST)] = (0.5, 0.6)
 
 
-SLIDES = (  # the first is opened by a URL without parameters
+SLIDES = (  # a URL without parameters opens the first preset
     Preset(
         "METU against N-pairs",
         "METU's push, 1/d³ by similarity, grows until the upper clamp cuts it off; that of N-pairs (soft-max) is "

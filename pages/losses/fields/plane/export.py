@@ -1,4 +1,4 @@
-"""Export of the Fields page: /api/field/export.FORMAT?QUERY, with the query of the page."""
+"""Export of the Fields page: /api/field/export.FORMAT?QUERY, with the URL query string of the page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def export(scene: Scene, format: str, *, dark: bool = False) -> bytes:
 
 
 def drawing(scene: Scene, *, dark: bool = False) -> dict[str, Any]:
-    """Return the arguments of `draw_field` that reproduce the page, without those that equal its defaults."""
+    """Return the arguments with which `draw_field` reproduces the page, omitting those equal to its defaults."""
     shown = {
         "shade": scene.shade,
         "contours": None if scene.lines == "none" else scene.lines,

@@ -1,4 +1,4 @@
-"""Fields: the force field of a triplet loss, with points to drag and parameters to change."""
+"""Fields page: the force field of a triplet loss in the plane, with points to drag and parameters to change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Export of the Sphere page: /api/sphere/export.FORMAT?QUERY, with the query of the page."""
+"""Export of the Sphere page: /api/sphere/export.FORMAT?QUERY, with the URL query string of the page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEFAULTS = {k: p.default for k, p in inspect.signature(spheres.draw_sphere).par
 def export(scene: SphereScene, format: str, *, dark: bool = False) -> bytes:
     """Return the exported file of a scene; `format` is a key of `exports.TYPES`."""
     loss, sphere = scene.module(), scene.on == "sphere"
-    # Latitudes are not used on the circle.
+    # the circle uses longitudes only
     places: list[Any] = [getattr(scene, name) if sphere else getattr(scene, name)[0] for name in POINTS]
     shown = drawing(scene, dark=dark)
     if format == "py":
@@ -33,7 +33,7 @@ def export(scene: SphereScene, format: str, *, dark: bool = False) -> bytes:
 
 
 def drawing(scene: SphereScene, *, dark: bool = False) -> dict[str, Any]:
-    """Return the arguments of `draw_sphere` or `draw_circle` that differ from their defaults."""
+    """Return the arguments of `draw_sphere` or `draw_circle` that reproduce the page, omitting defaults."""
     shown: dict[str, Any] = {"region": scene.region, "arrows": scene.arrows, "radial": scene.radial, "dark": dark}
     if scene.on == "sphere":
         shown["eye"] = scene.eye

@@ -1,4 +1,4 @@
-"""Sphere: a triplet loss on normalised embeddings, on the circle or the unit sphere."""
+"""Sphere page: a triplet loss on normalised embeddings, shown on the circle or the unit sphere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pages.shared.widgets.presentation import Presentation
 from pages.shared.words import glossary
 
 KEY = "sphere"
-# On a narrow screen the table scrolls under its first column, whose background is that of the theme
+# On a narrow screen the table scrolls below its first column, which needs the theme's background colour
 # (.streamlit/config.toml).
 STYLE = """<style>
 .st-key-sphere-losses :is(td, th):first-child { position: sticky; left: 0; background: light-dark(#fff, #12161c); }
@@ -38,7 +38,7 @@ LECTURE = Presentation(
 
 @st.fragment
 def canvas() -> None:
-    """Mount the component, the statement about its loss, and the table of all losses."""
+    """Mount the sphere or circle, then show the effect of normalisation on this loss and a table of all losses."""
     kept = (st.session_state.get(KEY) or {}).get("scene")
     scene = SphereScene.of(kept) if kept else misread_link.opened(SphereScene, first=FIRST)
     states = [state.to_json() for state in STATES]

@@ -1,10 +1,10 @@
 """WebSocket service of the Sphere page: energies and forces on the circle and the unit sphere.
 
-Arrays of the sphere: shade, uint8 (rows, columns), over latitude -90..90 and longitude -180..180, ends included;
+Arrays for the sphere: shade, uint8 (rows, columns), over latitude -90..90 and longitude -180..180, ends included;
 active, packed bits; corners of the boundaries, int16 (K, 3) / 32767; nodes, int16 (M, 3) / 32767, and arrows, int8 (M,
-3), of the tangential force. Arrays of the circle: ring, uint8 (RING,); active, packed bits; whirl, int8 (WHIRL,), the
-tangential force; on request the map of theta_p - theta_a (columns) by theta_n - theta_a (rows), -180..180, with its
-lines as uint16.
+3), of the tangential force. Arrays for the circle: ring, uint8 (RING,); active, packed bits; whirl, int8 (WHIRL,), the
+tangential force. On request, the circle also has the map of theta_p - theta_a (columns) by theta_n - theta_a (rows),
+-180..180, with its lines as uint16.
 """
 
 from __future__ import annotations
@@ -42,15 +42,16 @@ from pages.shared.server.wire import number, pack
 
 Header = dict[str, Any]
 
-COARSE, FINE = 91, 181  # rows of latitude during a drag and at rest
-RING, WHIRL, MAP = 720, 36, 145  # nodes of the ring, arrows along it, nodes per side of the angle map
-ARROWS = 360  # tangent arrows over the whole sphere
-BANDS = 8  # number of equal-energy lines of the map
+COARSE, FINE = 91, 181  # rows of latitude during a drag, and otherwise
+RING, WHIRL, MAP = 720, 36, 145  # nodes on the circle, arrows along the circle, nodes per side of the angle map
+ARROWS = 360  # number of arrows, distributed evenly over the sphere
+BANDS = 8  # the map has BANDS - 1 equal-energy lines, which divide the scale into BANDS bands
 
 
 def answer(request: dict[str, Any]) -> bytes:
-    """Return surface and readout of request["scene"]; "fine" after a drag, "map" to include the angle map of the
-    circle.
+    """Return the surface and the triplet's values for request["scene"].
+
+    "fine" requests the fine grid used when no drag is in progress, "map" the angle map of the circle.
     """
     scene = SphereScene.of(request.get("scene"))
     loss = scene.module()
@@ -69,13 +70,13 @@ def answer(request: dict[str, Any]) -> bytes:
 
 
 def unit(scene: SphereScene, name: str) -> Tensor:
-    """Return the unit vector of a point of the triplet, shape (2,) or (3,)."""
+    """Return the unit vector of a point of the triplet: shape (2,) on the circle, (3,) on the sphere."""
     longitude, latitude = torch.deg2rad(torch.tensor(getattr(scene, name), dtype=torch.float64))
     return on_circle(longitude) if scene.on == "circle" else on_sphere(longitude, latitude)
 
 
 def readout(scene: SphereScene) -> Header:
-    """Return the numbers of the triplet: energies, angles in degrees, distances, tangential and radial forces."""
+    """Return the values of the triplet: energies, angles in degrees, distances, tangential and radial forces."""
     loss = scene.module()
     points = {name[0]: unit(scene, name) for name in POINTS}
     a, p, n = points.values()

@@ -20,7 +20,7 @@ SURFACES = ("sphere", "circle")
 
 @dataclass(frozen=True)
 class SpherePoint(Numbers):
-    """Field of a longitude and latitude in degrees; the latitude may be omitted."""
+    """State field for a (longitude, latitude) in degrees; a missing latitude is taken from the default."""
 
     reach: float = 3600.0
 
@@ -33,7 +33,10 @@ class SpherePoint(Numbers):
 
 @dataclass(frozen=True)
 class SphereScene(PageState):
-    """Scene of the page; points and eye are (longitude, latitude) in degrees, and the circle uses longitudes only."""
+    """Loss and triplet on the sphere or circle. Points and `eye` are (longitude, latitude) in degrees.
+
+    On the circle, only longitudes matter.
+    """
 
     on: Annotated[Surface, ChoiceKind(SURFACES)] = "sphere"
     loss: Annotated[str, Loss()] = "distance_sensitive"
@@ -44,13 +47,15 @@ class SphereScene(PageState):
     positive: Annotated[Point, SpherePoint(key="p")] = (20.0, 30.0)
     negative: Annotated[Point, SpherePoint(key="n")] = (45.0, -10.0)
     probe: Annotated[Probe, ChoiceKind(POINTS)] = "negative"
-    region: Annotated[bool, Flag()] = True  # region where the probe is active; hatched elsewhere
-    arrows: Annotated[bool, Flag()] = True  # tangential force on the probe at each position
-    radial: Annotated[bool, Flag()] = True  # radial part of the forces, which normalisation removes
+    region: Annotated[bool, Flag()] = True  # show the region where the probe has a gradient; the rest is hatched
+    arrows: Annotated[bool, Flag()] = True  # show the tangential force on the probe at each position
+    radial: Annotated[bool, Flag()] = True  # show the radial component of the forces, which normalisation removes
     eye: Annotated[Point, SpherePoint(always=True)] = (20.0, 15.0)  # point of the sphere that faces the viewer
 
     def to_query(self) -> dict[str, str]:
-        """Return the values that differ from the defaults, without latitudes on the circle."""
+        """Return the values that differ from the defaults as query parameters; on the circle, without latitudes and
+        `eye`.
+        """
         query = super().to_query()
         if self.on == "circle":
             query.pop("eye", None)
@@ -62,17 +67,19 @@ class SphereScene(PageState):
         return query
 
     def module(self) -> losses.TripletLoss:
-        """Return the loss of this scene."""
+        """Return the loss of this scene as a module."""
         return losses.create(self.loss, **self.hyper)
 
 
-# Opened by a URL without parameters: the whole triplet is in front, even while the sphere swings.
+# Opened by a URL without parameters. The whole triplet stays in front while the sphere swings to and fro.
 FIRST = Preset("The triplet in front", "", "eye=5,12")
 
 
 @dataclass(frozen=True)
 class State:
-    """An instructive triplet: its positions on the sphere, and angles on the circle (None if it has none)."""
+    """Example triplet: positions on the sphere, and angles on the circle in degrees (None if it has no counterpart
+    there).
+    """
 
     name: str
     caption: str
@@ -80,19 +87,19 @@ class State:
     circle: tuple[float, float, float] | None
 
     def to_json(self) -> dict[str, Any]:
-        """Return each point as (longitude, latitude) in degrees, for both surfaces."""
+        """Return the example as JSON data; each point is (longitude, latitude) in degrees."""
         angles = self.circle and dict(zip(POINTS, ([angle, 0.0] for angle in self.circle), strict=True))
         sphere = dict(zip(POINTS, self.sphere, strict=True))
         return {"title": self.name, "caption": self.caption, "sphere": sphere, "circle": angles}
 
 
-_TETRAHEDRON = round(math.degrees(math.acos(-1 / 3)), 9)  # angle between two corners as seen from the centre
-# angle for side 2^(1/3), which minimises d^2/2 + 2/d over equilateral triplets
+_TETRAHEDRON = round(math.degrees(math.acos(-1 / 3)), 9)  # central angle between two corners of a regular tetrahedron
+# central angle of the side 2^(1/3), which minimises d^2/2 + 2/d over equilateral triplets
 _METU_SIDE = 2 * math.degrees(math.asin(2 ** (1 / 3) / 2))
 
 
 def _equilateral(side: float) -> tuple[Point, Point, Point]:
-    """Return three positions on one parallel, each `side` degrees from the other two."""
+    """Return three points on one parallel whose central angles to each other are `side` degrees."""
     latitude = math.degrees(math.acos(2 / math.sqrt(3) * math.sin(math.radians(side) / 2)))
     return (-120.0, round(latitude, 4)), (120.0, round(latitude, 4)), (0.0, round(latitude, 4))
 

@@ -1,4 +1,4 @@
-"""Sentences about the effect of normalisation on a loss, with the computed numbers."""
+"""Sentences on the effect of normalisation on a loss, with computed values."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dmlcore.geometry.extremes import Extreme
 from dmlcore.loss_analysis.normalised import Normalised, normalisation
 from pages.losses.fields.sphere.state import SphereScene
 
-TINY = 1e-12  # smaller shares are rounding errors
+TINY = 1e-12  # smaller residuals are rounding errors
 
 
 def statement(loss: losses.TripletLoss, share: Normalised) -> list[str]:
-    """Return sentences about the effect of normalisation on a loss."""
+    """Return one sentence or two on each effect that normalisation has on a loss."""
     lines = [_residual(share)]
     lines.append(
         f"**Removed:** {share.radial_share:.0%} of the squared forces is radial (mean over random triplets in 3-D). "
