@@ -1,4 +1,4 @@
-"""Possibly wrong labels: near-duplicates across classes, and samples whose neighbours agree on another class."""
+"""Views of possible label errors: near-duplicates across classes, and samples whose neighbours share another class."""
 
 from __future__ import annotations
 

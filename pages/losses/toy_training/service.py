@@ -45,8 +45,8 @@ class _Preparing:
         self._guard = threading.Lock()
 
     def obstacle(self, toy: Toy) -> dict[str, Any]:
-        """Return {} if a state can be trained now; otherwise the reason, and "failed": False if it is only a matter of
-        time.
+        """Return {} if a state can be trained now, else "preparing", a message, and "failed", which is False while
+        waiting.
         """
         key = (toy.data, toy.seed)
         if not toy.images:
@@ -94,8 +94,9 @@ def contents(asked: FrameRequest[Toy, LiveTraining]) -> Answer:
 
 
 def quantised(frames: list[Singles], shape: tuple[int, int]) -> tuple[NDArray[np.int16], Singles]:
-    """Return embeddings (K, n, D) as int16 with one factor per frame (K,); the error is at most 1/65534 of a frame's
-    range.
+    """Quantise embeddings (K, n, D) to int16 with one scale per frame (K,).
+
+    The error is at most 1/65534 of a frame's largest absolute coordinate.
     """
     if not frames:
         return np.empty((0, *shape), np.int16), np.empty(0, np.float32)

@@ -32,7 +32,7 @@ def every_loss() -> tuple[str, ...]:
 
 
 class Acting(ChoiceKind):
-    """State field for the forces that train: "both", or for a loss that can be split, only "pulls" or "pushes"."""
+    """State field for the forces that train the network: "both", "pulls" or "pushes"; always "both" if inseparable."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> Any:
         options = MOVES if sided(fields["loss"]) else ("both",)

@@ -1,4 +1,4 @@
-"""Canvas of the Collage page: images with weight maps over them, one row per pooling."""
+"""Component of the Collage page: test images with the weight maps of several poolings, one row per pooling."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ from pages.shared.widgets.component import component
 
 IMAGES = 8
 OPACITY = 0.6
-LAST = 9999  # largest number of a random draw of images
+LAST = 9999  # number of different random draws of images
 KEY = "collage"
-CLEAR = 2.0  # standard errors by which a weight must exceed that of average pooling
-ROUNDING = 1e-6  # rounding error of weights, which have single precision
+CLEAR = 2.0  # standard errors by which a mean weight must exceed that of average pooling to count as larger
+ROUNDING = 1e-6  # largest rounding error of weights, which are stored in single precision
 
 _canvas = component("pooling/collage")
 
 
 @dataclass(frozen=True, eq=False)
 class WeightsRow:
-    """One row of images: the pooling, its caption and its weight maps.
+    """Weight maps of one pooling over test images, shown as one row.
 
-    `address` is the base URL of the images; "" if the server has none for this row.
+    Attributes:
+        name: Title of the pooling.
+        words: Caption with the scores.
+        address: Base URL of the images; "" if the server has no images for this row.
     """
 
     name: str
@@ -46,14 +49,14 @@ def show(
     *,
     onward: str = "",
 ) -> int:
-    """Mount the component with some test images and return the index of the chosen one.
+    """Mount the component with some test images and return the data set index of the chosen one.
 
     Args:
         lines: The rows to show, one per pooling.
         grid: Tiles per side of a collage; 0 if the images are not collages.
         name: Returns the class name of a sample.
         image: Returns the data URL of a sample's image; used if the rows have no address.
-        onward: URL query of the Settings page (New run), to which the link "Next" leads.
+        onward: URL query string of the New run page, which the link "Next" opens.
     """
     first = lines[0].maps
     draw = int(untrusted.bounded(st.query_params.get("draw", "0"), 0, LAST, 0))
@@ -121,10 +124,10 @@ def show(
 
 
 def verdict(lines: Sequence[WeightsRow], grid: int) -> str:
-    """Return a sentence that names the rows that look at the tile of the class more than average pooling does.
+    """Return a sentence on which poolings put more weight on the tile of the class than average pooling does.
 
-    A row counts if it exceeds uniform weights by CLEAR standard errors over its images. For images that are not
-    collages, report over how many positions each row spreads its weight (exponential of the mean entropy).
+    A pooling is named if its mean weight on the tile exceeds that of uniform weights by CLEAR standard errors. If the
+    images are not collages, the sentence states the effective number of positions that each pooling uses.
     """
     shares = {line.name: line.maps.foreground.astype(np.float64) for line in lines}
     count = len(lines[0].maps.indices)
@@ -144,13 +147,13 @@ def verdict(lines: Sequence[WeightsRow], grid: int) -> str:
 
 
 def _spread(weights: Singles) -> float:
-    """Return the number of positions covered by uniform weights of equal mean entropy; weights: (n, h, w), sums 1."""
+    """Return the effective number of positions, exp of the mean entropy of the weights (n, h, w), which sum to 1."""
     w = weights.reshape(len(weights), -1).astype(np.float64)
     return float(np.exp(-(w * np.log(np.where(w > 0, w, 1.0))).sum(1).mean()))
 
 
 def _row_of(maps: WeightMaps, index: str) -> int | None:
-    """Return the row of a sample named in a URL, or None."""
+    """Return the row of the sample whose data set index is given as text, or None if there is no such sample."""
     if not (index.isascii() and index.isdigit() and len(index) < 10):
         return None
     rows = np.flatnonzero(maps.indices == int(index))
@@ -158,7 +161,7 @@ def _row_of(maps: WeightMaps, index: str) -> int | None:
 
 
 def ask(index: object) -> None:
-    """Choose a sample by writing its index to the URL, if it is a valid index."""
+    """Choose a sample by writing its data set index to the URL; ignore anything that is not a valid index."""
     if isinstance(index, int) and 0 <= index < 10**9:
         st.query_params["query"] = str(index)
 

@@ -1,4 +1,4 @@
-"""Collage: images of four tiles, one of which shows the class, and where each pooling looks."""
+"""Collage page: images of four tiles, one of which shows the class, and the weights that each pooling gives them."""
 
 from functools import partial
 
@@ -14,13 +14,13 @@ from pages.shared.words import glossary
 
 
 def examples(data_set: str) -> str:
-    """Return HTML with some collages."""
+    """Return HTML with example collages; show a spinner while they are made."""
     with st.spinner("Building collages …"):
         return collage_service.examples(data_set)
 
 
 def layout(study: str) -> Layout:
-    """Return the columns and captions of a study."""
+    """Return the layout of the study panel: titles of the score columns, captions, and example images."""
     return Layout(
         columns={"map_at_r": "test MAP@R", "recall_at_1": "R@1", "foreground": "weight on its tile"},
         scores="Scores are measured on alphabets that are in neither the training nor the validation split. Weight on "

@@ -1,4 +1,4 @@
-"""Example collages of a test split, shown until a run has been trained."""
+"""Example collages of the test split, shown until a run has been trained."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pages.shared.state.cache import cached
 
 @cached(2)
 def examples(name: str) -> str:
-    """Return HTML with some test collages, each with its class name and the tile of the class outlined."""
+    """Return HTML with eight test collages; a dashed frame marks the tile that shows the class."""
     dataset = data.load(name)
     cells = []
     for index in np.random.default_rng(0).permutation(dataset.splits["test"])[:8].tolist():

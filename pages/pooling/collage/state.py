@@ -1,4 +1,4 @@
-"""URL parameters of the Collage page: the characters on its tiles and the gate passed on by the previous step."""
+"""URL parameters of the Collage page: the kind of characters on the tiles, and gate parameters from GAP vs GSP."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ from dmlcore.experiments import studies
 from dmlcore.experiments.studies import StudyRequest
 from pages.shared.state import spec_link, untrusted
 
-STUDIES = {"omniglot": "omniglot-collage", "glyphs": "glyph-collage"}  # by source of the characters
-# Written out in full, because a link to Settings cannot unset a value of its base spec.
+STUDIES = {"omniglot": "omniglot-collage", "glyphs": "glyph-collage"}  # study for each kind of characters
+# always included, because a link to the New run page cannot remove a value of the spec that it is based on
 OWN = ("data.split=own", "data.validation=own")
-GATE = {"mu": (0.01, 1.0), "epsilon": (0.1, 450.0)}  # ranges of the values passed on by the previous step
+GATE = {"mu": (0.01, 1.0), "epsilon": (0.1, 450.0)}  # allowed ranges of the gate parameters in the URL
 
 
 def tiles(query: Mapping[str, str]) -> str:
-    """Return the source of the characters: from the URL, else Omniglot if it is available, else invented glyphs."""
+    """Return the kind of characters on the tiles: that in the URL, else Omniglot if available, else invented
+    characters.
+    """
     here = data.available(data_of(STUDIES["omniglot"])) is not None
     return untrusted.one_of(query.get("tiles"), tuple(STUDIES), "omniglot" if here else "glyphs")
 
 
 def data_of(study: str) -> str:
-    """Return the name of the data set of a study."""
+    """Return the name of a study's data set."""
     return studies.read(study).base.data.name
 
 
 def onward(name: str, query: Mapping[str, str]) -> str:
-    """Return the URL query of the Settings page (New run): the study's GSP run with the gate of the URL."""
+    """Return the URL query string of the New run page for the study's GSP run with the gate parameters in `query`."""
     spec = next(entry.spec for entry in StudyRequest(study=name).entries() if entry.spec.pooling.name == "gsp")
     gate = {
         key: untrusted.bounded(query.get(key), low, high, float(spec.pooling.parameters[key]))

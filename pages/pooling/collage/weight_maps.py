@@ -1,4 +1,4 @@
-"""Weight maps of poolings over test images, and the nearest neighbours of a chosen image in each run."""
+"""Weight maps of several poolings over test images, and the nearest neighbours of a chosen image in each run."""
 
 from __future__ import annotations
 
@@ -33,20 +33,22 @@ from pages.shared.words import sentences as words
 from pages.shared.words import titles
 from pages.shared.words.numbers import percent
 
-MOST, FIRST = 5, 3  # runs shown together at most; runs shown by default
+MOST, FIRST = 5, 3  # maximum number of runs shown together; number of runs shown by default
 NEIGHBOURS = 8
 CLICK = "collage_click"
 
 
 def show(name: str) -> None:
-    """Show the weight maps of a study: of chosen runs with the neighbours of a chosen image, or as shipped."""
+    """Show the weight maps of a study: those of chosen runs with the neighbours of an image, or those that were
+    shipped.
+    """
     asked, mine = st.query_params.get("runs", "")[:1000], _of_study(name)
     named = [*asked.split(","), *(run.id for run in mine)]
     image_runs = run_picker.offered(RunStore(), lambda name, brief: brief.model not in ("mlp", "tokens"), named)
     runs = [run for run in image_runs.values() if run.embeddings() is not None]
     shipped = _shipped(name)
     source = HERE if runs else SHIPPED
-    figure = st.container()  # drawn last: the choice below it decides its content
+    figure = st.container()  # filled last, because the choice below it determines its content
     if runs and shipped:
         first = HERE if asked or mine else SHIPPED
         source = st.segmented_control("Maps", [HERE, SHIPPED], default=first, key="collage_source") or first
@@ -71,17 +73,17 @@ def _draw(name: str, runs: Sequence[Run], shipped: StudyResults | None) -> None:
 
 
 def _shipped(name: str) -> StudyResults | None:
-    """Return the shipped results of the study if they contain weight maps."""
+    """Return the shipped results of a study, or None if they are missing or contain no weight maps."""
     try:
         results = studies.load(name)
-    except SpecError:  # the study panel reports the error
+    except SpecError:  # the study panel below reports this error
         return None
     return results if results and results.maps else None
 
 
 @st.fragment
 def _show_shipped(name: str, results: StudyResults) -> None:
-    """Show the weight maps stored with the results, over their images if the data set is available."""
+    """Show the shipped weight maps, drawn over the images if the data set is available."""
     shipped = results.maps
     assert shipped is not None
     tile, indices = np.array(shipped.tile), np.array(shipped.indices)
@@ -114,12 +116,12 @@ def _show_shipped(name: str, results: StudyResults) -> None:
 
 
 def _image(spec: RunSpec, index: int, content: str) -> str:
-    """Return the data URL of a sample's image; "" if no image with this content hash is available."""
+    """Return the data URL of a sample's image; "" if the data set has no sample with this index and content hash."""
     try:
         if data.available(spec.data.name, spec.data.root) is None:
             return ""
         if identities(thumbnails.dataset(spec), np.array([index])).tobytes().hex() != content:
-            return ""  # another release of the data set
+            return ""  # the data set is another release than the one with which the results were computed
         image, media = thumbnails.thumbnail(spec, index)
     except (DataError, IndexError):
         return ""
@@ -159,7 +161,7 @@ def _section(study_name: str, ids: Sequence[str]) -> None:
 
 
 def _choose(name: str, runs: Sequence[Run]) -> list[Run]:
-    """Let the user choose runs on the same images; the default is ?runs= of the URL, else the runs of the study."""
+    """Let the user choose runs on the same images; by default those in ?runs= of the URL, else those of the study."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(_data(run.spec), []).append(run)
@@ -196,7 +198,8 @@ def _choose(name: str, runs: Sequence[Run]) -> list[Run]:
     if not picked:
         st.info("Choose a run.", icon=":material/info:")
         return []
-    address = "" if picked == [run.id for run in mine] else ",".join(picked)  # the default is not written
+    # the default choice is not written to the URL
+    address = "" if picked == [run.id for run in mine] else ",".join(picked)
     if address != st.query_params.get("runs", ""):
         st.query_params.from_dict(
             {k: v for k, v in st.query_params.to_dict().items() if k != "runs"} | ({"runs": address} if address else {})
@@ -205,7 +208,7 @@ def _choose(name: str, runs: Sequence[Run]) -> list[Run]:
 
 
 def _of_study(name: str) -> list[Run]:
-    """Return the finished runs of the study's first seed on collages, in the order of the study."""
+    """Return up to FIRST finished runs of the study on collages, all with the study's first seed."""
     store = RunStore()
     entries = requested(name, store).entries()
     pairs = zip(entries, studies.find(entries, store), strict=True)
@@ -214,7 +217,7 @@ def _of_study(name: str) -> list[Run]:
 
 
 def _maps(run: Run) -> WeightMaps | None:
-    """Return the weight maps of a run; if they are missing, start the job that computes them and return None."""
+    """Return the weight maps of a run, or None after starting the job that computes them."""
     path = weight_maps.path_of(run)
     if path is None:
         run_status.literal(_label(run), "b")
@@ -237,13 +240,13 @@ def _words(run: Run, maps: WeightMaps) -> str:
 
 
 def _scores(score: float | None, share: float | None) -> str:
-    """Return the caption of a row; `share` is the mean weight on the tile that shows the class, over the test split."""
+    """Return the caption of a row; `share` is the mean test weight on the tile of the class, None if unknown."""
     mean = "" if share is None else f" · {percent(share)} of the weight on the tile (test mean)"
     return f"test MAP@R {percent(score)}{mean}"
 
 
 def _neighbours(runs: Sequence[Run], chosen: int) -> None:
-    """Show the neighbours of the chosen image in every run."""
+    """Show the nearest neighbours of the chosen image (a data set index) in each run."""
     st.subheader("Nearest neighbours in each run", anchor=False)
     st.markdown(
         "The chosen image is the query. :green[**✓**] marks neighbours of its class, :orange[**✗**] neighbours of "
@@ -292,13 +295,13 @@ def _label(run: Run) -> str:
 
 
 def _naming(run: Run) -> Callable[[int], str]:
-    """Return a function that names classes, with spaces for the underscores of CIFAR."""
+    """Return a function that maps a label to its class name, with underscores replaced by spaces."""
     name = naming(run)
     return lambda label: name(label).replace("_", " ")
 
 
 def _data(spec: RunSpec) -> str:
-    """Return a key of the data and seed, which determine the images and their order."""
+    """Return a key of the data settings and seed; runs with equal keys have the same images in the same order."""
     return RunSpec(seed=spec.seed, data=spec.data).to_json()
 
 

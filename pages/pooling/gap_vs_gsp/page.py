@@ -1,4 +1,6 @@
-"""GAP vs GSP: the same bags of tokens, pooled by the plain average and by a learned gate, trained side by side."""
+"""GAP vs GSP page: two networks trained on the same bags of tokens, one with average pooling and one with a learned
+gate.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ LAYOUT = Layout(
 
 @st.fragment
 def canvas() -> None:
-    """Mount both training runs of the URL with controls and curves."""
+    """Mount both training runs described by the URL, with controls and curves."""
     study = misread_link.opened(state.PoolingStudy, first=state.PRESETS[0])
     chosen = int(bounded(st.query_params.get("class"), 0, tokens.CLASSES, 0))
     mount_timeline(

@@ -25,38 +25,38 @@ from pages.shared.server.exports import Query, export_route
 from pages.shared.timeline.history_cache import HistoryCache
 from pages.shared.timeline.service import Answer, FrameRequest, Timeline
 
-FRAME_BYTES = 15_000  # upper bound of the memory of one step of one side, including the data sent
+FRAME_BYTES = 15_000  # upper bound of the bytes for one step of one pooling, including the data to send
 MEASURES = ("loss", "map_at_r", "on_shared", "intersection", "iou")
-# Factor from int16 to coordinates. All positions are inside the box: tokens and prototypes are clipped, the rest are
-# means.
+# factor from int16 to coordinates; all points are inside the box, because tokens and prototypes are clipped and the
+# others are means
 SCALE = TOKEN_BOUND / 32767
 
 
 @dataclass(frozen=True, eq=False)
 class StudyFrame:
-    """Data drawn for one side at one step; positions are int16 in units of SCALE."""
+    """Data to draw for one pooling at one step; coordinates are int16 in units of SCALE."""
 
     tokens: NDArray[np.int16]  # (T, 2)
     samples: NDArray[np.int16]  # (n, 2)
     prototypes: NDArray[np.int16]  # (m, 2); (0, 2) before the prototypes are placed
     weights: NDArray[np.uint16]  # (C, T), 65535 = 1
-    active: Bytes  # (C, T / 8) bits, packed along the tokens
-    corners: NDArray[np.int16]  # (., 2), corners of the hulls, class by class
+    active: Bytes  # (C, T / 8), one bit per token
+    corners: NDArray[np.int16]  # (., 2), hull corners of all classes, in order
     sizes: Bytes  # (C,), number of corners of each hull
-    on_shared: Singles  # (C,), weight on the shared tokens
-    measures: tuple[float, ...]  # values of MEASURES, NaN where not measured
+    on_shared: Singles  # (C,), pooling weight on the tokens that all classes share
+    measures: tuple[float, ...]  # values of MEASURES, NaN if not measured at this step
 
 
 @dataclass(frozen=True)
 class ShownStudy:
-    """A training run and the pooling weight above which a token belongs to the hull of a class."""
+    """Training run to draw; a token belongs to the hull of a class if its pooling weight exceeds `tau`."""
 
     live: LiveSpec
     tau: float
 
 
 class Views(History[ShownStudy, StudyFrame]):
-    """History of a training run in the form that the page draws."""
+    """History of a training run, converted to the data that the page draws."""
 
     most_steps = MOST_STEPS
 
@@ -66,7 +66,7 @@ class Views(History[ShownStudy, StudyFrame]):
 
     @property
     def nbytes(self) -> int:
-        """Upper bound of its memory in bytes."""
+        """Upper bound of the history's memory in bytes."""
         return FRAME_BYTES * max(len(self.frames), len(self.training.frames))
 
     def shared_with(self, spec: ShownStudy) -> int:
@@ -74,7 +74,9 @@ class Views(History[ShownStudy, StudyFrame]):
         return self.training.shared_with(spec.live)
 
     def forked(self, spec: ShownStudy) -> Views:
-        """Return the history of another spec, with the frames of the shared steps."""
+        """Return the history of another spec, which reuses the common training steps and, if tau is equal, their
+        frames.
+        """
         other = self._begun(spec, self.shared_with(spec))
         if spec.tau == self.spec.tau:
             other.frames = self.frames[: len(other.training.frames)]
@@ -88,7 +90,7 @@ class Views(History[ShownStudy, StudyFrame]):
 
 
 def view(frame: recorded_training.TrainingFrame, tau: float) -> StudyFrame:
-    """Return one frame in the form that the page draws; hulls and overlaps use the tokens with weights above tau."""
+    """Convert a training frame to the data to draw; hulls and overlaps use the tokens with weights above tau."""
     assert frame.tokens is not None
     assert frame.histograms is not None
     use = TokenUse.of(frame.tokens, frame.histograms, tau)
@@ -98,7 +100,7 @@ def view(frame: recorded_training.TrainingFrame, tau: float) -> StudyFrame:
         "map_at_r": frame.map_at_r,
         "on_shared": float(on_shared.mean()),
         "intersection": mean_over_pairs(use.intersections()),
-        # Computed as often as MAP@R, because it intersects 120 pairs of polygons.
+        # measured only as often as MAP@R, because it intersects up to 120 pairs of polygons
         "iou": mean_over_pairs(use.ious()) if frame.map_at_r is not None else None,
     }
     measures = [known[name] for name in MEASURES]
@@ -127,10 +129,10 @@ def _bags(name: str, seed: int) -> Dataset:
 def contents(asked: FrameRequest[PoolingStudy, Views]) -> Answer:
     """Return header and arrays of the requested steps of both training runs.
 
-    K is the number of steps. Arrays for each pooling p: p_tokens (K, T, 2), p_samples (K, n, 2) and p_corners (., 2),
-    int16; p_prototypes (., 2), int16, with p_placed (K,), the number of prototypes at each step; p_weights (K, C, T),
-    uint16; p_active and p_sizes (K, C, .), uint8; p_on_shared (K, C) and p_measures (K, len(MEASURES)), float32.
-    Shared: labels (n,), uint8.
+    K is the number of steps, T of tokens, n of bags and C of classes. Arrays for each pooling p: p_tokens (K, T, 2),
+    p_samples (K, n, 2) and p_corners (., 2), int16; p_prototypes (., 2), int16, with p_placed (K,), the number of
+    prototypes at each step; p_weights (K, C, T), uint16; p_active and p_sizes (K, C, .), uint8; p_on_shared (K, C) and
+    p_measures (K, len(MEASURES)), float32. Common array: labels (n,), uint8.
     """
     first = asked.histories[0].training
     arrays: dict[str, Array] = {"labels": first.dataset.labels[first.watched].astype(np.uint8)}
@@ -140,7 +142,7 @@ def contents(asked: FrameRequest[PoolingStudy, Views]) -> Answer:
 
 
 def rested(study: PoolingStudy, step: int) -> dict[str, Any]:
-    """Return the URL query of the page and both sides as runs with the settings in force at a step."""
+    """Return the URL query string of the page, and the specs of both runs with the settings in force at `step`."""
     return {"query": study.to_query(), "runs": {p: study.run(p, step).to_toml() for p in POOLINGS}}
 
 
@@ -175,7 +177,7 @@ def _toml(pooling: Pooled, query: Query, format: str, dark: bool) -> tuple[str, 
 
 
 def curves(study: PoolingStudy) -> str:
-    """Return the measures of all steps computed so far as CSV, one column per pooling and measure."""
+    """Return all measures computed so far as CSV, one row per step and one column per pooling and measure."""
     (gap, gsp), _, _ = TIMELINE.computed(study, 0, 0.0)
     rows: list[list[Any]] = [["step", *(f"{p}_{name}" for p in POOLINGS for name in MEASURES)]]
     for step, views in enumerate(zip(list(gap.frames), list(gsp.frames), strict=False)):

@@ -15,19 +15,19 @@ from pages.shared.timeline.changes import Changes
 
 Pooled = Literal["gap", "gsp"]
 POOLINGS: tuple[Pooled, ...] = get_args(Pooled)
-DATA = {tokens.FEW: tokens.FEW_INFO.name, tokens.CLASSES: tokens.INFO.name}  # data set by number of classes
+DATA = {tokens.FEW: tokens.FEW_INFO.name, tokens.CLASSES: tokens.INFO.name}  # data set for each number of classes
 BATCH = 64  # bags per batch
 MOST_CHANGES = 12
-MOST_STEPS = 6000  # steps on this page; a run started from it may have more
-UNASKED = 600  # steps that play automatically when the page opens
+MOST_STEPS = 6000  # maximum number of steps on this page; a run started from the page may have more
+UNASKED = 600  # number of steps that play when the page opens
 SPLIT = "validation"
-PER_CLASS = 16  # bags of each class that are shown and scored
-MEMORY = 1024  # pooled vectors from which GSP chooses its prototypes, as in the source
+PER_CLASS = 16  # number of bags per class that are drawn and scored
+MEMORY = 1024  # number of pooled vectors from which GSP chooses its prototypes, as in the source
 
 
 @dataclass(frozen=True)
 class GateChange:
-    """Settings in force after step `at`."""
+    """Settings in force after step `at`: gate parameters, learning rate and margin."""
 
     at: int
     mu: float
@@ -42,7 +42,7 @@ ON_THE_WAY = {"mu": MU, "epsilon": EPSILON, "rate": RATE, "margin": MARGIN}
 
 
 class ClassCount(Kind):
-    """Field of the number of classes, which must be that of a data set."""
+    """State field for the number of classes; only those in DATA are valid."""
 
     def read(self, value: Any, default: Any) -> Any:
         return int(value) if str(value) in map(str, DATA) else default
@@ -54,24 +54,25 @@ def _first(study: Any) -> GateChange:
 
 @dataclass(frozen=True)
 class PoolingStudy(PageState):
-    """Two training runs from the same tokens on the same bags in the same order, one with GAP and one with GSP.
+    """Two training runs on the same bags in the same order, from the same initial tokens: one with GAP, one with GSP.
 
     Attributes:
         classes: Number of classes, 4 or 16.
-        mu, epsilon, prototypes: Settings of GSP.
-        warmup: Steps of plain averaging before the prototypes of GSP are placed.
+        mu, epsilon, prototypes: Parameters of GSP.
+        warmup: Steps of average pooling before the prototypes of GSP are placed.
         rate: Learning rate of Adam.
-        margin: Distance that the contrastive loss demands between bags of different classes.
+        margin: Margin of the contrastive loss: distance required between bags of different classes.
         seed: Seed of both runs.
-        tau: Pooling weight above which a token is active in a class. (The preset 1/680 is 1/(10 m) for 68 tokens, which
-            is low enough for shared tokens to be active with any pooling.)
-        changes: Changes during training.
+        tau: Pooling weight above which a token is active in a class. The preset 1/680 is 1/(10 m) for m = 68 tokens,
+            which
+            is low enough for shared tokens to be active with any pooling.
+        changes: Changes of the settings during training.
     """
 
     classes: Annotated[int, ClassCount(always=True)] = tokens.CLASSES
     mu: Annotated[float, MU] = 0.2
     epsilon: Annotated[float, EPSILON] = 20.0
-    prototypes: Annotated[int, Whole(1, 256)] = 64  # the memory must hold twice as many vectors
+    prototypes: Annotated[int, Whole(1, 256)] = 64  # the memory must hold at least twice as many vectors
     rate: Annotated[float, RATE] = 5e-4
     margin: Annotated[float, MARGIN] = 0.3841
     warmup: Annotated[int, Whole(0, 5000)] = 0
@@ -80,16 +81,16 @@ class PoolingStudy(PageState):
     changes: Annotated[tuple[GateChange, ...], Changes(_first, ON_THE_WAY, MOST_CHANGES, MOST_STEPS, key="then")] = ()
 
     def in_force(self, step: int) -> dict[str, float]:
-        """Return mu, epsilon, rate and margin in force for step `step` + 1."""
+        """Return the values of mu, epsilon, rate and margin that step `step` + 1 uses."""
         latest = next((c for c in reversed(self.changes) if c.at <= step), self)
         return {name: getattr(latest, name) for name in ON_THE_WAY}
 
     def run(self, pooling: Pooled, step: int = 0) -> RunSpec:
-        """Return the spec of one side with the settings in force at a step, without changes during training."""
+        """Return the spec of the run with this pooling and the settings in force at `step`, without later changes."""
         return RunSpec().with_overrides(self.overrides(pooling, step))
 
     def overrides(self, pooling: Pooled, step: int = 0) -> list[str]:
-        """Return the spec of one side as key=value overrides for the command line."""
+        """Return the spec of `run` as key=value overrides of the default spec."""
         now = self.in_force(step)
         gsp = [
             f"pooling.prototypes={self.prototypes}",
@@ -119,7 +120,7 @@ class PoolingStudy(PageState):
         ]
 
     def live(self, pooling: Pooled) -> LiveSpec:
-        """Return the training run of one side with the changes that concern it."""
+        """Return the training run with this pooling, including the setting changes that affect it."""
         changes, before = [], self.in_force(-1)
         keys = {"rate": "optimiser.learning_rate", "margin": "loss.m_neg"}
         if pooling == "gsp":
@@ -133,7 +134,7 @@ class PoolingStudy(PageState):
         return LiveSpec(base.run(pooling), tuple(changes), PER_CLASS, (SPLIT,))
 
 
-PRESETS = (  # the first is opened by a URL without parameters
+PRESETS = (  # a URL without parameters opens the first preset
     Preset(
         "four classes",
         "The plane has room for four classes. A fifth of each bag passes a sharp gate. At step 16 its prototypes are "
@@ -176,7 +177,7 @@ PRESETS = (  # the first is opened by a URL without parameters
 
 
 def options() -> dict[str, Any]:
-    """Return the limits, texts and presets that the page offers."""
+    """Return the limits, texts and presets for the page's component."""
     return {
         "limits": PoolingStudy.limits() | {"steps": MOST_STEPS, "changes": MOST_CHANGES, "unasked": UNASKED},
         "onTheWay": tuple(ON_THE_WAY),

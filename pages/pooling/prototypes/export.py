@@ -1,4 +1,4 @@
-"""HTTP export of the Prototypes page: the sheet of images and the arrays."""
+"""HTTP routes of the Prototypes page: the sheet with all images, and the export of the arrays."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from pages.shared.words import sentences as words
 
 
 def sheet(source: str, asked: str | None = None) -> bytes:
-    """Return a PNG with all images of a source, COLUMNS per row and equally many rows per class.
+    """Return a PNG with all images of a source in rows of COLUMNS; each class has equally many rows, the last may be
+    empty.
 
     Args:
         source: Name of the source of local features.
-        asked: Version in the URL, under which browsers cache the image.
+        asked: Version in the URL, which browsers use to cache the image; None for the current version.
 
     Raises:
-        ValueError: If the source has another version now.
+        ValueError: If `asked` is not the current version of the source.
     """
     local, version = features(source)
     if asked not in (None, version):
@@ -41,7 +42,7 @@ def sheet(source: str, asked: str | None = None) -> bytes:
 
 
 def export(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
-    """Return the arrays of a URL as npz: features, prototypes, histograms, pooled points and the bound per image."""
+    """Return an npz file with features, prototypes, histograms, pooled vectors and error bounds, and the file name."""
     try:
         reading = PrototypesReading(PrototypesView.from_query(query))
     except (RuntimeError, ValueError, OSError) as error:

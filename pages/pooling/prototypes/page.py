@@ -1,4 +1,4 @@
-"""Prototypes: average pooling as a histogram over a few representative patches."""
+"""Prototypes page: average pooling of an image as a histogram over a few representative patches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LAYOUT = Layout(
 
 @st.fragment
 def canvas() -> None:
-    """Mount the plane of local features with the chosen image and the controls."""
+    """Mount the plot of the local features, with the chosen image and the controls."""
     view = misread_link.opened(state.PrototypesView)
     mount(
         "pooling/prototypes",

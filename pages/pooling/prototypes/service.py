@@ -33,8 +33,8 @@ from pages.shared.server.wire import identity, pack
 from pages.shared.words import sentences as words
 
 MEASURES = ("hull_iou", "histogram_intersection", "active_jaccard", "hull_separation", "membership_rate")
-COLUMNS = 8  # images per row of a class in the sheet
-# one at a time: a network runs over hundreds of images, and other pages need the remaining cores
+COLUMNS = 8  # images per row of the sheet
+# one request at a time, because a network runs over hundreds of images and other pages need the remaining cores
 TURNS = anyio.CapacityLimiter(1)
 
 Value = TypeVar("Value")
@@ -42,7 +42,7 @@ Value = TypeVar("Value")
 
 @dataclass
 class _Result:
-    """A value that is computed once, by the first thread that holds the lock."""
+    """Cache entry whose value is computed by the first thread that acquires its lock."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     value: Any = None
@@ -50,13 +50,13 @@ class _Result:
 
 
 class ResultCache:
-    """Cache of the latest `most` results by key; concurrent requests for one key compute its result once."""
+    """Cache of the `most` recently used results; concurrent requests for one key compute its result only once."""
 
     def __init__(self, most: int) -> None:
         self.most, self._kept, self._lock = most, OrderedDict[Hashable, _Result](), threading.Lock()
 
     def of(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """Return the value of a key, calling `make` if it is not kept."""
+        """Return the cached value of a key; call `make` to compute it if it is missing."""
         with self._lock:
             result = self._kept.setdefault(key, _Result())
             self._kept.move_to_end(key)
@@ -72,12 +72,14 @@ SOURCES, READINGS = ResultCache(3), ResultCache(24)
 
 
 def answer(request: dict[str, Any]) -> bytes:
-    """Return the response for request["view"]: the plane with cells, hulls and pooled points, and the chosen image."""
+    """Return the data for request["view"]: the local features with cells, hulls and pooled vectors, and the chosen
+    image.
+    """
     view = PrototypesView.of(request.get("view"))
     header: dict[str, Any] = {"id": identity(request)}
     try:
         reading = PrototypesReading(view)
-    except (RuntimeError, ValueError, OSError) as error:  # raised by runs, checkpoints, data sets and networks
+    except (RuntimeError, ValueError, OSError) as error:  # raised by runs, checkpoints, data sets or networks
         return pack(header | {"error": words.plain(error), "query": view.link()}, {})
     header |= {"query": reading.link(), "view": reading.view.to_json(), "key": reading.key, "image": reading.image()}
     header |= {"verdict": reading.verdict(), "next": reading.onward()}
@@ -89,7 +91,7 @@ def answer(request: dict[str, Any]) -> bytes:
 
 
 class PrototypesReading:
-    """A view clipped to the range of its source, with everything computed for it."""
+    """Everything computed for a view, after the view was limited to what its source offers."""
 
     def __init__(self, view: PrototypesView) -> None:
         self.local, self.version = features(view.source)
@@ -118,12 +120,12 @@ class PrototypesReading:
             ),
         )
         at = np.flatnonzero((self.labels == self.classes[v.picture[0]]) & (self.local.ranks[self.rows] == v.picture[1]))
-        self.at = int(at[0])  # row of the chosen image in the reading
+        self.at = int(at[0])  # row of the chosen image in `self.reading`
 
     def _read(self, base: tuple[Hashable, ...]) -> PrototypeReading:
         x = self.local.features[self.rows]
         flat = x.reshape(-1, 2)
-        # Greedy centres are nested: the first m of MOST centres are the m centres.
+        # Greedy centres are nested: the first m of MOST centres equal the result for m centres.
         most = min(MOST, len(flat))
         centres = READINGS.of((*base, "centres"), lambda: k_center(flat, None, most))
         weights = (
@@ -132,13 +134,13 @@ class PrototypesReading:
         return read(x, flat[centres[: self.view.prototypes]], weights)
 
     def link(self) -> str:
-        """Return the URL query of this view, without the number of images per class if all are used."""
+        """Return the URL query string of this view, without the number of images per class if all images are used."""
         v = self.view
         return (v if v.per_class <= self.local.ranks.max() else replace(v, per_class=MOST_PER_CLASS)).link()
 
     # ---- the plane
     def header(self) -> dict[str, Any]:
-        """Return the texts and numbers of the plane."""
+        """Return the texts and numbers shown with the local features of all images."""
         r, local, o = self.reading, self.local, self.overlaps
         return {
             "classes": [local.class_names[c] for c in self.classes],
@@ -154,7 +156,7 @@ class PrototypesReading:
             "total": len(r.holds),
             "mean": {k: float(getattr(r, k).mean()) for k in ("error", "mean_distance", "radius")},
             "overlaps": {k: _number(getattr(o, k)) for k in MEASURES},
-            # membership_rate: share of pooled points of a in the hull of b; back: of b in the hull of a
+            # membership_rate: share of the pooled vectors of class a in the hull of class b; back: the converse
             "pairs": [
                 {"a": a, "b": b, "back": _number(o.pairs["membership_rate"][b, a])}
                 | {k: _number(o.pairs[k][a, b]) for k in MEASURES}
@@ -170,7 +172,7 @@ class PrototypesReading:
         }
 
     def arrays(self) -> dict[str, Array]:
-        """Return the arrays drawn in the plane."""
+        """Return the arrays to draw: features, prototypes, cells, hulls and pooled vectors."""
         r, low, side = self.reading, np.array(self.box()[:2]), self.box()[2]
         cloud = [r.features[self.labels == self.classes[c]].reshape(-1, 2) for c in self.view.shown]
         points = np.concatenate([np.empty((0, 2)), *cloud])
@@ -189,7 +191,7 @@ class PrototypesReading:
         }
 
     def box(self) -> tuple[float, float, float]:
-        """Return left, bottom and side of the square that contains all features."""
+        """Return (left, bottom, side) of a square that contains all local features."""
         flat = self.reading.features.reshape(-1, 2)
         low, high = flat.min(0), flat.max(0)
         side = float((high - low).max()) * 1.08 or 1.0
@@ -197,7 +199,7 @@ class PrototypesReading:
         return left, bottom, side
 
     def cells(self) -> list[Floats]:
-        """Return the Voronoi cell of each prototype, clipped to the box."""
+        """Return the corners of each prototype's Voronoi cell, clipped to the box."""
         left, bottom, side = self.box()
         corners = np.array([[left, bottom], [left + side, bottom], [left + side, bottom + side], [left, bottom + side]])
         v = self.view
@@ -205,12 +207,12 @@ class PrototypesReading:
         return READINGS.of(key, lambda: voronoi_cells(self.reading.prototypes, corners))
 
     def hulls(self) -> list[Floats]:
-        """Return the convex hull of the active prototypes of each shown class."""
+        """Return the corners of the convex hull of each shown class, spanned by the prototypes active in that class."""
         return [hull(self.reading.prototypes[self.overlaps.active[c]]) for c in self.view.shown]
 
     # ---- the image
     def image(self) -> dict[str, Any]:
-        """Return the numbers of the chosen image."""
+        """Return the name, pooled vector and error bounds of the chosen image."""
         r, i = self.reading, self.at
         return {
             "index": int(self.local.indices[self.rows[i]]),
@@ -226,12 +228,12 @@ class PrototypesReading:
         }
 
     def verdict(self) -> str:
-        """Return the conclusion shown for the chosen image and its average."""
+        """Return the sentences that compare the pooled vector of the chosen image with its histogram."""
         shared = _number(self.overlaps.histogram_intersection)
         return story.verdict(self.reading, self.at, shared, self.view.weights == "uniform")
 
     def onward(self) -> str:
-        """Return the URL query of the next step, Transport, with the chosen image as its map."""
+        """Return the URL query string of the Transport page with the chosen image as its map."""
         return story.onward(self.reading, self.at, self.labels, self.local.grid)
 
     def image_arrays(self) -> dict[str, Array]:
@@ -247,7 +249,9 @@ class PrototypesReading:
 
 
 def features(source: str) -> tuple[LocalFeatures, str]:
-    """Return the local features of a source and their version, which changes when a run is trained further."""
+    """Return the local features of a source and their version, which changes when the run of the source is trained
+    further.
+    """
     if not source.startswith("run:"):
         made = {
             "digits3": lambda: local_features.digit_patches(3),
@@ -264,7 +268,7 @@ def features(source: str) -> tuple[LocalFeatures, str]:
 
 
 def _number(value: float | None) -> float | None:
-    """Return a finite number, else None, for JSON."""
+    """Return the number, or None if it is not finite, because JSON lacks NaN and infinity."""
     return None if value is None or not np.isfinite(value) else float(value)
 
 

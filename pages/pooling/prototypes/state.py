@@ -13,14 +13,14 @@ from pages.shared.state import untrusted
 from pages.shared.state.page_state import ChoiceKind, Kind, NumberKind, PageState, Whole
 from pages.shared.words import titles
 
-MOST = 64  # largest number of prototypes
-MOST_SHOWN = 3  # largest number of classes with a hull
+MOST = 64  # maximum number of prototypes
+MOST_SHOWN = 3  # maximum number of classes whose hull is shown
 BUILT_IN = ("digits3", "digits4", "cifar10")
-MOST_RUNS = 30  # largest number of runs offered as sources
+MOST_RUNS = 30  # maximum number of runs offered as sources
 
 
 class Source(Kind):
-    """Field of a built-in source or "run:ID"; the run may have been deleted."""
+    """State field for a source of local features: a built-in one, or "run:ID" for a run that may no longer exist."""
 
     def read(self, value: Any, default: Any) -> Any:
         text = value if isinstance(value, str) else ""
@@ -29,7 +29,7 @@ class Source(Kind):
 
 
 class Classes(Kind):
-    """Field of the positions of one to MOST_SHOWN different classes."""
+    """State field for one to MOST_SHOWN different classes, by position in the source's sorted class labels."""
 
     def read(self, value: Any, default: Any) -> Any:
         if not isinstance(value, (list, tuple)) or not value:
@@ -44,7 +44,7 @@ class Classes(Kind):
 
 
 class Picture(Classes):
-    """Field of the position of a class and the rank of an image in it."""
+    """State field for the chosen image: position of its class, and number of the image in that class, both from 0."""
 
     def read(self, value: Any, default: Any) -> Any:
         number, rank = (*(value if isinstance(value, (list, tuple)) else default), None, None)[:2]
@@ -57,8 +57,12 @@ def _place(value: Any, count: int) -> int:
 
 @dataclass(frozen=True)
 class PrototypesView(PageState):
-    """View of the page; tau is in units of 1/m, limited so that every class keeps its largest share and no hull is
-    empty.
+    """State of the Prototypes page.
+
+    Attributes:
+        tau: Share of a class's histogram above which a prototype is active, in units of 1/m for m prototypes. It is
+            below
+            1, so the largest share of every class exceeds it and no hull is empty.
     """
 
     source: Annotated[str, Source()] = "digits3"
@@ -71,7 +75,7 @@ class PrototypesView(PageState):
 
 
 def sources(wanted: str) -> dict[str, str]:
-    """Return the titles of the sources of local features by key, including the one in the URL even if it is gone."""
+    """Return the title of each available source of local features, by key; `wanted` is included even if unavailable."""
     by_key = {"digits3": "Digits, patches of 3 × 3", "digits4": "Digits, patches of 4 × 4"}
     if data.available("cifar10") is not None and local_features.pretrained_weights() is not None:
         by_key["cifar10"] = "CIFAR-10, ResNet20 classifier"

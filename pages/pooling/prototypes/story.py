@@ -1,4 +1,4 @@
-"""Conclusion for one image on the Prototypes page, and the map and gate that it passes on to Transport."""
+"""Conclusion for the chosen image on the Prototypes page, and the link that opens it on the Transport page."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from dmlcore.pooling.analysis.red_blue import SIDE, informative, mixture
 from dmlcore.typing import Ints
 from pages.pooling.transport.state import TransportState, code
 
-COUNTED = 4  # largest number of prototypes of the gate passed on
-EPSILON = 50.0  # hardness of that gate; its features are closer together than in Fig. 5.2
-LEAST = 0.05  # smallest mass of that gate
-# largest error of a histogram, as a share of the distance of two averages, at which the two averages remain distinct
+COUNTED = 4  # maximum number of prototypes passed on to the Transport page
+EPSILON = 50.0  # gate hardness passed on; higher than in Fig. 5.2, because the features are closer together
+LEAST = 0.05  # minimum transported mass mu passed on
+# largest distance of a pooled vector from its histogram, relative to that between two images, that counts as small
 FINE = 0.5
 
 
 def verdict(reading: PrototypeReading, image: int, shared: float | None, averaged: bool) -> str:
-    """Return sentences that compare the average of an image with its histogram and report what two classes share.
+    """Return sentences on the distance of a pooled vector from its histogram, and on the overlap of classes.
 
     Args:
         reading: The local features assigned to prototypes.
@@ -40,11 +40,12 @@ def verdict(reading: PrototypeReading, image: int, shared: float | None, average
 
 
 def onward(reading: PrototypeReading, image: int, labels: Ints, grid: tuple[int, int]) -> str:
-    """Return the URL query of the next step: the features of the image as a map, with a gate for the cells of its
-    class.
+    """Return the URL query string of the Transport page with the image as its map and prototypes of its class.
 
-    The most characteristic cell of the class defines the informative side of the plane; the rest is background. The
-    gate has up to COUNTED cells of that side and lets half of its mass pass.
+    The most characteristic prototype of the class defines the informative side of the feature plane; the rest is
+    background. Up to COUNTED prototypes on that side are passed on. The transported mass mu is half the share of
+    informative
+    pixels.
 
     Args:
         reading: The local features assigned to prototypes.
@@ -58,7 +59,7 @@ def onward(reading: PrototypeReading, image: int, labels: Ints, grid: tuple[int,
     plane = ColourPlane.about(reading.features.reshape(-1, 2), tells[0])
     centres = plane.mixtures(tells)
     centres = np.concatenate([centres[:1], centres[1:][informative(mixture(centres[1:]))]])[:COUNTED]
-    # The map has its own resolution: each pixel shows the feature at its position.
+    # the map of the Transport page has SIDE x SIDE pixels; each shows the nearest feature of the image
     rows, columns = (((np.arange(SIDE) + 0.5) * count / SIDE).astype(np.int64) for count in grid)
     features = reading.features[image].reshape(*grid, 2)[rows][:, columns]
     pixels = plane.mixtures(features.reshape(-1, 2))
@@ -71,7 +72,7 @@ def onward(reading: PrototypeReading, image: int, labels: Ints, grid: tuple[int,
 
 
 def _between(reading: PrototypeReading) -> float:
-    """Return the root mean square distance between the pooled vectors of two images."""
+    """Return the root mean square distance between the pooled vectors of two different images."""
     return float(np.sqrt(2 * reading.pooled.var(0, ddof=1).sum())) if len(reading.pooled) > 1 else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Export of the Transport page: /api/transport/export.FORMAT?QUERY, with the query of the page."""
+"""Export of the Transport page: /api/transport/export.FORMAT?QUERY, with the URL query string of the page."""
 
 from __future__ import annotations
 

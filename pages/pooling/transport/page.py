@@ -1,4 +1,4 @@
-"""Transport: the pixels of a painted map that generalized sum pooling selects, and the solution of its problem."""
+"""Transport page: the pixels of a painted map that generalized sum pooling selects, and the transport problem."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pages.shared.words.formulas import statements
 
 @st.fragment
 def canvas() -> None:
-    """Mount the map of the URL, which can be painted, with the quantities computed from it."""
+    """Mount the map given by the URL, which the user can paint, with the quantities computed from it."""
     shown = misread_link.opened(TransportState)
     offered = options() | {"table": service.TABLE, "kept": KEPT}
     mount("pooling/transport", shown, service.answer, key="transport", options=offered)
 
 
 def explain() -> None:
-    """Write the problem, its exact solution, and the meaning of each symbol."""
+    """Show the transport problem, its exact solution, and the meaning of each symbol."""
     st.markdown("**The problem and its exact solution**")
     st.latex(
         statements(

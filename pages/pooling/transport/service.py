@@ -1,7 +1,8 @@
-"""WebSocket service of the Transport page: computes weights, plan, gate and convergence for a painted map.
+"""WebSocket service of the Transport page: weights, transport plan, gate and convergence for a painted map.
 
-A request is {"id", "state", "rest"}. With "rest" true (the user has stopped moving) the response also holds the URL and
-the number of sweeps needed. n is the number of pixels, m the number of prototypes. Arrays of the response, float32:
+A request is {"id", "state", "rest"}. With "rest" true (the user has stopped moving) the response also holds the URL
+query string and the number of sweeps needed. n is the number of pixels, m the number of prototypes. Arrays of the
+response, float32:
 
 - weights (3, n): of the linear programme, the smoothed problem and the average
 - plan (m, n), left (n,): in shares of one pixel's mass
@@ -11,7 +12,7 @@ the number of sweeps needed. n is the number of pixels, m the number of prototyp
 - newton, swept (2, .): the biases visited and their mean gates; sweep_errors (K,), newton_errors
 - corners (., 2): of the Voronoi cells, in the coordinates of `plane`
 
-and uint8 field (R, C): the gate over that plane, first row at the bottom.
+and uint8 field (R, C): the gate value over that plane, first row at the bottom.
 """
 
 from __future__ import annotations
@@ -38,34 +39,34 @@ from pages.shared.server.wire import identity, pack
 TABLE = (0.5, 5.0, 20.0, 100.0)  # values of epsilon in the table of Fig. 5.2
 POINTS = 121  # samples per curve
 EPSILONS = 41
-SWEPT = 40  # sweeps drawn on the curve of the mean gate
-FIELD = (48, 55)  # rows and columns of the gate field over the triangle
+SWEPT = 40  # maximum number of sweeps drawn on the curve of the mean gate
+FIELD = (48, 55)  # rows and columns of the grid on which the gate is evaluated
 HEIGHT = math.sqrt(3) / 2
-TIE = 1e-9  # distances or weights that differ by less are considered equal
-# Thresholds of the verdict, in shares of the weight: a noticeable difference from the average; nearly all of it.
+TIE = 1e-9  # distances or weights that differ by less count as equal
+# Limits of the verdict: a noticeable difference from average pooling; nearly all of the weight.
 APART, CLEAR = 0.1, 0.9
 TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, HEIGHT]])
 
 
 def solve(state: TransportState) -> Gate:
-    """Solve the transport problem of a state."""
+    """Return the gate that solves the transport problem of a state."""
     return Gate.of(torch.from_numpy(state.features()), torch.from_numpy(state.centres()), state.mu, state.epsilon)
 
 
 def plane(features: Floats) -> Floats:
-    """Map features (..., 3) to the triangle red (0, 0), blue (1, 0), green (1/2, sqrt(3)/2); scale 1/sqrt(2)."""
+    """Map features (..., 3) to a triangle, scaled by 1/sqrt(2): red (0, 0), blue (1, 0), green (1/2, sqrt(3)/2)."""
     return np.stack([features[..., 2] + features[..., 1] / 2, HEIGHT * features[..., 1]], -1)
 
 
 def answer(request: dict[str, Any]) -> bytes:
-    """Return the response to a request for request["state"]."""
+    """Return the response to a request, computed for request["state"]."""
     header, arrays = _about(TransportState.of(request.get("state")), request.get("rest") is True)
     return pack({"id": identity(request)} | header, arrays)
 
 
 @lru_cache(maxsize=16)
 def _about(state: TransportState, rest: bool) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return header and arrays of a state; cached, because every first visit requests the default state."""
+    """Return the header and arrays of a response; cached, because every first visit requests the default state."""
     gate = solve(state)
     weights, solution = gate.weights, torch.from_numpy(informative(state.features()))
     k, r = gate.contraction()
@@ -89,7 +90,8 @@ def _about(state: TransportState, rest: bool) -> tuple[dict[str, Any], dict[str,
         "most_sweeps": MOST_SWEEPS,
         "newton_steps": max(len(gate.newton_biases) - 1, 0),
         "error": float(errors[-1]),
-        "swept_sum": float(gate.mean_gate(swept[-2:-1])) / state.mu,  # sum of the weights that follow from rho
+        # sum of the weights after the sweeps; 1 once they have converged
+        "swept_sum": float(gate.mean_gate(swept[-2:-1])) / state.mu,
         "threshold": gate.threshold / math.sqrt(2),
         "table": [[e, float(s)] for e, s in zip(TABLE, over[EPSILONS:], strict=True)],
         "cells": [len(cell) for cell in cells],
@@ -123,7 +125,7 @@ def _about(state: TransportState, rest: bool) -> tuple[dict[str, Any], dict[str,
 
 
 def notes(state: TransportState, gate: Gate, weights: Tensor, swept: Tensor, r: float) -> list[str]:
-    """Return one sentence per special property of the state, with the numbers that show it."""
+    """Return one sentence for each special case that the state is in, such as mu = 1 or tied pixels."""
     sentences = []
     nearest = gate.cost.amin(-2)
     apart = float((weights[1] - weights[2]).abs().max()) * PIXELS
@@ -156,11 +158,11 @@ def notes(state: TransportState, gate: Gate, weights: Tensor, swept: Tensor, r: 
 
 
 def verdict(weights: Tensor, solution: Tensor) -> str:
-    """Return a sentence about the effect of the gate on the background.
+    """Return a sentence on how much weight the gate puts on the informative pixels.
 
     Args:
         weights: Weights of the linear programme, the smoothed problem and the average, shape (3, n).
-        solution: True for informative pixels, shape (n,).
+        solution: Boolean mask (n,) of the informative pixels.
     """
     count, total = int(solution.sum()), len(solution)
     if count in (0, total):
@@ -181,7 +183,7 @@ def verdict(weights: Tensor, solution: Tensor) -> str:
 
 
 def onward(state: TransportState) -> str:
-    """Return the URL query of the next step, GAP vs GSP: four classes, trained with this gate."""
+    """Return the URL query string that opens GAP vs GSP with four classes and the current gate parameters."""
     limits = PoolingStudy.limits()
     gate = {name: min(max(getattr(state, name), limits[name][0]), limits[name][1]) for name in ("mu", "epsilon")}
     return f"{PoolingStudy(classes=FEW, **gate).link()}&play=1"
@@ -198,7 +200,7 @@ def _gate_curve(gate: Gate) -> Tensor:
 
 
 def _bias_axis(gate: Gate) -> Tensor:
-    """Return the axis of biases: the bracket of the root, extended to 0, where the sweeps start, unless that is far."""
+    """Return biases (G,) around the optimal one; 0, where the sweeps start, is included unless it is far away."""
     low, high = float(-gate.soft_min.max()) - 4, float(-gate.soft_min.min()) + 4
     if gate.bias is not None:
         low, high = min(low, gate.bias), max(high, gate.bias)
@@ -217,7 +219,7 @@ def _with_mean(gate: Gate, biases: Tensor) -> Tensor:
 
 
 def _field(gate: Gate) -> Floats:
-    """Return the gate over the plane; points outside the triangle are mixtures with negative shares."""
+    """Return the gate value on a grid (R, C) around the triangle; points outside are mixtures with negative shares."""
     x, y = np.meshgrid(np.linspace(0, 1, FIELD[1]), np.linspace(0, HEIGHT, FIELD[0]))
     green = y / HEIGHT
     blue = x - green / 2

@@ -1,7 +1,7 @@
 """State of the Transport page (map, prototypes, mu, epsilon, sweeps), parsed from untrusted URLs and messages.
 
-A feature is an integer code, red * (STEPS + 1) + blue, with shares in steps of 1/STEPS. A URL holds a painted map as
-runs of equal pixels, three letters per run: 15 bits of code and 3 bits of length.
+A feature is encoded as the integer red * (STEPS + 1) + blue, with shares in steps of 1/STEPS. A URL holds a painted map
+as runs of equal pixels, three letters per run: 15 bits for the code and 3 bits for the length.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ MAP_TITLES = {
 
 
 def code(red: int, blue: int) -> int:
-    """Return the code of a feature with the given shares of red and blue, in steps of 1/STEPS."""
+    """Return the integer code of a feature whose shares of red and blue are given in steps of 1/STEPS."""
     return red * (STEPS + 1) + blue
 
 
 def steps(codes: Sequence[int]) -> Ints:
-    """Return the shares of red and blue of n codes in steps of 1/STEPS, shape (n, 2)."""
+    """Decode n feature codes to shares of red and blue in steps of 1/STEPS, shape (n, 2)."""
     return np.stack(np.divmod(np.array(codes, dtype=np.int64), STEPS + 1), -1)
 
 
 @cache
 def map_codes(name: str) -> Codes:
-    """Return the codes of a map of `red_blue.MAPS`, row by row."""
+    """Return the feature codes of the map `name` in `red_blue.MAPS`, row by row."""
     return tuple(code(int(r), int(b)) for r, b in MAPS[name]().reshape(-1, 2))
 
 
@@ -53,7 +53,7 @@ RED, BLUE = code(STEPS, 0), code(0, STEPS)
 
 
 class FeaturesKind(Kind):
-    """Field of up to MOST_PROTOTYPES features; a URL holds their shares of red and blue."""
+    """State field for up to MOST_PROTOTYPES feature codes; a URL holds their shares of red and blue."""
 
     most = MOST_PROTOTYPES
 
@@ -75,7 +75,7 @@ class FeaturesKind(Kind):
 
 
 class MapKind(FeaturesKind):
-    """Field of the features of all pixels; a URL holds the name of a map or the painted pixels."""
+    """State field for the feature codes of all pixels; a URL holds the name of a map or the painted pixels."""
 
     most = PIXELS
 
@@ -96,7 +96,7 @@ class MapKind(FeaturesKind):
 
 @dataclass(frozen=True)
 class TransportState(PageState):
-    """State from which the whole page is computed."""
+    """State of the Transport page, from which everything it shows is computed."""
 
     pixels: Annotated[Codes, MapKind()] = field(default_factory=lambda: map_codes("figure"))
     prototypes: Annotated[Codes, FeaturesKind()] = (RED, BLUE)
@@ -114,7 +114,7 @@ class TransportState(PageState):
 
 
 def _placed(text: str) -> int | None:
-    """Return the code of a text "red,blue" with shares in 0..1, rounded to steps; None if it is malformed."""
+    """Return the feature code for a text "red,blue" with shares in 0..1, rounded to 1/STEPS; None if malformed."""
     parts = [untrusted.finite(part) for part in text.split(",")]
     if len(parts) != 2 or parts[0] is None or parts[1] is None:
         return None
@@ -123,7 +123,7 @@ def _placed(text: str) -> int | None:
 
 
 def encode_runs(codes: Codes) -> str:
-    """Encode codes as runs of three letters."""
+    """Encode feature codes as text: three letters per run of equal codes."""
     text = ""
     for value, run in groupby(codes):
         left = len(list(run))
@@ -136,7 +136,7 @@ def encode_runs(codes: Codes) -> str:
 
 
 def decode_runs(text: str) -> list[int] | None:
-    """Decode the text of `encode_runs`, up to PIXELS codes; return None if it is malformed."""
+    """Decode a text made by `encode_runs`; return None if it is malformed or longer than PIXELS runs."""
     if len(text) % 3 or len(text) > 3 * PIXELS or not set(text) <= set(LETTERS):
         return None
     runs: list[int] = []
@@ -196,7 +196,7 @@ PRESETS = (
 
 
 def options() -> dict[str, Any]:
-    """Return the maps, presets and limits that the page offers."""
+    """Return the maps, presets and limits for the page's component."""
     return {
         "maps": {name: {"title": title, "pixels": map_codes(name)} for name, title in MAP_TITLES.items()},
         "presets": [p.to_json(TransportState) for p in PRESETS],

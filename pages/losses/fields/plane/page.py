@@ -31,7 +31,7 @@ LECTURE = Presentation(
 
 @st.fragment
 def canvas() -> None:
-    """Mount the plane with its panels; component and WebSocket handle all movement."""
+    """Mount the force field and its panels; the component updates it over a WebSocket, without script reruns."""
     scene, grid = misread_link.opened(Scene, first=FIRST), st.query_params.get("grid")
     mount(
         "shared/plane",

@@ -85,7 +85,7 @@ def _number(x: float) -> str:
 
 
 def row(scene: SphereScene, name: str) -> dict[str, str]:
-    """Return the row of one loss in the table."""
+    """Return the table row of one loss by column title; the loss of the scene is bold and keeps its parameters."""
     loss = scene.module() if name == scene.loss else losses.create(name)
     residuals = normalisation(loss)
     mark = "**" if name == scene.loss else ""
