@@ -1,9 +1,8 @@
 """Cifar-Collage from a full-size CIFAR-100: time and peak memory to build it, and time to read a batch.
 
 The script writes 60,000 random images in the official layout (Python 2 pickles) into a temporary folder. One new
-process
-loads the 48,000 collages with `dmlcore.data.load`, which composes a collage when it is read, and reads each of them
-once. Another process holds all collages in one array, the rival, and reads batches from both.
+process loads the 48,000 collages with `dmlcore.data.load`, which composes a collage when it is read, and reads each of
+them once. Another process holds all collages in one array, the rival, and reads batches from both.
 """
 
 from __future__ import annotations

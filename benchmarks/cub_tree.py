@@ -2,9 +2,8 @@
 
 The names, classes and splits are those of the annotation archive (../shared/data/cub-annotations.tar.gz): 11,788 images
 of 200 classes by default. Each class has its own plumage (colours of body, belly and crest, width and slant of bars)
-and
-build; each image has its own pose, position, size, light and cluttered background, which are unrelated to the class.
-Classes can thus be distinguished, including classes not seen in training. Equal arguments give equal bytes.
+and build; each image has its own pose, position, size, light and cluttered background, which are unrelated to the
+class. Classes can thus be distinguished, including classes not seen in training. Equal arguments give equal bytes.
 """
 
 from __future__ import annotations

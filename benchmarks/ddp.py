@@ -1,10 +1,9 @@
 """Training on several processes compared with one process: equality of gradients, and speed on this machine.
 
 For every loss, every miner and every other computation on the whole batch, the script prints the relative gradient
-error
-|difference| / |gradient| of a step on two and four processes (gloo), in float32 and float64, next to the difference
-between float32 and float64 on one process. It then times steps of a convolutional network on one process with one and
-with two threads, and on two processes with one thread each.
+error |difference| / |gradient| of a step on two and four processes (gloo), in float32 and float64, next to the
+difference between float32 and float64 on one process. It then times steps of a convolutional network on one process
+with one and with two threads, and on two processes with one thread each.
 
     python -m benchmarks.ddp            # everything, a few minutes
     python -m benchmarks.ddp --few      # the cases that the test suite checks in both precisions

@@ -7,8 +7,7 @@ different files. The networks have checkpoints but are untrained, which does not
 neighbours: the search that a job performs once, and the time that a page needs to read its result.
 warm page: from a click on the next page, whose images have not been requested before, to the frame after the last of
 its 90 images was decoded. The rival is a page of 80 x st.image in ten rows of columns, in the same browser and run.
-Both
-are measured again after a pause of four seconds, in which the gallery prefetches the images of the next page.
+Both are measured again after a pause of four seconds, in which the gallery prefetches the images of the next page.
 opened: from the navigation of a browser with an empty cache, including Streamlit's own front end.
 upload: from choosing a photograph of 1600 x 1200 to the frame after its 16 neighbours are shown. The network is loaded
 before, when the user opens the form; this time is reported as well.

@@ -197,8 +197,7 @@ def parts(small: bool) -> dict[str, Any]:
     """Return the milliseconds of a training step of ResNet-50 (227 px, batch 112, bfloat16) and of its parts.
 
     Parts are removed from the step one by one. A profiler adds, per step, the computing time of the device, the number
-    of
-    kernels, and the host's time to launch them.
+    of kernels, and the host's time to launch them.
     """
     spec = _sized(
         SPEC.with_overrides(["model.name=resnet50", "model.embedding_dim=512", "batch.classes=28", "batch.samples=4"]),

@@ -65,8 +65,7 @@ def turns(
         rounds: Number of timed rounds.
         warm: Number of untimed rounds before.
         twice: Call each function once untimed before each timed call, because the previous rival has evicted its data
-            from
-            the processor caches.
+            from the processor caches.
         clock: Function that returns the time in seconds.
     """
     times: dict[str, list[float]] = {name: [] for name in rivals}

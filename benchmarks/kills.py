@@ -5,9 +5,8 @@ batches, bfloat16), one run is left undisturbed, and --trials runs are killed tw
 random system call while saving. Checkpoint (weights, optimiser, progress), metrics and embeddings are compared. Then
 evaluations, maps, and the creation and deletion of runs are killed before each file-system call in the store in turn,
 and repeated; every file of the run is compared. Finally leftovers are removed from the store. The script prints how
-many
-trials ended with equal files, and exits with 1 if one did not or if anything was left over. --trials 46 means about
-1,000 kills.
+many trials ended with equal files, and exits with 1 if one did not or if anything was left over. --trials 46 means
+about 1,000 kills.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 python -m benchmarks.million [POINTS [DIMENSIONS [KIND]]]. The default is 1,000,000 x 128 in classes of 50; all queries
 are searched with an index of type KIND (hnsw by default; "-" skips this step). Each step runs in its own process and
 reports seconds, processor seconds and its peak of anonymous memory (RssAnon; the embeddings are memory-mapped and
-belong
-to the page cache).
+belong to the page cache).
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
 """The whole generalized sum pooling layer, forward and backward, compared with other solvers.
 
 Feature maps are float32, and all variants use the same costs, so that only the solver differs. Rivals: (a) 100 sweeps
-of
-the published iteration in a custom autograd Function with our closed-form backward pass; (b) autodiff through 100
-sweeps
-on the full plan and, for comparison, on the soft minima alone; (c) POT's `ot.sinkhorn`, image by image, with prototypes
-and the left-out mass as m + 1 rows whose marginals are those of our solution, so that the solutions are equal.
+of the published iteration in a custom autograd Function with our closed-form backward pass; (b) autodiff through 100
+sweeps on the full plan and, for comparison, on the soft minima alone; (c) POT's `ot.sinkhorn`, image by image, with
+prototypes and the left-out mass as m + 1 rows whose marginals are those of our solution, so that the solutions are
+equal.
 
 Rounds are interleaved; the ratio is the median over the rounds. With --threads 1 the clock is CPU time, which other
-load
-on the machine affects less; with more threads it is the wall clock. Memory is measured as the bytes that autograd saves
-for the backward pass, and as the peak resident memory of a forward and backward pass in its own process. The accuracy
-in float32 and the share of the pooling in a training step of a ResNet-50 follow.
+load on the machine affects less; with more threads it is the wall clock. Memory is measured as the bytes that autograd
+saves for the backward pass, and as the peak resident memory of a forward and backward pass in its own process. The
+accuracy in float32 and the share of the pooling in a training step of a ResNet-50 follow.
 
 POT is optional. For its row: pip install --no-deps --target /tmp/pot pot; PYTHONPATH=/tmp/pot python ...
 """
@@ -195,8 +193,7 @@ def hard_costs() -> dict[str, Tensor]:
     """Return costs (..., 64, 49) in float32 for three cases.
 
     The cases are uniform random costs, costs of random features, and costs of 49 features of which 15 equal a prototype
-    and
-    34 are identical.
+    and 34 are identical.
     """
     generator = torch.Generator().manual_seed(0)
     w = torch.nn.functional.normalize(torch.randn(64, 128, generator=generator))

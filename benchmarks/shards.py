@@ -4,9 +4,9 @@ A tree of small JPEGs in class folders is written and packed into shards. The ri
 which opens and splits the data set, reads balanced batches as training does, and reads the test split in chunks as
 evaluation does. Files and shards decode each image when it is read (`DML_DECODED_GB=0`); a third rival reads shards and
 keeps decoded copies. Seconds are processor seconds of all threads together, so that other load on the machine has
-little
-effect. The medians are printed: seconds to open the set, images per second and core, peak memory (VmHWM) minus the
-memory that the process held before, and anonymous memory at the end (RssAnon, which includes interpreter and torch).
+little effect. The medians are printed: seconds to open the set, images per second and core, peak memory (VmHWM) minus
+the memory that the process held before, and anonymous memory at the end (RssAnon, which includes interpreter and
+torch).
 """
 
 from __future__ import annotations

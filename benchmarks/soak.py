@@ -3,11 +3,9 @@
 `dml serve` restarts its server when it dies, and every other training run goes to a Ray cluster of two nodes (without
 Ray all run locally). In the first half, a server process is killed about once a minute, and so is a node, which is
 replaced with a new one; a training run (or its supervisor) is killed several times a minute and resumed by `dml
-recover`.
-In the second half the server is left alone, so that its memory and descriptors can be tracked. Then every run is
-compared
-byte for byte with an undisturbed run of the same spec, and the store is searched for leftovers. Exits with 1 if
-anything was lost.
+recover`. In the second half the server is left alone, so that its memory and descriptors can be tracked. Then every run
+is compared byte for byte with an undisturbed run of the same spec, and the store is searched for leftovers. Exits with
+1 if anything was lost.
 
 `python -m benchmarks.soak` takes two hours; --minutes 10 gives a quick result.
 """

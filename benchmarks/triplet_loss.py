@@ -2,8 +2,7 @@
 
 Random unit embeddings, 8 samples per class, all valid triplets, float32. Each case runs in its own process, which
 reports the median time of the repetitions, and peak resident memory minus the memory before them. PML minimises the
-same
-ranking loss (margin 0.1) over the same triplets.
+same ranking loss (margin 0.1) over the same triplets.
 """
 
 from __future__ import annotations

@@ -56,8 +56,7 @@ def pml_loss(loss: nn.Module) -> nn.Module:
 
     Args:
         loss: Loss created by `losses.create` or `losses.for_training`. `CrossBatchMemory` and `SelfSupervisedLoss`
-            accept
-            only losses on pairs and triplets, because the others take no reference embeddings.
+            accept only losses on pairs and triplets, because the others take no reference embeddings.
 
     Example:
         >>> from pytorch_metric_learning.losses import CrossBatchMemory

@@ -1,9 +1,8 @@
 """Generator of two figures that introduce the project.
 
 `make pictures` or `python -m docs.make_pictures [--run RUN] [--to FOLDER]` writes them. field.png shows a force field
-on
-a dark background. failure.png shows a failed query with its neighbours, and the effect of one step of every loss on it;
-the query is from the shipped example or from another evaluated run.
+on a dark background. failure.png shows a failed query with its neighbours, and the effect of one step of every loss on
+it; the query is from the shipped example or from another evaluated run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Generator of the recordings that lessons play back.
 
 Run `python -m docs.make_recordings projections`, `neighbours`, or `ensemble RUN`. RUN is an ensemble with learned
-weights
-(WEL) of four losses. The shipped recording is of the run `dml train omniglot model.name=conv4_32 loss.name=wel
+weights (WEL) of four losses. The shipped recording is of the run `dml train omniglot model.name=conv4_32 loss.name=wel
 loss.learning_rate=0.1 loss.weights_rate=network schedule.steps=400 schedule.decay=none`. Projections are those of
 `docs.make_projections` (11 seconds of processor time), reduced to 15 samples per class.
 """
@@ -76,12 +75,9 @@ def neighbours() -> list[dict[str, Any]]:
     """Return the recording of an exchange of neighbours: a header, then one row per frame.
 
     In each frame one more neighbour is exchanged, the farthest first. The data are ten digit classes, with 8 neighbours
-    and
-    two dimensions (5 seconds of processor time). The query is a test sample of class 0 whose neighbours all belong to
-    its
-    class; of all such samples it is the one that moves farthest. Its neighbours are replaced with samples of the class
-    that
-    is farthest from class 0.
+    and two dimensions (5 seconds of processor time). The query is a test sample of class 0 whose neighbours all belong
+    to its class; of all such samples it is the one that moves farthest. Its neighbours are replaced with samples of the
+    class that is farthest from class 0.
     """
     import torch
 

@@ -1,10 +1,9 @@
 """Importance of settings for the scores of finished runs: runs become trials of an Optuna study, analysed by fANOVA.
 
-fANOVA (Hutter, Hoos & Leyton-Brown 2014) returns the share of the score variance, over the whole range of the
-settings, that each setting explains alone. In a simulation with score 3a + 1.5b + noise (standard deviation 0.3) and
-five settings, fANOVA ranked a first and b second in 9 of 20 draws with 10 runs, in 17 of 20 draws with 20 runs and in
-19
-of 20 draws with 30 runs; PED-ANOVA did so in 5, 8 and 12 draws.
+fANOVA (Hutter, Hoos & Leyton-Brown 2014) returns the share of the score variance, over the whole range of the settings,
+that each setting explains alone. In a simulation with score 3a + 1.5b + noise (standard deviation 0.3) and five
+settings, fANOVA ranked a first and b second in 9 of 20 draws with 10 runs, in 17 of 20 draws with 20 runs and in 19 of
+20 draws with 30 runs; PED-ANOVA did so in 5, 8 and 12 draws.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Recovery after a crash of the machine: interrupted and queued tasks are resumed, each exactly once.
 
 Interrupted tasks are found through their files: states of runs, folders of studies and protocols, and `.queue/asked`.
-Each task is locked and marked as queued before its process starts, so that only one of two concurrent recoveries
-starts it. A search is not restarted, because only its command line holds its definition; the runs of a search are.
+Each task is locked and marked as queued before its process starts, so that only one of two concurrent recoveries starts
+it. A search is not restarted, because only its command line holds its definition; the runs of a search are.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ class Pooling(nn.Module):
 
     After a forward pass, `weights` (B, H*W) holds the share of each position in the pooled vector, for display. It is
     detached and >= 0; its rows sum to 1, or to 0 if nothing is pooled. If the weights differ between channels,
-    `weights`
-    is their mean over the channels. It is None if the pooled vector is not a weighted sum over positions.
+    `weights` is their mean over the channels. It is None if the pooled vector is not a weighted sum over positions.
     """
 
     # the projection to the embedding size is applied before the pooling, not after it

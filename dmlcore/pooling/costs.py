@@ -42,8 +42,7 @@ class _Costs(torch.autograd.Function):
     """Costs c_ij = |w_i - s_j f_j|, s_j = 1 / max(1, |f_j|), for features F (B, D, n) and prototypes W (m, D).
 
     The prototypes must be in the unit ball. With A = g / c (0 if c = 0), T_j = sum_i A_ij and, for |f_j| > 1, the
-    component
-    of the gradient along f_j that the projection removes, t_j = sum_i (A_ij (1 - |w_i|^2) + g_ij c_ij) / 2:
+    component of the gradient along f_j that the projection removes, t_j = sum_i (A_ij (1 - |w_i|^2) + g_ij c_ij) / 2:
         dL/df_j = s_j^2 (T_j - t_j) f_j - s_j sum_i A_ij w_i,   dL/dw_i = sum_j A_ij (w_i - s_j f_j).
     """
 

@@ -79,8 +79,7 @@ def newton_biases(soft_min: Tensor, mu: float) -> Iterator[Tensor]:
     """Yield the iterates (..., 1) of Newton's method for `gate_bias`, starting from the middle of the bracket.
 
     A step that would leave the bracket [logit mu - max l, logit mu - min l] is replaced with bisection. The iteration
-    ends
-    when the mean gate equals mu up to rounding, or when the bias no longer changes.
+    ends when the mean gate equals mu up to rounding, or when the bias no longer changes.
     """
     logit = math.log(mu) - math.log1p(-mu)
     low, high = logit - soft_min.amax(-1, keepdim=True), logit - soft_min.amin(-1, keepdim=True)

@@ -39,9 +39,9 @@ class ZeroShotPrediction(nn.Module):
     """Softmax loss on label embeddings; a ridge fit to each half of the classes predicts those of the other half.
 
     `forward` maps shares (B, m) and labels (B,) to a scalar. The label embeddings Upsilon (C, d) are learned. The
-    classes of the batch, sorted by label, are split into two disjoint halves. The logits over all C classes are
-    scale * v_k . A z, and the loss is the sum of the mean losses of the two halves. `forward` raises ValueError if the
-    batch has fewer than two classes.
+    classes of the batch, sorted by label, are split into two disjoint halves. The logits over all C classes are scale *
+    v_k . A z, and the loss is the sum of the mean losses of the two halves. `forward` raises ValueError if the batch
+    has fewer than two classes.
 
     Args:
         classes: Number of classes C.

@@ -60,8 +60,7 @@ class Separation:
         means: Standard deviation of the variants' means.
         pooled: Pooled standard deviation within variants.
         paired: Pooled standard deviation within variants after removing seed effects that all variants share; None
-            unless
-            the variants have the same seeds.
+            unless the variants have the same seeds.
         chance: Expected ratio of `means` to `pooled` for identical variants, 1 / sqrt(number of seeds).
     """
 

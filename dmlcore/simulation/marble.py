@@ -35,9 +35,8 @@ class Roll:
     """Path of a marble and its ending: K positions with their times, energies and speeds.
 
     `ending` is "floor" where the loss is 0, "ceiling" at the upper clamp, "onto" another point, named by `other`,
-    "hollow"
-    where forces balance or, in a crease, alternate, "out" if the marble left the view, and "rolling" if the simulation
-    stopped first.
+    "hollow" where forces balance or, in a crease, alternate, "out" if the marble left the view, and "rolling" if the
+    simulation stopped first.
     """
 
     times: Floats  # (K,)
@@ -67,8 +66,7 @@ def roll(
 
     m = 0 is gradient flow, x' = F; the energy never increases. With m > 0 the marble has momentum and friction, and E +
     m |x'|^2 / 2 never increases. Where the force is discontinuous (a clamp, a crease) the solver shortens its steps
-    until
-    the marble rests.
+    until the marble rests.
 
     Args:
         variant: Variant of a triplet loss.

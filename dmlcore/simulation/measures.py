@@ -47,8 +47,7 @@ def phase_portrait(positions: Floats, labels: Ints, bins: int = 48) -> DistanceH
     """Compute the exact phase portrait, the histogram of (d_an, d_ap) over all valid triplets.
 
     Given the anchor, positive and negative are independent, so the histogram is a sum over anchors of (histogram of
-    d_an) x
-    (histogram of d_ap), without enumerating triplets.
+    d_an) x (histogram of d_ap), without enumerating triplets.
 
     Args:
         positions: Positions of the points, shape (N, 2).

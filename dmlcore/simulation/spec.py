@@ -51,8 +51,7 @@ class Dynamics:
     """Dynamics of the points: loss with hyper-parameters, miner, side, optimiser, step size, normalisation.
 
     `step_size` is the distance per step at unit force with SGD; the force on a point is N times the negative gradient
-    of
-    the mean loss over N points. `side` is "pull", "push" or "both".
+    of the mean loss over N points. `side` is "pull", "push" or "both".
 
     Raises:
         KeyError, TypeError, ValueError: If a field is invalid; the message names it.
@@ -102,8 +101,7 @@ class Spec:
     """All settings that determine a simulation; equal specs give bit-identical histories on one machine.
 
     A simulation has 2 to 8 classes, 2 to 100 points per class, and at most 300 points. `changes` holds at most 24
-    changes,
-    sorted by step.
+    changes, sorted by step.
     """
 
     start: str = "random"

@@ -15,8 +15,7 @@ class History(ABC, Generic[SpecT, FrameT]):
     """Frames determined by a spec.
 
     The spec is a frozen dataclass; each element of its `changes` has the index `first` of the first frame that it
-    affects.
-    Not thread-safe: concurrent callers must hold `lock`.
+    affects. Not thread-safe: concurrent callers must hold `lock`.
     """
 
     most_steps: ClassVar[int]

@@ -70,8 +70,7 @@ class SearchSpace:
         """Yield every point of the grid as key -> value.
 
         With the method "each", first yield {} (the base), then one point per key and grid value; the other keys keep
-        their
-        values in the base.
+        their values in the base.
         """
         if self.method == "each":
             yield {}
@@ -94,10 +93,8 @@ def parse(arguments: Iterable[str]) -> tuple[list[str], tuple[Dimension, ...]]:
     """Split `key=...` arguments into overrides that apply to every trial, and searched dimensions.
 
     `key=low..high` is a range; the suffix `:log` makes it logarithmic, `:7` gives it seven points in a grid.
-    `key=a,b,c` is
-    a choice. Anything else, including lists in brackets, is a single value and becomes an override. Raises SpecError
-    for
-    invalid arguments.
+    `key=a,b,c` is a choice. Anything else, including lists in brackets, is a single value and becomes an override.
+    Raises SpecError for invalid arguments.
     """
     fixed: list[str] = []
     space: list[Dimension] = []

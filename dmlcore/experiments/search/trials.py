@@ -1,7 +1,7 @@
 """Trials of a search: ordinary runs, listed by an Optuna study in SQLite and trained by any number of workers.
 
-The objective is the best validation MAP@R of a run, never a test score. If a worker is killed, its trial fails and
-its point is queued again; the run of that point is found by its spec and resumes from its checkpoint.
+The objective is the best validation MAP@R of a run, never a test score. If a worker is killed, its trial fails and its
+point is queued again; the run of that point is found by its spec and resumes from its checkpoint.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Batches of runs for studies, protocols and searches, trained one after another or in parallel on a cluster.
 
-A place is the directory of a task in the run store; the state of the task holds the request. The runs are ordinary
-runs of the store and are found by their spec.
+A place is the directory of a task in the run store; the state of the task holds the request. The runs are ordinary runs
+of the store and are found by their spec.
 """
 
 from __future__ import annotations
@@ -62,8 +62,7 @@ def find(entries: Sequence[StudyRun], store: RunStore) -> list[Run | None]:
     """Return the run for each entry, or None; a run matches if its spec is equal except for the name.
 
     Among several matches, the oldest finished run is returned, so that later runs change nothing; if none is finished,
-    the
-    run with the most steps.
+    the run with the most steps.
     """
     made = _find_runs({number: entry.of_spec for number, entry in enumerate(entries) if entry.starts is None}, store)
     pretrained = {

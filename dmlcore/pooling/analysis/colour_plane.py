@@ -30,8 +30,7 @@ class ColourPlane:
         """Return the triangle around points (n, 2) in which green decreases towards a position `informative` (2,).
 
         The share of green is one half midway between the mean of the points and `informative`; points beyond that line
-        are
-        `red_blue.informative`.
+        are `red_blue.informative`.
 
         Raises:
             ValueError: If an argument is invalid; the message names it.

@@ -16,8 +16,7 @@ def contraction(rho: Tensor, mu: float) -> tuple[Tensor, Tensor]:
     """Return (k, r), each (...,), for the exact rho (..., n): k = mean s (1 - s) = 1 - mu - n rho.rho, r = 1 - k/mu.
 
     Here s is the gate. r is the factor by which one sweep reduces a small error, mu <= r <= 1. At mu = 1, r is 1 and
-    the
-    error only decreases as 1/count.
+    the error only decreases as 1/count.
 
     Reference:
         Derivative of the iteration of Gurbuz 2022, Prop. 5.2.1, at its fixed point.
@@ -56,8 +55,7 @@ def bias_errors(cost: Tensor, rho: Tensor, epsilon: float, before: Tensor, after
     """Return the errors (..., K) of K iterates, each given by its biases `before` and `after`, both (..., K).
 
     A sweep computes rho from the bias before it, and pi = e^a P e^l rho from the bias a after it. In Newton's method
-    the
-    two biases are equal.
+    the two biases are equal.
     """
     n = cost.shape[-1]
     scaled = -epsilon * cost

@@ -1,7 +1,7 @@
 """Toy data of Gurbuz 2022, Fig. 5.2: 10 x 10 pixels, each a mixture of red, blue and green background.
 
-A feature is (red, green, blue), three shares that sum to 1. Maps hold red and blue as integers in units of 1/160,
-which represents the figure exactly. The norm of a feature is at most 1, so `clip_to_unit_ball` does not change it.
+A feature is (red, green, blue), three shares that sum to 1. Maps hold red and blue as integers in units of 1/160, which
+represents the figure exactly. The norm of a feature is at most 1, so `clip_to_unit_ball` does not change it.
 """
 
 from __future__ import annotations

@@ -58,8 +58,7 @@ def zero_shot_evaluation(
 
     For each split, the ridge fit to C // 2 of the C classes predicts the means of the other classes. A prediction is
     correct if its own class mean is the nearest candidate (l2), or the one at the smallest angle (cosine). All splits
-    are
-    evaluated (252 for ten classes) unless there are more than MOST_SPLITS.
+    are evaluated (252 for ten classes) unless there are more than MOST_SPLITS.
 
     Args:
         shares: Prototype shares, shape (N, m).

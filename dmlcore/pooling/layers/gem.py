@@ -24,8 +24,7 @@ class GeneralizedMeanPooling(Pooling):
     """Power mean of the positive features with one learned exponent p; p = 1 is the mean, p = infinity the maximum.
 
     It is computed in the log domain, so that powers of 1e-6 do not underflow. `weights` holds the share of each
-    position
-    in the sum of powers, averaged over the channels; this is also its share in g, as g is homogeneous.
+    position in the sum of powers, averaged over the channels; this is also its share in g, as g is homogeneous.
     """
 
     def __init__(

@@ -40,8 +40,7 @@ class GeneralizedSumPooling(Pooling):
     serve as existing centres; of the others, the m farthest-first choices become the prototypes.
 
     After a forward pass, `weights` (B, H*W), detached, holds the weights of that batch. `shares` (B, m) holds its
-    prototype
-    marginals z, which sum to 1 and are differentiable. Features (B, C, H, W) are mapped to (B, C).
+    prototype marginals z, which sum to 1 and are differentiable. Features (B, C, H, W) are mapped to (B, C).
 
     Args:
         channels: Number of channels C.
@@ -49,8 +48,7 @@ class GeneralizedSumPooling(Pooling):
         mu: Share of the features that is pooled, in (0, 1].
         epsilon: Inverse temperature; large values approach a hard selection.
         memory: Number of pooled vectors to collect before the prototypes are initialised; 0 skips the collection and
-            keeps
-            the random initialisation.
+            keeps the random initialisation.
         warmup: Number of first batches that are not collected, because features are still random.
 
     Raises:

@@ -23,10 +23,8 @@ class SecondOrderAttention(Pooling):
     """Mean of the larger of two attended features: by the covariance of channels and by that of positions.
 
     Each covariance of the reduced features is batch-normalised and processed row by row. To allow any size, positions
-    are
-    resampled to a square grid and their attention is resampled back, as in the original paper. `weights` is None,
-    because
-    the maximum is taken per channel.
+    are resampled to a square grid and their attention is resampled back, as in the original paper. `weights` is None,
+    because the maximum is taken per channel.
     """
 
     positional = True

@@ -19,8 +19,7 @@ class NormAttention(Pooling):
     """Features averaged over 3 x 3 neighbourhoods, weighted by the norm of the centre feature (without gradient).
 
     At the borders the average is over the existing neighbours. `weights` holds the normalised norms, which are the
-    shares
-    of the smoothed features; all 0 if all features are 0.
+    shares of the smoothed features; all 0 if all features are 0.
     """
 
     positional = True

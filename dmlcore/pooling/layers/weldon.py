@@ -20,8 +20,7 @@ class Weldon(Pooling):
     """Sum of the K largest and the K smallest values of each projected channel.
 
     K is limited to the number of positions n. `weights` is None, because a value may count twice or not at all,
-    depending
-    on the channel.
+    depending on the channel.
     """
 
     projects_first = True
