@@ -2,8 +2,7 @@
 
 The page trains its initial configuration as fast as possible, with a new seed: every frame is a new optimiser step of
 GAP and of GSP that is recorded, measured (hulls of both; every tenth step all overlaps and MAP@R), sent and painted.
-The
-rival is the bare loop: `training.loop.step` for both networks in turn without recording, server or page, after the
+The rival is the bare loop: `training.loop.step` for both networks in turn without recording, server or page, after the
 prototypes of GSP have been initialised.
 """
 

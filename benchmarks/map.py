@@ -40,7 +40,7 @@ def made_up(noise, seed=0):
 
 
 def measure(name, embeddings, labels, rounds):
-    """Measure and print time and quality of both rivals on these embeddings."""
+    """Measure and print time and quality of our t-SNE and of scikit-learn's on the given embeddings."""
     from sklearn.manifold import TSNE
 
     from dmlcore.inspection.maps.quality import quality

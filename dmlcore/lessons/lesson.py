@@ -1,15 +1,28 @@
 """Lesson as data: front matter, and one section per step with its text, its figure and its question.
 
-+++ title = "Easy, semi-hard, hard" order = 2 minutes = 4 claim = "A triplet's effect depends on the position of its
-negative." +++
++++
+title = "Easy, semi-hard, hard"
+order = 2
+minutes = 4
+claim = "A triplet's effect depends on the position of its negative."
++++
 
 ## A distant negative
 
 Text in Markdown.
 
-```figure on = "plane" state = "loss=ranking&m=0.4&n=0.5,1.35" control = "n" ```
+```figure
+on = "plane"
+state = "loss=ranking&m=0.4&n=0.5,1.35"
+control = "n"
+```
 
-```question ask = "Drag N until the triplet is semi-hard." fact = "hardness" goal = "semi-hard" solution = "0.5,0.6" ```
+```question
+ask = "Drag N until the triplet is semi-hard."
+fact = "hardness"
+goal = "semi-hard"
+solution = "0.5,0.6"
+```
 """
 
 from __future__ import annotations

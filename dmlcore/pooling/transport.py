@@ -116,8 +116,7 @@ class _Transport(torch.autograd.Function):
         total = P.sum(-2, keepdim=True)
         P = P.div_(total)
         # Take costs relative to the cost of the last selected feature, because in float32 epsilon * cost would lose
-        # significant
-        # digits. A constant only changes the bias.
+        # significant digits. A constant only changes the bias.
         threshold = nearest.kthvalue(max(1, round(mu * n)), keepdim=True).values
         soft_min = (epsilon * (threshold - nearest) + total.log())[..., 0, :]
         if mu == 1:

@@ -76,7 +76,7 @@ class _Measure:
         self._known: dict[str, dict[str, dict[str, float]]] = {}
 
     def __call__(self, spec: RunSpec) -> dict[str, dict[str, float]]:
-        from dmlcore.storage import checkpoint  # imported here because they import torch
+        from dmlcore.storage import checkpoint  # imported here because these modules import torch
         from dmlcore.training import baselines
         from dmlcore.training.build import build, load_data, prepare_device
         from dmlcore.training.state import embedder
