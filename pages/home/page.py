@@ -1,4 +1,4 @@
-"""Home: the purpose of the app in three linked figures, and a link to the last run."""
+"""Home page: the purpose of the app in three linked figures, and a link to the last run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pages.shared.widgets.test_neighbours import learned, naming
 from pages.shared.words import glossary, titles
 
 NEAREST = 5
-RECENT = 50  # newest runs searched for one to continue with
+RECENT = 50  # number of newest runs that are searched
 FIELD = Scene()
 # Three columns, stacked if they are too narrow for their figures.
 STYLE = """<style>
@@ -39,7 +39,7 @@ STYLE = """<style>
 
 
 def page() -> None:
-    if st.query_params.keys() - {"socket"}:  # an old address: Fields used to be at the root
+    if st.query_params.keys() - {"socket"}:  # URL of an older release, in which the Fields page was at the root
         menu.go("fields", st.query_params.to_dict())
     st.html(STYLE)
     st.title("See what a loss does, train with it, look at what was learned", anchor=False)
@@ -86,7 +86,7 @@ def _field() -> None:
 
 
 def _continue(store: RunStore) -> None:
-    """Link to the last run of this user, else the newest run, ignoring failed runs; show nothing if there is none."""
+    """Link to the last run opened in this session, else to the newest run; failed and unreadable runs are skipped."""
     runs = [run_picker.last(store), *store.newest(RECENT)]
     run = next((run for run in runs if run and run.status() not in ("failed", "unreadable")), None)
     if run is None:
@@ -102,12 +102,12 @@ def _continue(store: RunStore) -> None:
 
 
 def _own_evaluated(store: RunStore) -> Run | None:
-    """Return the newest run of the store with embeddings, or None; the shipped example does not count."""
+    """Return the newest run with embeddings, or None; the shipped example does not count."""
     return next((run for run in store.newest(RECENT) if run.embeddings()), None)
 
 
 def _learned(run: Run, train: DeltaGenerator, look: DeltaGenerator) -> None:
-    """Show the map of a run before and after training, and its worst failure.
+    """Show the map of a run before and after training in `train`, and its worst failure in `look`.
 
     Raises:
         Unreadable: If a file of the run cannot be read.
@@ -132,7 +132,7 @@ def _learned(run: Run, train: DeltaGenerator, look: DeltaGenerator) -> None:
 
 
 def _failure(shown: ShownRun) -> None:
-    """Show the worst query with its neighbours and a link to the forces on it."""
+    """Show the query with the worst retrieval failure, its neighbours, and a link to the Failures page."""
     run, test = shown.run, shown.test
     worst = failures(test)
     if not len(worst):

@@ -23,13 +23,13 @@ STYLE = """<style>
 
 
 def html(sheet: Sheet, steps: tuple[int, ...]) -> str:
-    """Return HTML with the first and the last frame of a sheet; `steps` holds the training step of each frame."""
+    """Return HTML with the first and the last frame of a map; `steps` holds the training step of each frame."""
     before, after = (_figure(sheet, k, f"after {steps[k]:,} steps" if steps[k] else "untrained") for k in (0, -1))
     return f'{STYLE}<div class="two-maps">{before}{after}</div>'
 
 
 def coloured(sheet: Sheet) -> Ints:
-    """Return the positions of the evenly chosen coloured classes in the sheet's list of classes."""
+    """Return the indices in `sheet.labels` of the classes to colour, evenly spaced."""
     return np.unique(np.linspace(0, len(sheet.labels) - 1, len(FEW) - 1).astype(np.int64))
 
 
@@ -49,7 +49,7 @@ def _figure(sheet: Sheet, frame: int, words: str) -> str:
 
 
 def _path(places: Array, colour: str, opacity: float) -> str:
-    """Return an SVG path with round dots; each dot is a line of length zero."""
+    """Return an SVG path that draws each point as a round dot, which is a line of length zero with round caps."""
     dots = "".join(f"M{x} {y}h0" for x, y in places.tolist())
     look = (
         f'fill="none" stroke-linecap="round" stroke="{colour}" stroke-width="{2 * RADIUS}" stroke-opacity="{opacity}"'

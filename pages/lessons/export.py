@@ -1,4 +1,4 @@
-"""Handouts: /api/lessons/handout.FORMAT?lesson=NAME, one HTML file or a PDF."""
+"""Export route /api/lessons/handout.FORMAT?lesson=NAME, which returns a lesson as one HTML file or a PDF."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ STYLE = """<style>
 
 
 def _follow() -> None:
-    """Go to the page the reader chose: the list, or a step of a lesson."""
+    """Write the reader's choice into the URL: the list of lessons, or a step of a lesson."""
     wanted = (st.session_state.get(KEY) or {}).get("go")
     if isinstance(wanted, dict):
         there = place_of({name: str(wanted.get(name, ""))[:80] for name in ("lesson", "step")})
@@ -32,11 +32,11 @@ def _follow() -> None:
 
 
 def _nothing() -> None:
-    """Do nothing; Streamlit drops writes to state keys without a callback."""
+    """Do nothing. Streamlit drops values that a component writes to a key without a callback."""
 
 
 def panel(here: LessonPlace | None) -> None:
-    """Show the list of lessons, or the question of a step with the navigation; the browser stores answers."""
+    """Show the list of lessons, or the question and the navigation of step `here`; the browser stores the answers."""
     data: dict[str, Any] = service.data_of(here) | {"verdict": None}
     written = st.session_state.get(KEY) or {}
     if here and (answer := LessonAnswer.of(written.get("ask"), here)):
@@ -46,7 +46,7 @@ def panel(here: LessonPlace | None) -> None:
 
 @st.fragment
 def figure(here: LessonPlace) -> None:
-    """Draw the figure of a step."""
+    """Draw the figure of a lesson step."""
     figure_page.draw(here)
 
 

@@ -1,4 +1,4 @@
-"""Judgement of answers on the state of a figure, and the data of the lessons component."""
+"""Evaluation of answers to lesson questions, and the data of the lessons component."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pages.lessons.state import LessonAnswer, LessonPlace, known
 
 
 def verdict(answer: LessonAnswer, shown: Shown) -> dict[str, Any]:
-    """Judge an answer on the figure at the time of answering; return verdict, measurement and explanation."""
+    """Check an answer against the figure at the time of answering; return verdict, measurement and explanation."""
     question = answer.place.step.question
     try:
         judged = judge(question, shown, answer.given)
@@ -21,7 +21,7 @@ def verdict(answer: LessonAnswer, shown: Shown) -> dict[str, Any]:
 
 
 def data_of(place: LessonPlace | None) -> dict[str, Any]:
-    """Return the list of lessons and, for a step, its question."""
+    """Return the list of lessons and, unless `place` is None, the question of that lesson step."""
     rows = [
         {
             "name": lesson.name,

@@ -1,4 +1,4 @@
-"""The figure of a lesson step, built from the URL with types that the library can measure."""
+"""Figure of a lesson step, converted from URL parameters to the dmlcore types on which answers are checked."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ RECORDED: Mapping[str, tuple[type[Recorded], Callable[[], Sequence[object]]]] = 
 
 
 def recorded(place: LessonPlace, query: Mapping[str, str]) -> Recorded:
-    """Return the frame of a recorded run that a URL names."""
+    """Return the frame of a recorded training run given by the URL parameter `step`, by default the first."""
     kind, frames = RECORDED[place.step.figure.on]
     return kind(int(bounded(query.get("step"), 0, len(frames()) - 1, 0)))
 
 
 def shown(place: LessonPlace, query: Mapping[str, str]) -> Shown:
-    """Return the figure of a step in the state that a URL names."""
+    """Return the figure of a lesson step in the state given by the URL parameters."""
     figure = place.step.figure
     if figure.on == "study":
         name = query.get("study", "")

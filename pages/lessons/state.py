@@ -13,7 +13,7 @@ from pages.shared.state.untrusted import bounded
 
 # URL parameters that do not belong to the state of a figure
 OWN = ("lesson", "step", "hide", "socket", "present", "embed")
-LONGEST = 4000  # largest number of characters of an answer
+LONGEST = 4000  # most characters of an answer, including the state of the figure
 
 
 @cache
@@ -24,28 +24,28 @@ def known() -> dict[str, Lesson]:
 
 @dataclass(frozen=True)
 class LessonPlace:
-    """A step of a lesson, counted from 1."""
+    """A step of a lesson, numbered from 1."""
 
     lesson: Lesson
     number: int
 
     @property
     def step(self) -> LessonStep:
-        """The lesson step at this place."""
+        """The lesson step with this number."""
         return self.lesson.steps[self.number - 1]
 
     @property
     def key(self) -> str:
-        """Key that is unique to this step."""
+        """Widget key that is unique to this lesson step."""
         return f"lesson-{self.lesson.name}-{self.number}"
 
     def to_query(self) -> dict[str, str]:
-        """Return the URL query of the step."""
+        """Return the URL query parameters of this lesson step."""
         return {"lesson": self.lesson.name, "step": str(self.number)}
 
 
 def place_of(query: Mapping[str, str]) -> LessonPlace | None:
-    """Return the step that a URL names, by default the first of its lesson; None without a known lesson."""
+    """Return the step named in the URL, by default the first of its lesson; None if the lesson is unknown."""
     lesson = known().get(query.get("lesson", ""))
     if lesson is None:
         return None
@@ -53,14 +53,17 @@ def place_of(query: Mapping[str, str]) -> LessonPlace | None:
 
 
 def figure_state(place: LessonPlace, query: Mapping[str, str]) -> dict[str, str]:
-    """Return the figure's state from a URL, or its initial state; the figure's own `step` is called `frame` in URLs."""
+    """Return the state of a figure from the URL, or its initial state if the URL has none.
+
+    In URLs `step` is the step of the lesson; the figure's own parameter `step` is therefore called `frame`.
+    """
     given = {("step" if name == "frame" else name): value for name, value in query.items() if name not in OWN}
     return given or place.step.figure.settings
 
 
 @dataclass(frozen=True)
 class LessonAnswer:
-    """An answer to judge: its number, its place, the figure state when it was given, and its text."""
+    """Answer to check: message id, lesson step, state of the figure when it was given, and text of the answer."""
 
     id: int
     place: LessonPlace

@@ -1,4 +1,4 @@
-"""The figure of a lesson step: the component of another page with a single visible control."""
+"""Figure of a lesson step: a component of another page, reduced to a single control."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pages.shared.widgets.component import KEPT, component, mount
 from pages.shared.widgets.linked_box import linked
 from pages.shared.widgets.study import scores as study_scores
 
-# Parts that lessons hide in each figure, in addition to sliders other than the control.
+# Controls to hide in each figure, in addition to the sliders that the step does not use
 HIDDEN = {
     "plane": ("situations", "figures", "take", "points", "shown", "loss-menu", "margin", "margins", "explain", "reset"),
     "sphere": ("presets", "points", "shown", "take"),
@@ -36,12 +36,12 @@ HIDDEN = {
 
 
 def draw(place: LessonPlace) -> None:
-    """Mount the figure of a step."""
+    """Draw the figure of a lesson step."""
     _DRAWN[place.step.figure.on](place, figure_state(place, st.query_params.to_dict()))
 
 
 def hidden(place: LessonPlace) -> list[str]:
-    """Return the parts of the figure to hide so that one control is left."""
+    """Return the names of the controls to hide, so that the figure keeps only the control of the step."""
     figure = place.step.figure
     parts = [*HIDDEN[figure.on]]
     state = STATE[figure.on].from_query(figure.settings)
@@ -51,7 +51,7 @@ def hidden(place: LessonPlace) -> list[str]:
     if figure.control == "loss":
         return [name for name in parts if name != "loss-menu"]
     if figure.control not in names:
-        parts.append("loss")  # a point, or time, is the control
+        parts.append("loss")  # the only control is a point or the time, so the loss menu is hidden too
     return parts
 
 

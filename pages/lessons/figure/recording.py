@@ -10,7 +10,7 @@ from dmlcore.lessons.recordings import UNIT, ProjectionFrame, ensemble, exchange
 
 
 def data_of(kind: str) -> dict[str, Any]:
-    """Return steps, captions and drawing data of a kind of recording, without the index of the shown frame."""
+    """Return steps, captions and drawing data of the recording `kind`; the caller adds the index of the shown frame."""
     empty: dict[str, Any] = {"kind": kind, "places": [], "labels": [], "proxies": 0, "names": [], "curves": []}
     return empty | {"projections": _projections, "ensemble": _ensemble, "neighbours": _neighbours}[kind]()
 
@@ -34,8 +34,9 @@ def _projections() -> dict[str, Any]:
 
 
 def _neighbours() -> dict[str, Any]:
-    """Return the recording of exchanged neighbours, drawn as samples with one diamond for the query; its class comes
-    first.
+    """Return the recording in which the neighbours of a query are exchanged one by one.
+
+    The query is drawn as a diamond, like a proxy of the first class, which is the class of the query.
     """
     frames = exchange_frames()
     points = frames[0].points
@@ -56,7 +57,7 @@ def _neighbours() -> dict[str, Any]:
 
 
 def _event(frame: ProjectionFrame) -> str:
-    """Return a caption with the number of the projection and its event."""
+    """Return the caption of a frame: the number of the projection, and the event at this frame, if any."""
     here = f"Projection {frame.projection}"
     return f"{here} ends" if frame.title.endswith("ends") else f"{here}: {frame.title}" if frame.title else here
 

@@ -1,4 +1,4 @@
-"""Computed results for one erratum: both versions, the deciding computation, and their curves over one number."""
+"""Computed results for one erratum: printed and correct values, an independent computation of each, and curves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pages.shared.state import untrusted
 from pages.shared.widgets import misread_link
 from pages.shared.widgets.chart import chart
 
-PLACE = "at"  # URL parameter: position of a counter-example along its number
+PLACE = "at"  # URL parameter: value of the slider below a counter-example
 
 
 def show(e: Erratum, *, asked: bool) -> None:
@@ -33,7 +33,7 @@ def show(e: Erratum, *, asked: bool) -> None:
 
 
 def _place(e: Erratum, curve: Curve, asked: bool) -> float:
-    """Show the slider of the number and return its value, initially from the URL."""
+    """Show the slider for the variable on the curve's horizontal axis; return its value, initially from the URL."""
     key = f"truth_at_{e.number}"
     if key not in st.session_state:
         given = st.query_params.get(PLACE) if asked else None
@@ -54,7 +54,7 @@ def _place(e: Erratum, curve: Curve, asked: bool) -> float:
 
 
 def _drawing(e: Erratum, curve: Curve, x: float) -> None:
-    """Show both versions as curves over the number."""
+    """Show the printed and the correct quantity as curves over the variable of the slider, whose value is `x`."""
     dark = st.context.theme.type == "dark"
     sides = checks.drawn(e.number)
     drawing = figures.two_sides(
@@ -64,7 +64,7 @@ def _drawing(e: Erratum, curve: Curve, x: float) -> None:
 
 
 def step(curve: Curve) -> float:
-    """Return the step of the slider: a power of ten, about a hundredth of the axis, or 1 for integers."""
+    """Return the step of the slider: 1 for integers, otherwise a power of ten of at most 1/50 of the axis range."""
     return 1 if curve.whole else 10.0 ** math.floor(math.log10((curve.high - curve.low) / 50))
 
 
@@ -73,7 +73,7 @@ def _follow(number: int, key: str) -> None:
 
 
 def _decisions(decisions: tuple[Decision, ...]) -> None:
-    """Show both versions, evaluated now, with the computation that decides between them."""
+    """Show a table of printed and correct values, computed now, with the independent computation that decides."""
     if not decisions:
         return
     lines = ["| quantity | printed | true | computed | by | |", "|:--|--:|--:|--:|:--|:-:|"]
@@ -87,7 +87,7 @@ def _decisions(decisions: tuple[Decision, ...]) -> None:
 
 
 def _numbers(e: Erratum) -> None:
-    """Show each stated number with its value computed by the library."""
+    """Show a table of the numbers stated in the source and their values computed by dmlcore."""
     rows = [(n.what, n.stated, computed_as_stated(n.value, n.stated), n.agrees) for n in checks.numbers(e.number)]
     for n in checks.coordinates(e.number):
         computed = f"({', '.join(computed_as_stated(x.value, x.stated) for x in n.numbers)})"

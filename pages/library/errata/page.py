@@ -1,4 +1,4 @@
-"""Errata: differences between five sources and the correct results, all computed; and a reference of every loss."""
+"""Errata page: errors in five sources, each checked by computation, and a reference for every loss."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DIFFERENCE = {"light": ("#B04A00", "#00694D"), "dark": ("#F58A42", "#22C495")}
 SEEN = frozenset({*COUNTEREXAMPLES, *checks.CURVES})  # errata with a triplet to drag or a curve over one number
 S = "S is the triplet a = (0, 0), p = (1, 0), n = (0, 2)."
 
-# The list is next to the detail; on a narrow page it is above, and short.
+# The list is to the left of the selected erratum; on a narrow page it is above and short.
 STYLE = """<style>
 .st-key-truth_list [role=radiogroup] { gap: .55rem; }
 .st-key-truth_scroll { max-height: 560px; overflow-y: auto; overflow-x: hidden; }
@@ -55,7 +55,7 @@ def page() -> None:
 
 
 def _half() -> str:
-    """Show the choice between errata and reference, initially from the URL."""
+    """Show the choice between errata and loss reference, initially from the URL; return the selected one."""
     query = st.query_params
     opened = REFERENCE if "loss" in query and "erratum" not in query else ERRATA
     return st.segmented_control(
@@ -64,7 +64,7 @@ def _half() -> str:
 
 
 def _show(half: str) -> None:
-    """Show one of the two parts of the page."""
+    """Show the errata or the loss reference, whichever `half` names."""
     st.html(STYLE)
     if half == REFERENCE:
         reference_view.show(to_erratum)
@@ -137,7 +137,7 @@ def _list() -> int | None:
 
 @cache
 def _with_errata() -> dict[str, str]:
-    """Return the titles of the sources with errata, by letter."""
+    """Return the titles of the sources that have errata, by the letter of the source."""
     return {letter: sources()[letter].title for letter in dict.fromkeys(e.source for e in errata())}
 
 
@@ -151,7 +151,7 @@ def _source() -> str | None:
 
 
 def _of_source() -> None:
-    """Write the selected source to the URL and drop an erratum of another source."""
+    """Write the selected source to the URL, and remove the erratum from the URL if it belongs to another source."""
     source = st.session_state[SOURCE]
     if source and erratum(_asked()).source != source:
         st.query_params.from_dict({"source": source})
@@ -162,7 +162,7 @@ def _of_source() -> None:
 
 
 def _asked() -> int:
-    """Return the number of the erratum in the URL, or FIRST."""
+    """Return the number of the erratum in the URL; FIRST if it is missing or invalid."""
     text = st.query_params.get("erratum", "")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else FIRST
     return number if 0 < number <= len(errata()) else FIRST
@@ -248,17 +248,17 @@ def _links(e: Erratum) -> None:
                 args=(name,),
                 type="tertiary",
             ):
-                st.rerun()  # the other part is outside this fragment
+                st.rerun()  # the loss reference is drawn outside this fragment
 
 
 def to_reference(name: str) -> None:
-    """Switch to the reference of a loss."""
+    """Show the reference of loss `name`."""
     st.session_state[HALF] = REFERENCE
     st.query_params.from_dict({"loss": name})
 
 
 def to_erratum(number: int) -> None:
-    """Switch to an erratum."""
+    """Show erratum `number`."""
     st.session_state[HALF] = ERRATA
     _go(number)
 

@@ -1,4 +1,4 @@
-"""Reference part of the Errata page: one loss of the catalogue, computed by dmlcore.published.reference."""
+"""Loss reference on the Errata page: properties of one loss, computed by dmlcore.published.reference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EDGES = (r"\text{pull along }ap", r"\text{push along }an", r"\text{push along }p
 
 @st.fragment
 def show(to_erratum: Callable[[int], None]) -> None:
-    """Show the choice of a loss and its reference; `to_erratum` switches to the other part."""
+    """Show the choice of a loss and its reference; `to_erratum(number)` switches to an erratum about the loss."""
     names = losses.names()
     with misread_link.explained():
         asked = untrusted.loss_name(st.query_params.get("loss"), names[0])
@@ -42,7 +42,7 @@ def _follow(key: str) -> None:
 
 
 def one(r: Reference) -> None:
-    """Show formula, parameters, gradients, invariances and results of a loss."""
+    """Show formula, parameters, gradients, invariances and published results of a loss."""
     formula = r.formula
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(formula.title, anchor=False)
@@ -68,7 +68,7 @@ def _errata(name: str, to_erratum: Callable[[int], None]) -> None:
         for e in about:
             label = f"{e.number}. {e.title}"
             if st.button(label, key=f"truth_to_{e.number}", on_click=to_erratum, args=(e.number,), type="tertiary"):
-                st.rerun()  # the other part is outside this fragment
+                st.rerun()  # the errata are drawn outside this fragment
 
 
 def _upper(r: Reference) -> str:

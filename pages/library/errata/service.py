@@ -1,6 +1,7 @@
 """WebSocket service of the Errata page: printed and correct gradients of a triplet, and a map of their difference.
 
-Array: shade, uint8 (n, n), |printed - correct| / scale for each position of the probe; first row at the bottom.
+Each response carries the array `shade`, uint8 (n, n): |printed - correct| / scale at each position of the probe, the
+point of the triplet that is moved over the map. The first row is at the bottom of the map.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ FEWEST, INLINE, FINEST = 20, 81, 161  # nodes per side of the map; up to INLINE 
 
 
 def answer(request: dict[str, Any]) -> bytes:
-    """Return both versions of request["scene"] and the map of their difference on n x n nodes; "scale" fixes its
-    colours.
+    """Return the printed and the correct gradients of request["scene"], and a map of their difference.
+
+    `n` in the request is the number of nodes per side of the map; `scale`, if present, fixes the colour scale.
     """
     scene = Example.of(request.get("scene"))
     nodes = int(bounded(request.get("n"), FEWEST, FINEST, INLINE))
@@ -41,7 +43,7 @@ def answer(request: dict[str, Any]) -> bytes:
     difference = compare(example, a, p, n, scene.hyper).difference
     shade = np.nan_to_num(difference.numpy(), nan=np.inf, posinf=np.inf)
     top = percentile(shade, 90)
-    # 1 if there is no difference
+    # round_top returns 1 if there is no difference
     scale = bounded(request.get("scale"), 1e-9, 1e12, round_top(top if top > 1e-9 else 0.0))
     header = {
         "id": wire.identity(request),
@@ -55,7 +57,10 @@ def answer(request: dict[str, Any]) -> bytes:
 
 
 def readout(scene: Example) -> dict[str, Any]:
-    """Return both gradients at the three points, their differences, and the energies; None if not finite."""
+    """Return the printed and the correct gradients at the three points, their differences, and both energies.
+
+    Numbers that are not finite become None.
+    """
     comparison = evaluated(scene)
     return {
         "printed": [_vector(g) for g in comparison.printed],
@@ -74,7 +79,7 @@ def _without_margin(scene: Example) -> bool:
 
 
 def evaluated(scene: Example) -> CounterExampleGradients:
-    """Return the printed and the correct gradients at the triplet of the scene."""
+    """Return the printed and the correct gradients at the triplet of `scene`."""
     return compare(COUNTEREXAMPLES[scene.number], *as_tensors(scene), scene.hyper)
 
 

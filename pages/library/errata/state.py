@@ -20,7 +20,10 @@ FIRST = 4  # shown by default, because its wrong factor is easy to see
 
 
 class ErratumKind(Kind):
-    """Field of the number of the erratum, which determines all other defaults; always written to the URL."""
+    """Type of the page-state field that holds the number of the erratum.
+
+    The number sets the defaults of all other fields and is written to every URL.
+    """
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> int:
         return int(default.number)
@@ -30,7 +33,10 @@ class ErratumKind(Kind):
 
 
 class Sliders(Hyper):
-    """Field of the hyper-parameters of the counter-example; only those with sliders can be set."""
+    """Type of the page-state field that holds the hyper-parameters of a counter-example.
+
+    Only hyper-parameters with a slider can be set.
+    """
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> Any:
         given, sliders = data.get(name), COUNTEREXAMPLES[default.number].sliders
@@ -40,7 +46,7 @@ class Sliders(Hyper):
 
 @dataclass(frozen=True)
 class Example(PageState):
-    """A counter-example with its triplet."""
+    """Counter-example of an erratum: hyper-parameters, triplet, window of the map, and the point to be moved."""
 
     number: Annotated[int, ErratumKind(key="erratum")]
     hyper: Annotated[Mapping[str, float | str], Sliders()]
@@ -52,7 +58,7 @@ class Example(PageState):
 
     @classmethod
     def at(cls, number: int) -> Self:
-        """Return the counter-example of an erratum with its default values."""
+        """Return the counter-example of erratum `number` with its default values."""
         shown = COUNTEREXAMPLES[number]
         points = shown.anchor, shown.positive, shown.negative
         low, high = ([side(p[axis] for p in points) for axis in (0, 1)] for side in (min, max))
@@ -62,13 +68,16 @@ class Example(PageState):
 
     @classmethod
     def of(cls, data: Any, default: Self | None = None) -> Self:
-        """Return a valid scene from untrusted data, which names the erratum unless `default` does."""
+        """Return a valid counter-example from untrusted data.
+
+        The erratum is that of `default`; without `default` it is the one named in `data`.
+        """
         number = data.get("number") if isinstance(data, Mapping) else None
         known = {str(each): each for each in COUNTEREXAMPLES}.get(str(number), FIRST)
         return super().of(data, cls.at(known) if default is None else default)
 
     def default(self) -> Self:
-        """Return the counter-example with its default values."""
+        """Return the counter-example of this erratum with its default values."""
         return self.at(self.number)
 
     @property
@@ -77,7 +86,10 @@ class Example(PageState):
         return COUNTEREXAMPLES[self.number].loss
 
     def fields(self) -> Scene:
-        """Return the same triplet for Fields; if the loss is inactive there, its margin is raised to 1 - core."""
+        """Return this triplet as a scene of the Fields page.
+
+        If the loss would be 0 there, its margin is raised until the energy before the clamp is at least 1.
+        """
         formula, hyper = losses.formula(self.loss), dict(self.hyper)
         scene = Scene.of({"loss": self.loss, "hyper": hyper} | {k: getattr(self, k) for k in (*POINTS, "view")})
         core = float(scene.module().core(*as_tensors(scene)))

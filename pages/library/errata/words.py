@@ -14,7 +14,7 @@ ROUNDING = 1e-10
 
 
 def marked(latex: str, colour: str) -> str:
-    r"""Return LaTeX in which each \\diff{...} is underlined in `colour`."""
+    r"""Return LaTeX in which each \diff{...} is underlined and printed in `colour`."""
     out, depth, marks = [], 0, []
     i = 0
     while i < len(latex):
@@ -39,7 +39,7 @@ _INDEXED = re.compile(r"(e\^)?(?<![A-Za-z_])(grad|[A-Za-z])_([A-Za-z0-9α-ω]+)(
 
 
 def literal(text: str) -> str:
-    """Escape Markdown characters; letters with an index become formulas."""
+    """Escape Markdown characters in a text, and write letters with an index, such as d_ap, as formulas."""
     out, at = [], 0
     for formula in _INDEXED.finditer(text):
         out += [_plain(text[at : formula.start()]), _formula(*formula.groups())]
@@ -62,7 +62,7 @@ def _plain(text: str) -> str:
 
 
 def snippet(scene: Example) -> str:
-    """Return a Python script that evaluates both versions at the triplet of the scene."""
+    """Return a Python script that computes the printed and the correct gradients at the triplet of `scene`."""
     shown = COUNTEREXAMPLES[scene.number]
     hyper = {k: v for k, v in scene.hyper.items() if k in shown.sliders or k in (shown.hyper or {})}
     triplet = ", ".join(str(list(getattr(scene, name))) for name in POINTS)
@@ -76,7 +76,7 @@ def snippet(scene: Example) -> str:
 
 
 def computed_as_stated(value: float, stated: str) -> str:
-    """Format a value with two more digits than stated; integers are kept if an integer is stated."""
+    """Format a computed value with two more decimals than `stated`; an integer stays one if an integer is stated."""
     if "e" in stated:
         return f"{value:.4e}"
     digits = len(stated.partition(".")[2])
@@ -86,7 +86,7 @@ def computed_as_stated(value: float, stated: str) -> str:
 
 
 def six_digits(value: float) -> str:
-    """Format a computed value to six digits; rounding errors become 0."""
+    """Format a computed value to six significant digits; an absolute value below ROUNDING becomes "0"."""
     if not math.isfinite(value):
         return "not finite"
     if abs(value) < ROUNDING:

@@ -22,7 +22,7 @@ PARAMETER = "sweep"  # URL parameter
 
 
 def show() -> None:
-    """Show one sweep as a chart and a table."""
+    """Show one hyper-parameter sweep as a chart and a table."""
     known = {sweep.key: sweep for sweep in sweeps()}
     first = ["cub-ranking-m", *(key for key in known if key != "cub-ranking-m")]
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -45,7 +45,10 @@ def show() -> None:
 
 
 def draw(sweep: Sweep, column: str, shifted: bool = False) -> None:
-    """Draw the chart, its caption, and the rows behind it."""
+    """Draw the chart of a sweep, its caption, and a table of the plotted rows.
+
+    `column` is the score to plot; `shifted` plots it over m - ρ/2 instead of m.
+    """
     published = collection.table(f"K-{sweep.tables[0]}")
     assert published is not None
     band = noise.band(published).get(column, 0.0)
@@ -105,8 +108,9 @@ def _words(sweep: Sweep, column: str, band: float, printed: Sequence[Point], our
 
 
 def _ours(sweep: Sweep, column: str, shifted: bool) -> list[Point]:
-    """Return our results on the same data with the same loss, assigned to the matching published series if there is
-    one.
+    """Return chart points of our results on the same data with the same loss.
+
+    Each point is assigned to the published series with equal fixed hyper-parameters, if there is one.
     """
     rows = []
     for number in sweep.tables:

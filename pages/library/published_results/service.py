@@ -1,4 +1,4 @@
-"""Our results that compare with a published table: runs of its protocol, and the study that repeats Table 4.1."""
+"""Our results to compare with a published table: runs under its protocol, and the study that repeats Table 4.1."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ DATASETS = {
     "flowers": "Flowers-102",
     "toy": "toy",
 }
-UNTRAINED = {"input space": "raw inputs", "initial feature space": "untrained network"}  # printed name -> our name
+# name in printed tables -> our name
+UNTRAINED = {"input space": "raw inputs", "initial feature space": "untrained network"}
 NETWORKS = {"resnet50": "ResNet50", "bn_inception": "BN-Inception", "googlenet": "GoogLeNet"}
 STUDIES = {"K-4.1": "toy-table"}
 Scores = dict[str, tuple[float, float | None]]  # printed column -> mean and standard deviation in per cent
@@ -37,7 +38,7 @@ Scores = dict[str, tuple[float, float | None]]  # printed column -> mean and sta
 
 @dataclass(frozen=True)
 class Ours:
-    """Result of runs that differ in fold and seed only, or a summary written by a protocol."""
+    """Result of our own: the mean of runs that differ only in fold and seed, or a summary written by a protocol."""
 
     what: str
     spec: RunSpec
@@ -48,7 +49,7 @@ class Ours:
 
 
 def our_results(table: PublishedTable) -> list[Ours]:
-    """Return our results under the protocol of a table on its data, newest first."""
+    """Return our results to compare with a table: those of the study that repeats it, and those under its protocol."""
     summaries = _study(table)
     if table.protocol:
         summaries += [*_summaries(table), *_runs(table)]
@@ -56,7 +57,7 @@ def our_results(table: PublishedTable) -> list[Ours]:
 
 
 def baselines(table: PublishedTable) -> list[Ours]:
-    """Return scores without training in the columns of a table; `what` names the baseline."""
+    """Return our scores of raw inputs and untrained networks in the columns of a table; `what` names the baseline."""
     prefix = "train." if table.split == "train" else ""
     rows = []
     name = STUDIES.get(table.key)
@@ -76,20 +77,20 @@ def baselines(table: PublishedTable) -> list[Ours]:
 
 
 def _study_baselines(table: PublishedTable, name: str, _study: Study, results: StudyResults) -> list[Ours]:
-    """Return the baselines of the study that repeats the table."""
+    """Return the untrained baselines in the study `name`, which repeats the table."""
     spec = StudyRequest(study=name, seeds=(0,)).entries()[0].spec
     rows = [(row, _own(table, row)) for row in studies.baseline_rows(results.runs)]
     return [Ours(f"{row['variant']}, {row['seeds']} seeds", spec, row["seeds"], own) for row, own in rows if own]
 
 
 def _own(table: PublishedTable, row: Mapping[str, Any]) -> Scores:
-    """Return a row of a study's table in the columns of a published table of the same split."""
+    """Return the scores in a row of a study in the columns of a published table, for the split of that table."""
     prefix = "train." if table.split == "train" else ""
     return _columns(table, {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)})
 
 
 def of_protocol(name: str) -> list[Run]:
-    """Return the finished runs whose spec names a protocol."""
+    """Return the finished runs whose spec names the protocol `name`."""
     summaries = []
     for run in RunStore().find(lambda run_id, brief: brief.protocol == name):
         try:
@@ -114,7 +115,10 @@ def deviations(spec: RunSpec) -> tuple[str, ...]:
 
 @cached(64)
 def _images(key: str, _spec: RunSpec) -> int | None:
-    """Return the number of training samples of a spec, None if the data cannot be read; `key` is the cache key."""
+    """Return the number of training samples of a spec, or None if the data cannot be read.
+
+    `key` is the cache key; the cache ignores `_spec`.
+    """
     try:
         return protocols.images(_spec)
     except DataError:
@@ -122,9 +126,10 @@ def _images(key: str, _spec: RunSpec) -> int | None:
 
 
 def find_matching(row: PublishedRow, ours: Sequence[Ours]) -> Ours | None:
-    """Return our first result without deviations that matches a printed row in data, network, size, loss and setting.
+    """Return our first result that matches a printed row and does not deviate from the protocol, or None.
 
-    A row without a loss is matched by the name of its baseline.
+    Data, network, embedding size, loss and hyper-parameters must match. A row without a loss is matched by the name of
+    its baseline.
     """
     for one in ours:
         model = one.spec.model
@@ -140,7 +145,7 @@ def find_matching(row: PublishedRow, ours: Sequence[Ours]) -> Ours | None:
 
 
 def _fits(table: PublishedTable, spec: RunSpec) -> bool:
-    """Return True if the spec has the data of the table and, if the protocol has several networks, its network."""
+    """Return True unless the data set or network of a spec is missing from those that the table names."""
     networks = {row.network for row in table.rows if row.network}
     other = spec.model.name in NETWORKS and networks and NETWORKS[spec.model.name] not in networks
     return not other and (not table.datasets or DATASETS.get(spec.data.name, spec.data.name) in table.datasets)
@@ -167,7 +172,7 @@ def _group(members: Sequence[tuple[Run, Scores]]) -> Ours:
 
 
 def _reached(run: Run, table: PublishedTable) -> Scores:
-    """Return the scores of a run in the columns of a table, for the same split."""
+    """Return the scores of a run on the split of a table, by the table's columns."""
     rows = run.metrics()[0]
     if table.split == "train":
         train = [row for row in rows if row.get("kind") == "train"]
@@ -177,7 +182,10 @@ def _reached(run: Run, table: PublishedTable) -> Scores:
 
 
 def _columns(table: PublishedTable, scores: Mapping[str, Any]) -> Scores:
-    """Convert flattened scores in 0..1 to the columns of the table in per cent."""
+    """Return scores in percent by the table's columns, from flattened scores in 0..1.
+
+    A score is a number or a pair (mean, standard deviation).
+    """
     result: Scores = {}
     for column in table.scores:
         value = scores.get(_name(column))
@@ -189,7 +197,7 @@ def _columns(table: PublishedTable, scores: Mapping[str, Any]) -> Scores:
 
 
 def _name(column: str) -> str:
-    """Return the name of a column in metrics.jsonl."""
+    """Return the key in metrics.jsonl for a printed column heading."""
     title = SAME.get(column, column)
     known = {entry.printed: name for name, entry in SCORES.items() if entry.printed}
     return known.get(title) or title.replace("R@", "recall_at_").replace("P@", "precision_at_")
@@ -216,7 +224,7 @@ def _summaries(table: PublishedTable) -> Iterable[Ours]:
 
 
 def _study(table: PublishedTable) -> list[Ours]:
-    """Return the variants of the study that repeats the table, with mean and deviation over its seeds."""
+    """Return our results for the variants of the study that repeats the table, with deviations over its seeds."""
     name = STUDIES.get(table.key)
     results = studies.load(name) if name else None
     if name is None or results is None:
@@ -236,12 +244,12 @@ def _variants(table: PublishedTable, name: str, _study: Study, results: StudyRes
 
 
 def method(ours: Ours) -> str:
-    """Return the title of the loss."""
+    """Return the title of the loss in one of our results."""
     return loss_title(ours.spec.loss.name)
 
 
 def setting(ours: Ours) -> str:
-    """Return the hyper-parameters as text."""
+    """Return the loss hyper-parameters of one of our results as text."""
     return ", ".join(
         f"{'ρ' if k == 'rho' else k}={v:g}" if isinstance(v, float) else f"{k}={v}"
         for k, v in ours.spec.loss.parameters.items()

@@ -18,11 +18,11 @@ from pages.shared.widgets.drawn import drawn
 from pages.shared.widgets.linked_box import as_csv
 
 MARK = "●"
-DAMAGED = "?"  # follows a value that was read from damaged text
+DAMAGED = "?"  # mark after a value that was read from damaged text
 
 
 def show(table: PublishedTable, passed: set[int]) -> None:
-    """Show a table; `passed` holds the ids of the rows that match the filters."""
+    """Show a table; `passed` holds `id(row)` for each row that matches the filters."""
     st.subheader(f"{table.title}", anchor=False)
     st.text(f"{table.caption[:1].upper()}{table.caption[1:]}.")
     st.caption(
@@ -55,7 +55,7 @@ def show(table: PublishedTable, passed: set[int]) -> None:
 
 
 def _marks(table: PublishedTable) -> dict[str, set[int]]:
-    """Return the ids of the rows that are best within the noise, by column."""
+    """Return, by column, `id(row)` for each row whose score is best within the noise."""
     band = noise.band(table)
     return {
         column: {
@@ -95,7 +95,10 @@ def _own_records(table: PublishedTable, ours: Sequence[Ours]) -> list[dict[str, 
 
 
 def _in_line(table: PublishedTable, rows: Sequence[PublishedRow], ours: Sequence[Ours]) -> dict[str, Any]:
-    """Return columns with our results for each printed row, for the last score with any; {} if there are none."""
+    """Return columns that show our matching result next to each printed row.
+
+    They hold the last score column of the table for which we have any result; {} if there is none.
+    """
     beside = [published_service.find_matching(row, ours) for row in rows]
     for score in reversed(table.scores):
         reached = [one.scores.get(score) if one else None for one in beside]
@@ -106,7 +109,7 @@ def _in_line(table: PublishedTable, rows: Sequence[PublishedRow], ours: Sequence
 
 
 def _frame(table: PublishedTable, rows: Sequence[PublishedRow], ours: Sequence[Ours]) -> None:
-    """Show the printed rows with our results, sortable; the best within the noise are bold with a dot."""
+    """Show a sortable table of the printed rows with our results; scores that are best within the noise are bold."""
     marks = _marks(table)
     frame = pd.DataFrame(_records(table, rows)).assign(**_in_line(table, rows, ours))
     frame = frame.drop(columns=[name for name in ("setting", "data", "network", "size") if not frame[name].any()])
@@ -208,7 +211,7 @@ def _ours(table: PublishedTable, ours: Sequence[Ours], untrained: Sequence[Ours]
 
 
 def _differ(table: PublishedTable, ours: Sequence[Ours]) -> None:
-    """Show how our results deviate from the source and the protocol."""
+    """Show how our results deviate from the published source and from the protocol."""
     if study := published_service.STUDIES.get(table.key):
         _seeds(table, ours)
         about = studies.read(study)

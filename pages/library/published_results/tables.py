@@ -17,7 +17,7 @@ PARAMETER = "table"  # URL parameter
 
 
 def show() -> None:
-    """Show filters, matching rows, and one of their tables."""
+    """Show the filters, the matching rows, and one of the tables with matching rows."""
     tables = _filtered()
     asked = any(st.session_state.get(f"published_{name}") for name in FILTERS)
     if not tables:
@@ -68,7 +68,7 @@ def _box(label: str, name: str, options: Sequence[str], words: Callable[[str], s
 
 
 def _matches(published: Sequence[tuple[PublishedTable, PublishedRow]]) -> None:
-    """Show all matching rows of all tables with the scores that most tables have."""
+    """Show the matching rows of all tables, with the scores that most tables report."""
     rows = [
         {
             "table": table.title,

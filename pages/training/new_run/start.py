@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _outlook(spec: RunSpec, summary: Summary | None, processes: int, *, ready: bool) -> None:
-    """Show the cost and the steps of the run, and the command that starts an identical run."""
+    """Show the estimated cost and the stages of the run, and the command that starts an identical run."""
     if summary is None:
         menu.link("data", "Fetch the data in step 1", {"data": spec.data.name})
         return
@@ -82,7 +82,7 @@ def button(head: steps.StepHead, spec: RunSpec | None, processes: int) -> None:
     steps.start(spec, processes, pressed=pressed)
 
 
-MUCH = 0.3  # share of the time spent on validation that is worth a remark
+MUCH = 0.3  # share of validation in the run time above which the page recommends fewer validations
 
 
 def _estimate(spec: RunSpec, summary: Summary, processes: int) -> None:
@@ -167,7 +167,7 @@ def _validation(spec: RunSpec) -> str:
 
 
 def _what_to_expect(spec: RunSpec) -> None:
-    """Show measured results of this example, if there are any."""
+    """Show results measured in advance for this data set with unseen classes, if there are any."""
     stories = {"glyphs": GLYPHS_STORY, "digits": DIGITS_STORY}
     if spec.data.split == "classes" and (story := stories.get(spec.data.name)):
         st.info(story, icon=":material/school:")

@@ -75,7 +75,7 @@ def _progress(run: Run, status: str, state: RunState, waits: QueuePosition | Non
 
 
 def _when_to_inspect(run: Run, status: str, state: RunState) -> None:
-    """Explain when map and neighbours become available, or link to the evaluation of the last checkpoint."""
+    """Explain when the map and neighbours of a run become available, or link to evaluating its last checkpoint."""
     saved = (run.path / LAST).exists()
     if status in ("queued", "running"):
         early = " To see them earlier, cancel the run and evaluate its last checkpoint." if saved else ""
@@ -93,7 +93,10 @@ def _on(state: RunState) -> str:
 
 
 def _resume(run: Run) -> None:
-    """Resume a run on the machine selected in the sidebar, or on its previous one; report a different machine."""
+    """Resume a run on the machine selected in the sidebar, or on its previous machine if there is no choice.
+
+    If its previous machine is not available, a message on the card explains why the run continues elsewhere.
+    """
     if refused := launch.resume(run, machines.chosen() if machines.any_other() else None):
         st.session_state[f"refused-{run.id}"] = words.plain(f"{run.id} continues {refused}")
 
@@ -154,7 +157,7 @@ def _delete(run: Run) -> None:
 
 
 def _ask(run: Run, action: Callable[[Run], object]) -> None:
-    """Run an action on a run and rerun the page; an error is shown on the card after the rerun."""
+    """Call `action` with a run and rerun the page; an error is shown on the run's card after the rerun."""
     try:
         action(run)
     except (launch.JobError, locks.Busy, RunError, OSError) as error:

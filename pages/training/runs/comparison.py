@@ -1,4 +1,4 @@
-"""Comparison of two to four runs: reasons against comparing them, differences of their specs, scores, and exports."""
+"""Comparison of two to four runs: comparability warnings, different settings, scores, and exports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pages.shared.words import titles
 from pages.shared.words.numbers import percent
 
 MOST = 4
-MOST_CLASSES = 20  # in the table of classes: those with the largest differences
+MOST_CLASSES = 20  # classes in the table, those with the largest differences
 LOOKS: Mapping[str, run_status.Look] = {
     "incomparable": ("incomparable", ":material/block:", "red"),
     "caution": ("caution", ":material/warning:", "orange"),
@@ -33,7 +33,7 @@ LOOKS: Mapping[str, run_status.Look] = {
 
 
 def show(runs: Sequence[Run]) -> None:
-    """Show the comparison of two to MOST runs; other numbers of runs show nothing."""
+    """Show the comparison of two to MOST runs; do nothing for any other number of runs."""
     if not 2 <= len(runs) <= MOST:
         return
     st.subheader("Side by side", anchor=False)
@@ -53,7 +53,7 @@ def show(runs: Sequence[Run]) -> None:
 
 
 def differences(runs: Sequence[Run]) -> dict[str, list[Any]]:
-    """Return the keys whose values differ, each with one value per run; None for a spec without the key."""
+    """Return the settings that differ: one value per run for each key, None for a run that lacks the key."""
     specs = [flat(run.spec) for run in runs]
     names = list(dict.fromkeys(key for spec in specs for key in spec))
     by_key = {key: [spec.get(key) for spec in specs] for key in names}
@@ -74,13 +74,16 @@ def _lint(runs: Sequence[Run]) -> None:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _warnings(root: str, states: tuple[tuple[str, str], ...]) -> list[ComparabilityIssue]:
-    """Return the warnings for (id, status) pairs; the status matters, because a finished run may add warnings."""
+    """Return comparability warnings for the runs given as (id, status) pairs.
+
+    The status is part of the cache key, because a finished run may cause further warnings.
+    """
     store = RunStore(root)
     return comparability.lint([store.open(run_id) for run_id, _ in states])
 
 
 def _summarise(runs: Sequence[Run]) -> dict[str, list[Any]]:
-    """Return one row per quantity and one value per run: best checkpoint, test scores, steps and status."""
+    """Return one value per run for each quantity: best checkpoint, test scores, steps and status."""
     rows = []
     for run in runs:
         history, state = run_reader.reader().history(run), run.state()
@@ -101,7 +104,7 @@ def _summarise(runs: Sequence[Run]) -> dict[str, list[Any]]:
 
 
 def _transposed(table: dict[str, list[Any]], names: Sequence[str], first: str = "quantity") -> list[dict[str, Any]]:
-    """Return the rows of a data frame: one row per key, one column per run."""
+    """Return one record per key of `table`, with the key in column `first` and the values in one column per run."""
     return [
         {first: key} | {name: _cell(value) for name, value in zip(names, values, strict=True)}
         for key, values in table.items()
@@ -121,7 +124,7 @@ def _cell(value: Any) -> str | None:
 
 
 def _classes(runs: Sequence[Run], names: Sequence[str]) -> None:
-    """Show MAP@R by test class, largest difference first, if there are two runs tested on the same classes."""
+    """Show MAP@R by test class, largest difference first, if there are exactly two runs tested on the same classes."""
     if len(runs) != 2:
         return
     first, second = (_per_class(run) for run in runs)
@@ -165,7 +168,7 @@ def _per_class(run: Run) -> dict[int, float]:
 
 
 def _exports(runs: Sequence[Run], names: Sequence[str], summary: dict[str, Any], specs: dict[str, Any]) -> None:
-    """Show downloads of both tables as CSV and JSON, and the command that prints the warnings."""
+    """Show downloads of results and different settings as CSV and JSON, and the command that prints the warnings."""
     ids = [run.id for run in runs]
     lines = [[key, *map(_cell, values)] for table in (summary, specs) for key, values in table.items()]
     text = as_csv([["", *ids], *lines])

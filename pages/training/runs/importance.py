@@ -1,4 +1,4 @@
-"""Importance of settings: finished runs as lines across their settings, and the variance explained by each."""
+"""Importance of settings: a parallel-coordinates plot of finished runs, and the variance explained by each setting."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GREY, STRONG = "rgb(127, 127, 127)", "rgb(213, 94, 0)"  # line colours of the wo
 
 
 def show(runs: Sequence[Run]) -> None:
-    """Show the panel for the finished runs among `runs` that were trained on one data set."""
+    """Show the importance of settings, computed from the finished runs among `runs` on the selected data set."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         score = st.segmented_control(
             "Score",
@@ -65,7 +65,7 @@ def show(runs: Sequence[Run]) -> None:
 
 
 def _scored(runs: Sequence[Run], score: str) -> list[tuple[Run, float]]:
-    """Return the finished runs that have the score, each with its value in 0..1."""
+    """Return the finished runs that have the score ("validation" or "test"), each with its MAP@R in 0..1."""
     read = run_reader.reader()
     pairs: list[tuple[Run, float | None]] = []
     for run in runs:
@@ -79,7 +79,7 @@ def _scored(runs: Sequence[Run], score: str) -> list[tuple[Run, float]]:
 
 
 def _data(scored: Sequence[tuple[Run, float]]) -> str:
-    """Return the data set chosen by the visitor, by default the one with the most runs."""
+    """Show the choice of a data set if there are several; return its name, by default that of the most runs."""
     counts = Counter(run.spec.data.name for run, _ in scored)
     names = [name for name, _ in counts.most_common()]
     if len(names) < 2:
@@ -93,9 +93,10 @@ def _data(scored: Sequence[tuple[Run, float]]) -> str:
 def _computed(
     root: str, known: tuple[tuple[str, float], ...], score: str, dark: bool
 ) -> tuple[str, dict[str, float], int, str]:
-    """Return the figure as JSON, the shares, the number of different settings, and a note on confounded settings.
+    """Return the figure as JSON, the fANOVA share by setting, the number of distinct settings, and a note.
 
-    The figure is "" if no setting varies.
+    The note names settings that always change together. `known` holds (run id, score) pairs. The figure is "" if no
+    setting varies.
     """
     from optuna import visualization  # slow to import, as is plotly: imported only when the panel is opened
 
@@ -120,7 +121,7 @@ def _computed(
 
 
 def _restyle(figure: Any, scores: Sequence[float], names: Sequence[str], *, dark: bool) -> None:
-    """Colour the lines by rank from grey to orange with the best on top; the first axis explains the colours."""
+    """Restyle Optuna's figure: colour the lines by score rank from grey (worst) to orange (best), best on top."""
     from plotly import colors
 
     order = sorted(range(len(scores)), key=scores.__getitem__)
@@ -143,13 +144,13 @@ def _restyle(figure: Any, scores: Sequence[float], names: Sequence[str], *, dark
 
 
 def _score_tick(height: float, low: float, high: float) -> str:
-    """Return the score at a height in 0..1 of its axis, with enough digits to distinguish the ticks."""
+    """Format the score at `height` in 0..1 of an axis from `low` to `high`, with enough digits to distinguish ticks."""
     digits = max(1, math.ceil(-math.log10((high - low) / 10)))
     return f"{low + height * (high - low):.{digits}f}"
 
 
 def _written_out(tick: str) -> str:
-    """Write a tick in full, for example 3,000 for Optuna's 3e+03."""
+    """Return a tick label without scientific notation, for example 3,000 for Optuna's 3e+03."""
     return f"{float(tick):,.0f}" if re.fullmatch(r"-?\d(\.\d+)?e\+\d+", tick) else tick
 
 

@@ -1,4 +1,4 @@
-"""Diagnostics of one run: warnings of the collapse monitor, distances by step, commands and spec."""
+"""Diagnostics of one run: warnings of the collapse monitor, histograms of distances by step, commands and spec."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pages.shared.widgets.chart import chart
 from pages.shared.widgets.drawn import drawn
 from pages.shared.words import sentences as words
 
-AGAIN = 10  # seconds between two reads of all rows of a run in progress
+AGAIN = 10  # lifetime of the cached warnings in seconds, so that those of a run in progress are updated
 
 
 def show(run: Run, status: str) -> None:
@@ -70,10 +70,10 @@ def _distances(run: Run, histograms: list[Histogram], goes_on: bool) -> None:
 
 
 def _step(key: str, steps: list[int], goes_on: bool) -> int:
-    """Return the step to show: the newest while the run is followed, otherwise the step chosen with the slider.
+    """Return the step to show: the newest while the visitor follows the run, otherwise the one chosen with the slider.
 
-    The slider is hidden while steps are added: the browser would send its old value late, as if the visitor had moved
-    it.
+    The slider is hidden while steps are added, because the browser would send its old value late, as if the visitor had
+    moved the slider.
     """
     if goes_on and st.toggle("Follow the newest step", True, key=f"{key}-follow"):
         return steps[-1]
@@ -83,13 +83,13 @@ def _step(key: str, steps: list[int], goes_on: bool) -> int:
 
 
 def _window(run: Run) -> tuple[float, float] | None:
-    """Return the range of (negative - positive distance) with a gradient; None unless the loss depends on it alone."""
+    """Return the range of d_an - d_ap in which a triplet has a gradient; None unless the loss is the ranking loss."""
     spec = run.spec
     if spec.loss.name != "ranking":
         return None
     try:
         loss = losses.create(spec.loss.name, **spec.loss.parameters)
-    except (TypeError, ValueError):  # parameters that this release does not know
+    except (TypeError, ValueError):  # hyper-parameters that this version does not know
         return None
     return -math.inf if math.isinf(loss.m2) else loss.margin - loss.m2, loss.margin
 

@@ -45,7 +45,7 @@ def button(run: Run) -> None:
 
 
 def _find_base_text(key: str, before: str) -> str:
-    """Return the stored note on which the text in the editor is based; unedited text follows the newest note."""
+    """Return the stored note on which the text in the editor is based; an unedited text is replaced with `before`."""
     base: str = st.session_state.setdefault(f"{key}-begun", before)
     typed = st.session_state.get(key)
     if base == before or typed not in (None, base):

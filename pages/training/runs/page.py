@@ -23,7 +23,7 @@ IDLE = 5.0  # seconds between two updates while no run is active
 
 
 def board() -> None:
-    """Draw the table and the details below it."""
+    """Draw the table of runs and the details below it."""
     store = RunStore()
     total = store.count()
     shipped = example.find(store)
@@ -54,7 +54,7 @@ def board() -> None:
 
 
 def _details(store: RunStore, shown: Sequence[Run], runs: Sequence[Run]) -> None:
-    """Show the selected runs, or the first in the list; several runs start with their curves and comparison."""
+    """Show the cards of the selected runs, or the first run in the table; compare several runs above their cards."""
     waiting = device_queue.waiting_runs(store)
     if len(shown) > 1:
         with alone("The curves"):

@@ -1,4 +1,4 @@
-"""State of the table of runs in the address."""
+"""State of the table of runs, stored in the URL."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from pages.shared.state.page_state import ChoiceKind, Flag, Kind, PageState
 MOST_COLUMNS = 24
 _NAME = re.compile(r"[\w@ ().-]{1,80}")
 BELOW = {"runs": "Curves and scores", "mattered": "Which settings mattered"}
-VARIANT = "variant"  # group by all settings except the seed
+VARIANT = "variant"  # value of `group` for groups by all settings except the seed
 
 
 @dataclass(frozen=True)
 class Name(Kind):
-    """Key of a setting or name of another column; keys that no run has are ignored where they are used."""
+    """Type of a page-state field that holds the key of a setting or the name of another column.
+
+    The table ignores a name that no run has.
+    """
 
     def read(self, value: Any, default: Any) -> Any:
         return value if isinstance(value, str) and _NAME.fullmatch(value) else default
@@ -28,7 +31,10 @@ class Name(Kind):
 
 @dataclass(frozen=True)
 class Names(Kind):
-    """Several keys, separated by commas in a link; None if the link names none, "none" for an empty selection."""
+    """Type of a page-state field that holds several names, separated by commas in the URL.
+
+    The value is None if the URL has no such parameter. The text "none" stands for an empty selection.
+    """
 
     def read(self, value: Any, default: Any) -> Any:
         if not isinstance(value, (list, tuple)):
@@ -49,7 +55,7 @@ class Names(Kind):
 
 @dataclass(frozen=True)
 class RunId(Kind):
-    """Id of a run."""
+    """Type of a page-state field that holds the id of a run."""
 
     def read(self, value: Any, default: Any) -> Any:
         return value if isinstance(value, str) and RUN_ID.fullmatch(value) else default
@@ -62,8 +68,13 @@ class RunId(Kind):
 class TableView(PageState):
     """State of the table of runs.
 
-    columns: selected columns; None for the settings that vary. group, sort: keys. up: ascending order.
-    baseline: id of the run that the others are compared with. below: view below the table.
+    Attributes:
+        columns: Selected columns; None shows the settings that vary.
+        group: Key of the setting by which runs are grouped; "" for no groups.
+        sort: Column by which runs are sorted.
+        up: True for ascending order.
+        baseline: Id of the run with which the others are compared; "" for none.
+        below: Key in BELOW of the view below the table.
     """
 
     columns: Annotated[tuple[str, ...] | None, Names()] = None

@@ -1,4 +1,4 @@
-"""Studies page: questions answered by many runs with one budget, such as the best loss or a printed table repeated."""
+"""Studies page: questions answered by many runs with equal budgets, for example which loss is best."""
 
 import streamlit as st
 

@@ -29,7 +29,7 @@ PUBLISHED = {
 
 
 def show(name: str) -> None:
-    """Show question, verdict, bars, a comparison of two variants, scores and curves of a study, and its controls."""
+    """Show the question, verdict, scores and curves of a study, with its progress and controls."""
     study = studies.read(name)
     st.markdown(study.question)
     place = st.container()  # of the verdict
@@ -47,7 +47,7 @@ def show(name: str) -> None:
 
 
 def _show_scores(name: str, place: DeltaGenerator, method: DeltaGenerator) -> None:
-    """Show the scores, with the verdict in `place`; their noise, origin and definitions go into `method`."""
+    """Show the scores, with the verdict in `place`, and notes on noise and definitions in the expander `method`."""
     with method:
         noise, notes = st.container(), st.container()
     results = [r for r in study_scores.results(name, notes) if r.variant != PRETRAINING]
@@ -131,7 +131,7 @@ def _curves(name: str, results: Sequence[Measured]) -> None:
 
 
 def _published(name: str) -> dict[str, toy_runs.ThesisRow]:
-    """Return the row of Table 4.1 that matches each variant; empty for studies of other tables."""
+    """Return the row of Karaman 2021, Table 4.1, that matches each variant; empty for studies of other tables."""
     if name not in ("toy-table", "toy-table-raw"):
         return {}
     variants = {entry.variant: entry.spec for entry in studies.StudyRequest(study=name, seeds=(0,)).entries()}

@@ -1,4 +1,4 @@
-"""Splits of a data set on the page: size, purpose and example images of each split."""
+"""Panel with the splits of a data set: size, purpose and example images of each split."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from dmlcore.data.report import Report, packed_size
 from pages.training.new_run.data import samples
 from pages.training.new_run.data.service import DataKey
 
-SEVERAL = 16  # classes per split that are shown with one image
+SEVERAL = 16  # classes per split, each shown as one example image
 FOR = {"train": "for training", "validation": "chooses the checkpoint", "test": "for the final scores"}
 
 
 def show(at: DataKey, report: Report) -> None:
-    """Show the splits, whether they test on unseen classes, a comparison with published sizes, and shards if any."""
+    """Show the size and example images of each split, and compare the sizes with published ones.
+
+    A sentence states whether the test classes are unseen. For a data set in shards, also show their number and size.
+    """
     made = report.dataset
     assert made is not None
     if packed := packed_size(made):

@@ -1,4 +1,4 @@
-"""Links from a data set and its split to the command line and to the Settings page."""
+"""Shell command and Settings link that reproduce a data set and its split."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pages.training.new_run.data.service import DataKey, SplitSettings
 
 
 def command(at: DataKey, cut: SplitSettings) -> str:
-    """Return the command that saves this split."""
+    """Return the shell command that writes this split to a JSON file."""
     words = ["python -m dmlcore data split", at.name, f"--into {at.name}-split.json"]
     words += [f"--root {json.dumps(at.root)}"] if at.root else []
     words += [f"--split {cut.split}", f"--validation {cut.validation}"] if cut.split else []
@@ -24,9 +24,13 @@ def command(at: DataKey, cut: SplitSettings) -> str:
 
 
 def link(at: DataKey, cut: SplitSettings, made: Dataset | None = None) -> dict[str, str]:
-    """Return the query that opens the Settings page with this data set and split.
+    """Return the URL query parameters that open the Settings page with this data set and split.
 
-    made: the loaded data set, if available; a batch then has at most as many classes as have two samples.
+    Args:
+        at: The data set.
+        cut: The split.
+        made: The loaded data set, if available. Batches then have at most as many classes as the training split has
+            classes with two or more samples.
     """
     info = data.describe(at.name)
     own = next((name for name, spec in presets().items() if spec.data.name == at.name), None)
@@ -55,7 +59,7 @@ def _pairable(made: Dataset) -> int:
 
 
 def splits_like(spec: RunSpec, at: DataKey, cut: SplitSettings) -> bool:
-    """Return True if a spec uses this data set, folder, split and seed."""
+    """Return True if the run spec `spec` uses this data set, folder, split and seed."""
     info, its = data.describe(at.name), spec.data
     if (its.name, its.root) != (at.name, at.root) or ((at.seed or not info.needs_files) and spec.seed != at.seed):
         return False

@@ -1,4 +1,4 @@
-"""Offer to new visitors: train the default example with one click."""
+"""Panel that lets new visitors train the default example with one click."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pages.training.new_run.settings import steps
 
 
 def show() -> None:
-    """Show the task of the default example, the time that it takes on this machine, and a button that starts it."""
+    """Show the task of the default example, its estimated training time, and a button that starts training."""
     spec = presets()[FIRST]
     try:
         summary = preflight.summary(spec.data, spec.seed)
-    except (DataError, OSError):  # for example a cache that cannot be written; the page reports it below
+    except (DataError, OSError):  # for example a cache that cannot be written; the page reports the error below
         return
     estimate = preflight.estimated(spec, summary)
     (_, learned), (_, asked) = summary.splits["train"], summary.splits["test"]
@@ -34,6 +34,6 @@ def show() -> None:
 
 
 def fits(name: str, spec: RunSpec | None) -> bool:
-    """Return True if the form still holds the default example and this data set belongs to it."""
+    """Return True if the form still holds the default example and `name` is the data set of that example."""
     first = presets()[FIRST]
     return name == first.data.name and spec == first

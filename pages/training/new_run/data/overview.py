@@ -1,4 +1,4 @@
-"""Table of all data sets, and the selected data set."""
+"""Table of all data sets, from which one is selected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pages.shared.words.titles import data_choice, data_choices
 
 FIRST = "glyphs"
 ROWS = 424  # height of the table in pixels
-COMES_ALONG = {  # samples and classes of the data sets that are part of the lab
+COMES_ALONG = {  # (samples, classes) of the built-in data sets
     "digits": (1_797, 10),
     "digits_pictures": (1_797, 10),
     "toy": (6_400, 32),
@@ -28,11 +28,14 @@ COMES_ALONG = {  # samples and classes of the data sets that are part of the lab
     "birds": (2_880, 72),
     "glyphs": (6_240, 312),
 }
-COMPLETE = {"cifar10": IMAGES, "cifar100": IMAGES}  # complete number of samples of data sets without published splits
+COMPLETE = {"cifar10": IMAGES, "cifar100": IMAGES}  # size of the complete data set, where no split sizes are published
 
 
 def choose(first: str) -> str:
-    """Return the data set from ?data=, the table or the select box, otherwise `first`."""
+    """Show a select box and the table of data sets; return the name of the selected data set.
+
+    The initial selection comes from the URL parameter `data`; if it is missing or invalid, `first` is selected.
+    """
     known = data_choices()
     asked = st.query_params.get("data")
     if asked in known and (asked != st.session_state.get("data-shown") or "data-set" not in st.session_state):
@@ -66,7 +69,11 @@ def _overview(known: Sequence[str]) -> None:
 
 @cached(most=4, lifetime=2.0)
 def _table(where: str | None, counts: str, counted_at: int) -> pa.Table:
-    """Return the table of all data sets, cached for all visitors: it searches six folders for twenty data sets."""
+    """Return the table of all data sets.
+
+    Cached for all visitors, because it searches six folders for twenty data sets. The arguments serve only as cache
+    key: $DML_DATA, the folder with stored sample counts, and the modification time of that folder in ns.
+    """
     known = data_choices()
     here, samples, classes, places = [], [], [], []
     for name in known:

@@ -71,7 +71,10 @@ def page() -> None:
 
 
 def _choose_data(form: Form, name: str) -> tuple[DataKey | None, SplitSettings]:
-    """Show the data set and the controls of its split; return None and show a remedy if it cannot be read."""
+    """Show the data set and the controls of its split; return its cache key and the settings of the split.
+
+    The cache key is None if the data set cannot be read; the page then shows what to do.
+    """
     info = data.describe(name)
     st.subheader(info.title, anchor=False)
     source = sources.source_of(name)
@@ -104,7 +107,11 @@ def _choose_data(form: Form, name: str) -> tuple[DataKey | None, SplitSettings]:
 
 
 def _next_query(form: Form, at: DataKey, cut: SplitSettings, made: Dataset | None) -> dict[str, str]:
-    """Return the query of the next step: the settings if they use this data set and split, else its defaults."""
+    """Return the URL query parameters with which the Settings page opens.
+
+    They hold the settings of the form if these use the selected data set and split, otherwise defaults for the data
+    set.
+    """
     spec, _ = steps.spec_of(form)
     if spec and splits_like(spec, at, cut):
         return steps.carried(form, spec)
@@ -127,7 +134,7 @@ def _choose_folder(name: str, settings: Mapping[str, Any]) -> str | None:
 
 
 def _allow_folder(name: str) -> None:
-    """Allow the links of this page to read the folder that the visitor entered."""
+    """Allow links opened in this session to read the folder that the visitor entered."""
     if root := (st.session_state[f"data-root-{name}"] or "").strip():
         folders.choose_folder(root)
 
@@ -147,7 +154,7 @@ def _show_absent(name: str, root: str | None) -> None:
 
 
 def _choose_split(name: str, settings: Mapping[str, Any]) -> tuple[SplitSettings, int]:
-    """Show the controls of the split, initialised from the settings of step 2; return the split and its seed."""
+    """Show the controls of the split, initialised from `settings`; return the split settings and the seed."""
     info = data.describe(name)
     drawn = not info.needs_files
     if info.split == "own":
@@ -189,13 +196,13 @@ def _choose_seed(name: str, settings: Mapping[str, Any]) -> int:
 
 
 def _integer(label: str, key: str, bounds: Bounds, default: int, width: int, **shown: Any) -> int:
-    """Return the integer in a field, or `default` if it is invalid; the field then shows an error."""
+    """Show a number input; return its integer, or `default` if the input is invalid, which the input then reports."""
     value, fault = number(label, key, bounds, start=default, whole=True, width=width, **shown)
     return default if fault else value
 
 
 def _show_splits(at: DataKey, report: Report) -> None:
-    """Show the splits, or list the damaged and missing files."""
+    """Show errors, missing files and, if the data set can be used, its splits."""
     refusal(INVALID, *report.problems)
     if report.problems:
         st.button("Check again", key="again", icon=":material/refresh:", on_click=data_service.clear_caches)
@@ -209,7 +216,7 @@ def _show_splits(at: DataKey, report: Report) -> None:
 
 
 def _show(at: DataKey, cut: SplitSettings, report: Report) -> None:
-    """Show classes, samples, the check of all samples, the download of the split, and how to get missing files."""
+    """Show classes, samples, the data check and the download of the split; explain how to complete the data set."""
     made = report.dataset
     if made is not None:
         chosen = _classes(report)
@@ -227,7 +234,7 @@ def _show(at: DataKey, cut: SplitSettings, report: Report) -> None:
 
 
 def _classes(report: Report) -> list[int]:
-    """Show the table of classes and a histogram of their sizes; return the selected rows."""
+    """Show the table of classes and a histogram of their sizes; return the indices of the selected classes."""
     made, classes = report.dataset, report.classes
     assert made is not None
     sizes = samples.histogram(made)

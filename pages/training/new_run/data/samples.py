@@ -1,4 +1,4 @@
-"""Samples of a data set on the page: images by class, vectors in a scatter plot, and a histogram of class sizes."""
+"""Figures of the samples in a data set: images by class, a scatter plot of vectors, and a histogram of class sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dmlcore.figures.vega_lite import ROWS, Spec, specification
 from pages.training.new_run.data import service as data_service
 from pages.training.new_run.data.service import DataKey
 
-CLASSES, EACH = 6, 8  # classes, and images per class
+CLASSES, EACH = 6, 8  # number of classes drawn at random, and of images per class
 MOST_SHOWN = 12  # most selected classes
 BINS = 30
 
@@ -43,7 +43,10 @@ STYLE = """<style>
 
 
 def images(at: DataKey, made: Dataset, split: str, draw: int, chosen: Sequence[int]) -> str:
-    """Return HTML with images of a split: of the chosen classes, or of classes drawn at random with seed `draw`."""
+    """Return HTML with random images from a split: of the `chosen` classes or, if there are none, of random classes.
+
+    `draw` is the seed of the random choice.
+    """
     rows = made.splits[split]
     labels = made.labels[rows]
     random = np.random.default_rng([draw, 7])
@@ -63,7 +66,7 @@ def images(at: DataKey, made: Dataset, split: str, draw: int, chosen: Sequence[i
 
 
 def of_classes(at: DataKey, made: Dataset, split: str, several: int) -> str:
-    """Return HTML with the first sample of `several` classes of a split, evenly spaced by class index."""
+    """Return HTML with one image from each of at most `several` classes of a split, evenly spaced by class index."""
     rows = made.splits[split]
     labels, firsts = np.unique(made.labels[rows], return_index=True)
     spread = np.unique(np.linspace(0, len(labels) - 1, min(several, len(labels))).round().astype(int))
@@ -82,7 +85,10 @@ def _tile(at: DataKey, made: Dataset, index: int) -> str:
 
 
 def histogram(made: Dataset) -> tuple[Spec, dict[str, Any]] | None:
-    """Return a histogram of class sizes by split; None if all classes of each split have the same size."""
+    """Return the Vega-Lite specification and data columns of a histogram of class sizes by split.
+
+    Returns None if, within each split, all classes have the same size.
+    """
     counts = {
         split: np.unique(made.labels[rows], return_counts=True)[1] for split, rows in made.splits.items() if len(rows)
     }
@@ -114,7 +120,10 @@ def histogram(made: Dataset) -> tuple[Spec, dict[str, Any]] | None:
 
 
 def scatter(at: DataKey, made: Dataset) -> tuple[Spec, dict[str, Any]]:
-    """Return a scatter plot of vectors on their first two principal components, coloured by class."""
+    """Return the Vega-Lite specification and data columns of a scatter plot of vectors, coloured by class.
+
+    The axes are the first two principal components.
+    """
     rows, points = data_service.project(at)
     names = [made.class_names[label] for label in made.labels[rows].tolist()]
     columns = {"first": points[:, 0].tolist(), "second": points[:, 1].tolist(), "class": names}

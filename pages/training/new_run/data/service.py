@@ -1,4 +1,4 @@
-"""Cached data sets for the page, shared by all visitors; cache keys are plain values and modification times."""
+"""Data sets of the Data page, cached for all visitors; cache keys are plain values and file modification times."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ LIFETIME = 900  # lifetime of the caches in seconds
 
 @dataclass(frozen=True)
 class DataKey:
-    """Cache key of a data set: its name, the folder that was entered, and its files."""
+    """Cache key of a data set: name, entered folder, path and modification time of its files, and seed."""
 
     name: str
     root: str | None
     place: str
-    changed: int  # modification time in nanoseconds; 0 for generated data
+    changed: int  # modification time of the files in nanoseconds; 0 for generated data
     seed: int = 0
 
 
 @dataclass(frozen=True)
 class SplitSettings:
-    """Settings of a split."""
+    """Settings that divide a data set into training, validation and test splits."""
 
     split: Split | None = None
     validation: Validation | None = None
@@ -47,15 +47,15 @@ class SplitSettings:
 
 
 def place_of(name: str, root: str | None) -> Path | None:
-    """Return the location of the files, None if they are absent. Raises DataError."""
+    """Return the path of a data set's files, or None if they are absent. Raises DataError if they cannot be read."""
     return data.available(name, root)
 
 
-ARRAYS = (".npy", ".npz", ".parquet", ".pt", ".pkl")  # files of embeddings or other arrays
+ARRAYS = (".npy", ".npz", ".parquet", ".pt", ".pkl")  # file name extensions of embeddings and other arrays
 
 
 def not_class_folders(place: Path) -> str:
-    """Return why a folder cannot hold images in class folders; "" if it can."""
+    """Return a sentence that explains why a folder has no class subfolders; "" if it may have them."""
     if not place.is_dir() or folders_in(place) or scan.shards_in(place):
         return ""  # subfolders are examined when the data set is read
     files = sorted(path.name for path in place.iterdir() if not path.name.startswith("."))
@@ -79,7 +79,7 @@ def data_key(name: str, root: str | None, place: Path, seed: int) -> DataKey:
 
 @cached(4, LIFETIME)
 def load(at: DataKey) -> Located:
-    """Return the samples that were found; the first call reads the data set."""
+    """Return the data set as found on disk; the first call reads the files, later calls use the cache."""
     read = report.find(at.name, at.root, seed=at.seed)
     report.remember(read)
     return read
@@ -87,7 +87,7 @@ def load(at: DataKey) -> Located:
 
 @cached(8, LIFETIME)
 def split_report(at: DataKey, cut: SplitSettings) -> Report:
-    """Return a report on the data set after it was split."""
+    """Return a report on the data set, divided into splits by the settings `cut`."""
     read = load(at)
     try:
         chosen = Folds(cut.folds, cut.fold, cut.order, at.seed) if cut.folds else None
@@ -98,7 +98,11 @@ def split_report(at: DataKey, cut: SplitSettings) -> Report:
 
 @cached(2048, LIFETIME)  # about 4 kB each
 def image_address(at: DataKey, index: int) -> str:
-    """Return a sample as a data: URL of a small image. Raises DataError."""
+    """Return a thumbnail of sample `index` as a data: URL.
+
+    Raises:
+        DataError: If the data set has no images, or the image cannot be read.
+    """
     samples = load(at).samples
     if samples is None or samples.image is None:
         raise DataError(f"{at.name} has no images")
@@ -122,7 +126,10 @@ def fingerprint(at: DataKey) -> str:
 
 @cached(16, LIFETIME)
 def project(at: DataKey) -> tuple[Any, Any]:
-    """Return row indices (n,) of a data set of vectors and their first two principal components (n, 2)."""
+    """Return the indices of random samples, shape (n,), and their first two principal components, shape (n, 2).
+
+    The data set must consist of vectors; n is at most MOST_POINTS.
+    """
     samples = load(at).samples
     assert samples is not None
     rows = np.random.default_rng(0).permutation(len(samples.labels))[:MOST_POINTS]
@@ -133,6 +140,6 @@ def project(at: DataKey) -> tuple[Any, Any]:
 
 
 def clear_caches() -> None:
-    """Clear all caches after files were added or replaced."""
+    """Clear all caches of this module, to be called after files were added or replaced."""
     for function in (load, split_report, image_address, fingerprint, project):
         function.clear()

@@ -1,4 +1,4 @@
-"""Background tasks on a data set, download and check: progress, result, and the buttons to start and cancel."""
+"""Panels of the background tasks on a data set (download and check): buttons, progress and results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def size(count: float) -> str:
 
 
 def download(name: str) -> None:
-    """Show the download button with its size and the last result, or instructions for a manual download."""
+    """Show the download button with the file sizes and the result of the last download, or manual instructions."""
     source, info = sources.source_of(name), data.describe(name)
     if source is None:
         return
@@ -74,7 +74,7 @@ def _start_download(name: str) -> None:
 
 
 def check(at: DataKey, made: Dataset) -> None:
-    """Show the check that decodes every image: its button, its progress and its result."""
+    """Show the button, progress and result of the background check that decodes every image."""
     root = at.root
     task = checks.task_of(made.name, root)
     if waiting.wait(task, f"check-{made.name}", lambda state: waiting.counted(state, "{:,.0f}".format)):

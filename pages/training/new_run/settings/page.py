@@ -1,4 +1,4 @@
-"""Settings page, step 2 of a new run: an example or a protocol in the main area, all settings in the sidebar."""
+"""Settings page, step 2 of a new run: all settings in the sidebar, a preview of the run in the main area."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def show(spec: RunSpec, summary: Summary | None, *, linked: bool, ready: bool) -
     Args:
         spec: The settings.
         summary: Sizes and examples of the data set; None if it cannot be read.
-        linked: True if the address of the page contains these settings.
+        linked: True if the URL of the page contains these settings.
         ready: True if a run can be trained with these settings.
     """
     if ready:
@@ -54,10 +54,11 @@ def show(spec: RunSpec, summary: Summary | None, *, linked: bool, ready: bool) -
 
 
 def _lint(spec: RunSpec, summary: Summary | None) -> None:
-    """List the weaknesses of this run and its deviations from the protocol that it names."""
+    """Show warnings about weaknesses of the spec and about deviations from the protocol that it names."""
     training = summary and summary.splits["train"][0] + summary.splits["validation"][0]
     warnings = comparability.lint_spec(spec, training or None)
-    if spec.schedule.patience == 0 and not spec.protocol:  # notes would repeat the explanation of known classes below
+    # notes would repeat what the description of the data says about known classes
+    if spec.schedule.patience == 0 and not spec.protocol:
         warnings = [warning for warning in warnings if warning.severity != "note"]
     if warnings:
         with st.expander(f"Worth knowing before you compare: {len(warnings)}", icon=":material/rule:", expanded=True):

@@ -1,4 +1,4 @@
-"""Code shared by the three steps of a new run: head, form, and the address that fills the form."""
+"""Code shared by the three pages of a new run (Data, Settings, Start): header, form, and settings in the URL."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from pages.shared.widgets.spec_form.preflight import Summary
 from pages.shared.words import sentences as words
 
 REFUSED = "Cannot train with these settings"
-FAULTS = "faults"  # errors of the fields, which step 3 does not draw
-# The link to the next step is right-aligned and looks like the primary button of the last step.
+FAULTS = "faults"  # key under which the form keeps its errors for the Start page, which does not draw the input fields
+# The link to the next page is right-aligned and looks like the primary button of the Start page.
 STYLE = """<style>
 .st-key-onward .stPageLink a { padding: .45rem .9rem; border-radius: .5rem; background: #0072B2; }
 .st-key-onward .stPageLink a:is(:hover, :focus-visible) { background: #005A8E; }
@@ -35,12 +35,12 @@ STYLE = """<style>
 
 
 def form() -> Form:
-    """Return the form of this session, shared by the three steps."""
+    """Return this session's form, shared by the three pages of a new run."""
     return Form("train")
 
 
 class StepHead:
-    """Head of a step: title, links to the three steps, and the link to the next step."""
+    """Header of a new-run page: title, links to the three pages, and a link to the next page."""
 
     def __init__(self, here: str, title: str, sentence: str) -> None:
         st.html(STYLE)
@@ -52,36 +52,40 @@ class StepHead:
         st.markdown(sentence)
 
     def row(self, query: menu.Query) -> None:
-        """Draw the links to the three steps, each with `query`."""
+        """Draw the links to the three pages, each with the URL query parameters `query`."""
         menu.row(self._here, self._row, query)
 
     def lead(self, to: str, label: str, query: menu.Query, *, ready: bool) -> None:
-        """Draw the link to the step `to`, disabled until this step is ready."""
+        """Draw the link to the page `to`, disabled unless `ready`."""
         menu.link(to, label, query, icon="arrow_forward", into=self.onward, disabled=not ready)
 
 
 def carried(form: Form, spec: RunSpec | None) -> dict[str, str]:
-    """Return the query that opens a step with these settings; empty if no link can hold them (the session does)."""
+    """Return the URL query parameters that open a new-run page with these settings.
+
+    Returns {} if no link can hold the settings; the session keeps them.
+    """
     query = (spec and spec_link.query(spec)) or {}
     if query and form.values.get("begin") == spec_form.PUBLISHED:
         query |= {"protocol": form.values["protocol.name"]}
     return query
 
 
-SETTINGS = ("base", "set", "like", "protocol")  # parameters of the address that fill the form
-_WRITTEN = "addresses written"  # addresses written since the step was opened
+SETTINGS = ("base", "set", "like", "protocol")  # URL query parameters that fill the form
+_WRITTEN = "addresses written"  # key of the set of URLs that a page has written since it was opened
 
 
 def begin(form: Form, here: str, anchor: str) -> None:
-    """Fill the form from the address: from the run of ?like=, the spec of ?base=&set=, or else the default.
+    """Fill the form from the URL: the run in `like`, the spec in `base` and `set`, or else the default example.
 
-    Each step reads an address once, so that the Back button returns to the current settings. An address that the
-    step wrote itself is never read: the browser may send an old one while the new one is being transmitted.
+    Each page reads a URL once, so that the Back button returns to the current settings. A URL that the page wrote
+    itself is never read: the browser may send an old URL while the new one is being transmitted.
 
     Args:
-        form: The form that all steps share.
-        here: The address of the step.
-        anchor: The key of a widget that the step always draws; Streamlit drops its state when the page is left.
+        form: The form that the three pages of a new run share.
+        here: Name of the page.
+        anchor: Key of a widget that the page always draws. Streamlit drops its state when the visitor leaves the page,
+            so a missing state shows that the page was just opened.
     """
     if anchor not in st.session_state or _WRITTEN not in form.values:
         form.values[_WRITTEN] = set()
@@ -97,9 +101,9 @@ def begin(form: Form, here: str, anchor: str) -> None:
 
 
 def write_address(form: Form, here: str, query: Mapping[str, str]) -> None:
-    """Write the settings into the address, so that reloading the page or copying the link restores them.
+    """Write the settings into the URL, so that reloading the page or copying the link restores them.
 
-    A folder in the address that the visitor has not allowed to be read stays in the address.
+    The URL is not changed while it names a folder that the visitor has not yet allowed to be read.
     """
     asked = _settings_of_address()
     settings = {key: value for key, value in query.items() if key in SETTINGS}
@@ -116,13 +120,13 @@ def _settings_of_address() -> dict[str, str]:
 
 
 def forget_addresses(form: Form) -> None:
-    """Make each step read its address again, because the data set has changed."""
+    """Make the three pages of a new run read their URLs again, because the data set has changed."""
     for here in menu.PLACES["settings"].pages:
         form.values.pop(f"followed {here}", None)
 
 
 def _train_like(form: Form, asked: Mapping[str, str]) -> bool:
-    """Fill the form with the spec of a run; show an error and return False if it cannot be used."""
+    """Fill the form with the spec of the run in the URL; show an error and return False if the spec cannot be used."""
     try:
         spec = RunStore().open(asked["like"]).spec
         objective.refuse_unknown(spec)
@@ -146,9 +150,10 @@ def _fill(form: Form, spec: RunSpec) -> None:
 
 
 def _follow(form: Form, asked: Mapping[str, str]) -> bool:
-    """Fill the form with the spec of a link; show an error and return False if it cannot be used.
+    """Fill the form with the spec in the URL; show an error and return False if the spec is invalid.
 
-    A folder in the link is ignored until the visitor allows it: a link alone must not make the server read files.
+    A folder in the URL is ignored until the visitor allows it, because a link alone must not make the server read
+    files.
     """
     try:
         spec = spec_form.linked(asked)
@@ -167,18 +172,18 @@ def _follow(form: Form, asked: Mapping[str, str]) -> bool:
 
 
 def _not_followed(why: str, error: SpecError) -> None:
-    """Explain why an address is ignored, and show the error as plain text."""
+    """Show a warning that the settings in the URL are ignored, with the reason `why` and the error as plain text."""
     st.warning(f"{why}. The form is unchanged.", icon=":material/link_off:")
     st.text(words.plain(error))
 
 
 def _unread_folder(form: Form) -> str | None:
-    """Return the folder in the link that the visitor has not allowed to be read yet, if any."""
+    """Return the folder named in the URL if the visitor has not yet allowed it to be read, otherwise None."""
     return None if form.values.get("data.root") else form.values.get("folder")
 
 
 def _offer_folder(form: Form) -> None:
-    """Offer to read the folder in the link."""
+    """Show a button that allows the folder named in the URL to be read."""
     folder = _unread_folder(form)
     if not folder:
         return
@@ -195,7 +200,7 @@ def _offer_folder(form: Form) -> None:
 
 
 def spec_of(form: Form) -> tuple[RunSpec | None, list[str]]:
-    """Return the spec in the form, or None and a list of errors."""
+    """Return the run spec in the form and an empty list, or None and a list of errors."""
     if faults := form.faults or form.values.get(FAULTS, []):
         return None, list(faults)
     try:
@@ -205,7 +210,7 @@ def spec_of(form: Form) -> tuple[RunSpec | None, list[str]]:
 
 
 def checked(spec: RunSpec) -> tuple[Summary | None, bool]:
-    """Return the sizes of the data (None if unreadable) and whether the spec can be trained; show any obstacles."""
+    """Return a summary of the data, or None if unreadable, and True if the spec can be trained; show any obstacles."""
     try:
         summary = preflight.summary(spec.data, spec.seed)
     except (DataError, OSError) as error:
@@ -217,7 +222,7 @@ def checked(spec: RunSpec) -> tuple[Summary | None, bool]:
 
 
 def start(spec: RunSpec | None, processes: int = 1, *, pressed: bool) -> None:
-    """Start the run when `pressed` and open Runs; a token prevents a double click from starting it twice."""
+    """Start the run if the button was pressed, then open the Runs page; a double click starts only one run."""
     submits = preflight.submits()
     token: str = st.session_state.setdefault("train-token", secrets.token_hex(16))
     if pressed and spec is not None:

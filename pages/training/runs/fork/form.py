@@ -28,8 +28,8 @@ from pages.shared.words import sentences as words
 
 REFUSED = "Cannot start this fork"
 MOST_STEPS = 10_000_000  # of a schedule
-MOST_SHOWN = 30  # training samples of a class, or samples left out
-LONGEST_LIST = 20_000  # characters of a list of sample numbers
+MOST_SHOWN = 30  # images shown at once: training samples of a class, or excluded samples
+LONGEST_LIST = 20_000  # characters in the list of excluded sample numbers
 STRIP = """<style>
 .samples { display: flex; flex-wrap: wrap; gap: 8px; font-size: 11px; }
 .samples figure { margin: 0; width: 56px; text-align: center; }
@@ -38,7 +38,7 @@ STRIP = """<style>
 
 
 def show(run: Run, steps: list[int], into: DeltaGenerator) -> int:
-    """Draw the form, with the summary of changes and the start button in `into`; return the step of the checkpoint."""
+    """Draw the form, and the changes with the start button in `into`; return the step of the selected checkpoint."""
     form = Form("fork")
     if form.values.get("forked") != run.id:
         spec_form.fill(form, run.spec)
@@ -79,7 +79,7 @@ def show(run: Run, steps: list[int], into: DeltaGenerator) -> int:
 
 
 def _apply_changes(before: RunSpec, shown: RunSpec, steps: int) -> RunSpec:
-    """Return the spec of the run with the loss, miner, learning rate and steps from the form."""
+    """Return the spec `before` with loss, miner and learning rate from the form's spec `shown`, and with `steps`."""
     rate = {"learning_rate": shown.optimiser.learning_rate}
     taken = {
         "loss": shown.loss,
@@ -91,7 +91,11 @@ def _apply_changes(before: RunSpec, shown: RunSpec, steps: int) -> RunSpec:
 
 
 def _clock(run: Run, steps: list[int], faults: list[str]) -> tuple[int, int | None]:
-    """Return the checkpoint and the number of further steps; if that is invalid, None, and add to `faults`."""
+    """Show the controls for the checkpoint and the number of further steps; return the checkpoint's step and that
+    number.
+
+    The number is None if the input is invalid; the error is then appended to `faults`.
+    """
     wanted = st.query_params.get("step", "")
     start = next((step for step in steps if str(step) == wanted), steps[len(steps) // 2])
     if len(steps) > 1:
@@ -122,7 +126,7 @@ def _clock(run: Run, steps: list[int], faults: list[str]) -> tuple[int, int | No
 
 
 def _training_split(run: Run, data: Dataset) -> tuple[list[int], tuple[int, ...], dict[int, int]]:
-    """Return the classes to leave out, the samples to leave out, and the new class of each relabelled sample."""
+    """Show the controls of the training split; return excluded classes, excluded samples, and new class by sample."""
     train = data.splits["train"]
     classes, counts = np.unique(data.labels[train], return_counts=True)
     names = {int(c): data.class_names[c] for c in classes}
@@ -162,7 +166,10 @@ def _training_split(run: Run, data: Dataset) -> tuple[list[int], tuple[int, ...]
 
 
 def _without(run: Run, train: np.ndarray) -> tuple[int, ...]:
-    """Return the samples to leave out, by index; a link from Failures fills in those that harm a query."""
+    """Show the input for training samples to exclude; return their indices in the data set.
+
+    A link from the Failures page fills in the samples that made a query fail.
+    """
     key = f"fork-without-{run.id}"
     if key not in st.session_state:
         st.session_state[key] = st.query_params.get("without", "")[:LONGEST_LIST]
@@ -208,7 +215,7 @@ def _show_changes(run: Run, spec: RunSpec) -> None:
 
 
 def _command(run: Run, spec: RunSpec) -> None:
-    """Show the command that starts the same fork."""
+    """Show the shell command that starts an identical fork."""
     command = ["python", "-m", "dmlcore", "fork", run.id, "--step", str(spec.fork.step)]
     kept = spec.model_copy(update={"fork": run.spec.fork, "name": run.spec.name})
     changes = spec_form.overrides(run.spec, kept)
@@ -241,7 +248,7 @@ def _start(spec: RunSpec | None) -> None:
 
 
 def _refuse(faults: list[str], into: DeltaGenerator) -> None:
-    """Show the disabled start button and the reasons."""
+    """Show a disabled start button and the errors that prevent a start."""
     with into:
         _start(None)
         refusal(REFUSED, *faults)

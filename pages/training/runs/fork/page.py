@@ -48,7 +48,10 @@ def page() -> None:
 
 
 def show_family(run: Run, step: int) -> None:
-    """Show the scores of the run and its forks over the same steps, with a line at the step of the next fork."""
+    """Show the scores of a run, its parent and its forks over the training steps.
+
+    Vertical lines mark `step`, where the next fork would start, and the first steps of the existing forks.
+    """
     family = _family(run)
     for other in family:
         if other.spec.fork.run:
@@ -69,7 +72,7 @@ def _family(run: Run) -> Sequence[Run]:
 
 
 def _show_fork(run: Run) -> None:
-    """Show one fork: its start, its changes, and the parameters that were initialised again."""
+    """Show one fork: the step it started from, its changed settings, and its newly initialised parameters."""
     status, fork = run.status(), run.spec.fork
     with st.container(border=True, key=f"fork-{run.id}"):
         with st.container(horizontal=True, vertical_alignment="center"):

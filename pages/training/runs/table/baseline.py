@@ -17,7 +17,13 @@ TESTED = ("data.name", "data.root", "data.split")  # settings that must agree fo
 
 @dataclass(frozen=True)
 class BaselineComparison:
-    """Comparison of a run with the baseline: test MAP@R in points, the difference over the seeds, changed settings."""
+    """Comparison of a run with the baseline.
+
+    Attributes:
+        points: Test MAP@R of the run minus that of the baseline, in percentage points; None if not comparable.
+        noise: Phrase on the mean difference over the seeds; None if unknown.
+        differs: The settings in which the run differs, as text.
+    """
 
     points: float | None = None
     noise: str | None = None
@@ -25,7 +31,7 @@ class BaselineComparison:
 
 
 def find_baseline(store: RunStore, run_id: str) -> Run | None:
-    """Return the baseline of a link, None if the store has no such run."""
+    """Return the run pinned as baseline; None if `run_id` is empty or the store has no such run."""
     try:
         return store.open(run_id) if run_id else None
     except RunError:
@@ -33,7 +39,7 @@ def find_baseline(store: RunStore, run_id: str) -> Run | None:
 
 
 def variants(lines: Sequence[Line]) -> dict[str, dict[int, float]]:
-    """Return test MAP@R in 0..1 of finished runs by variant and seed, averaged over runs with the same seed."""
+    """Return test MAP@R in 0..1 of finished runs by variant and seed; runs with the same seed are averaged."""
     scores: dict[str, dict[int, list[float]]] = {}
     for each in lines:
         if each.status == "done" and (score := each.score()) is not None:
@@ -42,7 +48,7 @@ def variants(lines: Sequence[Line]) -> dict[str, dict[int, float]]:
 
 
 def noise(lines: Sequence[Line], baseline: Line) -> dict[str, str]:
-    """Return, for each variant but the baseline's, a phrase on its mean difference from the baseline over the seeds."""
+    """Return, for each variant other than the baseline's, a phrase on its mean score difference over the seeds."""
     others = {each.run.id: each for each in [*lines, baseline]}
     known = variants(list(others.values()))
     tested = {each.variant for each in lines if comparable(each, baseline)}
@@ -77,7 +83,7 @@ def comparable(each: Line, baseline: Line) -> bool:
 
 
 def differs(run: Run, baseline: Run) -> str:
-    """Return a list, as text, of the settings in which a run differs from the baseline."""
+    """Return, as text, the settings in which a run differs from the baseline."""
     try:
         _ = run.spec, baseline.spec
     except RunError:
@@ -87,6 +93,9 @@ def differs(run: Run, baseline: Run) -> str:
 
 @lru_cache(maxsize=4096)
 def _differs(root: str, baseline: str, run: str) -> str:
-    """Return the differences, cached: specs never change, and the table is redrawn often while a run is active."""
+    """Return, as text, the settings in which two runs of the store at `root` differ.
+
+    Cached, because specs never change and the table is redrawn often while a run is active.
+    """
     store = RunStore(root)
     return "; ".join(words.changes(store.open(baseline).spec, store.open(run).spec)) or "nothing"

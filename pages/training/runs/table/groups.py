@@ -13,13 +13,13 @@ from pages.training.runs.state import VARIANT
 from pages.training.runs.table import rows
 from pages.training.runs.table.rows import Line
 
-MOST_SAID = 4  # settings in the name of a variant
-MOST_AVERAGED = 16  # runs of a group whose curves are read
+MOST_SAID = 4  # most settings in the name of a variant
+MOST_AVERAGED = 16  # most runs of a group whose curves are averaged, the newest
 
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that share a setting or a variant."""
+    """Group of runs with the same value of a setting, or with the same variant."""
 
     name: str
     lines: Sequence[Line]
@@ -31,23 +31,23 @@ class Group:
 
     @property
     def legend(self) -> str:
-        """Legend of its curves: the name and the number of averaged runs."""
+        """Legend entry for the curves of the group: its name and the number of averaged runs."""
         count = len(self.newest)
         return f"{self.name}, {count} run{'s' if count > 1 else ''}"
 
     @property
     def scores(self) -> list[float]:
-        """Test MAP@R in 0..1 of the runs that have one."""
+        """Test MAP@R in 0..1 of each run that has been tested."""
         return [score for each in self.lines if (score := each.score()) is not None]
 
     @property
     def mean(self) -> float | None:
-        """Mean of the scores."""
+        """Mean test MAP@R in 0..1; None if no run has been tested."""
         return statistics.fmean(self.scores) if self.scores else None
 
     @property
     def deviation(self) -> float | None:
-        """Sample standard deviation of the scores."""
+        """Sample standard deviation (ddof=1) of the test MAP@R; None for fewer than two scores."""
         return statistics.stdev(self.scores) if len(self.scores) > 1 else None
 
     @property
@@ -57,7 +57,7 @@ class Group:
 
 
 def groups(lines: Sequence[Line], by: str) -> list[Group]:
-    """Return the groups by descending mean, those without a score last; runs keep their order within a group."""
+    """Group runs by the setting or variant `by`; sort groups by descending mean score, those without a score last."""
     named = _variants(lines) if by == VARIANT else [_named(each, by) for each in lines]
     members: dict[str, list[Line]] = {}
     for name, each in zip(named, lines, strict=True):
@@ -71,7 +71,7 @@ def _named(each: Line, by: str) -> str:
 
 
 def _said(key: str, value: Any) -> str:
-    """Return a value as part of a variant's name; names of losses, data sets and the like need no label."""
+    """Return a setting's value as text for the name of a variant, with its label unless the value is a name."""
     named = words.value(key, value)
     return named if key.endswith(".name") else f"{words.setting(key)} {named}"
 

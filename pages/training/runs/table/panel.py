@@ -1,4 +1,4 @@
-"""Table of runs: search, grouping, sorting and choice of columns, all kept in the address."""
+"""Table of runs: search, grouping, sorting and choice of columns, all stored in the URL."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from pages.training.runs.table.rows import Line
 
 KEY, GROUPS, ORDERS = "runs-table", "runs-groups", "runs-orders"
 ROW = 32  # pixels
-IN_SIGHT, GROUPED_IN_SIGHT, GROUPS_IN_SIGHT = 6.5, 2.5, 5.5  # rows; the half row shows that there are more
+IN_SIGHT, GROUPED_IN_SIGHT, GROUPS_IN_SIGHT = 6.5, 2.5, 5.5  # visible rows; the half row shows that there are more
 
 
 def view() -> TableView:
-    """Return the state of the table in the address."""
+    """Return the state of the table from the URL."""
     return TableView.from_query(st.query_params)
 
 
 def change(**fields: Any) -> None:
-    """Write changed fields of the state into the address."""
+    """Write changed fields of the table's state into the URL."""
     now = TableView.of(view().to_json() | fields).to_query()
     for name in TableView.kinds:
         if name in now:
@@ -40,11 +40,11 @@ def change(**fields: Any) -> None:
 
 
 def start(key: str, value: Any, blank: Any) -> Any:
-    """Return the initial value of a widget that must show `value`; `blank` is its own default.
+    """Return the initial value to pass to a widget so that it shows `value`; `blank` is the widget's default value.
 
-    If the link was changed, the session state of an existing widget is overwritten and `blank` is returned, because
-    Streamlit accepts only one of the two. Setting the state alone is not enough: an interrupted run may lose it, and
-    the browser would show the default.
+    If the URL was changed, the session state of an existing widget is overwritten and `blank` is returned, because
+    Streamlit accepts only one of the two. Setting the state alone is not enough: an interrupted rerun of the script may
+    lose it, and the browser would show the default value.
     """
     if st.session_state.get(key, value) == value:
         return value
@@ -53,9 +53,15 @@ def start(key: str, value: Any, blank: Any) -> Any:
 
 
 def show(store: RunStore, total: int, shown: Sequence[Run]) -> tuple[Sequence[Run], Sequence[Group]]:
-    """Draw controls, groups if requested, and one row per run; the address stores the selection.
+    """Draw the controls, the groups if requested, and one row per run; store the selection in the URL.
 
-    Returns the runs of the table, newest first, and the groups, if any.
+    Args:
+        store: The store with the runs.
+        total: Number of runs in the store.
+        shown: The selected runs.
+
+    Returns:
+        The runs in the table, newest first, and the groups, if any.
     """
     controls = st.container(horizontal=True, vertical_alignment="bottom")
     runs = _listed(store, total, controls)
@@ -80,7 +86,7 @@ def show(store: RunStore, total: int, shown: Sequence[Run]) -> tuple[Sequence[Ru
 
 
 def _listed(store: RunStore, total: int, controls: DeltaGenerator) -> Sequence[Run]:
-    """Return the newest runs, or the newest that match the search."""
+    """Draw the search box; return the newest runs, or the newest runs that match the search."""
     most = run_status.MOST_LISTED
     with controls:
         asked = _find() if total > 1 else ""
@@ -110,7 +116,7 @@ def _find() -> str:
 
 
 def _controls(lines: Sequence[Line]) -> tuple[TableView, list[str]]:
-    """Draw the controls for groups, order and columns; return the selections that exist for these runs."""
+    """Draw the controls for groups, order and columns; return the state with valid values only, and the columns."""
     asked, offered, varied = view(), rows.available_columns(lines), rows.varying_keys(lines)
     columns = rows.default_columns(lines) if asked.columns is None else [c for c in asked.columns if c in offered]
     by = ["", VARIANT, *varied, *([asked.group] if asked.group in offered and asked.group not in varied else [])]
@@ -150,7 +156,7 @@ def _group_title(name: str) -> str:
 
 
 def _table(lines: Sequence[Line], columns: Sequence[str], pinned: Line | None) -> Table:
-    """Return the table by column; settings have the labels of the form."""
+    """Return the values of each column by name; columns of settings are named by their labels in the form."""
     table: Table = {name: rows.values(name, lines) for name in rows.FIXED}
     if pinned:
         compared = baselines.compare_with(lines, pinned)
@@ -165,9 +171,14 @@ def _table(lines: Sequence[Line], columns: Sequence[str], pinned: Line | None) -
 def _runs(
     table: Table, lines: Sequence[Line], shown: Sequence[Run], instead: Sequence[Run], *, in_sight: float
 ) -> None:
-    """Draw the rows; selected row numbers are updated when runs are added or the order changes.
+    """Draw one row per run; keep the same runs selected when runs are added or the order changes.
 
-    instead: runs whose curves are drawn while none is selected.
+    Args:
+        table: Values of each column.
+        lines: The runs, in the order of the rows.
+        shown: The selected runs.
+        instead: Runs whose curves are drawn while none is selected.
+        in_sight: Rows visible without scrolling.
     """
     ids = [each.run.id for each in lines]
     drawn = [run.id for run in (*shown, *instead)]
@@ -178,7 +189,7 @@ def _runs(
     orders = st.session_state.get(ORDERS, [])
     if state is not None and sorted(state.selection.rows) != selected:
         st.session_state[KEY] = {"selection": {"rows": selected}}
-    elif state is None or orders[-1:] == [ids]:  # the browser refers to this order
+    elif state is None or orders[-1:] == [ids]:  # the browser already shows this order
         orders = []
     st.session_state[ORDERS] = [*(order for order in orders if order != ids), ids][-4:]
     st.dataframe(
@@ -197,15 +208,18 @@ def _runs(
 
 
 def _height(most: float, rows: int) -> int:
-    """Return the height in pixels of a table with heading and border."""
+    """Return the height in pixels of a table with a heading, a border, and at most `most` visible rows."""
     return int(ROW * (1 + min(most, rows))) + 2
 
 
 def _select() -> None:
-    """Update the selected runs: earlier ones keep their order and colours, and those hidden by a search stay selected.
+    """Update the selection in the URL after a click in the table.
 
-    The browser may refer to an order from before another run was added, because it has not drawn the new one yet. The
-    row numbers are read with the order that needs the fewest clicks from the current selection; ties go to the newest.
+    Runs selected before keep their order and colours, and those hidden by a search stay selected.
+
+    The browser may not have drawn a newly added run yet and then refers to an older order of the rows. The row numbers
+    are therefore read with that recent order which needs the fewest clicks from the current selection; ties go to the
+    newest.
     """
     rows, orders = set(st.session_state[KEY].selection.rows), st.session_state[ORDERS]
     named = [run_id for run_id in st.query_params.get("run", "").split(",") if run_id]
@@ -228,7 +242,7 @@ def _choose(ids: Sequence[str]) -> None:
 
 
 def _groups(made: Sequence[Group], by: str, pinned: Line | None, *, marked: bool) -> None:
-    """Draw one row per group; a click selects its runs. marked: show the colours of the curves."""
+    """Draw one row per group; a click selects the runs of the group. `marked` shows the colours of the curves."""
     lines = [each for group in made for each in group.lines]
     noises = baselines.noise(lines, pinned) if pinned and by == VARIANT else {}
     own = pinned.variant if pinned else ""
@@ -270,7 +284,7 @@ def _select_group(made: Sequence[Group]) -> None:
 
 
 def _below(table: Table, lines: Sequence[Line], pinned: Line | None, asked: TableView, shown: Sequence[Run]) -> None:
-    """Draw the choice of the view below the table, a hint, the baseline, and a download of the table."""
+    """Draw the choice of the view below the table, a hint, a button to unpin the baseline, and a CSV download."""
     with st.container(horizontal=True, vertical_alignment="center"):
         if len(lines) > 1:
             st.segmented_control(
@@ -310,7 +324,7 @@ def _unpin() -> None:
 
 
 def _csv(table: Table, lines: Sequence[Line]) -> str:
-    """Return the visible rows and columns as CSV."""
+    """Return the visible rows and columns as CSV, with the id of each run."""
     headings = ["id", *(heading(name) for name in table)]
     columns = [[each.run.id for each in lines], *table.values()]
     return as_csv([headings, *zip(*columns, strict=True)])

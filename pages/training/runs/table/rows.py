@@ -1,4 +1,4 @@
-"""Lines of the table of runs, and the columns to choose from."""
+"""Rows of the table of runs, and the columns that can be selected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pages.shared.words import sentences as words
 from pages.shared.words import titles
 from pages.shared.words.labels import LABELS
 
-AT_FIRST = 5  # settings that vary, shown while no columns are chosen
+AT_FIRST = 5  # varying settings shown by default
 FIXED = ("status", "run", "steps", "inputs", "untrained", "trained")
 LAST = ("validation", "note", "started")
 TITLES = {"validation": "best validation"}
@@ -29,7 +29,7 @@ FURTHER = {name: entry.title for name, entry in SCORES.items() if entry.shown an
 
 @dataclass
 class Line:
-    """Values of one run for the table; unreadable values stay empty."""
+    """Row of the table of runs: the values of one run, with defaults for those that cannot be read."""
 
     run: Run
     status: str
@@ -43,18 +43,18 @@ class Line:
     note: str = ""
 
     def score(self, subject: str = "trained") -> float | None:
-        """Return test MAP@R in 0..1 of "inputs", "untrained" or "trained"."""
+        """Return test MAP@R in 0..1 of raw "inputs", the "untrained" or the "trained" network; None if not measured."""
         value: float | None = self.scores.get(subject, {}).get("map_at_r")
         return value
 
     def best_validation(self) -> float | None:
-        """Return the best validation MAP@R in percent, read on demand."""
+        """Read and return the best validation MAP@R of the run in percent; None if it was never validated."""
         value = run_reader.reader().best_validation(self.run)
         return None if value is None else 100 * value
 
 
 def line(run: Run) -> Line:
-    """Return the line of a run."""
+    """Return the table row of a run; values that cannot be read keep their defaults."""
     read = run_reader.reader()
     known = Line(run, run.status(), run.id)
     with suppress(RunError):
@@ -67,7 +67,7 @@ def line(run: Run) -> Line:
 
 
 def note(run: Run) -> str:
-    """Return the note on a run; "" if it is unreadable (the card reports that)."""
+    """Return the note on a run; "" if it is unreadable, which the run's card reports."""
     try:
         return notes.read(run)
     except NotKept:
@@ -75,9 +75,9 @@ def note(run: Run) -> str:
 
 
 def varying_keys(lines: Iterable[Line]) -> list[str]:
-    """Return the keys whose values differ between runs: names of data set, loss etc. first, the seed last.
+    """Return the settings whose values differ between runs: names of data set, loss etc. first, the seed last.
 
-    Names of runs and forks are omitted, because they are shown elsewhere.
+    The names of runs and forks are omitted, because they are shown elsewhere.
     """
     known = [each.settings for each in lines if each.settings]
     keys = [key for key in _sort_keys(varying(known)) if key not in ("device", *words.UNSAID)] if known else []
@@ -85,7 +85,10 @@ def varying_keys(lines: Iterable[Line]) -> list[str]:
 
 
 def informative_keys(lines: Sequence[Line]) -> list[str]:
-    """Return the varying keys that are not determined by the data set or by the name in the same section."""
+    """Return the varying settings that follow neither from the data set nor from the name in their section.
+
+    For example, a margin that differs only because the loss differs is omitted.
+    """
 
     def follows(key: str) -> bool:
         names = {"data.name", f"{key.partition('.')[0]}.name"} - {key}
@@ -95,7 +98,7 @@ def informative_keys(lines: Sequence[Line]) -> list[str]:
 
 
 def _determines(key: str, name: str, lines: Sequence[Line]) -> bool:
-    """Return True if the value of `name` determines the value of `key`."""
+    """Return True if, in these runs, the value of the setting `name` determines that of `key`."""
     known = {(each.settings.get(name), repr(each.settings.get(key))) for each in lines if each.settings}
     return len(known) == len({value for value, _ in known})
 
@@ -109,7 +112,7 @@ def available_columns(lines: Sequence[Line]) -> list[str]:
 
 
 def further_scores(known: Line) -> dict[str, float]:
-    """Return further test scores of the trained network in 0..1 by title, and the training time in seconds."""
+    """Return the test scores other than MAP@R in 0..1 by title, and the training time in seconds."""
     trained = known.scores.get("trained")
     scores = {} if known.seconds is None else {"seconds": known.seconds}
     if trained:
@@ -119,7 +122,7 @@ def further_scores(known: Line) -> dict[str, float]:
 
 
 def default_columns(lines: Sequence[Line]) -> list[str]:
-    """Return the default columns: settings that vary."""
+    """Return the default columns: the first AT_FIRST settings that vary independently."""
     return informative_keys(lines)[:AT_FIRST]
 
 
@@ -129,7 +132,7 @@ def title(name: str) -> str:
 
 
 def values(name: str, lines: Sequence[Line]) -> list[Any]:
-    """Return a column: as numbers if every value is finite, so that it sorts numerically, otherwise as text."""
+    """Return the values of a column: as numbers if all are finite, so that they sort numerically, otherwise as text."""
     if get := OWN.get(name):
         return [get(each) for each in lines]
     if "." not in name and name not in LABELS:
@@ -138,12 +141,12 @@ def values(name: str, lines: Sequence[Line]) -> list[Any]:
     given = [each.settings.get(name) for each in lines]
     if all(value is None or _number(value) for value in given):
         return given
-    pairs = zip(lines, given, strict=True)  # empty for losses without this setting
+    pairs = zip(lines, given, strict=True)  # None for a run whose loss lacks this setting
     return [words.value(name, value) if name in each.settings else None for each, value in pairs]
 
 
 def sort_lines(lines: Sequence[Line], name: str, *, up: bool) -> list[Line]:
-    """Sort the lines by a column, those without a value last; the sort is stable."""
+    """Return the rows sorted by a column, rows without a value last; the sort is stable, and `up` is ascending."""
     column = values(name, lines)
     present = [(value, each) for value, each in zip(column, lines, strict=True) if value not in (None, "")]
     present.sort(key=lambda pair: pair[0], reverse=not up)
@@ -151,7 +154,7 @@ def sort_lines(lines: Sequence[Line], name: str, *, up: bool) -> list[Line]:
 
 
 def _sort_keys(keys: Iterable[str]) -> list[str]:
-    """Return keys in the order of the form, each parameter after its loss, pooling or miner."""
+    """Return setting keys in the order of the form, each parameter after its loss, pooling or miner."""
     place = {key: number for number, key in enumerate(LABELS)}
     return sorted(keys, key=lambda key: (place.get(key, place.get(f"{key.split('.')[0]}.parameters", 99)), key))
 
