@@ -1,4 +1,4 @@
-"""Scores of each class, worst first, as a table with bars and as a chart."""
+"""View of the scores of each class, worst first, as a table and as a chart."""
 
 from __future__ import annotations
 

@@ -36,9 +36,7 @@ WORDS: dict[Kind, tuple[str, str]] = {
 
 
 def show(view: ShownRun) -> None:
-    """Show the (d_ap, d_an) density for the chosen weights, triplets and loss, then the densities of the kept
-    checkpoints.
-    """
+    """Show the (d_ap, d_an) density of triplets for the chosen weights and loss, then those of the kept checkpoints."""
     with st.spinner("Measuring distances …"):
         tested = measured(view.source)
     kept = _measured([one for one in snapshots(view.run) if one.embeddings is not None])

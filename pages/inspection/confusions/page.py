@@ -1,6 +1,4 @@
-"""Confusions: which classes a network confuses, how distances of positives and negatives differ, and which samples are
-hubs.
-"""
+"""Confusions page: confused classes, distances of positive and negative pairs, and hubs."""
 
 from __future__ import annotations
 

@@ -86,11 +86,11 @@ def _neighbours(view: ShownRun) -> str:
 
 
 def _around(view: ShownRun, confusions: Confusions) -> int | None:
-    """Let the user choose the classes of the matrix.
+    """Let the user choose which classes the matrix shows.
 
     Returns:
-        The label to centre the matrix on, ALL, or None for the most confused classes. Without a choice, because all
-        classes fit, None.
+        The label of the class to centre the matrix on, ALL, or None for the most confused classes. Also None if all
+        classes fit, in which case there is no choice.
     """
     classes = len(confusions.classes)
     if classes <= MOST_NAMED:

@@ -38,7 +38,7 @@ class RunSide:
 
     @property
     def words(self) -> str:
-        """Description of the weights for display."""
+        """Name of the weights, as displayed."""
         return "best weights" if self.step is None else f"step {self.step:,}"
 
 
@@ -69,7 +69,7 @@ def same_samples(first: RunSide, second: RunSide, a: TestNeighbours, b: TestNeig
 
 
 def embedded(run: Run) -> list[Snapshot]:
-    """Return the snapshots of a run that have embeddings, by step."""
+    """Return the snapshots of a run that have embeddings, in order of their steps."""
     return [snapshot for snapshot in snapshots(run) if snapshot.embeddings is not None]
 
 
@@ -85,7 +85,7 @@ def _options(run: Run) -> dict[str, Path | None]:
 
 
 def _other(store: RunStore, run: Run, into: st.delta_generator.DeltaGenerator) -> Run:
-    """Let the user choose the run of side B."""
+    """Let the user choose the run of side B; return it."""
     data = run.spec.data.name
     wanted = st.query_params.get(OTHER)
     runs = {run.id: run} | run_picker.offered(store, lambda name, brief: brief.data == data, [wanted])

@@ -1,4 +1,4 @@
-"""Export of a map as CSV, one line per point."""
+"""Export of a map as CSV, one line per sample."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""Points of a map over HTTP: /api/map/RUN/NAME/TAG/FILE. TAG changes with the content, so browsers may cache every
-file.
+"""HTTP routes for the files of a map: /api/map/RUN/NAME/TAG/FILE.
 
-points.bin: position (2 x uint16), class and sample of each point, names and colours of the classes; about 5 bytes per
-point once compressed. frame-K.bin: positions at another step; contours-K.bin: density contours of its points.
-right.bin, rank.bin, ... (`colourings.columns`): one byte per point. near-ROW.bin: the neighbours of a point;
-history-ROW.bin: its neighbours at the kept checkpoints. selection-ID.bin, tags-ID.bin: one bit per point. All files
-except map.csv use the format of `wire.pack`.
+TAG changes with the content, so browsers may cache every file. points.bin: position (2 x uint16), class and sample of
+each point, names and colours of the classes; about 5 bytes per point once compressed. frame-K.bin: positions at another
+step; contours-K.bin: density contours of its points. right.bin, rank.bin, ... (`colourings.columns`): one byte per
+point. near-ROW.bin: the neighbours of a point; history-ROW.bin: its neighbours at the kept checkpoints.
+selection-ID.bin, tags-ID.bin: one bit per point. All files except map.csv use the format of `wire.pack`.
 """
 
 from __future__ import annotations
@@ -39,34 +38,34 @@ from pages.shared.server import host, thumbnails, wire
 from pages.shared.widgets.test_neighbours import learned
 from pages.shared.words import sentences as words
 
-TRAINING = "training"  # stands for the settings' name in the address of the frames over training
+TRAINING = "training"  # suffix of NAME in the URL for the map over training
 COLUMNS = ("right", "rank", "hubness", "doubted", "split", "purity", "density")
-GROWS = "no-cache"  # seconds in a browser's cache, as another checkpoint may be embedded at any time
+GROWS = "no-cache"  # cache policy of history files, which grow when another checkpoint is embedded
 _FILE = re.compile(r"([a-z]+)(?:-([0-9a-f]{1,16}))?\.(bin|csv)")
 
 
 @dataclass(frozen=True, eq=False)
 class MapData:
-    """A map ready to be served: its sheet, its source, and the steps of its frames (empty for a single map)."""
+    """Map of a run, loaded for serving; `steps` holds the training step of each frame and is empty for a single map."""
 
     run: Run
     source: Path
     name: str  # in the address
     tag: str
     sheet: Sheet
-    points: Singles  # (n, 2) of the last frame, in map units
+    points: Singles  # positions (n, 2) in map units, at the last frame
     steps: tuple[int, ...]
     title: str
-    words: str  # settings with which it was computed
+    words: str  # description of the settings with which the map was computed
     quality: maps.Quality | None
 
     @property
     def address(self) -> str:
-        """Address of the folder of its files, with a trailing slash."""
+        """Base URL of the map's files, with a trailing slash."""
         return f"{host.base()}api/map/{self.run.id}/{self.name}/{self.tag}/"
 
     def row(self, index: str) -> int | None:
-        """Return the row of a sample named in a link, or None."""
+        """Return the row of the sample whose data set index is given as text, or None if there is no such sample."""
         if not (index.isascii() and index.isdigit() and len(index) < 10):
             return None
         rows = np.flatnonzero(self.sheet.indices == int(index))
@@ -74,21 +73,19 @@ class MapData:
 
 
 def of_map(run: Run, settings: maps.Settings) -> MapData | None:
-    """Return the map with these settings for the newest embeddings; None if it does not exist. Raises Unreadable,
-    ValueError.
-    """
+    """Return the map computed with these settings for the newest embeddings, or None. Raises Unreadable, ValueError."""
     source, path = run.embeddings(), maps.find(run, settings)
     return _of_map(run.path, source, path, _tag(source, path)) if source and path else None
 
 
 def over_training(run: Run, settings: maps.Settings) -> MapData | None:
-    """Return the map over training with these settings; None if it does not exist. Raises Unreadable, ValueError."""
+    """Return the map over training computed with these settings, or None. Raises Unreadable, ValueError."""
     source, path = run.embeddings(), trajectory.find(run, settings)
     return _over_training(run.path, source, path, settings.name, _tag(source, path)) if source and path else None
 
 
 def names(run: Run, sheet: Sheet) -> list[str]:
-    """Return the name of each class of a sheet; its number if the data set is no longer available."""
+    """Return the name of each class of a map; "class LABEL" if the data set cannot be read."""
     try:
         known = thumbnails.dataset(run.spec).class_names
     except DataError:
@@ -132,7 +129,7 @@ ROUTES: list[BaseRoute] = [Route("/api/map/{run}/{name}/{tag}/{file}", respond)]
 
 
 def _named(run: Run, name: str) -> MapData | None:
-    """Return the map named in an address by the name of its settings."""
+    """Return the map whose name is in the URL, or None: "SETTINGS" or "SETTINGS-training" for the map over training."""
     wanted, _, kind = name.partition("-")
     settings = next((s for s in maps.list_settings(run) if s.name == wanted), None)
     if settings is None or kind not in ("", TRAINING):
@@ -141,7 +138,7 @@ def _named(run: Run, name: str) -> MapData | None:
 
 
 def _content(layout: MapData, kind: str, which: str | None, suffix: str) -> bytes | None:
-    """Return a compressed file of a map; None if there is no such file."""
+    """Return the gzip-compressed content of a file, or None if the map has no such file."""
     if suffix == "csv":
         if kind != "map" or which is not None:
             return None
@@ -162,12 +159,12 @@ def _content(layout: MapData, kind: str, which: str | None, suffix: str) -> byte
 
 @lru_cache(maxsize=4)
 def _points(layout: MapData) -> bytes:
-    """Return the compressed points, the first file that the page loads."""
+    """Return the gzip-compressed content of points.bin, the first file that the page loads."""
     sheet = layout.sheet
     columns = {
         "xy": sheet.frames[-1],
         "group": sheet.group.astype("<u2"),
-        # Samples and classes mostly increase, so their differences compress to almost nothing.
+        # indices and labels mostly increase, so their differences compress to almost nothing
         "index_steps": np.diff(sheet.indices, prepend=0).astype("<i4"),
         "label_steps": np.diff(sheet.labels, prepend=0).astype("<i4"),
         "central": sheet.central.astype("<u4"),
@@ -242,7 +239,7 @@ def _tag(source: Path | None, path: Path | None) -> str:
 
 
 def _sheet(source: Path, points: Singles) -> Sheet:
-    """Return the points of a map (..., n, 2) with the classes of their embeddings."""
+    """Combine the points (..., n, 2) of a map with the labels and data set indices of the embeddings in `source`."""
     count = {"n": points.shape[-2]}
     table = arrays.read(source, EMBEDDINGS, "labels", "indices", remedy="Evaluate the run again", **count)
     return Sheet.of(points, table["labels"], table["indices"])

@@ -1,4 +1,4 @@
-"""State of the map and its image panel in the link: colour, filters, sizes, window and opened sample."""
+"""Display settings of the map and its image panel, stored in the link: colour, filters, window, and opened sample."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from pages.shared.state import untrusted
 from pages.shared.state.page_state import ChoiceKind, Flag, Kind, Numbers, PageState, Whole
 
-# Python computes the columns (`colourings.columns`); colours and shapes are in assets/inspection/explore/legend.js.
+# Colourings of the map by column; `colourings.columns` computes the columns, and their colours and shapes are in
+# assets/inspection/explore/legend.js.
 COLOURS = {
     "class": "class",
     "right": "right or wrong",
@@ -34,7 +35,9 @@ CLOSEST = 200.0  # zoom
 
 @dataclass(frozen=True)
 class Listed(Kind):
-    """Several values, separated by commas in a link. `one` returns a valid value, or None for an invalid one."""
+    """State field for several values, separated by commas in a link; `one` validates a value and returns None if
+    invalid.
+    """
 
     one: Callable[[Any], Any]
     most: int
@@ -55,7 +58,7 @@ class Listed(Kind):
 
 @dataclass(frozen=True)
 class MapWindow(Numbers):
-    """Centre of the visible part of the square, each coordinate in 0..1, and the zoom factor."""
+    """State field for the visible window of the map: centre (x, y) as fractions of the square 0..1, and zoom factor."""
 
     def read(self, value: Any, default: Any) -> Any:
         x, y, zoom = super().read(value, default)
@@ -81,11 +84,12 @@ Codes = Listed(_number, MOST_CODES)
 
 @dataclass(frozen=True)
 class Look(PageState):
-    """State of the map; its image panel shows the samples that the map highlights."""
+    """Display settings of the map and its image panel, which shows the samples that the map highlights."""
 
     colour: Annotated[str, ChoiceKind(COLOURS)] = "class"
-    classes: Annotated[tuple[int, ...], Listed(_number, MOST_CLASSES)] = ()  # labels to highlight; none: all
-    # values of each column, likewise
+    # labels of the classes to highlight; all if empty
+    classes: Annotated[tuple[int, ...], Listed(_number, MOST_CLASSES)] = ()
+    # values of each column to highlight; all if empty
     right: Annotated[tuple[int, ...], Listed(_number, MOST_CODES, key="verdict")] = ()
     rank: Annotated[tuple[int, ...], Codes] = ()
     hubness: Annotated[tuple[int, ...], Codes] = ()
@@ -98,4 +102,5 @@ class Look(PageState):
     images: Annotated[bool, Flag()] = True
     contours: Annotated[bool, Flag()] = False
     window: Annotated[tuple[float, ...], MapWindow(reach=untrusted.REACH * 2, key="at")] = (0.5, 0.5, 1.0)
-    sample: Annotated[int, Whole(-1, MOST_SAMPLE)] = -1  # sample opened in full screen
+    # data set index of the sample shown in full screen; -1 for none
+    sample: Annotated[int, Whole(-1, MOST_SAMPLE)] = -1

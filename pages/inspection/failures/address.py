@@ -17,8 +17,7 @@ def followed(now: Mapping[str, str], written: object) -> dict[str, str]:
     """Merge the URL written by the force-field component into the current URL.
 
     The current URL is returned if it belongs to another run. If it shows another triplet of the run, because the
-    message
-    arrived late, only the parameters of the loss and the step are taken from the message.
+    message arrived late, only the parameters of the loss and the step are taken from the message.
 
     Args:
         now: Current query parameters, as known to Streamlit.

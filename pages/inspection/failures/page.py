@@ -135,7 +135,7 @@ def _of_class(shown: ShownRun, order: Ints, bar: DeltaGenerator) -> tuple[Ints, 
 
 
 def _query(neighbours: TestNeighbours, order: Ints, label: int | None) -> int:
-    """Return the row of the query in the link; by default, or if it has another class, the first of `order`."""
+    """Return the row of the query in the link; if it is missing, invalid or of another class, the first of `order`."""
     wanted = st.query_params.get("query")
     if wanted is None:
         return int(order[0])

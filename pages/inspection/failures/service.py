@@ -111,7 +111,7 @@ def asked(request: Request) -> tuple[float, str]:
 
 
 def link(triplet: Any, scene: RealScene, rate: float, way: str) -> dict[str, str]:
-    """Return the query parameters of the page; size and comparison of the step are omitted if both are the defaults."""
+    """Return the query parameters of the page; "rate" and "by" are omitted if both have their default value."""
     query = {name: str(triplet[name]) for name in ("run", *OF)} | scene.to_query()
     return query | ({"rate": untrusted.plain(rate), "by": way} if (rate, way) != (RATE, WAYS[0]) else {})
 
@@ -185,8 +185,7 @@ def _parts(step: Step) -> dict[str, list[float | None]]:
     """Return the norms of the forces on A, P and N, and of their components.
 
     "in" and "off" are parallel and normal to the plane of the triplet, "radial" and "tangential" refer to the point's
-    own
-    embedding vector.
+    own embedding vector.
     """
     f = step.forces
     columns = {

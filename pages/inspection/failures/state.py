@@ -1,4 +1,4 @@
-"""Scene of a triplet of embeddings: like that of the Fields page, but starting at the embeddings of a run."""
+"""Scene of the Failures page: the scene of the Fields page, with three embeddings of a run as initial points."""
 
 from __future__ import annotations
 
@@ -103,9 +103,7 @@ class RealScene(Scene):
 
     @property
     def is_plain(self) -> bool:
-        """True if the active region is that of the Fields page, because neither the unit nor the plane's height
-        matters.
-        """
+        """True if the active region is that of the Fields page, because the plane's unit and height do not matter."""
         return self.home.unit == 1 and (self.home.height == 0 or not needs_origin(self.module()))
 
 
@@ -115,9 +113,9 @@ def _raised(name: str, hyper: tuple[tuple[str, float | str], ...], height: float
 
 
 def losses_to_compare(scene: RealScene) -> list[losses.TripletLoss]:
-    """Return every triplet loss once.
+    """Return all triplet losses with parameters.
 
-    The loss of the scene has the parameters of its sliders, the loss of the run those of training, others the defaults.
+    The scene's loss has the values of the sliders, the run's loss those of training, all others their defaults.
     """
     chosen = {scene.home.loss: scene.home.hyper} | {scene.loss: scene.hyper}
     return [losses.create(name, **chosen.get(name, {})) for name in losses.names()]

@@ -1,4 +1,4 @@
-"""Neighbours: samples that a network considers similar. Test samples are queries, each with its nearest neighbours."""
+"""Neighbours page: test samples as queries, each with its nearest neighbours in the embedding."""
 
 from __future__ import annotations
 

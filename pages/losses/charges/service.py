@@ -35,9 +35,8 @@ def contents(asked: FrameRequest[ChargesState, Simulation]) -> Answer:
     """Return header and arrays of the requested frames, and the phase portrait of step `show`.
 
     Shapes for K frames, N points and C classes: positions and forces (K, N, 2), means (K, C, 2), radii (K, C) and
-    measures
-    (K, len(FIXED_COLUMNS)), float32. The portrait has a density, uint8 (bins, bins), logarithmic, and `corners` (L, 2),
-    float32, of the lines where the loss reaches its clamps, over [0, reach]^2.
+    measures (K, len(FIXED_COLUMNS)), float32. The portrait has a density, uint8 (bins, bins), logarithmic, and
+    `corners` (L, 2), float32, of the lines where the loss reaches its clamps, over [0, reach]^2.
     """
     (simulation,), (frames,) = asked.histories, asked.frames
     header = {

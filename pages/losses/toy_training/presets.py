@@ -1,4 +1,4 @@
-"""Presets of the Toy training page."""
+"""Presets of the Toy training page: states to open with one click."""
 
 from __future__ import annotations
 

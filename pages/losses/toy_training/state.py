@@ -142,7 +142,7 @@ class Toy(PageState):
         return replace(self, dim=dims[-1], classes=min(self.classes, len(set(labels.tolist()))))
 
     def in_force(self, step: int) -> tuple[tuple[LossSide, ...], float]:
-        """Return the sides and the learning rate in force for step `step` + 1."""
+        """Return the sides and the learning rate that step `step` + 1 uses."""
         change = next((c for c in reversed(self.changes) if c.at <= step), None)
         return (change.sides, change.rate) if change else (self.sides, self.rate)
 

@@ -70,7 +70,7 @@ class Views(History[ShownStudy, StudyFrame]):
         return FRAME_BYTES * max(len(self.frames), len(self.training.frames))
 
     def shared_with(self, spec: ShownStudy) -> int:
-        """Return how many steps of its training run are shared with another spec; tau does not matter."""
+        """Return the number of steps that this training run shares with that of another spec, whatever its tau."""
         return self.training.shared_with(spec.live)
 
     def forked(self, spec: ShownStudy) -> Views:

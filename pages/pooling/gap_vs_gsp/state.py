@@ -64,8 +64,7 @@ class PoolingStudy(PageState):
         margin: Margin of the contrastive loss: distance required between bags of different classes.
         seed: Seed of both runs.
         tau: Pooling weight above which a token is active in a class. The preset 1/680 is 1/(10 m) for m = 68 tokens,
-            which
-            is low enough for shared tokens to be active with any pooling.
+            which is low enough for shared tokens to be active with any pooling.
         changes: Changes of the settings during training.
     """
 

@@ -237,7 +237,7 @@ class PrototypesReading:
         return story.onward(self.reading, self.at, self.labels, self.local.grid)
 
     def image_arrays(self) -> dict[str, Array]:
-        """Return the local features of the chosen image, their weights and prototypes, its histogram and its pixels."""
+        """Return the arrays of the chosen image: features, weights, assigned prototypes, histogram and pixels."""
         r, i = self.reading, self.at
         return {
             "own": r.features[i].astype(np.float32),

@@ -61,8 +61,7 @@ class PrototypesView(PageState):
 
     Attributes:
         tau: Share of a class's histogram above which a prototype is active, in units of 1/m for m prototypes. It is
-            below
-            1, so the largest share of every class exceeds it and no hull is empty.
+            below 1, so the largest share of every class exceeds it and no hull is empty.
     """
 
     source: Annotated[str, Source()] = "digits3"

@@ -44,8 +44,7 @@ def onward(reading: PrototypeReading, image: int, labels: Ints, grid: tuple[int,
 
     The most characteristic prototype of the class defines the informative side of the feature plane; the rest is
     background. Up to COUNTED prototypes on that side are passed on. The transported mass mu is half the share of
-    informative
-    pixels.
+    informative pixels.
 
     Args:
         reading: The local features assigned to prototypes.

@@ -13,7 +13,7 @@ from pages.shared.server.exports import Query, export_route, file_name
 
 
 def export(state: TransportState, format: str, *, dark: bool = False) -> bytes:
-    """Return the exported file of a state; `format` is a key of `exports.TYPES`."""
+    """Return the state as a file in the given format, a key of `exports.TYPES`."""
     pixels, prototypes = steps(state.pixels).reshape(SIDE, SIDE, 2), steps(state.prototypes)
     problem: dict[str, Any] = {"mu": state.mu, "epsilon": state.epsilon, "sweeps": state.sweeps}
     if format == "py":

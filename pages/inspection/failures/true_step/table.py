@@ -42,12 +42,12 @@ COLUMNS = {
 def of_steps(
     before: Mapping[str, Any], after: Mapping[str, Mapping[str, Any]], free: Mapping[str, NeighbourRanks]
 ) -> Styler:
-    """Return the table, one row per loss.
+    """Return a table of the ranks after one step, one row per loss.
 
     Args:
         before: The ranks before the step, from `true_step.read`.
         after: The ranks after the true step of each loss.
-        free: The ranks after the step of three free embeddings.
+        free: The ranks after a step of each loss that moves only the three embeddings.
     """
     now = numbers({**before, "free": before["right"]})
     rows = {name: numbers({**each, "free": free[name].right}) for name, each in after.items()}

@@ -41,10 +41,8 @@ def answer(request: dict[str, Any]) -> bytes:
     """Return the fields of request["comparison"] on n x n nodes.
 
     If "fields" is false, only the values at the position request["at"] are returned. "scale", "reference" and "span"
-    keep
-    the scales of colour, arrows and difference during a drag. "settle" (the drag has ended) recomputes misleading
-    scales,
-    unless "lock" is true, and adds the URL query string and the script.
+    keep the scales of colour, arrows and difference during a drag. "settle" (the drag has ended) recomputes misleading
+    scales, unless "lock" is true, and adds the URL query string and the script.
     """
     comparison = ComparisonView.of(request.get("comparison"))
     variants = read_as(comparison)

@@ -36,10 +36,8 @@ def answer(request: dict[str, Any]) -> bytes:
     """Return the landscape of request["scene"] or request["comparison"].
 
     If "roll" is true, the surfaces are fine and marbles roll on them; otherwise the surfaces are coarse. "dark" selects
-    the
-    colours, and "stacked" places one surface below the other. The header holds the plotly figure, "verdicts" (a
-    sentence
-    per marble) and "hidden", which states the values at which the surfaces are cut off.
+    the colours, and "stacked" places one surface below the other. The header holds the plotly figure, "verdicts" (a
+    sentence per marble) and "hidden", which states the values at which the surfaces are cut off.
     """
     state: Scene | ComparisonView = (
         ComparisonView.of(request["comparison"]) if "comparison" in request else Scene.of(request.get("scene"))

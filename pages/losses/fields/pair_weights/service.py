@@ -2,8 +2,7 @@
 
 Arrays for loss k = 0, 1: weight<k>, uint8 (n, n), where zero is 128 (signed) or 0 (size); corners<k>, uint16 (K, 2), of
 the clamp boundaries over [-1, 1]. Common array: exists, uint8 (n, n), the fraction of each cell in which triplets
-exist,
-255 = all. Columns are S_ap; rows are S_an, starting at -1.
+exist, 255 = all. Columns are S_ap; rows are S_an, starting at -1.
 """
 
 from __future__ import annotations
@@ -74,8 +73,7 @@ def readout(view: PairWeightsView, losses: list[TripletLoss], at: tuple[float, f
     """Return the edges, positions and pair weights of the triplet with similarities `at` = (S_ap, S_an).
 
     "triplet" is None if no such triplet exists. "sphere" holds p, n and the arc between them as seen from a: the
-    distance
-    of a point from the centre is its angle to a, and 1 means opposite.
+    distance of a point from the centre is its angle to a, and 1 means opposite.
     """
     ap, an = (torch.tensor(v, dtype=torch.float64) for v in at)
     s = similarities(ap, an, view.rival, view.pn)
@@ -101,7 +99,7 @@ def _numbers(view: PairWeightsView, loss: TripletLoss, s: Similarities) -> dict[
 
 
 def _seen_from_anchor(points: Tensor) -> dict[str, list[list[float]]]:
-    """Project p, n and 17 points of the great circle between them by the azimuthal equidistant map about a."""
+    """Map p, n and 17 points of the great-circle arc between them by the azimuthal equidistant projection about a."""
     a, p, n = points
     angle = torch.acos((p @ n).clamp(-1, 1))
     t = torch.linspace(0, 1, 17, dtype=torch.float64)[:, None]

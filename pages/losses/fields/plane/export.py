@@ -15,7 +15,7 @@ _DEFAULTS = {k: p.default for k, p in inspect.signature(fields.draw_field).param
 
 
 def export(scene: Scene, format: str, *, dark: bool = False) -> bytes:
-    """Return the exported file of a scene; `format` is a key of `exports.TYPES`."""
+    """Return the scene as a file in the given format, a key of `exports.TYPES`."""
     loss = scene.module()
     view: dict[str, Any] = {k: getattr(scene, k) for k in (*POINTS, "probe", "view")}
     shown = view | drawing(scene, dark=dark)

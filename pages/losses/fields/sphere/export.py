@@ -16,7 +16,7 @@ _DEFAULTS = {k: p.default for k, p in inspect.signature(spheres.draw_sphere).par
 
 
 def export(scene: SphereScene, format: str, *, dark: bool = False) -> bytes:
-    """Return the exported file of a scene; `format` is a key of `exports.TYPES`."""
+    """Return the scene as a file in the given format, a key of `exports.TYPES`."""
     loss, sphere = scene.module(), scene.on == "sphere"
     # the circle uses longitudes only
     places: list[Any] = [getattr(scene, name) if sphere else getattr(scene, name)[0] for name in POINTS]

@@ -50,7 +50,8 @@ class SphereScene(PageState):
     region: Annotated[bool, Flag()] = True  # show the region where the probe has a gradient; the rest is hatched
     arrows: Annotated[bool, Flag()] = True  # show the tangential force on the probe at each position
     radial: Annotated[bool, Flag()] = True  # show the radial component of the forces, which normalisation removes
-    eye: Annotated[Point, SpherePoint(always=True)] = (20.0, 15.0)  # point of the sphere that faces the viewer
+    # point of the sphere that faces the viewer, as (longitude, latitude) in degrees
+    eye: Annotated[Point, SpherePoint(always=True)] = (20.0, 15.0)
 
     def to_query(self) -> dict[str, str]:
         """Return the values that differ from the defaults as query parameters; on the circle, without latitudes and
