@@ -52,8 +52,8 @@ LATER = (
     "pages.lessons.export",
 )
 log = logging.getLogger("dmlcore")
-# Modules that the other pages import when they are first opened. The imports take two seconds of CPU time, for which
-# all concurrent visitors would have to wait.
+# Modules that the other pages import when they are first opened. Importing them takes two seconds of CPU time, which
+# all concurrent visitors would have to wait for.
 OPENED = (
     "PIL.Image",
     "dmlcore.data.report",
@@ -77,7 +77,8 @@ OPENED = (
 # for all pages.
 RARELY_FIRST = ("sphere", "collage", "differences")
 QUIET = 6.0  # seconds after the start during which the first visitor does not compete with the warm-up
-MOST_PAUSES = 60  # maximum number of seconds that the rest of the warm-up waits for one second without a request
+# maximum number of seconds that the second stage of the warm-up waits for one second without a request
+MOST_PAUSES = 60
 
 
 @cache
@@ -159,7 +160,7 @@ def _warm_up_later() -> None:
 
 
 def _freeze() -> None:
-    """Exclude all loaded objects from garbage collection. Measured: a rerun takes 30 ms instead of 193 ms."""
+    """Exclude all objects that exist now from garbage collection. Measured: a rerun takes 30 ms instead of 193 ms."""
     gc.collect()
     gc.freeze()
 
@@ -178,7 +179,7 @@ def _recover() -> None:
 
 
 async def _pause() -> None:
-    """Wait until no request has arrived for a second, so that the imports do not stall an animation or a drag."""
+    """Wait until a second has passed without a request, so that the imports do not stall an animation or a drag."""
     for _ in range(MOST_PAUSES):
         await asyncio.sleep(1)
         if time.monotonic() - LOADED.heard > 1:

@@ -58,7 +58,7 @@ def warm_up() -> None:
 
 
 def render_scene(scene: Scene, request: Request, more: Mapping[str, Any] | None = None) -> bytes:
-    """Return the response to `request` for a valid scene; `more` is added to the header."""
+    """Return the response to `request` for a validated scene; `more` is added to the header."""
     identity = wire.identity(request)
     if "hover" in request:
         return pack({"id": identity, "hover": readout.place(scene, numbers(request["hover"], (0.0, 0.0)))}, {})
@@ -73,7 +73,7 @@ def render_scene(scene: Scene, request: Request, more: Mapping[str, Any] | None 
 
 
 def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict[str, Any], dict[str, Array], Array]:
-    """Return header and arrays of the shown layers, and the nodes at which the probe is active, shape (K, 2)."""
+    """Return header and arrays of the shown layers, and the positions (K, 2) at which the loss is active."""
     x, y, places = _places(scene, n)
     points = np.array([scene.anchor, scene.positive, scene.negative])
     reach = _reach(points)
@@ -121,7 +121,7 @@ def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict
 
 
 def _triplet(scene: Scene, reading: FieldTable) -> dict[str, Any]:
-    """Return energies, forces and their components, edge lengths and circles, all independent of the grid."""
+    """Return the header entries that depend only on the three points: energies, forces, edge lengths and circles."""
     loss, lengths = scene.module(), [float(length) for length in reading.sides.lengths]
     return {
         "raw": number(reading.raw.item()),
@@ -141,7 +141,10 @@ def _triplet(scene: Scene, reading: FieldTable) -> dict[str, Any]:
 
 
 def _nearest_active(scene: Scene, places: Array) -> list[float] | None:
-    """Return a node at which the probe is active, near the probe but away from the boundary; None if none."""
+    """Return a position at which the loss is active, near the probe but not at the edge of that region.
+
+    Returns None if `places`, the active positions (K, 2), is empty.
+    """
     if not len(places):
         return None
     here = np.array(getattr(scene, scene.probe))
@@ -177,7 +180,7 @@ def _reach(points: Array) -> float:
 
 
 def _levels(scene: Scene, raw: Array, scale: float, m2: float) -> Iterator[float]:
-    """Yield the energies of the contour lines, multiples of a round step; clamped energies stay below m2."""
+    """Yield the energies of the contour lines, multiples of a round step; clamped energies stay within 0..m2."""
     step = _round_up(scale / 7)
     finite = raw[np.isfinite(raw)]
     if not finite.size:

@@ -64,10 +64,11 @@ class NormalisedMargin(Kind):
 
 @dataclass(frozen=True)
 class Scene(PageState):
-    """Scene shown on the plane.
+    """Loss, triplet and layers shown on the plane.
 
-    `hyper` holds all parameters of the loss; `view` is (centre x, centre y, half width). If `margin` is "normalised",
-    the margin m1 in `hyper` follows from mu, s, r and rho; otherwise mu follows from m1.
+    `hyper` holds all parameters of the loss; `view` is (centre x, centre y, half width); `probe` is the point whose
+    force field is drawn. If `margin` is "normalised", the margin m1 in `hyper` is computed from mu, s, r and rho;
+    otherwise mu is computed from m1.
     """
 
     loss: Annotated[str, Loss()] = "distance_sensitive"
@@ -108,7 +109,10 @@ class Scene(PageState):
         return replace(self, hyper={**self.hyper, "m1": margin_from_normalised(mu, s, r, rho)}, mu=mu)
 
     def to_query(self) -> dict[str, str]:
-        """Return the URL query parameters that differ from the defaults; of m1 and mu, only the one the user sets."""
+        """Return the URL query parameters of the values that differ from the defaults.
+
+        Of m1 and mu, only the one that the user sets is included.
+        """
         query = super().to_query()
         query.pop("m1" if self.margin == "normalised" else "mu", None)
         if not query and self.default() == Scene():  # because a URL without parameters opens `FIRST`

@@ -35,7 +35,7 @@ OPEN_TO_ALL = (
 
 
 class AccessError(ValueError):
-    """Invalid access setting; the message is written for the person who starts the app."""
+    """Invalid access setting; the message addresses the person who starts the app."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Access:
         return cls(hosts, token, "on")
 
     def names(self, host: str, own: str | None = None) -> str | None:
-        """Return the host name in the Host header `host` if it is allowed, else None.
+        """Return the host name in the Host header `host` if requests to it are allowed, else None.
 
         `own` is the local IP address of the connection. It is always allowed: an attacker can make a host name resolve
         to this machine, but not an IP address.

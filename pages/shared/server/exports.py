@@ -79,7 +79,7 @@ def export_route(
 
 
 def file_response(content: bytes | str, name: str, format: str) -> Response:
-    """Return a response that the browser saves under `name` and whose content it does not execute."""
+    """Return a response that the browser saves as a file called `name` and does not execute."""
     headers = {
         "Content-Disposition": f'attachment; filename="{name}"',
         "X-Content-Type-Options": "nosniff",
@@ -97,6 +97,6 @@ def file_name(stem: str, hyper: Mapping[str, float | str], format: str) -> str:
 
 
 def changed(loss: str, hyper: Mapping[str, float | str]) -> dict[str, float | str]:
-    """Return the hyper-parameters that differ from the defaults of the loss."""
+    """Return the hyper-parameters in `hyper` that differ from the defaults of the loss."""
     defaults = untrusted.hyper(loss, {})
     return {k: v for k, v in hyper.items() if v != defaults[k]}

@@ -27,7 +27,7 @@ from pages.shared.server.uploads import UploadLimiter
 # size limit of one WebSocket message to our routes; Streamlit limits its own messages (server.maxWidgetStateSize)
 MOST_BYTES = 65_536
 LONGEST_START = 60.0  # maximum number of seconds until the server listens
-# paths below the base path that need no token, because health probes have none
+# paths below the base path that health probes may request without the token
 HEALTH = ("_stcore/health", "api/ready")
 SECURITY_HEADERS = {
     "X-Frame-Options": "SAMEORIGIN",
@@ -43,7 +43,7 @@ SIGN_IN = (ASSETS / "shared" / "sign_in.html").read_text()
 
 
 class Guard:
-    """ASGI middleware around the app that refuses foreign requests and adds security headers to every response."""
+    """ASGI middleware around the app that refuses foreign requests and adds security headers to all responses."""
 
     def __init__(self, app: ASGIApp, access: Access | None = None) -> None:
         self.app, self._access, self.uploads = app, access, UploadLimiter()
@@ -219,9 +219,7 @@ def _sign_in(given: str) -> tuple[int, str, dict[str, str]]:
 
 
 def _with_headers(scope: Scope, send: Send) -> Send:
-    """Return a `send` that adds the security headers to a response; a route's own Content-Security-Policy is kept as
-    well.
-    """
+    """Return a `send` that adds the security headers to a response; a route's own CSP header is kept as well."""
     starts = ("http.response.start", "websocket.accept", "websocket.http.response.start")
     accepted = False
 

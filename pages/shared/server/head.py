@@ -55,7 +55,7 @@ class Head:
 
 def _flat(scope: Scope) -> str | None:
     """Return the URL (/a-b) to which a page URL with a folder (/a/b) is redirected; None if there is no folder."""
-    from pages.shared.server import host  # imported late, see _with_head
+    from pages.shared.server import host  # imported late so that the server listens early
 
     first, *rest = host.route(scope).strip("/").split("/")
     if not rest or first in _NO_PAGES:

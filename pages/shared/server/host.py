@@ -29,7 +29,7 @@ LONGEST = 120.0  # maximum number of seconds to wait for a page before the next 
 
 
 def base() -> str:
-    """Return the base path of the app, with a trailing slash."""
+    """Return the base path of the app (server.baseUrlPath), with a leading and a trailing slash."""
     return f"/{streamlit.get_option('server.baseUrlPath') or ''}/".replace("//", "/")
 
 
@@ -105,7 +105,7 @@ def be_done_with_left_pages() -> None:
 
 
 class _Visitor(SessionClient):
-    """Client without a browser that reports when a page is complete."""
+    """Streamlit client without a browser, which signals when a page has been run completely."""
 
     def __init__(self) -> None:
         self.complete = asyncio.Event()

@@ -70,6 +70,7 @@ def _route(path: str, status: str) -> str:
 
 
 def _numbers() -> Metrics:
-    from pages.shared.server.operations import numbers  # imported late: a server without metrics does not need it
+    # imported late, because a server without metrics does not need it
+    from pages.shared.server.operations import numbers
 
     return numbers()

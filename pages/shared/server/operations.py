@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 READY = "/api/ready"
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0)  # bucket bounds of the histograms
-LOADED = threading.Event()  # set once the server has loaded the first page
+LOADED = threading.Event()  # set once the server is ready for the first visitor
 
 
 class _Store(Collector):
@@ -73,7 +73,7 @@ def numbers() -> Metrics:
 
 
 def _store() -> RunStore:
-    from dmlcore.storage.runs import RunStore  # imported late: the first page needs no runs
+    from dmlcore.storage.runs import RunStore  # imported late, because the first page needs no runs
 
     return RunStore()
 

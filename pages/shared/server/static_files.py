@@ -30,7 +30,7 @@ def files() -> dict[str, tuple[bytes, str]]:
 
 
 def _typesetter() -> dict[str, tuple[bytes, str]]:
-    """Return modules that import the KaTeX bundled with Streamlit, so that formulas look like those of st.latex.
+    """Return a module and a style sheet that import the KaTeX bundled with Streamlit, as st.latex uses it.
 
     Streamlit's manifest maps modules to hashed file names. Streamlit bundles two versions of KaTeX; only the one that
     its Markdown plugin uses matches the style sheet.
@@ -38,7 +38,7 @@ def _typesetter() -> dict[str, tuple[bytes, str]]:
     made = json.loads((STATIC / "manifest.json").read_text())
     module = next(entry["file"] for source, entry in made.items() if source.endswith("/rehype-katex/index.js"))
     (sheet,) = made["index.html"]["css"]
-    root = "../../../.."  # relative path from api/assets/VERSION/shared/ to the base path of the app
+    root = "../../../.."  # path to the base path of the app, relative to api/assets/VERSION/shared/
     return {
         "shared/katex.js": (f'export {{ default }} from "{root}/{module}";\n'.encode(), TYPES[".js"]),
         "shared/katex.css": (f'@import "{root}/{sheet}";\n@import "formulas.css";\n'.encode(), TYPES[".css"]),
@@ -47,7 +47,7 @@ def _typesetter() -> dict[str, tuple[bytes, str]]:
 
 @cache
 def version() -> str:
-    """Return a digest of all component files. It is in their URLs, so that browsers may cache the files forever."""
+    """Return a digest of all component files, part of their URLs so that browsers may cache the files forever."""
     digest = hashlib.sha256()
     for name, (content, _) in sorted(files().items()):
         digest.update(name.encode() + content)

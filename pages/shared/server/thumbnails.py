@@ -74,9 +74,7 @@ ROUTES: list[BaseRoute] = [Route("/api/thumb/{run}/{index}", respond)]
 
 
 def _key(spec: RunSpec) -> str:
-    """Return a cache key: the spec reduced to what determines the samples and their order, equal for runs on the same
-    data.
-    """
+    """Return the part of a spec that determines the samples and their order, as a cache key."""
     return RunSpec(seed=spec.seed, data=spec.data).to_json()
 
 

@@ -13,7 +13,8 @@ from starlette.types import Scope
 from pages.shared.server import host
 
 LARGEST = 21 << 20  # maximum number of bytes per request: server.maxUploadSize plus the multipart overhead
-PER_SESSION = 2 * LARGEST  # the app has one upload widget for one file; while it is replaced, both files are stored
+# the app has one upload widget for one file; during a replacement, the old and the new file are stored
+PER_SESSION = 2 * LARGEST
 IN_ALL = 20 * LARGEST
 PURGE_INTERVAL = 60.0  # seconds between two removals of files of closed sessions
 
@@ -52,7 +53,7 @@ class UploadLimiter:
             yield ""
         finally:
             self._arriving[session] -= size
-            self._arriving += Counter()  # removes sessions without arriving bytes
+            self._arriving += Counter()  # removes sessions whose count is 0
 
 
 async def purge() -> None:

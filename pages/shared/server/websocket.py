@@ -54,7 +54,7 @@ def socket_route(
                         await anyio.to_thread.run_sync(answer, request, limiter=limiter) if large else answer(request)
                     )
                 await socket.send_bytes(reply)
-        except (WebSocketDisconnect, KeyError):  # KeyError is raised by a binary frame, which our components never send
+        except (WebSocketDisconnect, KeyError):  # a binary frame, which our components never send, raises KeyError
             return
 
     return WebSocketRoute(path, endpoint)

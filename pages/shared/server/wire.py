@@ -64,7 +64,7 @@ def shares(values: Floats) -> Bytes:
 
 
 def signed_shares(values: Floats) -> Bytes:
-    """Quantise -1..1 to uint8 1..255, with 128 for 0 and NaN; values outside are clipped."""
+    """Quantise values in -1..1 to uint8 in 1..255; 0 and NaN become 128, values outside are clipped."""
     held = np.minimum(np.maximum(values, -1.0), 1.0)
     return np.asarray((127 * np.where(np.isnan(held), 0.0, held) + 128.5).astype(np.uint8))
 
@@ -82,7 +82,7 @@ def over_view(lines: Sequence[Floats], view: tuple[float, float, float]) -> NDAr
 
 
 def arrows(force: Floats, reference: float) -> NDArray[np.int8]:
-    """Return 127 F / (|F| + reference) as int8 for forces F (..., D): exact direction, length limited to 127."""
+    """Return 127 F / (|F| + reference) as int8 for forces F (..., D): the direction is exact, the length below 127."""
     length = np.sqrt(np.einsum("...i,...i->...", force, force))[..., None]
     return np.asarray(np.rint(127 * force / (length + reference)).astype(np.int8))
 

@@ -120,7 +120,7 @@ class WorkerPool:
         return others
 
     async def ask(self, question: str) -> bytes | None:
-        """Return the response of the next idle worker; None if there are no workers or the chosen one died.
+        """Return the response of the next idle worker; None if there are no workers or the chosen worker died.
 
         While workers exist, the server computes nothing itself, because that would delay the delivery of their
         responses.
@@ -136,7 +136,8 @@ class WorkerPool:
         assert worker is not None
         try:
             answer = await worker.ask(question)
-        except BaseException as error:  # the worker died, or the request was cancelled; it cannot be reused either way
+        # the worker died, or the request was cancelled; in both cases the worker cannot be reused
+        except BaseException as error:
             self._lose(worker)
             if isinstance(error, (asyncio.IncompleteReadError, ConnectionError)):
                 return None

@@ -25,7 +25,7 @@ def cached(most: int, lifetime: float = float("inf")) -> Callable[[Callable[P, R
 
 
 class Cached(Generic[P, R]):
-    """Function with cached results. If a result is already being computed, further callers wait for it."""
+    """Function with cached results. A call whose result is being computed by another thread waits for it."""
 
     def __init__(self, compute: Callable[P, R], most: int, lifetime: float) -> None:
         self._compute, self._most, self._lifetime = compute, most, lifetime

@@ -28,11 +28,11 @@ Text = Callable[[float | str], str]  # formatter of a number in a link: untruste
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """Kind of a state field: its allowed values, and how they are read from and written to links.
+    """Kind of a state field: its allowed values, and how a value is read from and written to links.
 
     `key` is the name in a link, by default the name of the field. If `always` is True, every link contains the value,
     even if it equals the default. A page needs one such field if its URL without parameters opens a state other than
-    the default, so that no link lacks parameters.
+    the default, so that every link has a parameter.
     """
 
     key: str = ""
@@ -95,7 +95,7 @@ class Whole(NumberKind):
 
 @dataclass(frozen=True)
 class ChoiceKind(Kind):
-    """One of several names, listed directly or by a function; a mapping also provides the menu titles of the names."""
+    """One of several names, listed directly or returned by a function; a mapping also gives their menu titles."""
 
     options: Iterable[str] | Callable[[], Iterable[str]]
 
@@ -176,8 +176,7 @@ class Hyper(Kind):
 
 @dataclass(frozen=True)
 class Panels(Kind):
-    """Several losses with hyper-parameters, shown side by side; the parameters l1 to l4 of a link, e.g.
-    l1=ranking,m:0.2.
+    """Several losses shown side by side, each with hyper-parameters; in a link l1=ranking,m:0.2, l2=... up to l4.
 
     `defaults` holds one default per position; `fewest` is the minimum number of losses.
     """
@@ -218,7 +217,7 @@ def read(kinds: Mapping[str, Kind], data: Any, default: State) -> State:
 
 
 def from_query(kinds: Mapping[str, Kind], query: Mapping[str, str]) -> dict[str, Any]:
-    """Convert the query parameters of a link to the data that `read` accepts."""
+    """Convert the query parameters of a link to the data that the function `read` accepts."""
     return {name: kind.from_query(name, query) for name, kind in kinds.items()}
 
 
@@ -279,7 +278,7 @@ class PageState:
         return self
 
     def default(self) -> Self:
-        """Return the state that a link without parameters represents."""
+        """Return the state that a link without parameters opens."""
         return type(self)()
 
     def to_query(self) -> dict[str, str]:
@@ -304,7 +303,7 @@ class Preset:
     query: str = ""
 
     def state(self, kind: type[Shown]) -> Shown:
-        """Return the preset as a state of class `kind`, which is that of the page."""
+        """Return the preset as a state of class `kind`, the state class of the page."""
         return kind.from_query(dict(parse_qsl(self.query)))
 
     def to_json(self, kind: type[PageState]) -> dict[str, Any]:

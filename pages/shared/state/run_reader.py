@@ -30,7 +30,7 @@ MOST_MEMBERS = 32  # maximum number of curves per ensemble
 
 
 class Series:
-    """Values by ascending step. Adding a step that exists removes it and all later steps, as when a run resumes."""
+    """Values by ascending step. Adding a step that is not larger first removes all steps from it on (resumed run)."""
 
     def __init__(self) -> None:
         self._steps, self._values = array("q"), array("d")

@@ -16,7 +16,7 @@ from dmlcore.training import objective
 from pages.shared.state.cache import cached
 
 FIRST = "glyphs"
-# default preset of each kind of input
+# preset whose network is used if no preset has the data set, by kind of input
 BASES = {"vectors": "digits", "images": "cub", "tokens": "digits"}
 LONGEST = 8000  # maximum number of characters of ?set=
 
@@ -41,7 +41,7 @@ def link(spec: RunSpec) -> str:
 
 
 def query(spec: RunSpec) -> dict[str, str] | None:
-    """Return the query parameters of a link that restores exactly this spec; None if there is no such link."""
+    """Return the query parameters of a link that opens exactly this spec; None if no link can express the spec."""
     known = _query(_key(spec), spec)
     return known and dict(known)
 
@@ -101,7 +101,7 @@ def overrides(base: RunSpec, spec: RunSpec) -> list[str] | None:
 
 def _toml(value: Any) -> str:
     if isinstance(value, str) and value.isidentifier() and value not in ("true", "false", "inf", "nan"):
-        return value  # an unquoted word is read as a string
+        return value  # TOML values need quotes, but an unquoted word is read as a string
     if isinstance(value, tuple):
         return f"[{', '.join(map(_toml, value))}]"
     return tomli_w.dumps({"value": value}).removeprefix("value = ").strip()

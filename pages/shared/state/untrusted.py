@@ -102,7 +102,7 @@ def flag(value: Any, default: bool) -> bool:
 
 
 def numbers(value: Any, default: tuple[float, ...], reach: float = REACH) -> tuple[float, ...]:
-    """Return the numbers in `value`, each clipped to +-reach; `default` if their count differs or one is not finite."""
+    """Return the numbers in `value`, clipped to +-reach; `default` if their count differs or any is not finite."""
     listed = isinstance(value, (list, tuple)) and len(value) == len(default)
     finite_values = [finite(v) for v in value] if listed else [None]
     if None in finite_values:
@@ -142,12 +142,12 @@ def hyper(name: str, given: Any) -> dict[str, float | str]:
 
 
 def plain(value: float | str) -> str:
-    """Return a number (six significant digits) or a name as text for a link."""
+    """Return a number as text with six significant digits for a link; a name is returned unchanged."""
     return value if isinstance(value, str) else f"{value:.6g}"
 
 
 def exact(value: float | str) -> str:
-    """Return a value as text that parses to the same float, for links that must reproduce results to twelve digits."""
+    """Return a value as text that parses to the same float, for pages that show identities to twelve digits."""
     if isinstance(value, str):
         return value
     return "inf" if value == math.inf else repr(float(value)).removesuffix(".0")

@@ -1,4 +1,4 @@
-"""Kind of a state field that holds the settings a user changes while a history plays."""
+"""Field of a page state that holds the settings a user changes while a history plays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pages.shared.state.page_state import Kind, Whole
 
 @dataclass(frozen=True)
 class Changes(Kind):
-    """Kind of a field with changes of settings by step; in a URL then=40:m=0.5;60:rate=0.01.
+    """Kind of a field that lists changes of settings by step; in a URL then=40:m=0.5;60:rate=0.01.
 
     Each change is relative to the settings in force before it. Changes without effect are dropped.
 

@@ -4,8 +4,8 @@ A request is {"id", "state", "have", "want", "show", "stride", "frames", "rest",
 and shows step `show`; it requests the steps up to `want`, with the frames of every stride-th new step and of the steps
 listed in "frames". "rest" (a drag has ended) adds the URL query parameters of the state; "draft" marks a state during a
 drag. Each request is complete, so the server stores nothing per socket: after a lost connection, a new socket continues
-from the same state. Histories are cached by spec, limited in bytes, and shared: for a class that opens one URL, the
-history is computed once, and states that differ only from a later step on share the earlier steps.
+from the same state. Histories are cached by spec, limited in bytes, and shared by all users: if many users open one
+URL, its history is computed once, and states that differ only from a later step on share the earlier steps.
 
 A response has `id`, `have`, `first` (the first step with a frame), `ready` (the last computed step) and `stopped` (the
 reason why the history ends, or ""). While the first step must be prepared, it has only `id`, `preparing` and `failed`.
@@ -108,11 +108,10 @@ class Timeline(Generic[StateT, HistoryT]):
         draft: bool = False,
         wanted: Callable[[], bool] = lambda: True,
     ) -> tuple[list[HistoryT], int, str]:
-        """Compute steps, and return the histories of a state, the last step up to `want` that all have, and an error or
-        "".
+        """Compute steps; return the histories of a state, the last step up to `want` that all have, and an error.
 
-        The histories advance together, one step each in turn, for at most `patience` seconds and only while `wanted()`
-        is True. If no step exists yet, step 0 is computed in any case.
+        The error is "" if no history has stopped. The histories advance together, one step each in turn, for at most
+        `patience` seconds and only while `wanted()` is True. If no step exists yet, step 0 is computed in any case.
         """
         histories = {name: self.kept.of(spec, draft) for name, spec in self.specs(state).items()}
         began, stopped = time.monotonic(), ""
@@ -128,8 +127,7 @@ class Timeline(Generic[StateT, HistoryT]):
         return list(histories.values()), min(want, ready), stopped
 
     def answer(self, request: dict[str, Any], most: int | None = None) -> bytes:
-        """Return the response with the steps after request["have"] up to request["want"] that could be computed in
-        time.
+        """Return the response to `request`: the steps up to request["want"] that could be computed in time.
 
         `most` limits the number of frames; None means `most_frames`.
         """

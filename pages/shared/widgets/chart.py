@@ -1,4 +1,4 @@
-"""Vega-Lite chart of dmlcore.figures on a page."""
+"""Function that shows a Vega-Lite chart of dmlcore.figures on a page."""
 
 from __future__ import annotations
 

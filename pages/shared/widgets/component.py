@@ -111,4 +111,4 @@ def fallback(ask: Any, answer: Callable[[dict[str, Any]], bytes]) -> dict[str, A
 
 
 def _nothing() -> None:
-    """Do nothing. Used as a callback, because Streamlit drops writes to state keys without one."""
+    """Do nothing: callback for state keys that need one because Streamlit drops writes to keys without a callback."""

@@ -32,12 +32,12 @@ def sentence() -> str:
 
 
 def caption() -> None:
-    """Show the sentence of `sentence` with a link to the study."""
+    """Show the text of `sentence` and a link to the study."""
     with st.container(horizontal=True, vertical_alignment="center", key="first_loss"):
         st.caption(sentence(), width="content")
         menu.link("studies", "All losses on Omniglot", QUERY)
 
 
 def note() -> dict[str, str]:
-    """Return the sentence as data for a component, which shows it next to the formula of the loss."""
+    """Return the text of `sentence` as data for a component, which shows it next to the formula of the loss."""
     return {"loss": LOSS, "text": sentence(), "query": f"study={STUDY}"}

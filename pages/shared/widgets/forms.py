@@ -22,7 +22,7 @@ Words = Callable[[str], str]
 
 @dataclass(frozen=True)
 class Bounds:
-    """Range of a number; an end belongs to the range unless it is marked as open."""
+    """Range of allowed numbers; each end is allowed unless it is marked as open."""
 
     low: float | None = None
     high: float | None = None

@@ -1,4 +1,4 @@
-"""Last evaluation of a run, which the Inspection pages read."""
+"""Last evaluation of a run: the embeddings file and the neighbours that the Inspection pages show."""
 
 from __future__ import annotations
 

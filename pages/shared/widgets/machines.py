@@ -39,7 +39,7 @@ def chosen() -> str:
 
 
 def chosen_title() -> str:
-    """Return the title of the chosen machine."""
+    """Return the display name of the chosen machine."""
     return _offered()[0][chosen()]
 
 
@@ -65,7 +65,7 @@ def on_command_line(command: str, processes: int = 1) -> str:
 
 
 def any_other() -> bool:
-    """Return True if other machines than this one can be chosen."""
+    """Return True if the user can choose a machine other than this one."""
     return len(_offered()[0]) > 1
 
 

@@ -23,7 +23,7 @@ from pages.shared.widgets.component import HANDED_ON
 
 Query = Mapping[str, Any]
 FOLDER = Path(__file__).resolve().parents[2]
-UNKNOWN = "unknown"  # stands for the address of the page that reports an unknown address
+UNKNOWN = "unknown"  # used instead of an address for the page that reports an unknown address
 _HERE = "address of the menu"  # session key
 _LOST = "address without a page"  # session key of the unknown address with which the session was opened
 
@@ -191,8 +191,7 @@ def _pages(place: Place, here: str) -> list[StreamlitPage]:
     def title(address: str, page: Page) -> str:
         shown = page.title if place.unfolded or address != place.address else place.title
         marked = address == here if place.unfolded else place is PLACES[here] and address == place.address
-        # Streamlit highlights the pages before the sections by itself, and would reserve space for the Markdown
-        # characters.
+        # Streamlit itself highlights the pages of BRAND, and would reserve space for the Markdown characters.
         return f":blue[**{shown}**]" if marked and place not in BRAND else shown
 
     return [
@@ -210,7 +209,7 @@ def _pages(place: Place, here: str) -> list[StreamlitPage]:
 
 @cache
 def _pages_by_address() -> dict[str, StreamlitPage]:
-    """Return one page per address, as the target of links; which menu entry they highlight does not matter."""
+    """Return one page per address, to be used as link targets."""
     return {page.url_path or FIRST: page for pages in _menu(FIRST).values() for page in pages}
 
 
@@ -236,7 +235,7 @@ def _sent(here: str) -> StreamlitPage:
     # registered as a page, because Streamlit would otherwise show Home and change the address
     if lost := st.session_state.get(_LOST):
         pages[""] += [st.Page(partial(_not_found, lost), title=NOT_FOUND, url_path=lost, visibility="hidden")]
-    # Expanded, because on a phone the menu is a drawer that it shares with the form of Train.
+    # Expanded, because on a phone the menu is a drawer that also holds the form of the Train page.
     return st.navigation(pages, position="top", expanded=True)
 
 
@@ -278,7 +277,7 @@ def views(here: str, title: str) -> None:
 
 
 def row(here: str, into: DeltaGenerator, query: Query | None = None) -> None:
-    """Show links to all pages of the menu entry of `here` in `into`.
+    """Show links to all pages of the menu entry that contains the page `here`; `into` is the container.
 
     `query` holds the URL parameters of the links, except the link to `here`.
     """
@@ -309,7 +308,7 @@ def link(
 
 
 def inspect(run: str) -> None:
-    """Show the links to the Inspection pages of a trained run; they come before all other actions."""
+    """Show a row of links to the Inspection pages of a trained run."""
     st.html(INSPECT_STYLE)
     with st.container(horizontal=True, width="content", gap="small", key=f"inspect-{run}"):
         for address in INSPECT:

@@ -1,4 +1,6 @@
-"""Grid of queries and their neighbours: static HTML with links, and a listener that handles clicks and keys faster."""
+"""Grid of queries and their neighbours: static HTML with links, and a listener that reacts to clicks and keys without
+loading a new page.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Neighbour(Tile):
-    """Image of a neighbour; `right` is True if it has the query's class, and None if unknown."""
+    """Image of a neighbour; `right` is True if it has the class of the query, None if that is unknown."""
 
     right: bool | None = False
 
@@ -89,7 +91,7 @@ _KIND: Mapping[bool | None, tuple[str, str]] = {True: ("right", "✓"), False: (
 
 
 def html(rows: Sequence[Row], address: str, link: Link) -> str:
-    """Return the HTML of the grid.
+    """Return the HTML of a grid with one row per query, followed by its neighbours.
 
     Args:
         rows: Queries with their neighbours.

@@ -1,4 +1,4 @@
-"""Declaration of presentation mode, in which the figure of a page fills the window (see assets/shared/present)."""
+"""Declaration of a page's presentation mode, in which the figure fills the window (see assets/shared/present)."""
 
 from __future__ import annotations
 

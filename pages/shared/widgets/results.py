@@ -92,7 +92,7 @@ def _curves(histories: Histories, runs: Sequence[Run], forks: Sequence[int], ban
     if not there:
         st.caption("Curves appear with the first steps.")
         return False
-    drawing = st.container()  # above the controls, so that the curves are visible together with the run
+    drawing = st.container()  # placed above the controls, so that the curves are visible together with the run
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         chosen = _chosen(there)
         panels = derived(_panels, _as_read(histories), chosen)
@@ -128,7 +128,7 @@ def _draw_curves(panels: Sequence[CurvePanel], steps: int, forks: Sequence[int],
 
 
 def _chosen(there: Sequence[str]) -> list[str]:
-    """Return the names of the panels that the user has chosen; by default those in FIRST. `there` lists all panels."""
+    """Return the panels to show, chosen in a popover; by default those in FIRST. `there` lists the available panels."""
     first = [name for name in FIRST if name in there]
     if len(there) == len(first):
         return first
@@ -185,7 +185,7 @@ def _panel(name: str, histories: Histories) -> CurvePanel:
     curves = [_curve(label, [_series(history, name) for history in runs]) for label, runs in histories]
     curves += _of_members(name, histories)
     levels: tuple[tuple[str, float], ...] = ()
-    if name == "validation":  # the curve itself starts with the untrained network at step 0
+    if name == "validation":  # no level for the untrained network, because the curve starts with it at step 0
         every = [history for _, members in histories for history in members]
         raw = {history.baselines.get(("inputs", "validation"), {}).get("map_at_r") for history in every}
         if len(raw) == 1 and (level := raw.pop()) is not None:
@@ -195,7 +195,7 @@ def _panel(name: str, histories: Histories) -> CurvePanel:
 
 
 def _of_members(name: str, histories: Histories) -> list[RunCurve]:
-    """Return one curve per run and ensemble member; the label omits the run if there is only one."""
+    """Return one curve per run and ensemble member; labels omit the run if there is only one run."""
     curves = []
     for label, runs in histories:
         every = [history.members.get(name, {}) for history in runs]
@@ -213,7 +213,7 @@ def _curve(label: str, series: Sequence[run_reader.Series]) -> RunCurve:
 
 
 def score_columns(score: Row) -> dict[str, Any]:
-    """Return {column: text} of a "scores" row, formatted for a table."""
+    """Return {column title: text} for the table of scores from a "scores" row of metrics.jsonl."""
     recall = {f"R@{k}": percent(value) for k, value in score["recall_at"].items()}
     shown = {name: entry.title for name, entry in SCORES.items() if entry.shown and name != "map_at_r"}
     columns = {title: percent(score[name]) for name, title in shown.items() if score.get(name) is not None}
@@ -287,7 +287,7 @@ def beside(run: Run) -> str:
 
 
 def _neighbours(scores: Mapping[str, Row]) -> str:
-    """Return a sentence with the scores of the same weights for other sources of neighbours; "" without neighbours."""
+    """Return a sentence with the scores of the same weights with other neighbours; "" if no neighbours are used."""
     named = {
         "alone": "the network alone",
         "inductive": "neighbours from the training split",

@@ -27,13 +27,13 @@ STATUS: Mapping[str, Look] = {
 
 
 def chosen(store: RunStore) -> tuple[list[Run], int]:
-    """Return the readable runs in the ?run=a,b of this page, and the number of names without a readable run."""
+    """Return the readable runs in ?run=a,b of the current URL, and the number of listed names that cannot be read."""
     names = [name for name in st.query_params.get("run", "")[:1000].split(",") if name]
     runs: list[Run] = []
     for name in dict.fromkeys(names[:MOST_CHOSEN]):
         try:
             run = store.open(name)
-            _ = run.state(), run.spec  # raises RunError if the run cannot be read
+            _ = run.state(), run.spec  # both raise RunError if the run cannot be read
             runs.append(run)
         except RunError:
             pass
@@ -46,6 +46,6 @@ def literal(text: str, element: str = "span") -> None:
 
 
 def badge(status: str) -> None:
-    """Show a status as a coloured badge with word and icon."""
+    """Show the status of a run as a coloured badge with text and icon."""
     word, icon, colour = STATUS[status]
     st.badge(word, icon=icon, color=colour)

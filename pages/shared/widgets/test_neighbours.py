@@ -62,9 +62,9 @@ def _last_scored(path: Path, size: int) -> str | None:
 
 
 def naming(run: Run) -> Callable[[int], str]:
-    """Return a function from class numbers to class names.
+    """Return a function that maps class numbers to class names.
 
-    If the data set cannot be read, a warning is shown and the names are "class 3" etc.
+    If the data set cannot be read, a warning is shown and the names are "class 3" and so on.
     """
     names: tuple[str, ...] = ()
     try:

@@ -30,7 +30,7 @@ Standing = Callable[[Any], tuple[float | None, str]]  # task state -> (completed
 
 
 def live(draw: Callable[[], object], changes: Callable[[], object], every: float = LOOK) -> None:
-    """Call `draw` now and then every `every` seconds; rerun the whole page if the value of `changes()` has changed."""
+    """Call `draw` now and again every `every` seconds; rerun the whole page once the value of `changes()` changes."""
     st.fragment(_look, run_every=every)(draw, changes, changes())
 
 

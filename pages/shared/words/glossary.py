@@ -1,4 +1,4 @@
-"""The glossary: one definition per term, shown as help text on the pages and printed in docs/glossary.md.
+"""Glossary with one definition per term, shown as help text on the pages and printed in docs/glossary.md.
 
 `python -m pages.shared.words.glossary` writes docs/glossary.md.
 """

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from dmlcore.spec.optimisers import OPTIMISERS
 
-# Only table of labels in the app. Each label must be clear without context, because errors and lists of changes use it.
+# The app has no other table of labels. Each label must be clear without context, for use in errors and lists of
+# changes.
 LABELS: Mapping[str, str] = {
     "name": "Name",
     "protocol": "Reference protocol",

@@ -15,7 +15,7 @@ OWN = "folder"  # name of the data set that reads the user's own images
 
 
 def label(run: Run) -> str:
-    """Return a short unique name of a run; the title of the loss is omitted if the run's own name ends with it."""
+    """Return a short unique name of a run; the title of the loss is omitted if the run's name ends with this title."""
     name, loss = run.spec.name or data_title(run.spec.data.name), loss_title(run.spec.loss.name)
     if run.is_example:
         return f"Example · {name}"
@@ -24,7 +24,7 @@ def label(run: Run) -> str:
 
 
 def searched(words: str, more: Callable[[str], str] = lambda run_id: "") -> Callable[[str, Brief], bool]:
-    """Return a predicate that returns True for runs that match all of the given words.
+    """Return a predicate that is True for runs that match all of the given words.
 
     The words are searched in id, name, data, network and loss of a run. `more` returns further text for a run id; it is
     called only if some words were not found.

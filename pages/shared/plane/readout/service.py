@@ -42,7 +42,7 @@ def is_positive(name: str) -> bool:
 
 
 def place(scene: Scene, at: tuple[float, ...]) -> dict[str, Any]:
-    """Return the loss and the force if the probe were at `at`, and the distances between the three points."""
+    """Return loss, force and the distances between the three points if the probe were at position `at`."""
     loss = scene.module()
     field = field_table(loss, *as_tensors(scene), probe=scene.probe, at=torch.tensor(at, dtype=torch.float64))
     points = {"anchor": scene.anchor, "positive": scene.positive, "negative": scene.negative} | {scene.probe: at}
@@ -76,13 +76,16 @@ def discs(d: float) -> dict[str, Any] | None:
 
 
 def mining(scene: Scene) -> dict[str, Any]:
-    """Return the regions in which the probe makes the triplet easy, semi-hard or hard: circle and labels."""
+    """Return the circle around the anchor between hard and semi-hard positions, and a label position per region."""
     shares = hardness(scene.module(), *as_tensors(scene), scene.probe)
     return {"centre": None if shares.radius is None else "anchor", "radius": shares.radius, "labels": shares.names}
 
 
 def describe_pair(scene: Scene, request: dict[str, Any]) -> dict[str, Any]:
-    """Return shape and area of the negative's active region; if the request has a "batch", add the derived margins."""
+    """Return shape and area of the negative's active region; add the derived margins if the request has a "batch".
+
+    The active region is the set of positions of the negative at which the loss is active.
+    """
     about = {"region": _region(scene), "has_margins": _has_margins(scene)}
     return about | ({"margins": _margins(scene, request["batch"])} if "batch" in request else {})
 

@@ -13,7 +13,7 @@ _FOLDERS = "folders named by the visitor"  # session key
 
 
 def unread(spec: RunSpec) -> str | None:
-    """Return the data folder of a spec if it must not be read yet; None if reading is allowed.
+    """Return the data folder of a spec if the visitor has not allowed reading it; None if reading is allowed.
 
     Folders on the search path (with their contents) and folders that the visitor entered in this session are allowed.
     """

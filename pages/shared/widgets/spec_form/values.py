@@ -24,7 +24,7 @@ AT_RANDOM, IMAGENET, A_RUN, A_FILE = "random", "imagenet", "run", "file"
 
 
 def fill(form: Form, spec: RunSpec) -> None:
-    """Set all form values to those of a spec."""
+    """Replace all form values with those of a spec, and store the spec as the base for `spec_of`."""
     form.fill(values_of(spec) | {"base": spec})
 
 
@@ -166,7 +166,7 @@ def _start_of(values: Mapping[str, Any]) -> str | None:
 
 
 def weights_files(network: str) -> dict[str, PublicWeights]:
-    """Return the published weights of a network by their name in a spec; those already on this machine come first."""
+    """Return the published weights of a network by their names in a spec; weights on this machine come first."""
     default = pretrained.pinned(network)
     named = {IMAGENET if each == default else each.file: each for each in pretrained.published(network)}
     return dict(sorted(named.items(), key=lambda item: pretrained.find(item[1]) is None))

@@ -37,7 +37,7 @@ def requested(name: str, store: RunStore) -> StudyRequest:
         try:
             if state.request.entries():
                 return state.request
-        except SpecError:  # written by another release
+        except SpecError:  # the request was written by another release
             pass
     return StudyRequest(study=name)
 
@@ -109,10 +109,7 @@ def _cell(score: str, mean: float, deviation: float | None) -> str:
 
 
 def seed_curves(results: Sequence[Measured]) -> list[figures.SeedCurve]:
-    """Return validation MAP@R curves by variant and seed, without pretraining runs.
-
-    If there are folds, only the curve of the best fold is returned.
-    """
+    """Return validation MAP@R curves by variant and seed, without pretraining runs; with folds, of the best fold."""
     return derived(_seed_curves, results)
 
 
