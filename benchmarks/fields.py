@@ -26,8 +26,8 @@ from benchmarks.harness import EMPTY_RERUN, WINDOW, Server, chromium, command_li
 
 ALL_LAYERS = "&lines=raw&flow=arrows&region=1&forces=1&edges=1&discs=1&mining=1&cut=1"
 
-# From the event to the end of the frame in which the target changed. A canvas sets data-seq in the frame that paints
-# it; text changes before its frame.
+# Milliseconds from the event to the end of the frame in which the target changed. A canvas sets data-seq in the frame
+# that paints it; text changes before its frame.
 TIME_A_KEY = """([target, inFrame]) => new Promise((resolve) => {
   let start;
   addEventListener("keydown", () => { start = performance.now(); }, { once: true, capture: true });

@@ -287,7 +287,7 @@ def _exchange(file: Path, small: bool) -> None:
     word = torch.full((2,), 7.0 * (rank == 0), device=device)
     torch.distributed.broadcast(word, 0)
     on_cpu = torch.ones(1)
-    torch.distributed.all_reduce(on_cpu)  # a CPU tensor, reduced by gloo in the same process group
+    torch.distributed.all_reduce(on_cpu)  # a tensor on the CPU, reduced by gloo in the same process group
     if rank == 0:
         right = [row.tolist() == [1.0 + i] * 3 for i, row in enumerate(rows)]
         right += [own.tolist() == [count * (count + 1) / 2] * 3, word.tolist() == [7, 7], on_cpu.item() == count]

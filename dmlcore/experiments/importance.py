@@ -119,7 +119,7 @@ def _comparable(every: Sequence[Settings]) -> list[str]:
 
 
 def _group_inseparable(every: Sequence[Settings], keys: Sequence[str]) -> list[list[str]]:
-    """Group keys that divide the runs in the same way, so that their effects cannot be separated."""
+    """Group keys whose settings vary together, so that their effects cannot be separated."""
     groups: dict[tuple[int, ...], list[str]] = {}
     for key in keys:
         groups.setdefault(_pattern([settings[key] for settings in every]), []).append(key)

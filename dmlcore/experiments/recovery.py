@@ -30,10 +30,10 @@ log = logging.getLogger(__name__)
 
 
 def recover(store: RunStore, report: Callable[[str], object] = log.info, backends: Sequence[str] = ()) -> list[str]:
-    """Resume the interrupted tasks of a store, training runs that were running first, and return the names of the
-    tasks.
+    """Resume the interrupted tasks of a store and return their names.
 
-    The runs of an interrupted study are left to its process. Tasks that cannot be resumed are reported and not changed.
+    Training runs that were running are resumed first. The runs of an interrupted study are left to the process of the
+    study. Tasks that cannot be resumed are reported and not changed.
 
     Args:
         store: The store.

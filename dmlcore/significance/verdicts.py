@@ -146,7 +146,10 @@ def contrasts(asked: Sequence[tuple[Values, Values]], lower: Sequence[bool]) -> 
 
 
 def describe_pair(names: tuple[str, str], values: tuple[Values, Values], baseline: str) -> str:
-    """Describe the means of two variants and their difference, without a verdict; `baseline` is the leading label."""
+    """Describe the means of two variants and their difference, after a label such as "test MAP@R", without a verdict.
+
+    `baseline` is the label.
+    """
     (first, second), (one, two) = names, values
     return f"{baseline}: {_mean(one)} ({first}) against {_mean(two)} % ({second}), {gap(one, two).words}"
 

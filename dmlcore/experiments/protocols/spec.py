@@ -144,7 +144,7 @@ def path_of(name: str) -> Path:
 
 
 def _plain(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
-    """Return the TOML data of a protocol file, merged into those of the protocol that it `extends`.
+    """Return the TOML data of a protocol file, merged into the data of the protocol that it `extends`.
 
     Settings are appended, other lists are replaced, and an empty string resets a key to its default.
     """

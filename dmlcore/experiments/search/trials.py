@@ -345,7 +345,7 @@ def _tell(
 
 
 def _again(study: optuna.Study, values: dict[str, Any], mark: Callable[[str, Any], object], retries: int) -> None:
-    """Queue a point again; `mark` excludes the failed trial from the count."""
+    """Queue a point again and mark its failed trial as not counted."""
     mark("again", True)
     study.enqueue_trial(values, user_attrs={"retries": retries})
 

@@ -73,9 +73,7 @@ class Measured(_StudyModel):
 
 
 class StudyResults(_StudyModel):
-    """Contents of a results file: the measured runs, and when, with which torch and on which machine they were
-    measured.
-    """
+    """Contents of a results file: the measured runs, and date, torch version and machine of the measurement."""
 
     study: str
     written: str  # date

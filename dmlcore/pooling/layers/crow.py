@@ -20,8 +20,8 @@ ETA = 1e-16
 class CrossDimensionalWeighting(Pooling):
     """Weighting of positions by their total response and of channels by their rarity, without learned parameters.
 
-    q is the mean sigmoid; the share of non-zero responses of the original paper has no gradient. `weights` is a,
-    normalised to sum 1; all 0 if no feature is positive.
+    q is the mean sigmoid; the share of non-zero responses of the original paper has no gradient. `weights` holds the
+    position weights a, normalised to sum 1; all 0 if no feature is positive.
     """
 
     def forward(self, features: Tensor) -> Tensor:
