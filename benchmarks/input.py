@@ -1,9 +1,8 @@
 """Images per second of the input pipeline, compared with the consumption of a training step of ResNet-18, at 64 px.
 
 The pipeline is that of a training run: images from a decoded store, random resized crops, flips, batches of 32. The
-step
-is bare: forward pass on a ready batch, backward pass of a sum, Adam. Both are timed alone and then at the same time, in
-alternation, so that other load on the machine affects all measurements equally. Decoding a folder of generated
+step is bare: forward pass on a ready batch, backward pass of a sum, Adam. Both are timed alone and then at the same
+time, in alternation, so that other load on the machine affects all measurements equally. Decoding a folder of generated
 photographs is timed first.
 """
 
