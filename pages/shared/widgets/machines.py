@@ -70,7 +70,7 @@ def any_other() -> bool:
 
 
 def _offered() -> tuple[dict[str, str], str]:
-    """Return {configuration line: title} of the machines, and an error message ("" if $DML_BACKENDS is valid)."""
+    """Return {line of $DML_BACKENDS: title} of the machines, and an error message ("" if $DML_BACKENDS is valid)."""
     if not os.environ.get("DML_BACKENDS", "").strip():
         return _HERE, ""
     # imported late, because the router imports this module and should not wait for pydantic

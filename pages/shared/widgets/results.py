@@ -167,7 +167,10 @@ def _spans(panels: Sequence[CurvePanel]) -> bool:
 
 
 def _logarithmic(panel: CurvePanel) -> CurvePanel:
-    """Return the panel with an axis that is logarithmic above its smallest positive value, unless it is in percent."""
+    """Return the panel with an axis that is logarithmic above its smallest positive value.
+
+    A panel in percent is returned unchanged.
+    """
     positive = _positive(panel)
     if panel.title in SHARES or not positive:
         return panel

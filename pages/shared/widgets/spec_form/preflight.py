@@ -150,7 +150,10 @@ def estimated(spec: RunSpec, summary: Summary) -> Estimate | None:
 
 
 def trained_already(spec: RunSpec) -> Run | None:
-    """Return the newest finished run with exactly this spec, among the runs used for estimates, or None."""
+    """Return the newest finished run with exactly this spec; None if there is none.
+
+    Only the latest finished runs on the data set are searched, the same as for estimates.
+    """
     return next((run for run in _finished(spec.data.name) if run.spec == spec), None)
 
 

@@ -216,7 +216,7 @@ def chooses(values: Mapping[str, Any]) -> bool:
 
 
 def networks(kind: str) -> list[str]:
-    """Return the networks for a kind of input ("vectors", "images" or "tokens"), without those of timm."""
+    """Return the names of the networks for a kind of input ("vectors", "images" or "tokens"), without those of timm."""
     return {"vectors": ["mlp"], "tokens": ["tokens"]}.get(kind) or backbones.names()
 
 

@@ -1,4 +1,4 @@
-"""Results of a study, compared with its baselines: a sentence, bars, curves and a table."""
+"""Results of a study and its baselines, shown as a verdict, bars, curves and a table."""
 
 from __future__ import annotations
 
