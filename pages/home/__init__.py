@@ -1,1 +1,1 @@
-"""Home: three figures with a link below each."""
+"""Home page: three figures, each with a link to the page that it introduces."""

@@ -24,7 +24,7 @@ from pages.shared.widgets.test_neighbours import learned, naming
 from pages.shared.words import glossary, titles
 
 NEAREST = 5
-RECENT = 50  # number of newest runs that are searched
+RECENT = 50  # newest runs among which the page looks for one to link to
 FIELD = Scene()
 # Three columns, stacked if they are too narrow for their figures.
 STYLE = """<style>

@@ -12,7 +12,7 @@ from dmlcore.typing import Array, Ints
 
 SIDE = 300  # units per side of a map
 RADIUS = 4
-MOST_OTHERS = 700  # grey points shown at most; more would not be visible
+MOST_OTHERS = 700  # largest number of grey points; more would not be distinguishable
 STYLE = """<style>
 .two-maps { display: grid; grid-template-columns: 1fr 1fr; gap: 10px; }
 .two-maps figure { margin: 0; }

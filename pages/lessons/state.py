@@ -13,12 +13,12 @@ from pages.shared.state.untrusted import bounded
 
 # URL parameters that do not belong to the state of a figure
 OWN = ("lesson", "step", "hide", "socket", "present", "embed")
-LONGEST = 4000  # most characters of an answer, including the state of the figure
+LONGEST = 4000  # largest number of characters in an answer and its figure state together
 
 
 @cache
 def known() -> dict[str, Lesson]:
-    """Return the shipped lessons in order, by name."""
+    """Return the shipped lessons by name, in the order in which they are listed."""
     return {lesson.name: lesson for lesson in lessons()}
 
 

@@ -19,7 +19,7 @@ PLACE = "at"  # URL parameter: value of the slider below a counter-example
 
 
 def show(e: Erratum, *, asked: bool) -> None:
-    """Show the curve of an erratum, if it has one, and its tables; `asked` is True if the URL names this erratum."""
+    """Show the computed tables of an erratum, and its curve if it has one; `asked` is True if the URL names it."""
     decisions = checks.decisions(e.number)
     curve = checks.CURVES.get(e.number)
     if curve:

@@ -142,7 +142,7 @@ def _with_errata() -> dict[str, str]:
 
 
 def _source() -> str | None:
-    """Show the choice of a source, initially from the URL, and return it."""
+    """Show the choice of a source, initially from the URL; return the letter of the selected source, or None."""
     if SOURCE not in st.session_state and st.query_params.get("source") in _with_errata():
         st.session_state[SOURCE] = st.query_params["source"]
     return st.pills(
@@ -252,13 +252,13 @@ def _links(e: Erratum) -> None:
 
 
 def to_reference(name: str) -> None:
-    """Show the reference of loss `name`."""
+    """Switch the page to the reference of loss `name`."""
     st.session_state[HALF] = REFERENCE
     st.query_params.from_dict({"loss": name})
 
 
 def to_erratum(number: int) -> None:
-    """Show erratum `number`."""
+    """Switch the page to erratum `number`."""
     st.session_state[HALF] = ERRATA
     _go(number)
 

@@ -16,7 +16,7 @@ from pages.shared.state import untrusted
 from pages.shared.state.page_state import ChoiceKind, Hyper, Kind, Numbers, PageState, WindowKind
 from pages.shared.state.untrusted import Point
 
-FIRST = 4  # shown by default, because its wrong factor is easy to see
+FIRST = 4  # number of the erratum shown by default; its wrong factor is easy to see
 
 
 class ErratumKind(Kind):
@@ -82,7 +82,7 @@ class Example(PageState):
 
     @property
     def loss(self) -> str:
-        """Name of the loss with the misprinted gradient."""
+        """Name of the loss whose gradient is misprinted."""
         return COUNTEREXAMPLES[self.number].loss
 
     def fields(self) -> Scene:

@@ -1,4 +1,4 @@
-"""Text and formulas of the errata: marked differences, escaped Markdown, and a Python script."""
+"""Text of the errata: highlighted differences in LaTeX, escaped Markdown with formulas, and a Python script."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def _name(column: str) -> str:
 
 
 def _summaries(table: PublishedTable) -> Iterable[Ours]:
-    """Yield the summaries that protocols wrote: best folds and concatenated embeddings."""
+    """Yield the summaries stored under the table's protocol: scores of best folds and of concatenated embeddings."""
     store = RunStore()
     for folder in sorted((store.root / ".protocols").glob(f"{table.protocol}-*")):
         results = protocols.load(folder)

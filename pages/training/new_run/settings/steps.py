@@ -76,10 +76,11 @@ _WRITTEN = "addresses written"  # key of the set of URLs that a page has written
 
 
 def begin(form: Form, here: str, anchor: str) -> None:
-    """Fill the form from the URL: the run in `like`, the spec in `base` and `set`, or else the default example.
+    """Fill the form with the settings in the URL, or, if the form is still empty, with the default example.
 
-    Each page reads a URL once, so that the Back button returns to the current settings. A URL that the page wrote
-    itself is never read: the browser may send an old URL while the new one is being transmitted.
+    The URL parameter `like` names a run; `base` and `set` describe a spec. Each page reads a URL once, so that the Back
+    button returns to the current settings. A URL that the page wrote itself is never read: the browser may send an old
+    URL while the new one is being transmitted.
 
     Args:
         form: The form that the three pages of a new run share.

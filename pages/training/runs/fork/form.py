@@ -28,8 +28,8 @@ from pages.shared.words import sentences as words
 
 REFUSED = "Cannot start this fork"
 MOST_STEPS = 10_000_000  # of a schedule
-MOST_SHOWN = 30  # images shown at once: training samples of a class, or excluded samples
-LONGEST_LIST = 20_000  # characters in the list of excluded sample numbers
+MOST_SHOWN = 30  # largest number of images shown: training samples of a class, or excluded samples
+LONGEST_LIST = 20_000  # largest number of characters in the list of excluded samples
 STRIP = """<style>
 .samples { display: flex; flex-wrap: wrap; gap: 8px; font-size: 11px; }
 .samples figure { margin: 0; width: 56px; text-align: center; }
@@ -91,8 +91,7 @@ def _apply_changes(before: RunSpec, shown: RunSpec, steps: int) -> RunSpec:
 
 
 def _clock(run: Run, steps: list[int], faults: list[str]) -> tuple[int, int | None]:
-    """Show the controls for the checkpoint and the number of further steps; return the checkpoint's step and that
-    number.
+    """Show the controls for checkpoint and further steps; return the checkpoint's step and the number of steps.
 
     The number is None if the input is invalid; the error is then appended to `faults`.
     """

@@ -13,8 +13,8 @@ from pages.training.runs.state import VARIANT
 from pages.training.runs.table import rows
 from pages.training.runs.table.rows import Line
 
-MOST_SAID = 4  # most settings in the name of a variant
-MOST_AVERAGED = 16  # most runs of a group whose curves are averaged, the newest
+MOST_SAID = 4  # largest number of settings in the name of a variant
+MOST_AVERAGED = 16  # largest number of runs per group whose curves are averaged
 
 
 @dataclass(frozen=True)

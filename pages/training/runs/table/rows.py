@@ -104,7 +104,7 @@ def _determines(key: str, name: str, lines: Sequence[Line]) -> bool:
 
 
 def available_columns(lines: Sequence[Line]) -> list[str]:
-    """Return all available columns: varying settings first, then further scores, then the other settings."""
+    """Return the names of all available columns: varying settings first, then scores, then the other settings."""
     first = varying_keys(lines)
     present = dict.fromkeys(name for each in lines for name in further_scores(each))
     rest = _sort_keys({key for each in lines for key in each.settings} - {*first, *words.UNSAID})
