@@ -72,7 +72,11 @@ def show(view: ShownRun) -> None:
 
 
 def _taken_for(view: ShownRun, labels: np.ndarray, k: int) -> list[tuple[int | None, float | None]]:
-    """Return, for each label, the other class most frequent among its queries' k neighbours, and that class's share."""
+    """Return, for each class in `labels`, the wrong class most frequent among its queries' neighbours, and a share.
+
+    The share is the fraction of the k nearest neighbours that belong to the wrong class. Both are None without
+    confusions.
+    """
     with st.spinner("Counting neighbours by class …"):
         confusions = confused(view.source, k)
     shares = confusions.shares

@@ -85,9 +85,7 @@ def _step(view: ShownRun, steps: list[int]) -> int | None:
 
 
 def _region_of(view: ShownRun) -> TripletLoss:
-    """Let the user choose a triplet loss and its parameters; the loss of the run, if defined on triplets, is the
-    default.
-    """
+    """Let the user choose a triplet loss and its parameters; the default is the run's loss if it uses triplets."""
     form = Form(f"region-{view.run.id}")
     own = loss_of(view.run.spec)
     name = form.choice(
@@ -139,9 +137,7 @@ def _reach(density: list[DistanceDensity], kind: Kind) -> float:
 
 
 def _shares(pairs: DistanceDensity, loss: TripletLoss) -> None:
-    """Show, for each kind of triplet, the fraction with the negative nearer and the fraction on which the loss is
-    active.
-    """
+    """Show, for each kind of triplet, the fraction with the negative nearer and the fraction with a gradient."""
     rows = [(WORDS[kind][0], pairs.triplets(kind)) for kind in KINDS]
     st.dataframe(
         {

@@ -1,6 +1,4 @@
-"""Distance histograms of positive and negative pairs of the test split, for one or two runs. A band marks the distances
-at which the loss has a gradient.
-"""
+"""Distance histograms of positive and negative test pairs, with the range in which the loss has a gradient."""
 
 from __future__ import annotations
 

@@ -19,8 +19,11 @@ SHOWN = 8  # neighbours of each query
 
 
 def queries(view: ShownRun, rows: Ints, key: str, wrong: Callable[[int], int | None]) -> None:
-    """Show a page of queries (row indices `rows`) with their neighbours; `wrong(row)` is the negative of the forces
-    link.
+    """Show a page of queries with their neighbours.
+
+    Args:
+        rows: Row indices of the queries.
+        wrong: Returns the negative to use in a query's link to Failures; None for no link.
     """
     if not len(rows):
         st.info("No query matches.", icon=":material/check:")
@@ -55,9 +58,7 @@ def tiles(view: ShownRun, rows: Sequence[tuple[int, str, Sequence[int]]], key: s
 
 
 def hand_over(view: ShownRun, rows: Ints, origin: str, key: str) -> None:
-    """Show a button that selects the samples `rows`; if they are already selected, show the bar of the selection
-    instead.
-    """
+    """Show a button that selects the samples `rows`; if they are selected already, show the selection bar instead."""
     indices = np.unique(view.test.indices[rows])
     chosen = selection.chosen(view.run)
     if chosen is not None and np.array_equal(chosen.indices, indices):

@@ -1,6 +1,4 @@
-"""View of hubs (samples that are neighbours of very many queries), of their wrong occurrences, and of samples that no
-query retrieves.
-"""
+"""View of hubs, which are samples that very many queries retrieve, and of samples that no query retrieves."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def _around(view: ShownRun, confusions: Confusions) -> int | None:
 
 
 def _chosen(confusions: Confusions, best: ClassPairs) -> tuple[int, int] | None:
-    """Return the labels (query, neighbour) of the pair in the link; by default the most confused pair."""
+    """Return the labels (query, neighbour) of the pair in the URL; by default the most confused pair."""
     match = _PAIR.fullmatch(st.query_params.get(PAIR, ""))
     if match:
         pair = int(match[1]), int(match[2])
@@ -242,9 +242,7 @@ def _follow_row(confusions: Confusions, best: ClassPairs, k: str) -> None:
 
 
 def _examples(view: ShownRun, confusions: Confusions, chosen: tuple[int, int], k: str) -> None:
-    """Show queries of the first class that have neighbours of the second class, those with the most such neighbours
-    first.
-    """
+    """Show queries of the first class with neighbours of the second class, those with most such neighbours first."""
     query, other = chosen
     first, second = confusions.place(query), confusions.place(other)
     assert first is not None

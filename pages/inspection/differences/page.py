@@ -112,7 +112,7 @@ def _queries(shown: ShownDifference, point: list[int] | None, selected: Ints | N
     """Show the query of the selected point, if any, and the queries of the chosen kind.
 
     Args:
-        point: Position of the query in the difference, as a list with one element; None if no point is selected.
+        point: Index of the query in `shown.difference`, as a list with one element; None if no point is selected.
         selected: Data set indices of the selected samples; None without a selection.
     """
     difference = shown.difference
@@ -165,7 +165,7 @@ def _charts(shown: ShownDifference) -> list[int] | None:
     """Show AP@R of every query in A against B, and, for one run with several snapshots, the changes between snapshots.
 
     Returns:
-        The position of the clicked query in the difference, as a list with one element; None if no point is selected.
+        The index of the clicked query in `shown.difference`, as a list with one element; None if no point is selected.
     """
     difference = shown.difference
     before, after = difference.comparison.average_precision

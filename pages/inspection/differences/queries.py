@@ -90,7 +90,7 @@ def queries(shown: ShownDifference, kind: Kind, only: Ints | None) -> None:
 
 
 def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) -> None:
-    """Show queries with their k nearest neighbours in A and in B. `positions` are indices into the difference."""
+    """Show queries with their k nearest neighbours in A and in B; `positions` are indices into `shown.difference`."""
     run, k = shown.sides[1].run, min(k, shown.runs[0].test.neighbours.shape[1])
     stay, change, precision = (
         shown.difference.neighbour_overlap(k),

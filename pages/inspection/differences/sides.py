@@ -43,7 +43,7 @@ class RunSide:
 
 
 def pick(run: Run) -> tuple[Run, RunSide | None, RunSide | None]:
-    """Let the user choose B and the weights of both sides; A is always `run`. The choices are stored in the link.
+    """Let the user choose B and the weights of both sides; A is always `run`. The choices are stored in the URL.
 
     Returns:
         The run of B, side A and side B. A side is None if its weights are not embedded yet.
@@ -74,7 +74,7 @@ def embedded(run: Run) -> list[Snapshot]:
 
 
 def _options(run: Run) -> dict[str, Path | None]:
-    """Return the embeddings file of each choice of weights, keyed by its name in the link; None if not embedded yet.
+    """Return the embeddings file of each choice of weights, keyed by its name in the URL; None if not embedded yet.
 
     If the best weights equal a kept checkpoint, as they usually do, they are listed once.
     """

@@ -1,4 +1,4 @@
-"""Map and image panel of the Explore page, and handlers for their lassos, tags, saved views and link updates."""
+"""Map and image panel of the Explore page, and handlers for their lassos, tags, saved views and URL updates."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: 
     """Mount the map; if the user clicked a link to another page, open it.
 
     Args:
-        marks: Samples to mark with a ring.
+        marks: Data set indices of the samples to mark with a ring.
         chosen: Samples to draw as selected.
         own: Position of the visitor's own image, as fractions of the square; None without one.
     """
@@ -80,9 +80,7 @@ def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: 
 
 
 def own(data: MapData) -> list[float] | None:
-    """Return the position given by ?own=X,Y (map units) as fractions of the map's square; None if invalid or too far
-    away.
-    """
+    """Return the position given by ?own=X,Y (map units) as fractions of the map's square; None if it is invalid."""
     if data.steps:  # the position is valid only on the map for which it was computed, not on a map over training
         return None
     try:
@@ -96,7 +94,7 @@ def own(data: MapData) -> list[float] | None:
 
 
 def look() -> Look:
-    """Return the display settings (colours, filters, sizes) parsed from the untrusted link."""
+    """Return the display settings (colours, filters, sizes) parsed from the URL, which is untrusted."""
     return Look.from_query(st.query_params.to_dict())
 
 
@@ -104,7 +102,7 @@ def polygon(text: Any) -> np.ndarray:
     """Decode the corners (m, 2) of a lasso from base64-encoded little-endian uint16. Raises ValueError."""
     try:
         places = np.frombuffer(base64.b64decode(text[: 8 * MOST_CORNERS], validate=True), "<u2")
-    except (TypeError, ValueError) as error:  # ValueError: invalid base64, or a number of bytes that is odd
+    except (TypeError, ValueError) as error:  # ValueError: invalid base64, or an odd number of bytes
         raise ValueError(f"This selection could not be read: {error}.") from None
     if len(places) % 2 or not 6 <= len(places) <= 2 * MOST_CORNERS:
         raise ValueError(f"A lasso needs 3 to {MOST_CORNERS} corners, got {len(places)} coordinates.")

@@ -34,7 +34,7 @@ def choose(run: Run, into: DeltaGenerator) -> Settings | None:
     names = {settings.name: settings for settings in made}
     key = f"map of {run.id}"
     wanted = st.query_params.get(PARAMETER)
-    st.session_state[key] = wanted if wanted in names else made[0].name  # the link takes precedence over the box
+    st.session_state[key] = wanted if wanted in names else made[0].name  # the URL takes precedence over the select box
     if len(made) > 1:
         into.selectbox(
             "Map",
@@ -160,7 +160,7 @@ def offer_training(run: Run, settings: Settings) -> None:
 
 def _begin(run: Run, settings: Settings, *, training: bool = False) -> None:
     job_button.begin(run, "project-over-training" if training else "project", settings.to_json())
-    st.query_params[PARAMETER] = settings.name  # the link selects the map that is being computed
+    st.query_params[PARAMETER] = settings.name  # select the map that is being computed
     if training:
         st.query_params[TRAINING] = "1"
 

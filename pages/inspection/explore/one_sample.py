@@ -32,7 +32,7 @@ def near(source: Path, row: int) -> dict[str, Any]:
 
 
 def history(run: Run, index: int) -> dict[str, Any]:
-    """Return the nearest neighbour and first correct rank of a sample at each embedded checkpoint.
+    """Return the nearest neighbour and first correct rank of a sample at each embedded checkpoint, as "moments".
 
     "kept" is the number of all kept checkpoints. Raises Unreadable, FileNotFoundError.
     """

@@ -1,4 +1,4 @@
-"""Explore page: a 2-D map of the test embeddings next to their images, with filters, selection, tags and replay."""
+"""Explore page: a 2-D map of the test embeddings with images, filters, selection, tags, and a replay of training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Display settings of the map and its image panel, stored in the link: colour, filters, window, and opened sample."""
+"""Display settings of the map and its image panel, stored in the URL: colour, filters, window, and opened sample."""
 
 from __future__ import annotations
 
@@ -35,8 +35,11 @@ CLOSEST = 200.0  # zoom
 
 @dataclass(frozen=True)
 class Listed(Kind):
-    """State field for several values, separated by commas in a link; `one` validates a value and returns None if
-    invalid.
+    """State field for several values, separated by commas in a URL.
+
+    Attributes:
+        one: Returns the valid form of a value, or None if it is invalid.
+        most: Maximum number of values.
     """
 
     one: Callable[[Any], Any]

@@ -59,7 +59,7 @@ def page() -> None:
 
 
 def browse(shown: ShownRun, bar: DeltaGenerator) -> None:
-    """Show the failure in the link, or the worst one.
+    """Show the failure in the URL, or the worst one.
 
     Args:
         bar: Container for the controls that choose the failure.
@@ -118,7 +118,7 @@ def _of_class(shown: ShownRun, order: Ints, bar: DeltaGenerator) -> tuple[Ints, 
     label = next((each for each in count if str(each) == wanted), None)
     if wanted and label is None:
         st.warning("The class in the link has no failures. Showing all failures.", icon=":material/link_off:")
-    st.session_state[BOX] = label  # the link takes precedence over the box
+    st.session_state[BOX] = label  # the URL takes precedence over the select box
     names = {each: f"{shown.name(each)} ({number:,})" for each, number in count.items()}
     bar.selectbox(
         "Class of the query",
@@ -135,7 +135,7 @@ def _of_class(shown: ShownRun, order: Ints, bar: DeltaGenerator) -> tuple[Ints, 
 
 
 def _query(neighbours: TestNeighbours, order: Ints, label: int | None) -> int:
-    """Return the row of the query in the link; if it is missing, invalid or of another class, the first of `order`."""
+    """Return the row of the query in the URL; if it is missing, invalid or of another class, the first of `order`."""
     wanted = st.query_params.get("query")
     if wanted is None:
         return int(order[0])
@@ -149,7 +149,7 @@ def _query(neighbours: TestNeighbours, order: Ints, label: int | None) -> int:
 
 
 def _chosen(neighbours: TestNeighbours, role: str, rows: Ints, default: int) -> int:
-    """Return the row of the "right" or "wrong" neighbour in the link if it is among `rows`, else `default`."""
+    """Return the row of the "right" or "wrong" neighbour in the URL if it is among `rows`, else `default`."""
     wanted = st.query_params.get(role)
     row = None if wanted is None else neighbours.row(wanted)
     if row is not None and row in rows:

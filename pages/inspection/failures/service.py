@@ -102,9 +102,9 @@ def about(case: RetrievalFailure, scene: RealScene, request: Request, *, whole: 
 
 
 def asked(request: Request) -> tuple[float, str]:
-    """Return the step size in a request or link, and the quantity that it makes equal for all losses.
+    """Return the step size in a request or URL, and the quantity that it makes equal for all losses.
 
-    A link with a size but without "by" predates the comparison at equal length; its size is a rate.
+    A URL with a size but without "by" predates the comparison at equal length; its size is a rate.
     """
     rate = untrusted.bounded(request.get("rate"), *RATES, RATE)
     return rate, untrusted.one_of(request.get("by"), WAYS, "rate" if "rate" in request else WAYS[0])

@@ -24,9 +24,7 @@ SMALLEST, LARGEST = 0.2, 60.0  # smallest edge and largest coordinate that are d
 
 @dataclass(frozen=True)
 class Home:
-    """Initial view of a triplet of embeddings: its points, and the loss of the run (the default loss if that has no
-    field).
-    """
+    """Initial view of a triplet: its points, and the loss of its run or, if that has no force field, the default."""
 
     loss: str
     hyper: Mapping[str, float | str]

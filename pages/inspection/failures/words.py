@@ -41,9 +41,7 @@ def verdict(best: BestLoss, before: NeighbourRanks, after: Mapping[str, Neighbou
 
 
 def _named(best: Sequence[str], compared: Sequence[str]) -> str:
-    """Return the lead of the verdict: the best loss or, for a tie, the losses in it or, if fewer, the losses outside
-    it.
-    """
+    """Return the start of the verdict: the best loss or, for a tie, the losses that tie or the few that do not."""
     if len(compared) == 1:
         return f"With {_titles(best)}"
     if len(best) == 1:

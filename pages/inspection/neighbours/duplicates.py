@@ -25,8 +25,10 @@ ASKED = 8  # number of neighbours that vote on a label
 
 
 def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | None) -> int:
-    """Show the nearest pairs of samples of different classes. Return the data set index of the first sample shown, or
-    -1.
+    """Show the nearest pairs of samples of different classes.
+
+    Returns:
+        The data set index of the first sample shown, or -1.
     """
     quantile = st.select_slider(
         "Quantile of nearest-neighbour distances",

@@ -47,7 +47,7 @@ def page() -> None:
         return
     if st.query_params.get("view") == OWN_BEFORE:
         st.query_params["view"] = OWN
-        st.rerun()  # the view selector reads the link only at the start of a script run
+        st.rerun()  # the view selector reads the URL only at the start of a script run
     boxes = st.container(horizontal=True, vertical_alignment="bottom")
     menu.row("neighbours", boxes, selection.address(shown.run))
     with boxes:
@@ -64,7 +64,8 @@ def chosen_class(shown: ShownRun) -> int | None:
     classes = np.unique(shown.test.labels).tolist()
     wanted = st.query_params.get("class", "")
     label = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 else ALL_CLASSES
-    st.session_state["class"] = label if label in classes else ALL_CLASSES  # the link takes precedence over the box
+    # the URL takes precedence over the select box
+    st.session_state["class"] = label if label in classes else ALL_CLASSES
     chosen: int = st.selectbox(
         "Class",
         [ALL_CLASSES, *classes],

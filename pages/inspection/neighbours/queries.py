@@ -121,7 +121,7 @@ def turn(step: int) -> None:
 
 
 def forget_query() -> None:
-    """Return to the list by removing the query from the link."""
+    """Return to the list by removing the query from the URL."""
     st.query_params.pop("query", None)
 
 
@@ -143,8 +143,8 @@ def page_of(asked: str, count: int, each: int, what: str = "queries") -> int:
 
 
 def _columns(together: Comparison, pair: tuple[int, int] | None, rows: Ints) -> Ints:
-    """Return positions in the comparison of the queries `rows`; with a pair of runs, only those on which the first
-    wins.
+    """Return the comparison's column of each query in `rows`; with a pair of runs, only where the first beats the
+    second.
     """
     if pair is not None:
         return runs_beside_view.contested(together, pair, rows)
@@ -175,9 +175,7 @@ def _first_right(searched: TestNeighbours, row: int) -> str:
 
 
 def _hand_on(shown: ShownRun, rows: Ints, selected: Selection | None, origin: str) -> None:
-    """Show a button that selects all queries that pass the filters, unless they are all samples or the current
-    selection.
-    """
+    """Show a button that selects the queries that pass the filters, unless that selection would change nothing."""
     if len(rows) == len(shown.test.labels) or (selected is not None and len(rows) == len(selected.indices)):
         return
     rows_view.select_button(shown, rows, "queries", origin)

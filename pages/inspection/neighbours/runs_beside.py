@@ -49,7 +49,7 @@ def choose(run: Run) -> list[str]:
             "another data set.",
             icon=":material/link_off:",
         )
-    st.session_state[KEY] = wanted  # the link takes precedence over the box
+    st.session_state[KEY] = wanted  # the URL takes precedence over the select box
     st.multiselect(
         "Compare with",
         list(others),
@@ -64,9 +64,7 @@ def choose(run: Run) -> list[str]:
 
 
 def together(shown: ShownRun, others: Sequence[str]) -> tuple[list[ShownRun], Comparison] | None:
-    """Return the comparable runs and their comparison on common queries; None, after a warning, if no run is
-    comparable.
-    """
+    """Return the comparable runs and their comparison on common queries; None, after warnings, if there are none."""
     runs = [shown]
     for name in others:
         try:
@@ -119,7 +117,11 @@ def contests(count: int) -> dict[str, tuple[int, int] | None]:
 
 
 def contested(together: Comparison, pair: tuple[int, int], allowed: Ints) -> Ints:
-    """Return positions (m,) of the queries won by the first run of `pair`, among `allowed` rows of the selected run."""
+    """Return columns (m,) of the comparison in which the first run of `pair` beats the second.
+
+    Args:
+        allowed: Rows of the selected run to which the queries are restricted.
+    """
     wins = together.wins(*pair)
     return wins[np.isin(together.rows[0, wins], allowed)]
 

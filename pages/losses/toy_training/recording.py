@@ -18,9 +18,7 @@ STEPS, STRIDE = 600, 4  # about 400 kB
 
 
 def recording(steps: int = STEPS) -> bytes:
-    """Train the networks of the first preset; return the service's response for `steps` steps and every STRIDE-th
-    frame.
-    """
+    """Train the networks of the first preset for `steps` steps; return the response with every STRIDE-th frame."""
     toy = PRESETS[0].state(Toy)
     toys_service.TIMELINE.computed(toy, steps, patience=float("inf"))
     request: dict[str, Any] = {"state": toy.to_json(), "have": -1, "want": steps, "stride": STRIDE}

@@ -45,9 +45,7 @@ class _Preparing:
         self._guard = threading.Lock()
 
     def obstacle(self, toy: Toy) -> dict[str, Any]:
-        """Return {} if a state can be trained now, else "preparing", a message, and "failed", which is False while
-        waiting.
-        """
+        """Return {}, or a message as "preparing" while a state cannot be trained; "failed" is True after an error."""
         key = (toy.data, toy.seed)
         if not toy.images:
             return {}

@@ -32,7 +32,7 @@ def every_loss() -> tuple[str, ...]:
 
 
 class Acting(ChoiceKind):
-    """State field for the forces that train the network: "both", "pulls" or "pushes"; always "both" if inseparable."""
+    """State field for the forces that train the network: "both", "pulls" or "pushes"; some losses allow only "both"."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> Any:
         options = MOVES if sided(fields["loss"]) else ("both",)
@@ -74,7 +74,7 @@ SECOND = LossSide("distance_sensitive", untrusted.hyper("distance_sensitive", {"
 class SidesKind(Kind):
     """State field for the sides after a change, as many as before; poolings cannot change.
 
-    A URL holds them as a.loss, a.m, ..., b.loss, ....
+    In a URL, the parameters of the first side start with "a.", those of the second with "b.".
     """
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> tuple[LossSide, ...]:

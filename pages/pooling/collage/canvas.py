@@ -17,7 +17,7 @@ from pages.shared.widgets.component import component
 
 IMAGES = 8
 OPACITY = 0.6
-LAST = 9999  # number of different random draws of images
+LAST = 9999  # largest seed of the random choice of images
 KEY = "collage"
 CLEAR = 2.0  # standard errors by which a mean weight must exceed that of average pooling to count as larger
 ROUNDING = 1e-6  # largest rounding error of weights, which are stored in single precision

@@ -16,9 +16,7 @@ GATE = {"mu": (0.01, 1.0), "epsilon": (0.1, 450.0)}  # allowed ranges of the gat
 
 
 def tiles(query: Mapping[str, str]) -> str:
-    """Return the kind of characters on the tiles: that in the URL, else Omniglot if available, else invented
-    characters.
-    """
+    """Return the kind of characters in the URL; by default "omniglot" if it is available, else "glyphs"."""
     here = data.available(data_of(STUDIES["omniglot"])) is not None
     return untrusted.one_of(query.get("tiles"), tuple(STUDIES), "omniglot" if here else "glyphs")
 

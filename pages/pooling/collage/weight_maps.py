@@ -39,9 +39,7 @@ CLICK = "collage_click"
 
 
 def show(name: str) -> None:
-    """Show the weight maps of a study: those of chosen runs with the neighbours of an image, or those that were
-    shipped.
-    """
+    """Show the weight maps of a study: those shipped, or those of chosen runs with the neighbours of an image."""
     asked, mine = st.query_params.get("runs", "")[:1000], _of_study(name)
     named = [*asked.split(","), *(run.id for run in mine)]
     image_runs = run_picker.offered(RunStore(), lambda name, brief: brief.model not in ("mlp", "tokens"), named)

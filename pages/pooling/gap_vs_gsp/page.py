@@ -1,6 +1,4 @@
-"""GAP vs GSP page: two networks trained on the same bags of tokens, one with average pooling and one with a learned
-gate.
-"""
+"""GAP vs GSP page: two networks trained on the same bags of tokens, with average pooling and with a learned gate."""
 
 from __future__ import annotations
 

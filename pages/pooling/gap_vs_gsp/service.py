@@ -74,8 +74,8 @@ class Views(History[ShownStudy, StudyFrame]):
         return self.training.shared_with(spec.live)
 
     def forked(self, spec: ShownStudy) -> Views:
-        """Return the history of another spec, which reuses the common training steps and, if tau is equal, their
-        frames.
+        """Return the history of another spec that reuses the common training steps, and also their frames if tau is
+        equal.
         """
         other = self._begun(spec, self.shared_with(spec))
         if spec.tau == self.spec.tau:

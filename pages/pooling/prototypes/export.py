@@ -18,8 +18,7 @@ from pages.shared.words import sentences as words
 
 
 def sheet(source: str, asked: str | None = None) -> bytes:
-    """Return a PNG with all images of a source in rows of COLUMNS; each class has equally many rows, the last may be
-    empty.
+    """Return a PNG with all images of a source in rows of COLUMNS; every class has equally many rows.
 
     Args:
         source: Name of the source of local features.

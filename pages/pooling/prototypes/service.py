@@ -72,9 +72,7 @@ SOURCES, READINGS = ResultCache(3), ResultCache(24)
 
 
 def answer(request: dict[str, Any]) -> bytes:
-    """Return the data for request["view"]: the local features with cells, hulls and pooled vectors, and the chosen
-    image.
-    """
+    """Return the response for request["view"]: local features with cells and hulls, and data of the chosen image."""
     view = PrototypesView.of(request.get("view"))
     header: dict[str, Any] = {"id": identity(request)}
     try:
@@ -249,9 +247,7 @@ class PrototypesReading:
 
 
 def features(source: str) -> tuple[LocalFeatures, str]:
-    """Return the local features of a source and their version, which changes when the run of the source is trained
-    further.
-    """
+    """Return the local features of a source and their version; a run's version changes with further training."""
     if not source.startswith("run:"):
         made = {
             "digits3": lambda: local_features.digit_patches(3),

@@ -17,9 +17,7 @@ BEST = "background-color: rgba(0, 158, 115, 0.22); font-weight: bold"
 
 @dataclass(frozen=True)
 class StepColumn:
-    """Table column: title, tooltip, number format, and `better`, which is 1 if larger values are better and -1
-    otherwise.
-    """
+    """Table column: title, tooltip, number format, and `better` (1 if larger values are better, else -1)."""
 
     title: str
     help: str
@@ -85,9 +83,7 @@ def change(column: StepColumn, before: float | None, after: float | None) -> str
 
 
 def best(values: pd.Series[float], now: float | None, better: int) -> list[str]:
-    """Return the CSS of each cell of a column: BEST for the best values, "" for all if none improves on `now` or all
-    tie.
-    """
+    """Return the CSS of each cell: BEST for the best values of a column; all "" if none beats `now` or all tie."""
     lead = (better * values).max()
     if now is None or not lead > better * now or (better * values == lead).all():
         return [""] * len(values)

@@ -27,7 +27,7 @@ def judge(comparison: ComparisonView) -> dict[str, Any]:
     """Return the result of the equality test for the compared pair, as JSON data.
 
     "factor" and "shift" are those of the best fit, "largest" and "cosine" measure its error. "usable" is True if the
-    second loss can be drawn with the factor: it must be positive and between 1e-6 and 1e6.
+    factor is between 1e-6 and 1e6, so that the scaled second loss can be drawn.
     """
     sameness = _same(comparison)
     return {

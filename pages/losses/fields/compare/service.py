@@ -173,7 +173,7 @@ def _shade(comparison: ComparisonView, field: FieldTable) -> Floats:
 
 
 def _difference(comparison: ComparisonView, fields: Sequence[FieldTable]) -> tuple[Floats, float, float]:
-    """Return the difference of the pair to shade (n, n), its 97th percentile in size, and its maximum.
+    """Return the difference of the pair to shade (n, n), the 97th percentile of its absolute value, and its maximum.
 
     The difference is signed for energies; for forces it is the length of the difference vector.
     """
@@ -187,7 +187,12 @@ def _difference(comparison: ComparisonView, fields: Sequence[FieldTable]) -> tup
 
 
 def _boundaries(variant: Variant, field: FieldTable, x: Tensor, y: Tensor) -> tuple[list[int], list[int], list[Floats]]:
-    """Return the points per line where the loss is 0, the same for its upper clamp, and the lines (K, 2) themselves."""
+    """Return the boundary lines of the active region.
+
+    Returns:
+        The number of points of each line where the loss is 0, that of each line at the upper clamp, and all lines (K,
+        2), in this order.
+    """
     if variant.clamp:
         levels = [(raw, level) for level in (0.0, variant.loss.m2) for raw in field.orders]
     else:

@@ -54,9 +54,7 @@ class SphereScene(PageState):
     eye: Annotated[Point, SpherePoint(always=True)] = (20.0, 15.0)
 
     def to_query(self) -> dict[str, str]:
-        """Return the values that differ from the defaults as query parameters; on the circle, without latitudes and
-        `eye`.
-        """
+        """Return the values that differ from the defaults as query parameters; on the circle, only longitudes."""
         query = super().to_query()
         if self.on == "circle":
             query.pop("eye", None)
@@ -78,9 +76,7 @@ FIRST = Preset("The triplet in front", "", "eye=5,12")
 
 @dataclass(frozen=True)
 class State:
-    """Example triplet: positions on the sphere, and angles on the circle in degrees (None if it has no counterpart
-    there).
-    """
+    """Example triplet: positions on the sphere, and angles on the circle in degrees, or None without a counterpart."""
 
     name: str
     caption: str

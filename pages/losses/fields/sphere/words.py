@@ -13,7 +13,7 @@ TINY = 1e-12  # smaller residuals are rounding errors
 
 
 def statement(loss: losses.TripletLoss, share: Normalised) -> list[str]:
-    """Return one sentence or two on each effect that normalisation has on a loss."""
+    """Return sentences, as Markdown, on the effects that normalised embeddings have on a loss."""
     lines = [_residual(share)]
     lines.append(
         f"**Removed:** {share.radial_share:.0%} of the squared forces is radial (mean over random triplets in 3-D). "
