@@ -294,8 +294,8 @@ def write(
             new folder, whose name has no dot (embeddings for the Embedding Projector).
         selection: Sample indices in the data set; see `table`.
         split: Split whose embeddings are written: "test" (with the gallery, if there is one), "train" or "validation".
-            Embeddings of the test split are those of the last evaluation; those of the other splits are computed by
-            this call with the best weights.
+            Embeddings of the test split are those of the last evaluation; embeddings of the other splits are computed
+            by this call with the best weights of the run.
         remarks: Lines shown below the scores of a report; see `report.html`.
         report: Called with one sentence for each item that could not be included.
 

@@ -141,8 +141,8 @@ def _head(table: EmbeddingTable, title: str) -> str:
 def _scores(table: EmbeddingTable, remarks: Sequence[str]) -> str:
     """Return the HTML section with the scores.
 
-    Scores recorded for these weights are shown together with those of the raw inputs and of the untrained network.
-    Without recorded scores, only MAP@R and R@1 of the embeddings are shown.
+    If scores were recorded for the weights of `table`, they are shown together with those of the raw inputs and of the
+    untrained network. Otherwise, only MAP@R and R@1 of the embeddings are shown.
     """
     recorded = scores(table.run.metrics()[0])
     if recorded.get("trained", {}).get("weights") != table.weights:

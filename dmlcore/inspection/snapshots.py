@@ -42,9 +42,9 @@ def snapshots(run: Run) -> list[Snapshot]:
 
 
 def embed(run: Run, step: int) -> Path:
-    """Embed and score the test split with a kept checkpoint, unless its file exists; return the path kept/STEP.npz.
+    """Embed and score the test split with a kept checkpoint, unless this was done before; return kept/STEP.npz.
 
-    The file holds the arrays of `evaluation.write_embeddings`.
+    The file holds the arrays that `evaluation.write_embeddings` describes.
 
     Raises:
         RunError: The run kept no checkpoint of this step; the message lists the steps that it kept.

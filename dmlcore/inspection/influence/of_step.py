@@ -225,7 +225,7 @@ def _draw_tuples(state: TrainingState, number: int, embeddings: Tensor, labels: 
 
 
 def _gradient(state: TrainingState, batch: Batch, weights: Tensors, embeddings: Tensor, out: int | None) -> Tensor:
-    """Return the gradient, with respect to the embeddings (B, D), of the batch loss without sample `out`."""
+    """Return the gradient, with respect to embeddings (B, D), of the batch loss without sample `out` (None: of all)."""
     rows = torch.from_numpy(np.flatnonzero(batch.indices != out)).to(embeddings.device)
     own = _clones(weights)  # copies, because the loss may update running means
     start = embeddings.detach().clone().requires_grad_()

@@ -69,7 +69,7 @@ class Settings:
 
     @property
     def used(self) -> dict[str, Any]:
-        """Dictionary of the method and the parameters that it uses."""
+        """Dictionary of the method and the parameters that this method uses."""
         return {"method": self.method} | {name: getattr(self, name) for name in USED[self.method]}
 
     @property
@@ -102,7 +102,7 @@ class Settings:
         """Read settings from JSON; missing parameters take their default values.
 
         Raises:
-            ValueError: The text is not JSON, a name is unknown or a value is out of range.
+            ValueError: The text is not JSON, a parameter name is unknown, or a value is out of range.
         """
         data = json.loads(text)
         known = {field.name for field in fields(cls)}

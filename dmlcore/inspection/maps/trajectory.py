@@ -44,7 +44,7 @@ class Trajectory:
         points: Points (S, n, 2) float32, in the row order of the embeddings of each snapshot.
         how: Description of how the frames were aligned.
         settings: Settings of the maps.
-        quality: Quality of each frame; None for fewer than 3 points and for collapsed frames.
+        quality: Quality of each frame; None for fewer than 3 points and for frames in which all embeddings are equal.
     """
 
     steps: Ints
