@@ -290,5 +290,5 @@ def _wrong(view: ShownRun, row: int, other: int, hits: Bools) -> int | None:
 
 
 def _title(query: str, other: str) -> None:
-    """Show the names of both classes as a heading, without interpreting Markdown in them."""
+    """Show a heading with the names of both classes, escaping Markdown in the names."""
     literal(f"Queries of “{query}”" + (f" with neighbours of “{other}”" if other != query else ""), "h4")

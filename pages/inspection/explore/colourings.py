@@ -127,6 +127,6 @@ def _density(neighbours: TestNeighbours) -> Column:
 
 
 def tagged(tags: Sequence[Ints], indices: Ints) -> Array:
-    """Return bit masks (T, ceil(n / 8)) of the samples `indices` (n,) that carry each of T tags, lowest bit first."""
+    """Return bit masks (T, ceil(n / 8)): bit j of row t is set if sample `indices[j]` has tag t; lowest bit first."""
     masks = np.stack([np.isin(indices, samples) for samples in tags])
     return np.packbits(masks, axis=1, bitorder="little")

@@ -138,7 +138,7 @@ def _named(run: Run, name: str) -> MapData | None:
 
 
 def _content(layout: MapData, kind: str, which: str | None, suffix: str) -> bytes | None:
-    """Return the gzip-compressed content of a file, or None if the map has no such file."""
+    """Return the gzip-compressed content of the file KIND-WHICH.SUFFIX of a map, or None if there is no such file."""
     if suffix == "csv":
         if kind != "map" or which is not None:
             return None

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 OF = ("query", "right", "wrong")
 OF_POINTS = ("a", "p", "n", "view", "line", "cut")  # parameters that become invalid when another neighbour is chosen
 OF_TRIPLET = ("right", "wrong", *OF_POINTS)  # parameters that become invalid when another query is chosen
-CLASS = "class"  # label of the class whose failures are shown
+CLASS = "class"  # parameter that holds the label of the class whose failures are shown
 OWN = ("selection", CLASS)  # parameters that Streamlit writes; the component's values for them may be outdated
 LONGEST = 4000  # maximum length of a query string in characters
 

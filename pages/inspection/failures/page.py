@@ -1,4 +1,4 @@
-"""Failures page: a query with a right and a wrong neighbour, and the effect of one step of each loss on its ranks."""
+"""Failures page: a query with a right and a wrong neighbour, and the query's ranking after one step of each loss."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from dmlcore.spec.optimisers import OPTIMISERS
 from dmlcore.spec.sections import OptimiserSpec
 from pages.shared.words.labels import WORDS
 
-LEFT_OUT = 3  # maximum number of losses outside a tie that are named instead of those in it
+LEFT_OUT = 3  # up to this many losses outside a tie are named instead of those in the tie
 JUDGED = (
     "Losses are compared by AP@R, then by the rank of P. Results tie if they differ by less than 10 % of the largest "
     "improvement, one point of AP@R or one rank."

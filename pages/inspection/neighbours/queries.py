@@ -19,7 +19,7 @@ from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
 ROWS = 10  # queries per page; half as many if several runs are compared
-# session-state key of the list's filters, page number, page count and number of page turns by keyboard
+# session-state key of the list: filters, page number, page count, and number of page turns by keyboard
 PAGE = "gallery page"
 
 

@@ -70,13 +70,11 @@ class Views(History[ShownStudy, StudyFrame]):
         return FRAME_BYTES * max(len(self.frames), len(self.training.frames))
 
     def shared_with(self, spec: ShownStudy) -> int:
-        """Return the number of steps that this training run shares with that of another spec, whatever its tau."""
+        """Return the number of initial steps that the training runs of both specs have in common, whatever the tau."""
         return self.training.shared_with(spec.live)
 
     def forked(self, spec: ShownStudy) -> Views:
-        """Return the history of another spec that reuses the common training steps, and also their frames if tau is
-        equal.
-        """
+        """Return the history of another spec; it reuses the common training steps, and their frames if tau is equal."""
         other = self._begun(spec, self.shared_with(spec))
         if spec.tau == self.spec.tau:
             other.frames = self.frames[: len(other.training.frames)]

@@ -13,7 +13,7 @@ from pages.pooling.transport.state import TransportState, code
 COUNTED = 4  # maximum number of prototypes passed on to the Transport page
 EPSILON = 50.0  # gate hardness passed on; higher than in Fig. 5.2, because the features are closer together
 LEAST = 0.05  # minimum transported mass mu passed on
-# largest distance of a pooled vector from its histogram, relative to that between two images, that counts as small
+# a pooled vector is close to its histogram if their distance is at most this share of that between two images
 FINE = 0.5
 
 

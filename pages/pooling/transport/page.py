@@ -14,7 +14,7 @@ from pages.shared.words.formulas import statements
 
 @st.fragment
 def canvas() -> None:
-    """Mount the map given by the URL, which the user can paint, with the quantities computed from it."""
+    """Mount the map in the URL, which the user can paint, and the results computed for it."""
     shown = misread_link.opened(TransportState)
     offered = options() | {"table": service.TABLE, "kept": KEPT}
     mount("pooling/transport", shown, service.answer, key="transport", options=offered)

@@ -59,7 +59,7 @@ def plane(features: Floats) -> Floats:
 
 
 def answer(request: dict[str, Any]) -> bytes:
-    """Return the response to a request, computed for request["state"]."""
+    """Return the response to a request: weights, plan, gate and convergence for request["state"]."""
     header, arrays = _about(TransportState.of(request.get("state")), request.get("rest") is True)
     return pack({"id": identity(request)} | header, arrays)
 
