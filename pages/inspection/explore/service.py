@@ -1,10 +1,13 @@
 """HTTP routes for the files of a map: /api/map/RUN/NAME/TAG/FILE.
 
-TAG changes with the content, so browsers may cache every file. points.bin: position (2 x uint16), class and sample of
-each point, names and colours of the classes; about 5 bytes per point once compressed. frame-K.bin: positions at another
-step; contours-K.bin: density contours of its points. right.bin, rank.bin, ... (`colourings.columns`): one byte per
-point. near-ROW.bin: the neighbours of a point; history-ROW.bin: its neighbours at the kept checkpoints.
-selection-ID.bin, tags-ID.bin: one bit per point. All files except map.csv use the format of `wire.pack`.
+TAG changes with the content, so browsers may cache every file. All files except map.csv use the format of `wire.pack`:
+
+- points.bin: position (2 x uint16), class and sample of each point, names and colours of the classes; about 5 bytes per
+  point once compressed
+- frame-K.bin: positions at another step; contours-K.bin: density contours of its points
+- right.bin, rank.bin, ... (`colourings.columns`): one byte per point
+- near-ROW.bin: the neighbours of a point; history-ROW.bin: its neighbours at the kept checkpoints
+- selection-ID.bin, tags-ID.bin: one bit per point
 """
 
 from __future__ import annotations

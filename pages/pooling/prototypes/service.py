@@ -89,7 +89,7 @@ def answer(request: dict[str, Any]) -> bytes:
 
 
 class PrototypesReading:
-    """Everything computed for a view, after the view was limited to what its source offers."""
+    """View limited to the range of its source, with all results computed for it."""
 
     def __init__(self, view: PrototypesView) -> None:
         self.local, self.version = features(view.source)

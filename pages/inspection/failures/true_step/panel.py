@@ -136,7 +136,7 @@ def _free_steps(
 
 
 def _begin(run: Run, triplet: dict[str, Any], home: Home, whole: bool) -> None:
-    """Start the job with the loss parameters in the URL; with `whole`, all losses follow the chosen one."""
+    """Start the job for the chosen loss or, if `whole`, for all losses, with the loss parameters in the URL."""
     scene = RealScene.from_query(st.query_params.to_dict(), RealScene.at(home))
     compared = {loss.formula.name: dict(loss.hyper) for loss in losses_to_compare(scene)}
     asked = {scene.loss: compared[scene.loss]} | (compared if whole else {})

@@ -118,7 +118,7 @@ def _chosen(view: PairWeightsView, weights: PairWeights, s: Similarities) -> Flo
 
 
 def _share(room: Floats) -> Bytes:
-    """Return, as uint8, the approximate fraction of each cell in which `room` >= 0, from its value and slope."""
+    """Return the approximate share of each cell in which the determinant `room` is at least 0, as uint8 (255 = all)."""
     slope = np.hypot(*np.gradient(room))
     return wire.shares(room / np.maximum(slope, 1e-12) + 0.5)
 
