@@ -111,7 +111,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = arguments.root
         if root is None:
-            with context.Pool(1) as pool:  # in its own process, so that writing does not occupy memory here
+            with context.Pool(1) as pool:  # write in a separate process, whose memory does not affect the measurements
                 root = str(pool.apply(write_cifar100, (Path(folder) / "cifar-100-python",)))
         with context.Pool(1) as pool:
             ours = pool.apply(build, (root,))

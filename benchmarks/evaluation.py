@@ -44,7 +44,7 @@ def embeddings() -> tuple[np.ndarray, np.ndarray]:
 
 
 def measure(rival: str, queries: int) -> dict[str, float]:
-    """Run one rival in this process; return its seconds, megabytes and R@1."""
+    """Run one rival in this process; return its seconds, memory in MB and R@1."""
     import faiss
 
     points, labels = embeddings()

@@ -106,7 +106,7 @@ def main() -> None:
 def measure(
     spec: RunSpec, image_size: int, block: int, *, free: bool = False
 ) -> tuple[TrainingState, list[tuple[float, float]], int]:
-    """Train, alternating blocks of training steps with blocks of bare steps.
+    """Train, alternating blocks of `block` training steps with blocks of as many bare steps.
 
     Returns:
         The trained state, the seconds of each pair of blocks (training, bare), and the peak GPU memory in bytes, 0

@@ -47,7 +47,7 @@ class Item:
 
 
 def items(small: bool) -> list[Item]:
-    """Return the items, most important first."""
+    """Return the items of the checklist, most important first; if `small`, with sizes suitable for a CPU."""
 
     def gpu(*overrides: str, blocks: int = 4, options: tuple[str, ...] = ()) -> list[str]:
         sizes = [*TINY, *options, *LITTLE] if small else ["--blocks", str(blocks), *options]

@@ -85,7 +85,7 @@ def resume(small: bool) -> dict[str, Any]:
 
 
 def moved(small: bool) -> dict[str, Any]:
-    """Return the messages of runs that were started on the CPU and resumed on the device."""
+    """Return the final state of runs that were started on the CPU and resumed on the device, by optimiser."""
     answers = {}
     for name in ("adam", "sgd", "rmsprop"):
         spec = _sized(SPEC.with_overrides([f"optimiser.name={name}", "compute.precision=float32"]), True)
@@ -132,7 +132,7 @@ def strict(small: bool) -> dict[str, Any]:
 
 
 def waits(small: bool) -> dict[str, Any]:
-    """Count the synchronisations per step that torch's debug mode reports, by source line."""
+    """Count the host-device synchronisations per step that PyTorch's debug mode reports, by source line."""
     answers: dict[str, Any] = {}
     for name, overrides in VARIANTS.items():
         spec = _sized(

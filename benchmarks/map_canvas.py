@@ -172,7 +172,7 @@ def ring(page: Any, box: dict[str, float]) -> None:
     for k in range(1, 49):
         reach = r * (1 if k % 2 else 0.85)
         page.mouse.move(x + reach * math.cos(k * math.pi / 24.5), y + reach * math.sin(k * math.pi / 24.5))
-    page.wait_for_timeout(300)  # pause before the mouse is released
+    page.wait_for_timeout(300)  # pause before the caller releases the mouse
 
 
 def visit(browser: Any, url: str, ready: str, canvas: str, before: str | None) -> tuple[dict[str, float], Traffic, int]:

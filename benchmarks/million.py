@@ -25,7 +25,7 @@ EVERY = 0.1  # seconds between two memory samples
 
 
 def main() -> None:
-    """Print one line per step."""
+    """Run each step in its own process and print one line per step."""
     given = sys.argv[1:] + ["1000000", "128", "hnsw"][len(sys.argv) - 1 :]
     count, dimensions, kind = int(given[0]), int(given[1]), given[2]
     load = os.getloadavg()[0]
@@ -98,7 +98,7 @@ def confused(path: Path, kind: str) -> str:
 
 
 def searched_all(path: Path, kind: str) -> str:
-    """Run the job that searches all queries."""
+    """Search all queries, as the job does; return the forecast, the score and the estimated errors as text."""
     from dmlcore.inspection import neighbours, whole_search
 
     test = neighbours.read(path)

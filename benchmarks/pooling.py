@@ -124,7 +124,7 @@ def forward(solver: Solver, features: Tensor, prototypes: Tensor) -> Tensor:
 
 
 def step(solver: Solver, features: Tensor, prototypes: Tensor, slope: Tensor) -> None:
-    """Perform one forward and backward pass."""
+    """Perform one forward and backward pass of the layer with the given solver."""
     features.grad = prototypes.grad = None
     forward(solver, features, prototypes).backward(slope)
 

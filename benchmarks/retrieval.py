@@ -55,7 +55,7 @@ def main() -> None:
     if options.rounds < 1 or options.threads < 1:
         parser.error("--rounds and --threads must be at least 1")
 
-    logging.getLogger().setLevel(logging.ERROR)  # PML logs each of its searches to the root logger
+    logging.getLogger().setLevel(logging.ERROR)  # PML logs every search to the root logger
     torch.set_num_threads(options.threads)
     faiss.omp_set_num_threads(options.threads)
     print(machine("faiss-cpu", "torch", "numpy", "pytorch-metric-learning"))

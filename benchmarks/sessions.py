@@ -54,7 +54,7 @@ from pages.shared.server.wire import unpack
 FINE, COARSE, RESTING, MODEST, SLOW = 81, 41, 201, 101, 0.024  # constants of assets/shared/plane/plane.js
 
 GOALS = {"fresh": 5.0, "warm": 1.5}  # seconds within which 95 % of the pages must be complete
-PATIENCE = 60.0  # seconds after which a page counts as failed
+PATIENCE = 60.0  # seconds until a page that has not loaded counts as failed
 TO_BE_READY = 300.0  # seconds
 PAGES = (
     "fields",
@@ -176,7 +176,7 @@ async def once_a_second(visitors: list[Visitor], act: str, seconds: int) -> list
 
 
 async def browsing(visitors: list[Visitor], pause: float = 1.0) -> list[Opening]:
-    """Let every visitor open all pages, each starting with a different one."""
+    """Let every visitor open all pages, each visitor starting with another page; return the openings."""
 
     async def one(visitor: Visitor, first: int) -> list[Opening]:
         await asyncio.sleep(pause * first / len(visitors))

@@ -89,7 +89,7 @@ def write(tree: Path, images: int, each: int, side: int) -> None:
 
 
 def of_process(folder: Path, rival: str) -> dict[str, float]:
-    """Run one rival in its own process; return its measurements."""
+    """Measure one rival in a new process; return its measurements."""
     place, most = RIVALS[rival]
     command = [sys.executable, "-m", "benchmarks.shards", *sys.argv[1:], "--measure", str(folder / place)]
     # a separate cache, because existing decoded copies would be reused
@@ -135,7 +135,7 @@ def rate(inputs, chunks) -> float:
 
 
 def show(results: dict[str, list[dict[str, float]]]) -> None:
-    """Print a table of medians, and the ratios of shards to files."""
+    """Print a table of the medians, and the ratios of shards to files."""
     print(f"{'':28}" + "".join(f"{rival:>24}" for rival in results))
     for figure in results["files"][0]:
         medians = [statistics.median(one[figure] for one in rounds) for rounds in results.values()]

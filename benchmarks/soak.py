@@ -144,7 +144,7 @@ def watch(soak: Soak, seconds: float, choose: random.Random | None, cluster: Any
             due = now + choose.uniform(*SERVER_LIVES)
         if cluster and choose and now > node_due:
             cluster.remove_node(cluster.worker, allow_graceful=False)
-            cluster.join()  # in this thread, because Ray sets a signal handler
+            cluster.join()  # must run in this thread, because Ray sets a signal handler
             soak.kills["node"] += 1
             node_due = now + choose.uniform(*SERVER_LIVES)
         if not choose and now - begin > min(SETTLES, seconds / 4):

@@ -56,7 +56,7 @@ def make(root: Path, original: Path, count: int) -> None:
 
 
 def read_all(root: Path) -> int:
-    """Read and validate every spec and state, as the former listing did; return the number of runs."""
+    """Read and validate every spec and state, as each listing did in earlier releases; return the number of runs."""
     entries = []
     for path in root.iterdir():
         if not path.name.startswith(".") and path.is_dir() and not path.is_symlink():

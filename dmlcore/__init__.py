@@ -1,6 +1,6 @@
-"""Deep metric learning: loss geometry, training, retrieval metrics, projections.
+"""Deep metric learning: loss geometry, training, retrieval metrics and projections.
 
-Submodules are imported on first use, so `import dmlcore` is fast and commands that need no torch never import it.
+Submodules are imported on first use, so `import dmlcore` is fast, and commands that do not need torch never import it.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Slider:
             raise ValueError(f"slider {self.symbol}: a logarithmic slider needs low > 0, got {self.low}")
 
     def holds(self, number: float) -> bool:
-        """Return True if `number` is within the bounds of valid values."""
+        """Return True if `number` is a valid value, that is within `above`, `least` and `most`."""
         return self.above < number and self.least <= number <= self.most
 
     def check(self, name: str, value: object) -> float:
@@ -149,7 +149,10 @@ Member = TypeVar("Member")
 
 
 class Catalogue(dict[str, Member]):
-    """Registry of members of one kind by name, in display order; an unknown key raises KeyError listing known names."""
+    """Registry of members of one kind by name, in display order.
+
+    An unknown key raises KeyError, which lists the known names.
+    """
 
     def __init__(self, kind: str) -> None:
         super().__init__()

@@ -24,7 +24,7 @@ class _AnyLoss(BaseMetricLossFunction):
         self.loss = loss
 
     def forward(self, embeddings: Tensor, *args: Any, **options: Any) -> Tensor:
-        """Return the loss of a batch."""
+        """Return the loss of a batch; further arguments are passed to the dmlcore loss."""
         return cast(Tensor, self.loss(embeddings, *args, **options))
 
 

@@ -1,6 +1,6 @@
 """Array types: one name per dtype, used by all modules.
 
-Shapes are documented with the argument or field, as in (N, D).
+Shapes are documented with the argument or attribute, as in (N, D).
 """
 
 from __future__ import annotations
@@ -21,4 +21,4 @@ Bytes = NDArray[np.uint8]
 Pixels = NDArray[np.uint8]  # (..., h, w, 3) for colour images, (..., h, w) for grey ones
 
 Array = NDArray[Any]  # any dtype, where the dtype is checked elsewhere or irrelevant
-Arrays = dict[str, Array]  # by name, as in an .npz file
+Arrays = dict[str, Array]  # arrays by name, as in an .npz file

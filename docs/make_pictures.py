@@ -50,7 +50,7 @@ MISSING = "the shipped example is missing: name an evaluated run with --run"
 
 
 def field() -> bytes:
-    """Return the force field on a dark background as PNG."""
+    """Draw a force field on a dark background; return it as PNG."""
     loss = losses.create("distance_sensitive")
     drawn = draw_field(
         loss, (0, 0), (0.5, 0), (0.35, 0.75), view=(0.25, 0.05, 1.5), title="", dark=True, size=5.2, plain=True
@@ -248,7 +248,7 @@ def small(content: bytes) -> bytes:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write both figures; return 1 and print the reason if there is no run to draw."""
+    """Write both figures; return 0, or 1 after printing the reason if there is no run to draw."""
     asked = argparse.ArgumentParser(prog="python -m docs.make_pictures", description=__doc__)
     asked.add_argument("--run", help="run whose failure is drawn [default: the shipped example]")
     asked.add_argument(

@@ -16,7 +16,7 @@ from pages.shared.plane.state import Scene
 
 HERE = Path(__file__).resolve().parent
 APP = "http://127.0.0.1:8501"
-DPI = 120  # the figures are 360 pixels wide
+DPI = 120  # gives figures that are 360 pixels wide
 COLUMNS = 4
 
 
@@ -89,7 +89,7 @@ def _alt(preset: FigurePanel) -> str:
 
 
 def main() -> None:
-    """Write the gallery and its figures."""
+    """Write docs/presets.md and the figures of all presets."""
     folder = HERE / "presets"
     folder.mkdir(exist_ok=True)
     for preset in PRESETS:

@@ -35,7 +35,7 @@ SPEC = RunSpec().with_overrides(
     ]
 )
 SMALL = 0.05
-SHOWN, REST = 120, 900  # milliseconds per frame, and per frame just before or after the proxies move
+SHOWN, REST = 120, 900  # milliseconds per frame; REST is for frames just before and after the proxies move
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def drawn(frame: Frame, dark: bool = False) -> Image.Image:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Train, draw all frames, and write the animation."""
+    """Train, draw all frames, and write the animation; return 0."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--to", type=Path, default=FILE, help="file to write")
     given = parser.parse_args(arguments)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LEAST = 6  # minimum number of runs to analyse
 FEW = 20  # below this number of points the ranking is unreliable
-WIDE = 30.0  # ratio of largest to smallest value from which a logarithmic scale is used
+WIDE = 30.0  # minimum ratio of the largest to the smallest value for a logarithmic scale
 MOST = 12  # maximum number of settings
 UNSAID = ("name", "device", "fork.run", "fork.step")
 

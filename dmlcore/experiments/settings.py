@@ -35,6 +35,6 @@ def variant(spec: RunSpec) -> str:
 
 
 def varying(runs: Sequence[Settings]) -> list[str]:
-    """Return the keys whose values differ between these runs, in the order of the spec."""
+    """Return the keys whose values differ between some of the runs, in the order of the spec."""
     names = dict.fromkeys(key for values in runs for key in values)
     return [key for key in names if any(values.get(key) != runs[0].get(key) for values in runs)]

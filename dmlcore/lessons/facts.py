@@ -42,7 +42,7 @@ FACTS: dict[str, Fact] = {}
 def fact(
     name: str, kind: type, sentence: str, values: tuple[str, ...] = ()
 ) -> Callable[[Callable[..., Measurement]], Callable[..., Measurement]]:
-    """Register a function that measures a fact on figures of one kind."""
+    """Register a function as a fact that can be measured on figures of the class `kind`."""
 
     def enter(measure: Callable[..., Measurement]) -> Callable[..., Measurement]:
         FACTS[name] = Fact(sentence, kind, values, measure)
@@ -127,7 +127,7 @@ def largest_force(shown: TripletShown) -> Measurement:
 
 @fact("loss", TripletShown, "the loss of the triplet")
 def loss(shown: TripletShown) -> Measurement:
-    """Return the energy after the clamp."""
+    """Return the loss, that is the energy after the clamp."""
     value = float(shown.loss.clamped(*shown.points))
     return Measurement(value, f"The loss is {value:.2f}.")
 

@@ -57,7 +57,7 @@ class _Block(BaseModel):
 
 
 class FrontMatter(_Block):
-    """Front matter of a lesson."""
+    """Front matter of a lesson: title, position among the lessons, duration and claim."""
 
     title: Line
     order: int = Field(ge=1, description="Its place among the lessons, from 1")

@@ -15,7 +15,7 @@ FORMULA = re.compile(r"\$([^$\n]+)\$")
 KNOWN = {"paragraph", "bullet_list", "list_item", "strong", "em", "inline", "text", "softbreak", "code_inline"}
 _MARKDOWN = MarkdownIt("commonmark", {"html": False})
 _MARK = re.compile("\ue000(\\d+)\ue001")  # placeholder of private-use characters, which no text contains
-_SIZE = 11  # size of a formula in HTML, in points
+_SIZE = 11  # font size of formulas in HTML, in points
 
 
 def complaints(text: str) -> Iterator[str]:

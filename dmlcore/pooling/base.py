@@ -22,7 +22,7 @@ class Pooling(nn.Module):
 
     # the projection to the embedding size is applied before the pooling, not after it
     projects_first: ClassVar[bool] = False
-    averages: ClassVar[bool] = False  # pooled = sum_j weights_j f_j holds exactly
+    averages: ClassVar[bool] = False  # the pooled vector is exactly sum_j weights_j f_j
     positional: ClassVar[bool] = False  # the result depends on the arrangement of the positions
     stops_gradient: ClassVar[bool] = False  # the weights are detached in the forward pass
     # batch normalisation: training uses batch statistics, evaluation uses running statistics

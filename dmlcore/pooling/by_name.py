@@ -92,7 +92,7 @@ class EmbeddingLayer(nn.Linear):
         return super().forward(features)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the last input, so that copies and pickles hold no graph."""
+        """Return the state without `last_input`, so that copies and pickles hold no graph."""
         return {key: value for key, value in self.__dict__.items() if key != "last_input"}
 
 

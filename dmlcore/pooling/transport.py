@@ -91,7 +91,7 @@ def newton_biases(soft_min: Tensor, mu: float) -> Iterator[Tensor]:
         excess = s.mean(-1, keepdim=True) - mu
         low, high = torch.where(excess < 0, a, low), torch.where(excess > 0, a, high)
         step = a - excess / (s * z).mean(-1, keepdim=True)
-        slack = tolerance * (1 + a.abs())  # a step onto an end of the bracket is a root, not an overshoot
+        slack = tolerance * (1 + a.abs())  # a step that ends on the bracket's boundary is a root, not an overshoot
         step = torch.where((step > low - slack) & (step < high + slack), step, (low + high) / 2)
         step = torch.where(excess.abs() <= tolerance * mu, a, step)
         converged = bool(((step - a).abs() <= slack).all())
@@ -178,7 +178,7 @@ def sweeps(cost: Tensor, mu: float, epsilon: float, count: int = 100) -> tuple[T
 
 
 def sweep(a: Tensor, soft_min: Tensor, mu: float) -> tuple[Tensor, Tensor]:
-    """Run one published sweep from the bias a = log t (..., 1); return log rho (..., n) and the next bias."""
+    """Run one published sweep from the bias a = log t (..., 1); return log rho (..., n) and the next bias (..., 1)."""
     log_rho = torch.nn.functional.logsigmoid(-a - soft_min) - math.log(soft_min.shape[-1])
     return log_rho, math.log(mu) - (soft_min + log_rho).logsumexp(-1, keepdim=True)
 

@@ -34,7 +34,7 @@ class ChargesFrame:
     force: Singles  # (N, 2): N times the negative gradient of the mean loss, only its pull or push if `side` says so
     loss: float
     active: float  # share of triplets (of mined triplets, with a miner) with 0 < raw < m2
-    pull: float  # mean over active triplets of dE/d(d_ap)
+    pull: float  # mean over active triplets of dE/d(d_ap); E is the loss of a triplet
     push: float  # mean over active triplets of -dE/d(d_an) - dE/d(d_pn)
     covering: float  # greedy covering radius, averaged over the classes
     map_at_r: float
@@ -78,7 +78,7 @@ class Simulation(History[Spec, ChargesFrame]):
         return Simulation(spec)
 
     def _next(self) -> ChargesFrame:
-        # Frames hold the forces, so after a fork the optimiser replays its steps without evaluating a loss.
+        # Replay the optimiser's steps from the recorded forces after a fork, without evaluating the loss.
         while self._at < len(self.frames):
             self._move(self.frames[self._at].force)
             self._at += 1
@@ -139,7 +139,7 @@ class Simulation(History[Spec, ChargesFrame]):
 
     @torch.no_grad()
     def _move(self, force: Singles) -> None:
-        """Take one optimiser step; limit movements to STRIDE and coordinates to REACH."""
+        """Take one optimiser step; clip movements to STRIDE and coordinates to REACH."""
         before = self._x.detach().clone()
         self._x.grad = -torch.from_numpy(force)
         self._optimiser.step()

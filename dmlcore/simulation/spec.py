@@ -92,7 +92,7 @@ class Change:
 
     @property
     def first(self) -> int:
-        """First frame that shows the change."""
+        """Index of the first frame that shows the change."""
         return self.at
 
 
@@ -141,7 +141,7 @@ class Spec:
         return laws[-1] if laws else self.law
 
     def to_python(self, steps: int) -> str:
-        """Return a Python script that computes this history with dmlcore."""
+        """Return a Python script that computes the simulation up to step `steps` with dmlcore."""
         return (
             "from dmlcore.simulation import Change, Dynamics, Simulation, Spec\n\n"
             f"spec = {_code(self)}\nsimulation = Simulation(spec)\nframe = simulation.frame({steps})\n"

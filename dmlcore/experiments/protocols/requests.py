@@ -74,7 +74,7 @@ class ProtocolRequest(BaseModel):
         )
 
     def deviations(self) -> list[str]:
-        """Return the differences of the runs from the protocol."""
+        """Return the differences between the specs of the runs and the protocol, one line per key."""
         return deviations(self.entries()[-1].spec, self.training())
 
     def _data(self, protocol: Protocol) -> str:

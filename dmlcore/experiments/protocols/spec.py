@@ -19,7 +19,7 @@ from dmlcore.spec.sections import Section
 Texts = Annotated[tuple[Text, ...], Field(strict=False)]
 Words = Annotated[tuple[str, ...], Field(strict=False)]
 Numbers = Annotated[tuple[Annotated[int, Field(ge=1, le=50)], ...], Field(strict=False)]
-# keys of the schedule that are counted in epochs
+# keys of the schedule that may be counted in epochs
 EpochKey = Literal["steps", "validate_every", "decay_every", "warm_up"]
 Epochs = dict[EpochKey, Annotated[float, Field(ge=0)]]
 Report = Literal["mean", "best_of_folds", "best_of_repeats", "collections"]
@@ -129,7 +129,7 @@ def _read(path: Path) -> Protocol:
 
 
 def path_of(name: str) -> Path:
-    """Return the file of a protocol; raise SpecError if there is none."""
+    """Return the path of a protocol's file; raise SpecError if there is none."""
     if name in _shipped():
         return PROTOCOLS / f"{name}.toml"
     path = Path(name)

@@ -68,7 +68,7 @@ ZABIHZADEH_ABLATION = {
 }
 
 CAN = {"tuplet": "Proposed Method", "n_pair": "N-pair"}
-CAN_RNN = "Proposed Method + RNN"  # Ch. 4; its rows are transductive
+CAN_RNN = "Proposed Method + RNN"  # method in Ch. 4, whose scores are transductive
 # Ablated or changed variants in Tables 3.2, 3.3, 4.1 and 4.2, which cover only SOP: (table, method).
 CAN_ABLATION = {
     "tuplet_longer": (("4.1", "40000"),),
@@ -190,7 +190,7 @@ def _row(subject: str, scores: Mapping[str, float | str], spread: Sequence[float
     spreads: dict[str, Spread] = {}
     for (title, mean), deviation in itertools.zip_longest(scores.items(), spread):
         short = title.replace("Recall@", "R@")
-        if not isinstance(mean, str):  # otherwise the value is illegible
+        if not isinstance(mean, str):  # a string marks a value that is illegible in the source
             name = names.get(short, short.replace("R@", "recall_at_"))
             spreads[name] = mean / 100, None if deviation is None else deviation / 100
     return Printed(subject, spreads)

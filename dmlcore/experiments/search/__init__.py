@@ -1,6 +1,6 @@
-"""Hyper-parameter search over the keys of a spec with Optuna, by validation score.
+"""Hyper-parameter search over the keys of a spec with Optuna, selected by validation score.
 
-Methods are random, grid, one key at a time, TPE and Gaussian process.
+The methods are random search, grid search, one key at a time, TPE and Gaussian process.
 """
 
 from dmlcore.experiments.search.space import Dimension, Method, SearchSpace, parse, prepare

@@ -36,7 +36,7 @@ class Dimension:
     choices: tuple[str, ...] = ()
 
     def distribution(self) -> optuna.distributions.BaseDistribution:
-        """Return the Optuna distribution."""
+        """Return the Optuna distribution of this key."""
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
         if self.choices:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import optuna
 
 LEARNS_FROM = 5  # methods that learn from results run at most 1 / LEARNS_FROM of the trials concurrently
-RETRIES = 1  # for a trial whose worker was killed
+RETRIES = 1  # retries of a trial whose worker was killed
 _CHECKED: set[str] = set()  # databases whose schema this process has checked; each check takes 30 ms
 log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ def conduct(
     where = where or LocalBackend()
     with _one_at_a_time(search, store):
         study = _study(search, store, storage)
-    # A method that learns from its trials needs some results before it proposes the next.
+    # A method that learns from results needs some of them before it proposes the next point.
     learns = search.method in ("tpe", "gp")
     max_concurrent = min(where.max_concurrent, max(1, search.trials // LEARNS_FROM)) if learns else where.max_concurrent
     concurrent, under_way = ConcurrentWork(max_concurrent, stop), set[str]()
@@ -110,7 +110,7 @@ def conduct(
 def _next(
     search: SearchSpace, study: optuna.Study, store: RunStore, report: Callable[[str], object]
 ) -> tuple[optuna.Trial, Run] | None:
-    """Return the next trial and its run, or None if the requested number exists."""
+    """Start the next trial and return it with its run, or None if there is nothing left to start."""
     with _one_at_a_time(search, store):
         _fail_stale(study, store, report)
         asked = _ask(search, study)
@@ -153,7 +153,7 @@ def _course(
 
 
 def trials(search: SearchSpace, store: RunStore, storage: str = "") -> list[TrialRow]:
-    """Return all trials so far, in order."""
+    """Return all trials of a search so far, in order."""
     with _one_at_a_time(search, store):
         return _rows(_study(search, store, storage))
 
@@ -288,7 +288,7 @@ def _storage(where: str) -> optuna.storages.BaseStorage:
 
 
 def _ask(search: SearchSpace, study: optuna.Study) -> tuple[optuna.Trial, RunSpec] | None:
-    """Return the next trial and its spec, or None if the requested number exists."""
+    """Ask Optuna for the next trial and return it with its spec, or None if there is nothing left to start."""
     from optuna.trial import TrialState
 
     known = study.get_trials(deepcopy=False)

@@ -63,7 +63,7 @@ class Trial:
 
     @property
     def mean(self) -> float:
-        """Mean over the seeds."""
+        """Mean score over the seeds."""
         return statistics.fmean(self.scores)
 
 
@@ -89,7 +89,7 @@ class TrialLedger:
 
     @property
     def words(self) -> str:
-        """Description of the number of trials, in one or two sentences."""
+        """One or two sentences on the number of trials."""
         outside = sum(each.configurations for each in self.claim.outside)
         where = f": {len(self.trials)} in studies, {outside} outside them" if outside else ""
         counted = f"{self.configurations} configurations were run for this claim, {self.runs} training runs{where}."
@@ -148,7 +148,7 @@ def count_runs(name: str, store: RunStore) -> int:
 
 
 def _trials(name: str, quoted: tuple[str, str] | None) -> dict[str, Trial]:
-    """Return the measured configurations of a study, keyed by their settings without seed and fold."""
+    """Return the measured configurations of a study by a key that identifies their settings without seed and fold."""
     results, study = load(name), read(name)
     if results is None:
         return {}

@@ -1,4 +1,4 @@
-"""Sentences on the results of a study, relative to baselines and noise."""
+"""Verdicts in sentences on the results of a study, given its baselines and the noise between seeds."""
 
 from __future__ import annotations
 

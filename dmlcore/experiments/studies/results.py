@@ -67,7 +67,7 @@ class Measured(_StudyModel):
     fold: int = 0  # number of the fold, from 1; 0 without folds
     best_step: int | None = None  # step of the tested weights; 0 if no validation improved on the initial weights
     validated: float | None = None  # best validation MAP@R
-    classes: tuple[float, ...] = ()  # mean AP@R of each test class, ordered by class; only in written results
+    classes: tuple[float, ...] = ()  # mean AP@R of each test class, ordered by class; filled only in written results
     # "chance", "inputs", "untrained" or "pretrained" -> score name -> score
     baselines: dict[str, dict[str, float]] = {}
 

@@ -33,14 +33,14 @@ Positional = Annotated[str, Field(pattern=r"^[^-]")]
 
 
 class PlaceState(ProgressState):
-    """Progress of a batch of runs; `done` and `total` count them."""
+    """Progress of a batch of runs; `done` and `total` are numbers of runs."""
 
     run: str = ""  # id of the current run; if there are several, of the one started last
     beside: tuple[str, ...] = ()  # the other current runs
 
     @property
     def at_work(self) -> tuple[str, ...]:
-        """Ids of all current runs."""
+        """Ids of all runs in progress."""
         return (*self.beside, *((self.run,) if self.run else ()))
 
 

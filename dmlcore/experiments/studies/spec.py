@@ -175,7 +175,7 @@ class StudyRun:
     seed: int
     spec: RunSpec
     starts: RunSpec | None = None  # spec of the pretraining run with the same seed
-    fold: int = 0  # from 1; 0 if the study has no folds
+    fold: int = 0  # number of the fold, from 1; 0 if the study has no folds
 
     def after(self, pretraining: str | None) -> RunSpec:
         """Return the spec that starts from the pretraining run with this id; the spec unchanged if it needs none."""

@@ -27,7 +27,10 @@ def contraction(rho: Tensor, mu: float) -> tuple[Tensor, Tensor]:
 
 
 def sweep_biases(soft_min: Tensor, mu: float, count: int) -> Tensor:
-    """Return the biases a = log t (..., count + 1) of `count` published sweeps from a = 0; soft_min is l (..., n)."""
+    """Return the biases a = log t after 0, ..., `count` published sweeps from a = 0, shape (..., count + 1).
+
+    `soft_min` is l, shape (..., n).
+    """
     biases = [torch.zeros_like(soft_min[..., :1])]
     for _ in range(count):
         biases.append(sweep(biases[-1], soft_min, mu)[1])
@@ -35,14 +38,17 @@ def sweep_biases(soft_min: Tensor, mu: float, count: int) -> Tensor:
 
 
 def sweep_errors(cost: Tensor, mu: float, epsilon: float, count: int) -> Tensor:
-    """Return the errors (..., count) after 1, ..., count sweeps; cost (..., m, n), mu and epsilon as in `transport`."""
+    """Return the errors after 1, ..., `count` published sweeps, shape (..., count).
+
+    The costs (..., m, n), `mu` and `epsilon` are those of `transport`.
+    """
     check_transport(cost, mu, epsilon)
     biases = sweep_biases((-epsilon * cost).logsumexp(-2), mu, count)
     return bias_errors(cost, transport(cost, mu, epsilon)[0], epsilon, biases[..., :-1], biases[..., 1:])
 
 
 def newton_errors(cost: Tensor, mu: float, epsilon: float) -> Tensor:
-    """Return the errors (..., steps + 1) of Newton's iterates including the start; (..., 0) at mu = 1."""
+    """Return the errors of Newton's iterates including the start, shape (..., steps + 1); (..., 0) at mu = 1."""
     check_transport(cost, mu, epsilon)
     soft_min = (-epsilon * cost).logsumexp(-2)
     if mu == 1:

@@ -12,7 +12,7 @@ from dmlcore.pooling import prototype_costs
 from dmlcore.pooling.analysis.convergence import bias_errors, contraction, steps_below, sweep_biases
 from dmlcore.pooling.transport import newton_biases, pooling_weights, selection, transport
 
-MOST_SWEEPS = 5000  # maximum number of sweeps to reach an error of 1e-6
+MOST_SWEEPS = 5000  # maximum number of sweeps that `sweeps_needed` tries
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Gate:
 
     @property
     def marginals(self) -> Tensor:
-        """Share z (m,) of the transported mass that each prototype receives."""
+        """Share z (m,) of the transported mass that goes to each prototype."""
         return self.pi.sum(-1) / self.mu
 
     @property
@@ -73,7 +73,7 @@ class Gate:
         return torch.sigmoid(bias[..., None] + self.soft_min).mean(-1)
 
     def weights_over(self, epsilons: Tensor) -> Tensor:
-        """Return the smoothed weights (E, n) for epsilons (E,), with all other parameters unchanged."""
+        """Return the weights of the smoothed problem for other values of epsilon (E,), shape (E, n)."""
         rho, _ = transport(epsilons[:, None, None] * self.cost, self.mu, 1.0)
         return pooling_weights(rho, self.mu)
 

@@ -33,7 +33,7 @@ class SplitAccuracy:
     """Accuracy over several splits of the classes into halves, for two sets of candidates."""
 
     splits: int
-    held_out: Accuracy  # candidates are the means of the classes that the fit has not seen
+    held_out: Accuracy  # candidates are the means of the held-out classes
     everything: Accuracy  # candidates are all class means; ridge regression favours those of the fitted classes
 
 

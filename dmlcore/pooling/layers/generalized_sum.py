@@ -125,7 +125,7 @@ class GeneralizedSumPooling(Pooling):
         return (F @ weights[..., None])[..., 0]
 
     def extra_repr(self) -> str:
-        """Return sizes and settings for `repr`."""
+        """Return sizes and parameters for `repr`."""
         m, channels = self.prototypes.shape
         return f"channels={channels}, prototypes={m}, mu={self.mu}, epsilon={self.epsilon}, memory={len(self.memory)}"
 
