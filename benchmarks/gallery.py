@@ -49,7 +49,7 @@ const shown = ([selector, count], before, began) => new Promise((done) => {
 });
 """
 OPENED = "(wanted) => {" + SHOWN + "return shown(wanted, '', 0); }"
-# The same measurement, starting at the next event of the given kind.
+# SHOWN, timed from the next event of the given kind.
 AFTER = (
     "([kind, ...wanted]) => {"
     + SHOWN

@@ -87,7 +87,7 @@ def ten_shown(path: Path, kind: str) -> str:
 
 
 def confused(path: Path, kind: str) -> str:
-    """Compute the class pairs and the distances of the Confusions page."""
+    """Compute the class pairs and the distances for the Confusions page; return their counts as text."""
     from dmlcore.inspection import confusions, distance_density, neighbours
 
     test = neighbours.read(path)

@@ -112,7 +112,7 @@ def _study_tasks(store: RunStore) -> Iterator[Task[Any]]:
 
 
 def _interrupted(store: RunStore) -> list[Run]:
-    """Return interrupted runs: first those that were running, then queued ones in order."""
+    """Return interrupted runs: first those that were running, then the queued ones in the order of their queueing."""
     interrupted: list[tuple[bool, float, float, Run]] = []
     for run in store.find(lambda run_id, brief: True, state=("queued", "running")):
         try:
