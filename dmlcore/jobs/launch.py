@@ -127,7 +127,7 @@ def launch(
     backend = choice.parse(backend).require().text
     busy = [run.id for run in active(store)]
     if len(busy) >= MAX_QUEUED:
-        raise JobError(f"{len(busy)} runs are waiting or working already; cancel one or wait: {', '.join(busy)}")
+        raise JobError(f"{len(busy)} runs are already queued or running; cancel one or wait: {', '.join(busy)}")
     run = store.create(spec)
     if backend or processes != 1:
         with run.lock():
@@ -171,7 +171,7 @@ def prepare_resume(run: Run, backend: str = "") -> None:
     """Queue a run again, on the given backend; the caller must hold its lock. Raises JobError if the run is done."""
     state = run.state()
     if state.state == "done":
-        raise JobError(f"{run.id} is done; there is nothing left to resume")
+        raise JobError(f"{run.id} is finished; there is nothing left to resume")
     where = choice.parse(backend).require().text
     device_queue.clear_start_now(run)
     run.queue(state.replace(backend=where))
@@ -215,12 +215,12 @@ def start_job(run: Run, task: JobName, settings: str = "", backend: str = "") ->
             are missing.
     """
     if task in _FROM_CHECKPOINTS and not kept_checkpoints(run.path):
-        raise JobError(f"{run.id} has kept no checkpoints; train one with schedule.keep_every, for example 50")
+        raise JobError(f"{run.id} has no kept checkpoints; train a run with schedule.keep_every, for example 50")
     if task not in ("evaluate", *_FROM_CHECKPOINTS) and run.embeddings() is None:
         raise JobError(f"{run.id} has no embeddings yet; evaluate it first")
     under_way = [job for job in pending_jobs(RunStore(run.path.parent)) if job.run.id != run.id and job.is_busy()]
     if len(under_way) >= MAX_QUEUED:
-        raise JobError(f"{len(under_way)} jobs are waiting or working already; wait until some are over")
+        raise JobError(f"{len(under_way)} jobs are already queued or running; wait until some have finished")
     backend = choice.parse(backend).require().text
     job = Job(run)
     with job.exclusive_start():

@@ -46,7 +46,7 @@ class Server:
                 return False
             self.pause = 1.0 if now - self.started > STEADY else min(LONGEST_PAUSE, max(1.0, 2 * self.pause))
             self.process, self.due = None, now + self.pause
-            _say(f"the server on port {self.port} ended with {code}; it starts again in {self.pause:.0f} s")
+            _say(f"the server on port {self.port} exited with status {code}; restarting in {self.pause:.0f} s")
         if self.process is None and now >= self.due:
             self.process = subprocess.Popen(
                 server_command(address, self.port), cwd=HOME, env=dict(environment), stdin=subprocess.DEVNULL
@@ -74,7 +74,10 @@ def serve(address: str, ports: Iterable[int], settings: Mapping[str, str], *, to
         Exit status: 0, or 1 if the app is not installed or the first start of a server failed.
     """
     if not APP.is_file():
-        _say(f"there is no app in {HOME}: run this in a checkout of the repository (the library has no pages)")
+        _say(
+            f"there is no app in {HOME}; run this command in a checkout of the repository (the installed library "
+            "has no pages)"
+        )
         return 1
     environment = os.environ | settings
     beyond = address not in ("127.0.0.1", "localhost", "::1")

@@ -57,7 +57,9 @@ def _or_usual(spec: RunSpec, key: str) -> Any:
 
 def _split(spec: RunSpec) -> str:
     given = _or_usual(spec, "split")
-    return {"classes": "unseen classes", "samples": "known classes", "own": "parts of its own"}[given or "classes"]
+    return {"classes": "unseen classes", "samples": "known classes", "own": "splits of the data set"}[
+        given or "classes"
+    ]
 
 
 def _held_out(spec: RunSpec) -> str:
@@ -65,7 +67,7 @@ def _held_out(spec: RunSpec) -> str:
     if given == "classes" and d.folds:
         return f"fold of {d.folds} {d.fold_order} folds of the classes"
     words = {"classes": "the last quarter of the classes", "samples": "samples of each class", "none": "nothing"}
-    return words.get(given or "classes", "a part of its own")
+    return words.get(given or "classes", "a separate split")
 
 
 def _size(spec: RunSpec) -> str:
@@ -80,7 +82,7 @@ def _start(spec: RunSpec) -> str:
 def _crop(spec: RunSpec) -> str:
     d = spec.data
     low, high = (100 * share for share in d.crop_area)
-    words = {"shift": "shifted", "affine": "moved affinely", "resized": f"resized crops of {low:g} to {high:g} %"}
+    words = {"shift": "shifted", "affine": "affine transforms", "resized": f"resized crops of {low:g} to {high:g} %"}
     return ", ".join([words[d.crop]] * d.augment + ["fresh collages"] * d.fresh) or "none"
 
 
@@ -125,26 +127,32 @@ RULES = (
     Rule(
         "incomparable",
         "data.split",
-        "kind of test",
-        "classes that were trained on are easier to retrieve than unseen ones",
+        "test protocol",
+        "training classes are easier to retrieve than unseen ones",
         _split,
     ),
     Rule(
         "caution",
         "data.root",
-        "folder of the data",
+        "data folder",
         "it may hold a different subset",
-        lambda spec: spec.data.root or "the usual place",
+        lambda spec: spec.data.root or "the default location",
     ),
     Rule(
         "incomparable",
         "schedule.monitor_part",
-        "selection of the weights",
-        "weights chosen on the test split score too high",
+        "weight selection",
+        "weights selected on the test split score too high",
         _selection,
     ),
     Rule("incomparable", "model.name", "network", "a better backbone alone raises the scores", _key("model.name")),
-    Rule("incomparable", "model.start", "start of the backbone", "pretraining decides most of the score", _start),
+    Rule(
+        "incomparable",
+        "model.start",
+        "initial weights of the backbone",
+        "pretraining determines most of the score",
+        _start,
+    ),
     Rule(
         "incomparable",
         "model.embedding_dim",
@@ -153,21 +161,21 @@ RULES = (
         _key("model.embedding_dim"),
     ),
     Rule("incomparable", "data.image_size", "image size", "larger images alone raise the scores", _size),
-    Rule("caution", "protocol", "protocol", "each trains, selects and reports differently", _protocol),
+    Rule("caution", "protocol", "protocol", "protocols differ in training, selection and reporting", _protocol),
     Rule("caution", "data.validation", "validation data", "the runs train on different classes or samples", _held_out),
-    Rule("caution", "data.crop", "augmentation", "it regularises as a loss may", _crop),
-    Rule("caution", "pooling.name", "pooling", "it may cause part of the difference", _key("pooling.name")),
+    Rule("caution", "data.crop", "augmentation", "it regularises, as a loss can", _crop),
+    Rule("caution", "pooling.name", "pooling", "it may explain part of the difference", _key("pooling.name")),
     Rule("caution", "model.normalize", "normalisation of embeddings", "the geometry differs", _key("model.normalize")),
     Rule(
         "incomparable",
         "conditioning.among",
-        "view of the test samples",
+        "embedding of the test samples",
         "embeddings computed with test neighbours contain information on the gallery",
         _view,
     ),
     Rule("caution", "model.freeze", "frozen part", "frozen parts cannot learn", _frozen),
     Rule("caution", "model.freeze_batch_norm", "frozen batch norm", "it regularises", _key("model.freeze_batch_norm")),
-    Rule("caution", "schedule.steps", "budget", "a run that saw more samples had more time to learn", _samples_seen),
+    Rule("caution", "schedule.steps", "budget", "a run that sees more samples has more time to learn", _samples_seen),
     Rule(
         "caution",
         "batch.classes",
@@ -178,22 +186,26 @@ RULES = (
     Rule(
         "caution",
         "model.embedding_start",
-        "start of the embedding layer",
-        "a linear method may have learned from the labels before the first step",
+        "initialisation of the embedding layer",
+        "a linear method may use the labels before the first step",
         _key("model.embedding_start"),
     ),
-    Rule("caution", "model.dropout", "dropout", "it regularises as a loss may", _key("model.dropout")),
+    Rule("caution", "model.dropout", "dropout", "it regularises, as a loss can", _key("model.dropout")),
     Rule(
-        "caution", "loss.start_weight", "pull to the start", "it regularises as a loss may", _key("loss.start_weight")
+        "caution",
+        "loss.start_weight",
+        "pull towards the initial weights",
+        "it regularises, as a loss can",
+        _key("loss.start_weight"),
     ),
-    Rule("note", "fork.run", "beginning", "a fork has the training run of its parent behind it", _start_point),
+    Rule("note", "fork.run", "starting point", "a fork continues the training of its parent", _start_point),
     Rule("caution", "fork.leave_out", "training split", "samples were left out or relabelled", _edits),
     Rule("note", "schedule.patience", "patience", "the actual budgets may differ", _key("schedule.patience")),
     Rule(
         "note",
         "optimiser.learning_rate",
         "optimiser",
-        "tune it for each loss or for none",
+        "tune it for every loss or for none",
         lambda spec: f"{spec.optimiser.name} at {spec.optimiser.learning_rate:g}",
     ),
     Rule("note", "compute.precision", "arithmetic", "rounding differs", _key("compute.precision")),
@@ -230,38 +242,40 @@ def lint_spec(spec: RunSpec, training: int | None = None) -> list[ComparabilityI
 def _alone(spec: RunSpec) -> Iterator[Issue]:
     # Selection of the tested weights.
     if spec.schedule.monitor_part == "test":
-        sentence = f"The test split chooses the weights ({_selection(spec)}), so the test scores are too high."
+        sentence = f"The weights are selected on the test split ({_selection(spec)}), so the test scores are too high."
         yield "caution", ("schedule.monitor_part",), sentence
     elif spec.data.validation == "none":
-        yield "note", ("data.validation",), "There is no validation, so the weights of the last step are tested."
+        yield "note", ("data.validation",), "There is no validation split, so the weights of the last step are tested."
     yield from _fast_proxies(spec)
     # Frozen parts and their initial weights.
     if spec.model.freeze_batch_norm and not spec.model.start:
         sentence = (
-            "Batch norm is frozen, but the backbone starts at random: it keeps statistics of no data, and such a "
-            "network hardly learns. Start from weights, or let batch norm learn."
+            "Batch norm is frozen, but the backbone starts at random, so its statistics come from no data and the "
+            "network hardly learns. Start from pretrained weights, or unfreeze batch norm."
         )
         yield "caution", ("model.freeze_batch_norm", "model.start"), sentence
     if spec.model.freeze == "backbone" and not spec.model.start:
         sentence = (
-            "The backbone is frozen, but starts at random: only a head on random features is trained. Start from "
-            "weights or a run, or let the backbone learn."
+            "The backbone is frozen but starts at random, so only a head on random features is trained. Start from "
+            "pretrained weights or a run, or unfreeze the backbone."
         )
         yield "caution", ("model.freeze", "model.start"), sentence
     if spec.model.freeze == "backbone" and spec.data.augment and not spec.data.views:
-        sentence = "Training images are neither flipped nor cropped: the cached feature maps are those of whole images."
+        sentence = (
+            "Training images are neither flipped nor cropped, because the cached features are those of full images."
+        )
         yield "note", ("data.views", "data.augment"), sentence
     if spec.batch.sampler in ("mined", "neighbourhood") and spec.batch.balanced_steps >= spec.schedule.steps:
         sentence = (
-            f"All {spec.schedule.steps:,} steps are balanced batches, so the {spec.batch.sampler} ones never start. "
-            "Train longer, or start them earlier."
+            f"All {spec.schedule.steps:,} steps use balanced batches, so {spec.batch.sampler} batches never start. "
+            "Train longer, or lower batch.balanced_steps."
         )
         yield "caution", ("batch.balanced_steps", "schedule.steps"), sentence
     if _split(spec) == "known classes":
         yield (
             "note",
             ("data.split",),
-            "Tested on training classes: the score says nothing about unseen classes.",
+            "The run is tested on training classes, so its score says nothing about unseen classes.",
         )
 
 
@@ -271,7 +285,7 @@ def lint_protocol_runs(specs: Sequence[RunSpec]) -> list[ComparabilityIssue]:
     Folds and seeds are not compared, and deviations from the protocol are omitted, since they are reported elsewhere.
     """
     own = [warning for spec in specs for warning in lint_spec(spec)]
-    return list(dict.fromkeys(warning for warning in own if not warning.sentence.startswith("Leaves ")))
+    return list(dict.fromkeys(warning for warning in own if not warning.sentence.startswith("Deviates from ")))
 
 
 def as_text(warnings: Iterable[ComparabilityIssue]) -> str:
@@ -284,7 +298,7 @@ def _differs(rule: Rule, specs: Sequence[RunSpec]) -> ComparabilityIssue | None:
     if len(values) < 2:
         return None
     shown = " and ".join([", ".join(values[:-1]), values[-1]]) if len(values) <= 4 else f"{len(values)} of them"
-    return ComparabilityIssue(rule.severity, (rule.key,), f"Other {rule.what} ({shown}): {rule.why}.")
+    return ComparabilityIssue(rule.severity, (rule.key,), f"Different {rule.what} ({shown}): {rule.why}.")
 
 
 def _other_queries(runs: Sequence[Run]) -> list[ComparabilityIssue]:
@@ -293,7 +307,7 @@ def _other_queries(runs: Sequence[Run]) -> list[ComparabilityIssue]:
     if len(counts) < 2 or len({run.spec.data.name for run in runs}) > 1:
         return []
     shown = " and ".join(f"{count:,}" for count in counts)
-    sentence = f"Other test samples ({shown} queries): the data were not the same."
+    sentence = f"Different test samples ({shown} queries): the data sets differ."
     return [ComparabilityIssue("incomparable", ("data.root",), sentence)]
 
 
@@ -307,12 +321,16 @@ def _repeats(specs: Sequence[RunSpec]) -> Iterator[Issue]:
     if len(seeds) < 2:
         return
     if counts == [1]:
-        yield "caution", ("seed",), "One seed of each: without repeats a small difference may be chance."
+        yield (
+            "caution",
+            ("seed",),
+            "Only one seed per setting: without repeats, a small difference may be due to chance.",
+        )
     elif len(counts) > 1:
         shown = f"{counts[0]} and {counts[-1]}"
-        yield "caution", ("seed",), f"Other numbers of repeats ({shown}): the best of more runs is better."
+        yield "caution", ("seed",), f"Different numbers of repeats ({shown}): the best of more runs tends to be higher."
     elif len({tuple(sorted(each)) for each in seeds.values()}) > 1:
-        yield "note", ("seed",), "Other seeds: batches and first weights are not the same in pairs."
+        yield "note", ("seed",), "Different seeds: batches and initial weights are not paired."
 
 
 def _fast_proxies(spec: RunSpec) -> Iterator[Issue]:
@@ -323,11 +341,11 @@ def _fast_proxies(spec: RunSpec) -> Iterator[Issue]:
     allowed = spec.protocol in protocols.names() and not any(
         line.startswith(("loss.learning_rate", "optimiser.learning_rate")) for line in protocols.deviations(spec)
     )
-    by = f", as {spec.protocol} has it" if allowed else ", and losses without proxies have no such help"
+    by = f", as {spec.protocol} specifies" if allowed else ", an advantage that losses without proxies do not have"
     sentence = f"Loss parameters learn {factor:g} times faster than the network{by}."
     yield "note" if allowed else "caution", ("loss.learning_rate",), sentence
 
 
 def _leaves(spec: RunSpec, training: int | None) -> Iterator[Issue]:
     for line in protocols.deviations(spec, training):
-        yield "caution", (line.partition(":")[0],), f"Leaves {spec.protocol} in {line}."
+        yield "caution", (line.partition(":")[0],), f"Deviates from {spec.protocol} in {line}."

@@ -99,7 +99,9 @@ def _settings() -> Iterator[Diagnosis]:
             yield Diagnosis("settings", "fault", f"{name} is {value!r}", f"Set {name} to a whole number, or unset it.")
     token = os.environ.get("DML_TOKEN", "")
     if token and token != "proxy" and len(token) < 16:
-        yield Diagnosis("settings", "fault", "DML_TOKEN is short", "Generate one: openssl rand -hex 24")
+        yield Diagnosis(
+            "settings", "fault", "DML_TOKEN is shorter than 16 characters", "Generate one: openssl rand -hex 24"
+        )
 
 
 def _packages() -> Iterator[Diagnosis]:
@@ -125,7 +127,7 @@ def _packages() -> Iterator[Diagnosis]:
         else:
             other = f"{requirement.name} is {version}, tested with {requirement.specifier}"
             yield Diagnosis("packages", "note", other, _install(requirement))
-    yield Diagnosis("packages", "good", f"{well} packages in tested versions")
+    yield Diagnosis("packages", "good", f"{well} packages have tested versions")
 
 
 def _install(requirement: Requirement) -> str:
@@ -137,13 +139,13 @@ def _gpu() -> Iterator[Diagnosis]:
     import torch  # imported late: the import takes seconds, and earlier diagnoses should be displayed meanwhile
 
     if not cards and not torch.cuda.is_available():
-        yield Diagnosis("GPU", "note", "none: runs train on the CPU")
+        yield Diagnosis("GPU", "note", "none found; runs train on the CPU")
     elif not torch.cuda.is_available():
         build = "has no CUDA" if torch.version.cuda is None else f"for CUDA {torch.version.cuda} cannot use it"
         yield Diagnosis(
             "GPU",
             "fault",
-            f"{len(cards)} in the machine, but torch {torch.__version__} {build}",
+            f"{len(cards)} found, but torch {torch.__version__} {build}",
             "Install the torch build for your driver (pytorch.org, Get Started), or set device=cpu in specs.",
         )
     else:
@@ -164,7 +166,9 @@ def _store(store: RunStore) -> Iterator[Diagnosis]:
                 (Path(folder) / "probe.tmp").touch()
             (Path(folder) / "probe.tmp").replace(Path(folder) / "probe")
     except (OSError, locks.Busy) as error:
-        remedy = "Give the folder to this account, or choose another with DML_RUNS; it must support file locks."
+        remedy = (
+            "Make the folder writable for this account, or set DML_RUNS to another one; it must support file locks."
+        )
         yield Diagnosis("store", "fault", f"{store.root} cannot be written to ({error})", remedy)
     runs = store.list()
     yield _space("store", store.root, f"{len(runs)} runs in {store.root}")
@@ -172,14 +176,18 @@ def _store(store: RunStore) -> Iterator[Diagnosis]:
         yield Diagnosis("store", "note", f"{run_id} is unreadable: {reason}", "Restore it from a copy, or delete it.")
     if lost := [run.id for run in runs if run.status() == "lost"]:
         named = ", ".join(lost[:MAX_NAMED])
-        yield Diagnosis("store", "note", f"{len(lost)} interrupted, among them {named}", "dml recover resumes them.")
+        yield Diagnosis(
+            "store", "note", f"{len(lost)} interrupted, including {named}", "Run dml recover to resume them."
+        )
 
 
 def _cache() -> Iterator[Diagnosis]:
     folder = cache_folder()
     there = next(path for path in (folder, *folder.parents) if path.exists())
     if not os.access(there, os.W_OK):
-        yield Diagnosis("cache", "fault", f"{there} cannot be written to", "Set DML_CACHE to a folder of yours.")
+        yield Diagnosis(
+            "cache", "fault", f"{there} cannot be written to", "Set DML_CACHE to a folder that you can write to."
+        )
     else:
         yield _space("cache", there, str(folder))
 
@@ -199,7 +207,7 @@ def _data() -> Iterator[Diagnosis]:
         yield Diagnosis("data", "good", f"found: {', '.join(present)}")
     if absent := [name for name in with_files if name not in present]:
         where = f"Unpack the official archives in {search_folders()[0]}; the Data page says where to get each."
-        yield Diagnosis("data", "note", f"not here: {', '.join(absent)}", where)
+        yield Diagnosis("data", "note", f"not found: {', '.join(absent)}", where)
 
 
 def _weights() -> Iterator[Diagnosis]:
@@ -207,8 +215,8 @@ def _weights() -> Iterator[Diagnosis]:
 
     files = pretrained.CHECKPOINTS.values()
     present = [file.file for file in files if pretrained.find(file) is not None]
-    summary = f"{len(present)} of {len(files)} files of pretrained weights are here"
-    missing = "" if len(present) == len(files) else "Runs download the others on demand."
+    summary = f"{len(present)} of {len(files)} files of pretrained weights found"
+    missing = "" if len(present) == len(files) else "Runs download missing files on demand."
     yield Diagnosis("weights", "good" if not missing else "note", summary, missing)
 
 
@@ -218,7 +226,7 @@ def _port(port: int) -> Iterator[Diagnosis]:
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            remedy = f"Stop the program that listens there, or choose another: dml serve --port {port + 1}"
-            yield Diagnosis("port", "note", f"{port} is taken ({error.strerror})", remedy)
+            remedy = f"Stop the program that uses it, or choose another port: dml serve --port {port + 1}"
+            yield Diagnosis("port", "note", f"{port} is in use ({error.strerror})", remedy)
         else:
             yield Diagnosis("port", "good", f"{port} is free")

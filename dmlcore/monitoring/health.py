@@ -95,7 +95,7 @@ def _lasting_since(points: Sequence[tuple[int, float]], holds: Callable[[float],
 
 def _exploding(history: _History) -> HealthWarning | None:
     """Detect embedding lengths, gradients or a loss that approach overflow."""
-    for name, words in (("norm", "embeddings have length"), ("gradient_norm", "the gradient has norm")):
+    for name, words in (("norm", "the embeddings have norm"), ("gradient_norm", "the gradient has norm")):
         values = history.measured(name)
         since = next((step for step, value in values if value > DIVERGENCE), None)
         if since is not None and values[-1][1] > DIVERGENCE:
@@ -115,11 +115,11 @@ def _overflow(since: int, words: str, value: float) -> HealthWarning:
         "exploding",
         since,
         {"value": value},
-        f"Approaching NaN: {words} {value:.2g}, and float32 ends at 3e38, squares of embeddings at 1e19.",
+        f"Close to overflow: {words} {value:.2g}. float32 overflows at 3e38, squared norms at 1e19.",
         (
             "divide optimiser.learning_rate by 10, or by 100",
             "set optimiser.clip_norm, for example to 1",
-            "put the embeddings on the unit sphere: model.normalize=true",
+            "normalise the embeddings to unit length: model.normalize=true",
         ),
     )
 
@@ -143,12 +143,13 @@ def _point(history: _History) -> HealthWarning | None:
         "point",
         since,
         numbers,
-        f"All embeddings of a batch are within {100 * value:.2g} % of their length of one point{distances}.",
+        f"The embeddings have collapsed: all of a batch are within {100 * value:.2g} % of their norm of one "
+        f"point{distances}.",
         (
-            "choose a milder miner (semi_hard, or all): the hardest negatives pull everything together first",
+            "choose a milder miner (semi_hard, or all), because the hardest negatives can cause a collapse",
             "divide optimiser.learning_rate by 10",
             "check the labels: for indistinguishable classes, a single point is the best solution",
-            "choose a loss whose push does not vanish with the distance, such as distance_sensitive",
+            "choose a loss whose gradient does not vanish with the distance, such as distance_sensitive",
         ),
     )
 
@@ -187,11 +188,11 @@ def _margin(history: _History) -> HealthWarning | None:
         "margin",
         since,
         {"loss": fmean(recent), "at_one_point": worth},
-        f"The loss stays at {fmean(recent):.4g}; {worth:.4g}, its margin, is what it is worth when all embeddings "
+        f"The loss stays at {fmean(recent):.4g}, close to its margin of {worth:.4g}, its value when all embeddings "
         "coincide.",
         (
             "choose a milder miner (semi_hard, or all)",
-            "divide optimiser.learning_rate by 10, or warm the new layers up first (schedule.warm_up)",
+            "divide optimiser.learning_rate by 10, or train the new layers alone first (schedule.warm_up)",
             "lower the margin until some triplets satisfy it, and raise it later",
         ),
     )
@@ -235,7 +236,7 @@ def _idle(history: _History) -> HealthWarning | None:
         "nothing.",
         (
             "raise the margin of the loss",
-            "choose a harder miner (batch_hard), or larger batches, so that harder negatives turn up",
+            "choose a harder miner (batch_hard), or larger batches, so that harder negatives occur",
             "stop here: lower schedule.steps, or set schedule.patience",
         ),
     )
@@ -261,7 +262,7 @@ def _flat(history: _History) -> HealthWarning | None:
     remedies = ["multiply optimiser.learning_rate by 10; if the loss then oscillates, divide it by 10 instead"]
     if everything:
         numbers["active"] = median(active)
-        remedies.append("lower the margin: nearly all triplets are active, so the loss ignores how hard they are")
+        remedies.append("lower the margin: nearly all triplets are active, so their difficulty has no effect")
     remedies.append(
         "check that the labels belong to the samples, and that the network is not frozen (schedule.warm_up)"
     )
@@ -305,7 +306,7 @@ def _overfit(history: _History) -> HealthWarning | None:
             numbers,
             f"Overfitting: {fell}, while the training loss fell from {then:.3g} to {now:.3g}.",
             (
-                "stop early: schedule.patience; the best weights are kept in any case",
+                "stop early: schedule.patience; the best weights are saved either way",
                 "augment the images (data.augment, data.crop=resized) or add weight decay",
                 "freeze batch norm, or train a smaller network",
             ),
@@ -314,7 +315,7 @@ def _overfit(history: _History) -> HealthWarning | None:
         "worse",
         steps[best],
         numbers,
-        f"Training undoes what it had reached: {fell}, and the loss rose from {then:.3g} to {now:.3g}.",
+        f"Training is losing earlier progress: {fell}, and the loss rose from {then:.3g} to {now:.3g}.",
         (
             "divide optimiser.learning_rate by 10, or let it decay (schedule.decay, schedule.plateau)",
             "lower optimiser.weight_decay: it pulls all weights towards zero",

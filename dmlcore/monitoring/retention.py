@@ -53,14 +53,14 @@ class Rules:
 
     def __post_init__(self) -> None:
         if self.runs is self.checkpoints is self.cache is None:
-            raise ValueError("no rule was given")
+            raise ValueError("no retention rule was given; set runs, checkpoints or cache to an age in days")
         for name in ("runs", "checkpoints", "cache"):
             if (days := getattr(self, name)) is not None and not days >= 0:
-                raise ValueError(f"{name}: an age in days is 0 or more, got {days}")
+                raise ValueError(f"{name}: the age in days must be 0 or more, got {days}")
         if self.keep < 0:
-            raise ValueError(f"keep: a number of runs is 0 or more, got {self.keep}")
+            raise ValueError(f"keep: the number of runs must be 0 or more, got {self.keep}")
         if unknown := set(self.states) - set(STATES):
-            raise ValueError(f"states: {', '.join(sorted(unknown))} is none of {', '.join(STATES)}")
+            raise ValueError(f"states: unknown {', '.join(sorted(unknown))}; expected some of {', '.join(STATES)}")
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ def check_clock(store: RunStore) -> str:
     if there was none, the last write to a run was at most MAX_IDLE_DAYS days ago.
     """
     try:
-        then, what = os.stat(store.root / CLEANED).st_mtime, "anything was last removed"
+        then, what = os.stat(store.root / CLEANED).st_mtime, "the last removal"
     except OSError:
-        then, what = max(map(_last_write, store.list()), default=time.time()), "any run was last written to"
+        then, what = max(map(_last_write, store.list()), default=time.time()), "the last write to a run"
     idle = (time.time() - then) / DAY
     return f"the clock says {today()}, {idle:,.0f} days after {what}" if idle > MAX_IDLE_DAYS else ""
 

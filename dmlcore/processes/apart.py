@@ -84,7 +84,7 @@ def follow(ask: Callable[[], tuple[str, int] | None]) -> None:
                 break
         time.sleep(POLL_INTERVAL)
     else:
-        raise ProcessError("the first process tells no address, or does not answer there")
+        raise ProcessError("the first process has not published its address, or does not respond there")
     _leave_by(own)
     with _arriving():
         store.set(f"here-{group.rank()}", "")
@@ -96,7 +96,7 @@ def _arriving() -> Iterator[None]:
     try:
         yield
     except dist.DistError as error:
-        raise ProcessError("the processes of the run did not all come together") from error
+        raise ProcessError("not all processes of the run connected in time") from error
 
 
 def _leave_by(address: str) -> None:

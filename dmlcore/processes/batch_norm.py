@@ -19,7 +19,7 @@ class SharedBatchNorm(_BatchNorm):
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim < 2:
-            raise ValueError(f"batch norm takes at least two dimensions, got {input.ndim}")
+            raise ValueError(f"batch norm needs an input of at least two dimensions, got {input.ndim}")
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalised input in the dtype of the input."""

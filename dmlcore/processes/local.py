@@ -22,7 +22,7 @@ from dmlcore.processes.group import ProcessError
 FOLDER = "DML_PROCESSES"  # environment variable with the path of the directory that the processes share
 POLL_INTERVAL = 0.05  # seconds between two polls
 GRACE = 10.0  # seconds after which processes that have not ended are killed
-REMEDY = "The last checkpoint is good: resume goes on from there, with any number of processes"
+REMEDY = "The last checkpoint is valid; resume the run from it, with any number of processes"
 LOOPBACK = "lo"
 
 
@@ -38,7 +38,7 @@ class Companions:
         while True:
             for rank, process in self._processes.items():
                 if process.poll():
-                    how = f"was ended by signal {-process.returncode}" if process.returncode < 0 else "ended"
+                    how = f"was terminated by signal {-process.returncode}" if process.returncode < 0 else "failed"
                     words = self._folder / f"ended-{rank}"
                     reason = words.read_text() if words.exists() else ""
                     return f"process {rank + 1} of {len(self._processes) + 1} {how}" + (f": {reason}" if reason else "")
@@ -109,7 +109,7 @@ def take_part(
         if not _may_be_lost(error):
             (leave_word or _report_failure)(str(error))
             raise
-        raise ProcessError(f"another process of the run has ended. {REMEDY}") from error
+        raise ProcessError(f"another process of the run has stopped. {REMEDY}") from error
     finally:
         group.leave()
         # the process that started this one was killed and cannot remove the directory
@@ -139,7 +139,7 @@ def join_local(others: Companions | None = None) -> None:
         if others is not None:
             others.raise_if_failed()
         elif os.getppid() != starter or not folder.exists():
-            raise ProcessError("the first process is gone")
+            raise ProcessError("the first process has stopped")
         time.sleep(POLL_INTERVAL)
     group.join(f"file://{folder / 'store'}")
 

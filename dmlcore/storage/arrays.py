@@ -114,10 +114,12 @@ def _validate_headers(archive: zipfile.ZipFile, schema: Schema, sizes: dict[str,
             raise ValueError(f"{name} is {_describe_type(dtype, shape)}")
         for size, wanted in zip(shape, form.shape, strict=True):
             expected = sizes.setdefault(wanted, size) if isinstance(wanted, str) else wanted
-            if size != expected or size < 0:
-                raise ValueError(f"{size:,} of {name} where {expected:,} are due")
+            if size < 0:
+                raise ValueError(f"{name} has a negative dimension, {size:,}")
+            if size != expected:
+                raise ValueError(f"{name} has a dimension of {size:,} instead of {expected:,}")
         if not math.prod(shape) * dtype.itemsize <= min(info.file_size, MAX_BYTES):
-            raise ValueError(f"{name} claims to be {_describe_type(dtype, shape)} in {info.file_size:,} bytes")
+            raise ValueError(f"{name} is declared as {_describe_type(dtype, shape)}, but has {info.file_size:,} bytes")
         differences.append(name)
     return differences
 
@@ -148,10 +150,12 @@ def _load(archive: zipfile.ZipFile, name: str, form: ArraySpec) -> Array:
         with archive.open(f"{name}.npy") as member:
             values = npy.read_array(member, allow_pickle=False)
             if member.read(1):  # reading to the end verifies the CRC of the archive member
-                raise ValueError(f"{name} is longer than it says")
+                raise ValueError(f"{name} is longer than its header says")
     if values.dtype.kind in INTEGERS:
         if values.size and not form.least <= values.min() <= values.max() < form.below:
-            raise ValueError(f"{name} holds {values.min()} to {values.max()}")
+            raise ValueError(
+                f"{name} has values from {values.min()} to {values.max()}, expected {form.least} to {form.below - 1}"
+            )
         return values.astype(np.int64, copy=False)
     if values.dtype.kind == FLOATS:
         values = values.astype(values.dtype.newbyteorder("="), copy=False)
@@ -162,7 +166,9 @@ def _load(archive: zipfile.ZipFile, name: str, form: ArraySpec) -> Array:
             if part.dtype.itemsize > 2:  # float16 values cannot exceed the limit
                 fits &= ~(np.abs(part) > MAX_MAGNITUDE)
             if not fits.all():
-                raise ValueError(f"{name} must hold numbers, and holds {part[~fits][0]:g}")
+                raise ValueError(
+                    f"{name} must contain numbers up to {MAX_MAGNITUDE:g} in magnitude, got {part[~fits][0]:g}"
+                )
     return values
 
 
@@ -184,19 +190,19 @@ def _map(archive: zipfile.ZipFile, name: str) -> Array | None:
     start = info.header_offset + 30 + name_length + extra_length
     size = math.prod(shape) * dtype.itemsize
     if begin + size != info.file_size:
-        raise ValueError(f"{name} is longer than it says")
+        raise ValueError(f"{name} is longer than its header says")
     as_it_is = dtype.isnative and not fortran and (start + begin) % dtype.itemsize == 0
     if not as_it_is or (dtype.kind != FLOATS and dtype != np.int64):
         return None
     content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     if start + info.file_size > len(content):
-        raise ValueError("the file is cut")
+        raise ValueError("the file is truncated")
     checksum = 0
     with memoryview(content) as view:
         for at in range(start, start + info.file_size, CHUNK):
             checksum = zlib.crc32(view[at : min(at + CHUNK, start + info.file_size)], checksum)
     if checksum != info.CRC:
-        raise ValueError(f"{name} is not as it was written")
+        raise ValueError(f"{name} is damaged (wrong CRC)")
     values: Array = np.frombuffer(content, dtype, math.prod(shape), start + begin).reshape(shape)
     return values
 

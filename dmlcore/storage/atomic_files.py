@@ -42,8 +42,8 @@ def open_regular(path: Path, most: int) -> IO[bytes]:
         return open(descriptor, "rb")
     os.close(descriptor)
     if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "no regular file", str(path))
-    raise OSError(errno.EFBIG, f"{status.st_size:,} bytes, where {most:,} are the most that make sense", str(path))
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    raise OSError(errno.EFBIG, f"{status.st_size:,} bytes, above the limit of {most:,}", str(path))
 
 
 def read_bytes(path: Path, most: int) -> bytes:

@@ -153,7 +153,7 @@ def _read_verified(path: Path) -> tuple[str, bytes]:
         digest, payload = run_directory.split_checkpoint(contents)
         if hashlib.sha256(payload).hexdigest() == digest:
             return digest, payload
-    raise CheckpointError(f"{path.name} is damaged or no checkpoint ({len(contents):,} bytes, wrong SHA-256)")
+    raise CheckpointError(f"{path.name} is damaged or not a checkpoint ({len(contents):,} bytes, wrong SHA-256)")
 
 
 def _is_intact(path: Path) -> bool:

@@ -46,7 +46,7 @@ class Digest:
 
     def __post_init__(self) -> None:
         if not (self.sha256 or self.md5 or self.sha256_prefix):
-            raise ValueError("a download needs a SHA-256, how one begins, or an MD5")
+            raise ValueError("a download needs a SHA-256, the first digits of one, or an MD5")
 
     def refusal(self, path: Path) -> str | None:
         """Return why `path` is not the expected file, or None if it is."""
@@ -123,9 +123,11 @@ def fetch(
             sync_directory(into.parent)
             return into
     except Busy:
-        raise DownloadError(f"another process has been downloading {into.name} for an hour; wait or end it") from None
+        raise DownloadError(
+            f"another process has been downloading {into.name} for an hour; wait for it, or stop it"
+        ) from None
     except DownloadError as error:
-        raise DownloadError(f"{error}. By hand: put the file at {into}") from None
+        raise DownloadError(f"{error}. To install it by hand, put the file at {into}") from None
     except OSError as error:
         raise DownloadError(f"{into} cannot be written: {error}; free some space, or choose another folder") from None
 
@@ -152,7 +154,7 @@ def unreachable(url: str, timeout: float = 3.0, *, loopback: bool = False) -> st
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(timeout)
-    return reasons[0] if reasons else f"no answer within {timeout:g} seconds"
+    return reasons[0] if reasons else f"no response within {timeout:g} seconds"
 
 
 @dataclass
@@ -177,7 +179,7 @@ class _Transfer:
                 reason = "the connection was cut"
             except urllib.error.HTTPError as error:
                 if error.code < 500 and error.code not in (408, 416, 429):
-                    raise DownloadError(f"{self.url} answers {error.code} {error.reason}") from None
+                    raise DownloadError(f"{self.url} responded with {error.code} {error.reason}") from None
                 if error.code == 416:  # range not satisfiable: `part` is complete, or belongs to another file
                     if self.wanted.refusal(self.part) is None:
                         return
@@ -191,7 +193,7 @@ class _Transfer:
             failures = 0 if self._length() > furthest else failures + 1
             furthest = max(furthest, self._length())
             if failures >= ATTEMPTS:
-                kept = f", {self._length():,} bytes are kept and the next try goes on from there"
+                kept = f", {self._length():,} bytes are kept, and the next attempt resumes from there"
                 raise DownloadError(f"{self.url} could not be fetched: {reason}{kept if self._length() else ''}")
             time.sleep(self.pause * 2 ** max(0, failures - 1))
 
@@ -209,7 +211,7 @@ class _Transfer:
             if answer.status != 206:
                 start = 0  # the server ignored the Range header and sends the whole file
             elif _first_byte(answer.headers) != start:
-                raise DownloadError(f"{self.url} sent another part of the file than requested")
+                raise DownloadError(f"{self.url} sent a different range of the file than requested")
             rest = answer.headers.get("Content-Length")
             total = start + int(rest) if rest and rest.isdigit() else None
             if self.wanted.size is not None and total not in (None, self.wanted.size):
@@ -223,7 +225,7 @@ class _Transfer:
         while chunk := answer.read(CHUNK):
             received += len(chunk)
             if received > most:
-                raise DownloadError(f"{self.url} is longer than the {most:,} bytes it may have")
+                raise DownloadError(f"{self.url} is larger than the limit of {most:,} bytes")
             try:
                 file.write(chunk)
             except OSError as error:
@@ -318,7 +320,7 @@ def _require_web(url: str, loopback: bool) -> None:
     """Raise DownloadError for schemes other than http and https, and for a private IP address as host."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise DownloadError(f"{url} is no address of the web; only http and https are")
+        raise DownloadError(f"{url} is not a web address; only http and https are supported")
     try:
         ipaddress.ip_address(parts.hostname)
     except ValueError:
@@ -330,4 +332,4 @@ def _require_public(address: str, host: str, loopback: bool) -> None:
     ip = ipaddress.ip_address(address.partition("%")[0])
     ip = getattr(ip, "ipv4_mapped", None) or ip
     if (not ip.is_global or ip.is_multicast) and not (loopback and ip.is_loopback):
-        raise DownloadError(f"{host} is {address}, which is not a public address; no connection was made")
+        raise DownloadError(f"{host} resolves to {address}, which is not a public address; no connection was made")

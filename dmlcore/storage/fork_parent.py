@@ -61,8 +61,8 @@ def copy_checkpoint(building: Path, store: Path, fork: ForkSpec) -> None:
             return
     there = ", ".join(map(str, steps(parent))) or "none"
     raise SpecError(
-        f"fork.step: {fork.run} has no checkpoint of step {fork.step}; there are: {there}. "
-        "Runs with schedule.keep_every keep more"
+        f"fork.step: {fork.run} has no checkpoint of step {fork.step}; available steps: {there}. "
+        "Set schedule.keep_every to keep more"
     )
 
 

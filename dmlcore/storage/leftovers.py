@@ -60,7 +60,7 @@ def sweep_folders(store: Path) -> int:
         except locks.Busy:
             continue
         except OSError as error:
-            log.warning("%s is left over and cannot be removed: %s", entry.name, error)
+            log.warning("cannot remove the leftover %s: %s", entry.name, error)
     return count
 
 

@@ -74,5 +74,5 @@ def step_of(path: Path) -> int | None:
 def _length(payload: bytes) -> int:
     length = int.from_bytes(payload[:8], "little")
     if length > MAX_HEADER_BYTES:
-        raise ValueError(f"a header of {length:,} bytes")
+        raise ValueError(f"its header has {length:,} bytes, above the limit of {MAX_HEADER_BYTES:,}")
     return length

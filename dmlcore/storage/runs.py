@@ -172,7 +172,10 @@ class Run(Task[RunState]):
         with os.scandir(self.path) as entries:
             links = sorted(entry.name for entry in entries if entry.is_symlink())
         if links:
-            raise RunError(f"{self.id}: {', '.join(links)} is a link and would be written through; copy it with cp -rL")
+            raise RunError(
+                f"{self.id}: {', '.join(links)} is a link, and writing would change its target; copy the run with "
+                "cp -rL"
+            )
         return super().lock(wait)
 
     def update(self, **changes: Any) -> RunState:
@@ -182,7 +185,7 @@ class Run(Task[RunState]):
         before = self.state()
         after = before.replace(**changes)
         if after.state not in _NEXT[before.state]:
-            raise RunError(f"{self.id}: a run that is {before.state} cannot become {after.state}")
+            raise RunError(f"{self.id}: a run cannot change from {before.state} to {after.state}")
         return self.record(after)
 
     def mark_running(self) -> RunState:
@@ -214,7 +217,10 @@ class MetricsWriter:
         size = self._file.seek(0, os.SEEK_END)
         if size < offset:
             self._file.close()
-            raise RunError(f"{run.id}: metrics.jsonl has {size} bytes, the checkpoint counts {offset}; it was cut")
+            raise RunError(
+                f"{run.id}: metrics.jsonl has {size} bytes instead of the {offset} recorded in the checkpoint; it "
+                "was truncated"
+            )
         self._file.truncate(offset)
         self.offset = self._file.seek(offset)
 

@@ -200,10 +200,10 @@ class Task(Generic[S]):
             with self.lock(wait=0.5):
                 state = self.state()
                 if state is not None and state.is_starting():
-                    raise JobError(f"{self.path.name} is queued or starting already")
+                    raise JobError(f"{self.path.name} is already queued or starting")
                 yield state
         except locks.Busy as busy:
-            raise JobError(f"{self.path.name}: a process is working on it; wait for its end, or cancel it") from busy
+            raise JobError(f"{self.path.name}: a process is running it; wait until it ends, or cancel it") from busy
 
     def queue(self, request: S) -> None:
         """Record the task as queued and clear earlier cancellation requests; the caller must hold the lock."""

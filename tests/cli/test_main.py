@@ -42,7 +42,7 @@ def test_train_list_evaluate_resume(tmp_path: Path) -> None:
     assert evaluated.stdout.startswith(f"{run_id}: test MAP@R ")
     again = warm.run(*DML, "resume", run_id, "--runs", str(tmp_path / "store"))
     assert again.returncode == 1
-    assert again.stderr == f"error: {run_id} is done; there is nothing left to resume\n"
+    assert again.stderr == f"error: {run_id} is finished; there is nothing left to resume\n"
 
 
 def test_a_folder_of_few_classes_is_trained_and_forked_by_names(

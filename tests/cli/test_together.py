@@ -51,7 +51,7 @@ def test_the_death_of_a_process_ends_the_run_which_goes_on_from_its_checkpoint(
     with run.lock():
         state = loop.train(run, stop=kill_after_three, company=together.start_company(2))
         assert state.state == "failed"
-        assert state.message.startswith("process 2 of 2 was ended by signal 9. The last checkpoint is good")
+        assert state.message.startswith("process 2 of 2 was terminated by signal 9. The last checkpoint is valid")
         assert "WORLD_SIZE" not in os.environ
         assert not children()
         saved = checkpoint.load(run.path)

@@ -182,12 +182,12 @@ def test_a_state_file_chooses_no_machine_to_connect_to(store: RunStore, started)
     assert recovery.recover(store, reports.append) == [run.id, asked_of.id]
     assert started == [(run.id, "train"), (asked_of.id, "evaluate")]
     assert (run.state().backend, Job(asked_of).state().backend) == ("", "")
-    assert all(f"not on the recorded backend {RAY!r} but on this machine" in line for line in reports)
+    assert all(f"running on this machine instead of the recorded backend {RAY!r}" in line for line in reports)
 
     resumed = make_run(store, state="failed", backend=RAY)
     launch.resume(resumed)
     assert started[2:] == [(resumed.id, "train")]
-    assert f"not on the recorded backend {RAY!r}" in resumed.log_tail()[-1]
+    assert f"instead of the recorded backend {RAY!r}" in resumed.log_tail()[-1]
 
 
 def test_only_a_launch_asks_for_processes(store: RunStore, started) -> None:
@@ -207,7 +207,7 @@ def test_a_link_in_a_run_directory_is_not_written_through(name: str, store: RunS
         path.symlink_to(store.root / "of the owner")
     (store.root / "of the owner").mkdir()
     for begin in (lambda: launch.resume(run), lambda: launch.start_job(job_of, "evaluate"), lambda: run.lock()):
-        with pytest.raises(RunError, match=f"{name} is a link and would be written through; copy it with cp -rL"):
+        with pytest.raises(RunError, match=f"{name} is a link, and writing would change its target; copy"):
             begin()
     assert started == []
     run.delete()

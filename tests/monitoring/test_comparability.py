@@ -24,7 +24,7 @@ def found(*specs):
     [
         ("data.name=cars", "incomparable", "data.name", "(cub and cars)"),
         ("data.split=samples", "incomparable", "data.split", "(unseen classes and known classes)"),
-        ("data.root=/mini", "caution", "data.root", "(the usual place and /mini)"),
+        ("data.root=/mini", "caution", "data.root", "(the default location and /mini)"),
         ("schedule.monitor_part=test", "incomparable", "schedule.monitor_part", "MAP@R of the test split"),
         ("model.name=resnet50", "incomparable", "model.name", "(resnet18 and resnet50)"),
         ("model.start=imagenet", "incomparable", "model.start", "(at random and imagenet)"),
@@ -61,9 +61,9 @@ def test_repeats():
     def runs(*seeds, loss="ranking"):
         return [IMAGES.with_overrides([f"seed={seed}", f"loss.name={loss}"]) for seed in seeds]
 
-    assert "One seed of each" in found(*runs(1), *runs(1, loss="facenet"))["caution", "seed"]
+    assert "Only one seed per setting" in found(*runs(1), *runs(1, loss="facenet"))["caution", "seed"]
     assert "(1 and 3)" in found(*runs(1), *runs(1, 2, 3, loss="facenet"))["caution", "seed"]
-    assert "Other seeds" in found(*runs(1, 2), *runs(3, 4, loss="facenet"))["note", "seed"]
+    assert "Different seeds" in found(*runs(1, 2), *runs(3, 4, loss="facenet"))["note", "seed"]
     assert found(*runs(1, 2), *runs(1, 2, loss="facenet")) == {}
 
 

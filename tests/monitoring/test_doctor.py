@@ -61,7 +61,7 @@ def test_what_is_wrong_is_told_with_its_remedy(store, monkeypatch, tmp_path):
     }
     assert all(diagnosis.remedy for diagnosis in wrong.values())
     told = "\n".join(diagnosis.what for diagnosis in diagnoses)
-    assert f"1 interrupted, among them {run.id}" in told
+    assert f"1 interrupted, including {run.id}" in told
     assert f"{broken.id} is unreadable" in told
     assert f"numpy is {metadata.version('numpy')}, tested with <1" in told
     assert "nothing-like-it is missing" in told

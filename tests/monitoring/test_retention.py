@@ -111,14 +111,14 @@ def test_a_clock_that_leaps_removes_nothing_until_somebody_confirms_the_date(sto
     years_later(3)
     answer = here(*clean)
     assert (answer.returncode, "add --date 2029-11-26" in answer.stderr) == (1, True)
-    assert "1,095 days after any run was last written to" in answer.stderr
+    assert "1,095 days after the last write to a run" in answer.stderr
     assert len(store.list()) == 2
     years_later(0)
     assert here(*clean).returncode == 0
     assert [run.id for run in store.list()] == [new.id]
     years_later(3)
     os.utime(new.path / METRICS, (real() + 3 * 365 * DAY - 40 * DAY,) * 2)  # the clock was wrong before, too
-    assert "1,095 days after anything was last removed" in here(*clean).stderr
+    assert "1,095 days after the last removal" in here(*clean).stderr
     assert "the clock of this machine says" in here(*clean, "--date", "2026-11-26").stderr
     assert len(store.list()) == 1
     assert here(*clean, "--date", "2029-11-26").returncode == 0
@@ -128,11 +128,11 @@ def test_a_clock_that_leaps_removes_nothing_until_somebody_confirms_the_date(sto
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ({}, "no rule was given"),
-        ({"runs": -1}, "runs: an age in days"),
-        ({"cache": float("nan")}, "cache: an age in days"),
-        ({"runs": 1, "keep": -1}, "keep: a number"),
-        ({"runs": 1, "states": ("done", "busy")}, "states: busy is none of done"),
+        ({}, "no retention rule was given"),
+        ({"runs": -1}, "runs: the age in days must be 0 or more"),
+        ({"cache": float("nan")}, "cache: the age in days must be 0 or more"),
+        ({"runs": 1, "keep": -1}, "keep: the number of runs must be 0 or more"),
+        ({"runs": 1, "states": ("done", "busy")}, "states: unknown busy; expected some of done"),
     ],
 )
 def test_rules_that_cannot_be_meant_are_refused(rules, message):

@@ -108,8 +108,8 @@ def test_runs_that_anybody_may_have_forged_take_no_page_from_the_others(run: Run
 @pytest.mark.parametrize("page", ["neighbours", "explore", "confusions", "failures"])
 def test_embeddings_that_do_not_fit_are_a_sentence_on_every_page(run: Run, beside: Run, page: str) -> None:
     words = {
-        "fewer labels": "are due",
-        "23 TiB": "claims to be",
+        "fewer labels": "has a dimension of",
+        "23 TiB": "is declared as",
         "NaN embeddings": "must hold numbers",
         "samples beyond the data": "belongs to other data",
     }

@@ -111,7 +111,7 @@ def test_a_cut_connection_is_resumed_where_it_broke(server: Server, tmp_path: Pa
 
 def test_a_later_call_goes_on_with_what_was_kept(server: Server, tmp_path: Path) -> None:
     server.cut_after = [300_000, *[0] * download.ATTEMPTS]
-    with pytest.raises(DownloadError, match=r"cut, 300,000 bytes are kept .* By hand: put the file at .*w\.pth"):
+    with pytest.raises(DownloadError, match=r"cut, 300,000 bytes are kept, .* by hand, put the file at .*w\.pth"):
         here(server, tmp_path / "w.pth")
     assert kept(tmp_path) == {"w.pth.part"}
     server.asked.clear()
@@ -131,7 +131,7 @@ def test_a_busy_server_is_asked_again(server: Server, tmp_path: Path) -> None:
 
 def test_what_does_not_exist_is_not_asked_for_twice(server: Server, tmp_path: Path) -> None:
     server.status = [404]
-    with pytest.raises(DownloadError, match="answers 404"):
+    with pytest.raises(DownloadError, match="responded with 404"):
         here(server, tmp_path / "w.pth")
     assert len(server.asked) == 1
 
@@ -166,7 +166,7 @@ def test_a_body_without_a_length_may_not_go_on_for_ever(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(download, "MAX_BYTES", 1000)
-    with pytest.raises(DownloadError, match="longer than the 1,000 bytes"):
+    with pytest.raises(DownloadError, match="larger than the limit of 1,000 bytes"):
         here(server, tmp_path / "w.pth")
 
 
@@ -194,7 +194,7 @@ def test_a_redirect_inward_is_refused(server: Server, tmp_path: Path, target: st
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://example.org/x", "data:text/plain,x"])
 def test_a_redirect_to_another_scheme_is_refused(server: Server, tmp_path: Path, target: str) -> None:
     server.redirect = target
-    with pytest.raises(DownloadError, match=r"no address of the web|not allowed"):
+    with pytest.raises(DownloadError, match=r"not a web address|not allowed"):
         here(server, tmp_path / "w.pth")
     assert kept(tmp_path) == set()
 
@@ -217,14 +217,14 @@ def test_this_machine_is_inside_too(server: Server, tmp_path: Path, host: str) -
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://example.org/x", "nonsense"])
 def test_only_the_web_is_asked(tmp_path: Path, url: str) -> None:
-    with pytest.raises(DownloadError, match="no address of the web"):
+    with pytest.raises(DownloadError, match="not a web address"):
         fetch(url, tmp_path / "w.pth", sha256=SHA256)
 
 
 def test_offline_says_where_to_put_the_file(tmp_path: Path, server: Server) -> None:
     port = server.server_address[1]
     server.server_close()  # the server no longer listens
-    with pytest.raises(DownloadError, match=r"could not be fetched: .*By hand: put the file at .*w\.pth"):
+    with pytest.raises(DownloadError, match=r"could not be fetched: .*To install it by hand, put the file at .*w\.pth"):
         fetch(f"http://127.0.0.1:{port}/x", tmp_path / "w.pth", sha256=SHA256, loopback=True, pause=0.0, timeout=2.0)
 
 

@@ -82,7 +82,7 @@ def test_transitions(run: Run) -> None:
     with run.lock():
         for state in ("running", "failed", "queued", "running", "cancelled", "queued", "running", "done"):
             assert run.update(state=state).state == state
-        with pytest.raises(RunError, match="done cannot become running"):
+        with pytest.raises(RunError, match="cannot change from done to running"):
             run.update(state="running")
     assert run.status() == "done"
 
@@ -176,7 +176,7 @@ def test_the_writer_cuts_to_the_offset_of_the_checkpoint(run: Run) -> None:
     with MetricsWriter(run, offset) as metrics:
         metrics.append(step(3))
     assert run.metrics()[0] == [step(1), step(3)]
-    with pytest.raises(RunError, match="it was cut"):
+    with pytest.raises(RunError, match="it was truncated"):
         MetricsWriter(run, 10_000)
 
 

@@ -63,7 +63,7 @@ def test_a_start_that_never_came_is_lost_after_a_while_and_at_once_in_another_bo
     monkeypatch.setattr(task, "spawn_detached", lambda *_: None)
     new_task.start(["-c", ""], ProgressState())
     assert new_task.status() == "queued"
-    with pytest.raises(JobError, match="starting already"):
+    with pytest.raises(JobError, match="already queued or starting"):
         new_task.start(["-c", ""], ProgressState())
     monkeypatch.setattr(task, "LOCK_TIMEOUT", 0.0)
     assert new_task.status() == "lost"

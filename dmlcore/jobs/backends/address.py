@@ -82,7 +82,7 @@ class Address:
         """
         there = self._there()
         if len(there.keys() | self._fetched.keys()) > MAX_FILES:
-            raise JobError(f"{self._path}: more than {MAX_FILES:,} files, too many for a run")
+            raise JobError(f"{self._path}: a run may have at most {MAX_FILES:,} files, and this folder has more")
         new = []
         try:
             for name, (path, signature) in sorted(there.items(), key=lambda item: _order(item[0]), reverse=True):
@@ -97,7 +97,7 @@ class Address:
                 temporary.replace(place)
                 self._fetched[name] = signature
         except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
-            raise JobError(f"{self._path}: one name is that of a file and of a folder: {error.filename}") from None
+            raise JobError(f"{self._path}: {error.filename} is used both as a file and as a folder") from None
 
     def _copy(self, source: IO[bytes], into: IO[bytes], name: str) -> None:
         """Copy the contents of one file.
@@ -109,7 +109,7 @@ class Address:
         while chunk := source.read(_CHUNK):
             size += len(chunk)
             if others + size > MAX_BYTES:
-                raise JobError(f"{self._path}: more than {MAX_BYTES:,} bytes, too many for a run")
+                raise JobError(f"{self._path}: a run may have at most {MAX_BYTES:,} bytes, and this folder has more")
             into.write(chunk)
         self._sizes[name] = size
 
@@ -129,7 +129,7 @@ class Address:
                 there[name] = path, tuple(str(info.get(key)) for key in keys)
             elif path not in self._refused and len(self._refused) < MAX_FILES:
                 self._refused.add(path)
-                log.warning("%s: left there, as no file of a run is called %.200r", self._path, name)
+                log.warning("%s: not copied, because no file of a run has the name %.200r", self._path, name)
         return there
 
     def remove(self) -> None:
@@ -142,7 +142,7 @@ def _inside(root: Path, name: str) -> Path:
     """Return the path of the file `name` in `root`; raises JobError if it is outside `root`."""
     place = root / name
     if not place.resolve().is_relative_to(root.resolve()):
-        raise JobError(f"{name}: not a place inside {root}")
+        raise JobError(f"{name}: not a path inside {root}")
     return place
 
 

@@ -85,11 +85,13 @@ def parse(text: str) -> BackendChoice:
     except ValueError:
         raise JobError(f"backend {text!r}: expected {SYNTAX}") from None
     if choice.kind == "local" and (address or options):
-        raise JobError(f"backend {text!r}: local takes nothing more; runs wait for their turn on this machine")
+        raise JobError(f"backend {text!r}: local takes no options; runs on this machine are queued")
     if choice.kind == "ray" and choice.nodes:
-        raise JobError(f"backend {text!r}: nodes is for SLURM; Ray places the processes of a run where there is room")
+        raise JobError(
+            f"backend {text!r}: nodes is for SLURM only; Ray places the processes of a run on nodes with free resources"
+        )
     if choice.kind == "slurm" and "://" in choice.folder:
-        raise JobError(f"backend {text!r}: folder has to be a path that all nodes of SLURM see, not an address")
+        raise JobError(f"backend {text!r}: folder must be a path visible to all SLURM nodes, not an address")
     if "://" in choice.address:
         raise JobError(
             f"backend {text!r}: Ray's client (ray://) is not supported; let this machine join the cluster with "
@@ -115,10 +117,10 @@ def resolve_recorded(text: str, also: Iterable[str] = ()) -> tuple[str, str]:
     try:
         if (choice := parse(text)) in [*offered_backends(), *map(parse, also)]:
             return choice.require().text, ""
-        reason = "neither DML_BACKENDS nor the command names it"
+        reason = "it is neither in DML_BACKENDS nor on the command line"
     except JobError as error:
         reason = str(error)
-    return "", f"not on the recorded backend {text[:200]!r} but on this machine: {reason}"
+    return "", f"running on this machine instead of the recorded backend {text[:200]!r}: {reason}"
 
 
 def offered_backends() -> list[BackendChoice]:

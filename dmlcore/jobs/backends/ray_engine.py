@@ -97,7 +97,7 @@ class RayEngine:
                 return why + ("; install the same release of the lab on every node" if lacks else ""), False
         for error in errors:
             return str(error).strip().partition("\n")[0].partition(". ")[0], True
-        return "the folder of its order was gone before it began", False
+        return "the folder of the job was deleted before the job started", False
 
     def _over(self, work: RayWork) -> list[tuple[Any, Exception | None]]:
         """Return each ended task with its error, or None if it succeeded."""
@@ -136,7 +136,7 @@ class RayEngine:
             return f"waiting for a node with {wanted}: the cluster has none (at most {most})"
         if room < processes:
             return f"waiting for nodes: {processes} processes need {wanted} each, and the cluster has room for {room}"
-        return f"waiting in the queue of Ray for {f'{processes} times ' if processes > 1 else ''}{wanted}"
+        return f"waiting in Ray's queue for {f'{processes} times ' if processes > 1 else ''}{wanted}"
 
     def _gpus(self, spec: RunSpec) -> int:
         if spec.device == "cpu":
@@ -174,7 +174,7 @@ def connect(address: str) -> ModuleType:
     try:  # detect a missing cluster early, since Ray itself would retry for minutes
         socket.create_connection((host, int(port)), timeout=10).close()
     except (OSError, ValueError) as error:
-        raise JobError(f"backend ray: no cluster answers at {where} ({error}); {HOW_TO_START}") from None
+        raise JobError(f"backend ray: cannot connect to a cluster at {where} ({error}); {HOW_TO_START}") from None
     import ray
 
     # Connect in another thread: in the main thread, Ray would install signal handlers that end the process immediately,
@@ -184,11 +184,13 @@ def connect(address: str) -> ModuleType:
     connecting.start()
     connecting.join(CONNECT_TIMEOUT)
     if connecting.is_alive():
-        raise JobError(f"backend ray: what answers at {where} is no cluster, or takes over {CONNECT_TIMEOUT:.0f} s")
+        raise JobError(
+            f"backend ray: no cluster at {where} responded within {CONNECT_TIMEOUT:.0f} s; check the address"
+        )
     if errors:
         why = str(errors[0]).strip().partition("\n")[0]
-        remedy = f"if it asks for a token set RAY_AUTH_MODE=token, or {HOW_TO_START}"
-        raise JobError(f"backend ray: no cluster answers at {where} ({why}); {remedy}") from errors[0]
+        remedy = f"if the cluster requires a token, set RAY_AUTH_MODE=token, or {HOW_TO_START}"
+        raise JobError(f"backend ray: cannot connect to a cluster at {where} ({why}); {remedy}") from errors[0]
     module: ModuleType = ray
     return module
 
@@ -216,11 +218,11 @@ def _local_cluster() -> str:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        raise JobError(f"backend ray: no cluster of yours runs on this machine; {HOW_TO_START}") from None
+        raise JobError(f"backend ray: you have no cluster running on this machine; {HOW_TO_START}") from None
     with open(descriptor, "rb") as file:
         if (owner := os.fstat(descriptor).st_uid) != os.getuid():
             raise JobError(
-                f"backend ray: {path} was written by another account (user id {owner}), which would receive your "
-                "work; if you may use that cluster, name its address: ray:ADDRESS"
+                f"backend ray: {path} belongs to another account (user id {owner}), which would receive your "
+                "work; if you may use that cluster, give its address: ray:ADDRESS"
             )
         return file.read(1000).decode(errors="replace").strip()

@@ -237,10 +237,10 @@ class RemoteWork:
         self._losses = 1 if step > self._last_step else self._losses + 1
         self._last_step = step
         if not lost or self._losses > MAX_LOSSES:
-            tried = f"; {self._losses} tries in a row were lost" if lost else ""
+            tried = f"; {self._losses} attempts in a row failed" if lost else ""
             launch.append_warning(self.run, f"failed: {self.engine.title}: {reason}{tried}")
             return NodeOutcome(state="failed", message=f"{self.engine.title}: {reason}{tried}")
-        launch.append_warning(self.run, f"{self.engine.title}: {reason}; it goes on from the last checkpoint elsewhere")
+        launch.append_warning(self.run, f"{self.engine.title}: {reason}; resuming from the last checkpoint elsewhere")
         self._clear()
         self._try()
         return None

@@ -59,7 +59,10 @@ class SlurmEngine:
         nodes = self._choice.nodes or 1
         each, left = divmod(processes, nodes)
         if left:
-            raise JobError(f"backend slurm: nodes={nodes} cannot share {processes} processes equally; change either")
+            raise JobError(
+                f"backend slurm: nodes={nodes} cannot share {processes} processes equally; make processes a "
+                "multiple of nodes"
+            )
         asked: dict[str, Any] = {
             "name": "dml-lab",
             "nodes": nodes,
@@ -95,4 +98,4 @@ class SlurmEngine:
 
     def waits_for(self, spec: RunSpec, processes: int) -> str:
         """Return a message that names the SLURM partition in which the job is queued."""
-        return "waiting in the queue of SLURM" + (f", partition {self._choice.address}" if self._choice.address else "")
+        return "waiting in SLURM's queue" + (f", partition {self._choice.address}" if self._choice.address else "")

@@ -91,7 +91,11 @@ def estimate(
         seconds *= statistics.median(ratios)
         basis = f"from {len(ratios)} finished run{'s' if len(ratios) > 1 else ''} like it"
     else:
-        basis = "from this machine's speed" if speed.measured else "for a common laptop; this machine is being measured"
+        basis = (
+            "from this machine's speed"
+            if speed.measured
+            else "for a typical laptop, while this machine is being measured"
+        )
     batch = spec.batch.classes * spec.batch.samples
     memory = _memory(spec, size, net, speed, gpu)
     validating = _validation_seconds(spec, size, net, speed) / max(_seconds(spec, size, net, speed), 1e-9)

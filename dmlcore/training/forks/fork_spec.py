@@ -84,7 +84,7 @@ def with_spec(
     there = fork_steps(parent)
     if step not in there:
         shown = ", ".join(map(str, there)) or "none yet"
-        raise SpecError(f"fork.step: {parent.id} has no checkpoint of step {step}; there are: {shown}")
+        raise SpecError(f"fork.step: {parent.id} has no checkpoint of step {step}; available steps: {shown}")
     before = parent.spec
     pairs = dict(before.fork.relabel) | dict(relabel or {})
     fork = ForkSpec(

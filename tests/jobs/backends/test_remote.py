@@ -170,7 +170,7 @@ def test_a_lost_node_costs_nothing_and_the_run_equals_the_one_made_here(folder, 
     assert not run.is_alive()
     assert f" on {os.uname().nodename}" in run.state().device
     log = "\n".join(run.log_tail(100))
-    assert "the node is gone; it goes on from the last checkpoint elsewhere" in log
+    assert "the node is gone; resuming from the last checkpoint elsewhere" in log
     left = [path for place in (store.root / AWAY, tmp_path / "shared", tmp_path / "bucket") for path in place.glob("*")]
     assert not left
 
@@ -199,7 +199,7 @@ def test_a_lost_process_of_two_has_both_begin_again_and_the_run_equals_the_one_m
     assert (run.state().step, run.state().processes, len(engine.folders), len(engine.withdrawn)) == (40, 2, 2, 1)
     assert run.state().device.startswith("2 processes, each ")
     assert digests(run) == pair
-    assert "another process of the run has ended" in "\n".join(run.log_tail(100))
+    assert "another process of the run has stopped" in "\n".join(run.log_tail(100))
     assert "RANK" not in os.environ
 
 
@@ -221,7 +221,7 @@ def test_a_node_that_is_lost_again_and_again_is_no_accident(tmp_path) -> None:
     run = RunStore(tmp_path).create(SPEC)
     work = finish(RemoteBackend(choice.parse("ray"), HereEngine(gone)).begin(run, "train"))
     assert (work.result.state, run.state().state) == ("failed", "failed")
-    assert run.state().message == "Here: the node is gone; 4 tries in a row were lost"
+    assert run.state().message == "Here: the node is gone; 4 attempts in a row failed"
     assert not run.is_alive()
 
 
@@ -274,7 +274,7 @@ def test_what_somebody_else_puts_at_the_address_ends_the_run_and_stays_there(tmp
     monkeypatch.setattr(address, "MAX_FILES", 10)
     finish(work)
     assert run.state().state == "failed"
-    assert "more than 10 files, too many for a run" in run.state().message
+    assert "a run may have at most 10 files" in run.state().message
     assert (len(engine.withdrawn), there.exists(), run.is_alive()) == (1, False, False)
     assert not list(run.path.glob("*.ckpt"))
 
@@ -373,9 +373,9 @@ def test_rows_that_a_resume_has_cut_are_replaced_and_checkpoints_never_come_befo
         ("ray?cpus=0", "cpus: input should be greater than or equal to 1"),
         ("ray?colour=red", "colour: extra inputs are not permitted"),
         ("ray?cpus", "expected local, ray"),
-        ("local?cpus=2", "local takes nothing more"),
+        ("local?cpus=2", "local takes no options"),
         ("ray:ray://head:10001", "let this machine join the cluster"),
-        ("slurm?folder=s3://bucket", "folder has to be a path"),
+        ("slurm?folder=s3://bucket", "folder must be a path"),
         ("ray?nodes=2", "nodes is for SLURM"),
     ],
 )
@@ -438,7 +438,7 @@ def test_nothing_of_an_order_is_pickled(tmp_path) -> None:
 
 
 def test_where_no_cluster_answers_it_says_how_to_start_one(tmp_path: Path) -> None:
-    with pytest.raises(JobError, match=r"no cluster answers at 127.0.0.1:1 .*; start one: .*ray start --head"):
+    with pytest.raises(JobError, match=r"cannot connect to a cluster at 127.0.0.1:1 .*; start one: .*ray start --head"):
         ray_engine.connect("127.0.0.1:1")
 
 
@@ -452,7 +452,7 @@ def test_what_answers_and_is_no_cluster_is_given_up(tmp_path, monkeypatch) -> No
     monkeypatch.setattr(ray_engine, "CONNECT_TIMEOUT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         where = f"127.0.0.1:{listener.getsockname()[1]}"
-        with pytest.raises(JobError, match=f"what answers at {where} is no cluster"):
+        with pytest.raises(JobError, match=f"no cluster at {where} responded"):
             ray_engine.connect(where)
         over.set()
         monkeypatch.setattr(ray_engine, "CONNECT_TIMEOUT", 60)
@@ -469,16 +469,16 @@ def test_the_cluster_of_this_machine_is_one_of_the_same_account(tmp_path, monkey
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     (tmp_path / "ray").mkdir()
     file = tmp_path / "ray" / "ray_current_cluster"
-    with pytest.raises(JobError, match="no cluster of yours runs on this machine"):
+    with pytest.raises(JobError, match="you have no cluster running on this machine"):
         ray_engine._local_cluster()
     (tmp_path / "elsewhere").write_text("10.0.0.1:6379")
     file.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(JobError, match="no cluster of yours runs on this machine"):
+    with pytest.raises(JobError, match="you have no cluster running on this machine"):
         ray_engine._local_cluster()
     file.unlink()
     file.write_text("127.0.0.1:6379\n")
     assert ray_engine._local_cluster() == "127.0.0.1:6379"
     own = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: own + 1)
-    with pytest.raises(JobError, match=rf"written by another account \(user id {own}\).*name its address"):
+    with pytest.raises(JobError, match=rf"belongs to another account \(user id {own}\).*give its address"):
         ray_engine._local_cluster()

@@ -37,7 +37,7 @@ def test_a_spec_names_its_origin_and_keeps_what_is_not_changed(parent: Run) -> N
 @pytest.mark.parametrize(
     ("step", "changes", "message"),
     [
-        (5, [], "no checkpoint of step 5; there are: 0, 4, 8, 9"),
+        (5, [], "no checkpoint of step 5; available steps: 0, 4, 8, 9"),
         (9, [], "the fork begins at step 9, so it must be more than that, got 9"),
         (4, ["model.embedding_dim=32"], "model.embedding_dim: a fork goes on with the weights"),
         (4, ["seed=1"], "seed: a fork"),

@@ -187,7 +187,7 @@ def test_what_the_training_split_has_not_is_refused(fork: ForkSpec, message: str
     ("overrides", "message"),
     [
         (["fork.run=nobody"], "there is no run 'nobody'"),
-        (["fork.step=7"], "no checkpoint of step 7; there are: 0, 10, 20, 24"),
+        (["fork.step=7"], "no checkpoint of step 7; available steps: 0, 10, 20, 24"),
         (["fork.run=../x"], "is no such name"),
         (["fork.run=", "fork.step=0", "fork.leave_out=[1]"], "needs the run that is forked"),
         (["fork.run=", "fork.step=0", "fork.leave_out_samples=[1]"], "needs the run that is forked"),

@@ -240,7 +240,7 @@ def test_a_map_that_does_not_fit_is_refused(run):
     np.savez(path, **kept | {"points": np.zeros((3, 2), np.float32)})
     app = open_page("explore")
     assert not app.exception
-    assert "896 of embeddings where 3 are due" in app.error[0].value
+    assert "embeddings has a dimension of 896 instead of 3" in app.error[0].value
     assert app.button(key="project")
 
 
