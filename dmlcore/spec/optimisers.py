@@ -33,7 +33,7 @@ class OptimiserEntry:
     state: str = ""
 
 
-OPTIMISERS: Mapping[str, OptimiserEntry] = {
+OPTIMISERS: dict[str, OptimiserEntry] = {
     "rmsprop": OptimiserEntry("RMSprop", "RMSprop", {"eps": "epsilon"}, values_per_parameter=1, fused=False),
     "adam": OptimiserEntry("Adam", "Adam", {"eps": "epsilon"}, values_per_parameter=2, state="adam"),
     "adamw": OptimiserEntry("AdamW", "AdamW", {"eps": "epsilon"}, values_per_parameter=2, state="adam"),

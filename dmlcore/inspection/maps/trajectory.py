@@ -28,7 +28,7 @@ TRAJECTORY = {
     "points": ArraySpec(FLOATS, ("S", "n", 2)),
     "facts": ArraySpec(TEXT, ()),
 }
-AGAIN = "Compute the map over training again"
+AGAIN = "Compute the map during training again"
 JOINT = (
     "PCA: one pair of axes for all steps, from the mean of their covariances (each divided by its trace). Each step is "
     "centred on its own mean and shown in the units of the embeddings."
