@@ -131,4 +131,4 @@ def test_reduced_motion_stands_still_and_without_a_socket_steps_still_come(page,
     assert quiet(lambda: step(canvas)) == 0
     pressed(page, "one step on").click()
     becomes(lambda: step(canvas), 1)
-    expect(page.locator(".notice")).to_contain_text("slower")
+    expect(page.locator(".notice")).to_contain_text("No direct connection.")

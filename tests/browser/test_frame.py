@@ -31,7 +31,7 @@ def test_a_copied_link_opens_what_was_seen_be_the_clipboard_shut_and_the_page_in
     page.get_by_role("button", name="play", exact=True).click()
     becomes(lambda: int(work.get_attribute("data-step") or 0), lambda step: step > 3)
     page.get_by_role("button", name="Copy link").click()
-    expect(page.locator(".copy-link")).to_contain_text("Copied. It opens this page with what is chosen on it.")
+    expect(page.locator(".copy-link")).to_contain_text("Copied. It opens this page with the current settings.")
     page.get_by_role("button", name="pause", exact=True).click()
     page.evaluate(PASTED)
     page.locator("#pasted").press("Control+v")

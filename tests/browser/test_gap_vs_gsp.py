@@ -63,7 +63,7 @@ def test_numbers_are_the_trainings_scrubbed_and_forked(page, guest, server):
     linked(page, "class", "3")
 
     # From step 18 the gate differs: only GSP changes.
-    box = page.get_by_label("share pooled value")
+    box = page.get_by_label("Pooled share value")
     box.fill("0.6")
     box.press("Enter")
     linked(page, "then", "18:mu=0.6")

@@ -81,7 +81,7 @@ def test_a_click_on_an_average_chooses_its_image_also_without_a_socket(page, ser
     local = digit_patches(3)
     reading = read(local.features, 12)
     opened(page, server, "?m=12&classes=1&picture=4,0&socket=off")
-    expect(page.locator(".notice")).to_contain_text("slower")
+    expect(page.locator(".notice")).to_contain_text("No direct connection.")
     # The leftmost average of class 1 is nearest to itself.
     mine = np.flatnonzero(local.labels == 1)
     row = int(mine[reading.pooled[mine, 1].argmin()])

@@ -125,7 +125,7 @@ def test_space_is_turned_by_hand_and_reduced_motion_stands_still(page, server):
     becomes(lambda: canvas.evaluate("(el) => el.toDataURL()") != before, True)
     page.get_by_role("button", name="one batch on").click()
     at_step(work, 1)
-    expect(page.locator(".notice")).to_contain_text("slower")
+    expect(page.locator(".notice")).to_contain_text("No direct connection.")
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ def test_row_29_what_the_server_starts_has_a_session_of_its_own(kind, tmp_path, 
 
 PLAIN = {"str", "int", "float", "bool", "bytes", "None", "Path", "tuple", "Literal"}
 # literals and frozen dataclasses of plain values
-OURS = {"Split", "Validation", "Folds", "ProtocolRequest", "Where", "Cut"}
+OURS = {"Split", "Validation", "Folds", "ProtocolRequest", "DataKey", "SplitSettings"}
 THE_SAME = {"Callable", "Any", "Same"}  # module functions, and the contents of `Same`: identical objects
 
 

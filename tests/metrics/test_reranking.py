@@ -57,7 +57,7 @@ def test_some_candidates_against_plain_loops():
 
 
 @pytest.mark.parametrize(
-    ("labels", "ks", "message"), [([0, 1, 2], (1,), "no query has a match"), ([0, 0, 1], (3,), "no K")]
+    ("labels", "ks", "message"), [([0, 1, 2], (1,), "no query has a match"), ([0, 0, 1], (3,), "only 2 candidates")]
 )
 def test_what_cannot_be_scored_says_why(labels, ks, message):
     points = np.arange(3, dtype=np.float32)[:, None]

@@ -296,17 +296,21 @@ class GapOrGsp extends Player {
       ...this.section(
         "pooling",
         "Gate of GSP",
-        running("mu", "μ", "Share of each bag's mass that is pooled; at 1, GSP equals GAP", {
-          low: 0.05,
-          high: 1,
-          step: 0.01,
-        }),
         running(
-          "epsilon",
-          "ε",
-          "Hardness of the gate; large values select only tokens near a prototype",
-          { low: 0.5, high: 200, log: true },
+          "mu",
+          "μ",
+          "Pooled share: share of each bag's mass that is pooled; at 1, GSP equals GAP",
+          {
+            low: 0.05,
+            high: 1,
+            step: 0.01,
+          },
         ),
+        running("epsilon", "ε", "Gate hardness: large values select only tokens near a prototype", {
+          low: 0.5,
+          high: 200,
+          log: true,
+        }),
         ...number(
           "prototypes",
           "prototypes",
@@ -326,14 +330,14 @@ class GapOrGsp extends Player {
         running(
           "rate",
           "η",
-          "Learning rate of Adam, in 10⁻⁴",
+          "Learning rate: of Adam, in 10⁻⁴",
           { low: 0.1, high: 100, log: true },
           1e-4,
         ),
         running(
           "margin",
           "m⁻",
-          "Margin; the contrastive loss pushes bags of different classes apart up to this distance",
+          "Margin: the contrastive loss pushes bags of different classes apart up to this distance",
           { low: 0.02, high: 0.8, step: 0.005 },
         ),
         ...(hidden.has("seed")

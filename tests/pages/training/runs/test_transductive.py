@@ -90,9 +90,9 @@ def test_failures_ask_for_no_step_of_single_samples(trained, monkeypatch):
     for name, refused in (("own", True), ("none", False)):
         app = load_page("failures", run=made[name].id)
         assert not app.exception
-        assert sum("ask a run without neighbours" in each.value for each in app.info) == (2 if refused else 0)
+        assert sum("Choose a run without conditioning" in each.value for each in app.info) == (2 if refused else 0)
         assert any(button.key in ("influence", "true_step") for button in app.button) != refused
-    with pytest.raises(RunError, match="without neighbours"):
+    with pytest.raises(RunError, match="without conditioning"):
         true_step._state(made["own"])
 
 
