@@ -128,9 +128,11 @@ class Entry:
     rule: Callable[[Values], str] | None = None
 
     def resolve(self, given: Values) -> dict[str, Any]:
-        """Return the defaults, updated with the checked values of `given`.
+        """Return the defaults, updated with the checked values of `given`; `complete` also checks combinations of
+        values.
 
-        Raises TypeError for unknown names and ValueError for invalid values.
+        Raises TypeError for unknown names and for values of another type than a number where a number is needed, and
+        ValueError for other invalid values.
         """
         if unknown := set(given) - set(self.parameters):
             known = ", ".join(self.parameters) or "none"

@@ -36,7 +36,11 @@ TITLES = {
 
 
 def projections() -> list[dict[str, Any]]:
-    """Return the recording of the projections: a header, then one row per frame."""
+    """Train a small network with proxies and return its recording: a header, then one row per frame.
+
+    A projection replaces the proxies of the loss with samples (chance-constrained programming). Rows hold 2-D
+    embeddings and proxies as integers in units of 1/UNIT.
+    """
     from docs.make_projections import frames
 
     shown = frames()

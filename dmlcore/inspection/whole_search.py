@@ -190,7 +190,9 @@ def search_all(
 
 
 def index_search(embeddings: Singles, index: ApproximateSearch, pool: Ints | None) -> Search:
-    """Return a function that searches an index and orders the results by exact distance.
+    """Return a function (rows, k) -> (distances, rows) that finds the k nearest other rows of each row with an index.
+
+    Results are ordered by exact distance. Rows for which the index finds fewer than k others are searched exactly.
 
     Args:
         embeddings: Array (n, D), may be memory-mapped.

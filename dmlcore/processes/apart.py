@@ -31,7 +31,10 @@ _ASK_ADDRESS = 0x8915  # SIOCGIFADDR on Linux
 
 @contextmanager
 def set_rank(rank: int, count: int, local_rank: int, local_size: int) -> Iterator[None]:
-    """Set the environment variables that torchrun would set (RANK, WORLD_SIZE, ...), and restore them on exit."""
+    """Set the variables RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE as torchrun does.
+
+    On exit they are restored, and so are the network interfaces (INTERFACES) that joining may have set.
+    """
     numbers = {"RANK": rank, "WORLD_SIZE": count, "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": local_size}
     before = {key: os.environ.get(key) for key in (*numbers, *INTERFACES)}
     os.environ.update({key: str(value) for key, value in numbers.items()})

@@ -37,9 +37,11 @@ class Gap:
 
     @property
     def needed(self) -> int | None:
-        """Number of seeds per side that would detect this difference in a single test with probability power.POWER.
+        """Number of seeds per side with which a paired t test would detect this difference with probability
+        power.POWER.
 
-        None if the noise is unknown or more than power.MOST seeds are needed.
+        The test is two-sided at level power.LEVEL, without correction. None if the noise is unknown, the mean is 0, or
+        more than power.MOST seeds are needed.
         """
         return None if self.deviation is None else pairs_needed(self.mean, self.deviation)
 

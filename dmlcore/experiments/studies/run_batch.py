@@ -77,7 +77,10 @@ def find(entries: Sequence[StudyRun], store: RunStore) -> list[Run | None]:
 
 
 def _find_runs(wanted: Mapping[int, str], store: RunStore) -> dict[int, Run]:
-    """Return the best run for each digest of a spec, by entry number; entries without a run are left out."""
+    """Return the run to use for each digest of a spec, by entry number; entries without a run are left out.
+
+    Of several runs of one spec this is the oldest finished one, otherwise the one with the most steps.
+    """
     digests = set(wanted.values())
     by_digest: dict[str, list[Run]] = {}
     for made in reversed(store.find(lambda run_id, brief: brief.digest in digests)):  # oldest first

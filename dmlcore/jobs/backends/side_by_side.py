@@ -37,7 +37,9 @@ class ConcurrentWork:
         self._under_way: list[tuple[Iterator[Work], Work]] = []
 
     def advance(self, courses: Iterator[Iterator[Work]]) -> bool:
-        """Resume all generators whose work has ended, and start further ones while there is room.
+        """Resume all generators whose work has ended, and start further ones while there is room; does not wait.
+
+        If the scheduler was stopped, active work is cancelled and nothing is started.
 
         Args:
             courses: Generators that have not been started yet.

@@ -91,7 +91,10 @@ class Gate:
         return bias_errors(self.cost, self.rho, self.epsilon, biases[:-1], biases[1:])
 
     def newton_errors(self) -> Tensor:
-        """Return the errors (steps + 1,) of Newton's iterates, including the start."""
+        """Return the errors (steps + 1,) of Newton's iterates including the start; empty at mu = 1.
+
+        An error is the largest absolute difference of n rho and n pi from the exact solution.
+        """
         return bias_errors(self.cost, self.rho, self.epsilon, self.newton_biases, self.newton_biases)
 
     def sweeps_needed(self, tolerance: float = 1e-6) -> int | None:

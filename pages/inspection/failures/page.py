@@ -251,7 +251,10 @@ def _canvas(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses
 
 
 def _follow_plane() -> None:
-    """Copy the URL that the force-field component wrote, which Streamlit does not notice, to the query parameters."""
+    """Merge the URL query string that the force-field component reported into the query parameters.
+
+    The component changes the URL itself, which Streamlit does not notice.
+    """
     written = (st.session_state[PLANE].get("link") or {}).get("query")
     st.query_params.from_dict(followed(st.query_params.to_dict(), written))
 

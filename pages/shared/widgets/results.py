@@ -162,7 +162,10 @@ def _positive(panel: CurvePanel) -> list[float]:
 
 
 def _spans(panels: Sequence[CurvePanel]) -> bool:
-    """Return True if at least one panel has several positive values, for which a logarithmic axis is useful."""
+    """Return True if a panel has several positive values, so that a logarithmic axis is useful.
+
+    Panels in percent are ignored, because they stay linear.
+    """
     return any(panel.title not in SHARES and len(set(_positive(panel))) > 1 for panel in panels)
 
 

@@ -12,7 +12,12 @@ from pages.shared.server.exports import Query, export_route, file_name
 
 
 def export(view: PairWeightsView, format: str, *, dark: bool = False) -> bytes:
-    """Return the view as a file in the given format, a key of `exports.TYPES`."""
+    """Return the view as a file: a figure (svg, pdf, png), the arrays of weights (npz, json) or a Python snippet (py).
+
+    Args:
+        format: One of `exports.VIEW`.
+        dark: True for the dark theme of the figure.
+    """
     losses = [panel.module() for panel in view.panels]
     placed: dict[str, Any] = {"rival": view.rival, "pn": view.pn, "at": view.at}
     shown: dict[str, Any] = {"weight": view.weight, "by": view.by, "signed": view.scale == "signed", "dark": dark}
