@@ -1,9 +1,9 @@
-"""Frames per second of the page GAP vs GSP while both of its training runs are running, in headless Chromium.
+"""Frame rate of the page GAP vs GSP while both of its training runs are active, in headless Chromium.
 
-The page trains its initial configuration as fast as possible, with a new seed: every frame is a new optimiser step of
-GAP and of GSP that is recorded, measured (hulls of both; every tenth step all overlaps and MAP@R), sent and painted.
-The rival is the bare loop: `training.loop.step` for both networks in turn without recording, server or page, after the
-prototypes of GSP have been initialised.
+The page trains from its initial configuration as fast as possible, with a new seed. Each frame shows a new optimiser
+step of both networks: the step is recorded, its convex hulls are computed (every tenth step also all overlaps and
+MAP@R), and the result is sent and painted. The baseline is `training.loop.step` for both networks in turn without
+recording, server or page, after the prototypes of GSP have been initialised.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Soak test for hours: sessions and training runs, while servers and training runs are killed at random.
+"""Soak test of several hours: user sessions and training runs, while servers and training runs are killed at random.
 
-`dml serve` restarts its server when it dies, and every other training run goes to a Ray cluster of two nodes (without
-Ray all run locally). In the first half, a server process is killed about once a minute, and so is a node, which is
-replaced with a new one; a training run (or its supervisor) is killed several times a minute and resumed by `dml
-recover`. In the second half the server is left alone, so that its memory and descriptors can be tracked. Then every run
-is compared byte for byte with an undisturbed run of the same spec, and the store is searched for leftovers. Exits with
-1 if anything was lost.
+`dml serve` restarts its server when it dies. Training runs go to a Ray cluster of two nodes and to the local machine in
+turn; without Ray, all run locally. In the first half of the test, about once a minute a server process is killed, and a
+cluster node is killed and replaced; several times a minute a training run or its supervisor is killed and resumed by
+`dml recover`. In the second half the server is left alone, so that its memory and open file descriptors can be tracked.
+Then every run is compared byte for byte with an undisturbed run of the same spec, and the store is searched for
+leftovers. Exits with 1 if anything was lost.
 
 `python -m benchmarks.soak` takes two hours; --minutes 10 gives a quick result.
 """
@@ -65,7 +65,8 @@ class Soak:
     samples: list[tuple[int, float]] = field(default_factory=list)
     kills: dict[str, int] = field(default_factory=lambda: {"server": 0, "training": 0, "node": 0})
     over: threading.Event = field(default_factory=threading.Event)
-    quiet: threading.Event = field(default_factory=threading.Event)  # set while visitors must stay away
+    # set while the simulated users must not send requests
+    quiet: threading.Event = field(default_factory=threading.Event)
 
     @property
     def url(self) -> str:

@@ -55,7 +55,10 @@ def _above_zero(x: Tensor, y: list[int], m: float) -> Tensor:
 
 
 def _in_runs(x: Tensor, y: list[int], temperature: float) -> Tensor:
-    """Compute Smooth AP under the assumption that each class is a run of as many samples as there are classes."""
+    """Compute Smooth AP for samples sorted by class, with as many samples in each class as there are classes.
+
+    A published implementation makes this assumption whatever the labels are.
+    """
     return ranking.smooth_ap(x, [i // len(set(y)) for i in range(len(y))], temperature, itself=True)
 
 

@@ -74,7 +74,7 @@ def transport_arrays(
 
 
 def about(*, mu: float = 0.2, epsilon: float = 5.0, sweeps: int = 100) -> dict[str, Any]:
-    """Return JSON-serialisable metadata of the arrays: parameters, names of the poolings and source."""
+    """Return JSON-serialisable metadata of exported transport arrays: parameters, names of the poolings, source."""
     return {
         "mu": mu,
         "epsilon": epsilon,

@@ -57,7 +57,11 @@ class Variant:
     def table(
         self, a: Tensor, p: Tensor, n: Tensor, *, probe: Probe = "negative", at: Tensor | None = None
     ) -> FieldTable:
-        """Return the `field_table` of this variant; its energies and forces include the factor, its `orders` do not."""
+        """Return the `field_table` of this variant.
+
+        Its energies and forces are multiplied by `factor`; its `orders` (of both orders of anchor and positive) are
+        not.
+        """
         reading = {"clamp": self.clamp, "both_orders": self.both_orders}
         return field_table(self.loss, a, p, n, probe=probe, at=at, factor=self.factor, shift=self.shift, **reading)
 

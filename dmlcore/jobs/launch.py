@@ -78,7 +78,7 @@ class Job(Task[JobState]):
         return self.run.lock(wait)
 
     def record(self, state: JobState) -> JobState:
-        """Store the state, or remove the state file if the job is done; the job's result is a file of the run."""
+        """Store the state, or remove the state file of a finished job, whose result is a file of the run."""
         if state.state == "done":
             self.state_file.unlink(missing_ok=True)
             return state

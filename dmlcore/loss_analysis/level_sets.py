@@ -237,14 +237,15 @@ class _Outline:
     high: float
 
     def quarter(self, phi: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the points of the boundary at the parameters phi in 0..pi, and a derivative for the area.
+        """Return one quarter of the boundary, parametrised by phi in 0..pi, with the derivative needed for its area.
 
         Args:
             phi: Parameters, shape (K,).
 
         Returns:
-            Coordinates along and across the pair, relative to a for a lobe and otherwise to M, and minus the derivative
-            of the first coordinate with respect to phi, each of shape (K,).
+            (along, across, minus the derivative of `along` with respect to phi), each of shape (K,). `along` is the
+            coordinate on the line through a and p, and `across` the one perpendicular to it. Their origin is point a if
+            the boundary consists of two lobes, otherwise the midpoint of a and p.
         """
         d, law, half = self.pair.d, self.law, (self.high - self.low) / 2
         v = self.low + half * (1 - np.cos(phi))  # the cosine removes the square-root singularities at both ends

@@ -72,7 +72,7 @@ def clustering(
 
 
 def is_affordable(samples: int, classes: int, dimensions: int) -> bool:
-    """Return True if `clustering` is expected to take seconds, not minutes (as for Stanford Online Products)."""
+    """Return True if `clustering` is expected to take seconds; for Stanford Online Products it would take minutes."""
     return samples * classes * dimensions <= MOST_WORK
 
 

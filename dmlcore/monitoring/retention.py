@@ -25,7 +25,7 @@ from dmlcore.storage.runs import Run, RunError, RunStore
 
 DAY = 86_400.0  # seconds
 CLEANED = ".cleaned"  # marker file in a store whose modification time is that of the last removal
-MAX_IDLE_DAYS = 180.0  # days without activity after which a wrong clock is the more likely explanation
+MAX_IDLE_DAYS = 180.0  # after more days without activity, the clock is assumed to be wrong and nothing is removed
 STATES = ("done", "failed", "cancelled", "lost")
 KEPT_BY_HAND = (notes.FILE, tags_and_views.FILE)
 MADE_ONCE = re.compile(r".+-[0-9a-f]{16}(\.staging)?")

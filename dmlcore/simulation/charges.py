@@ -23,7 +23,7 @@ __all__ = ["MOST_POINTS", "MOST_STEPS", "REACH", "STRIDE", "ChargesFrame", "Simu
 
 STRIDE = 0.25  # maximum distance that a point moves per step, so that steep pushes do not hurl points away
 STRONGEST = 100.0  # maximum force passed to the optimiser, so that its running averages stay useful
-_MOVING = ("momentum_buffer", "exp_avg")  # optimiser state with the dimension of a velocity
+_MOVING = ("momentum_buffer", "exp_avg")  # entries of the optimiser state that act as velocities
 
 
 @dataclass(frozen=True)

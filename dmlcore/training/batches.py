@@ -360,7 +360,7 @@ def crop_and_resize(images: Tensor, boxes: Tensor, flip: Tensor, side: int) -> T
     rows = _triangle_weights(top, height, high, side)
     columns = _triangle_weights(left, width, wide, side, mirror=flip)
     with torch.autocast(images.device.type, enabled=False):
-        values = images.float().permute(0, 2, 3, 1).reshape(n, high, wide * channels)  # no copy if channels are last
+        values = images.float().permute(0, 2, 3, 1).reshape(n, high, wide * channels)  # a view for channels_last images
         values = torch.bmm(rows, values).view(n, side, wide, channels)
         values = values.transpose(2, 3).reshape(n, side * channels, wide)
         values = torch.bmm(values, columns.mT).view(n, side, channels, side)

@@ -32,9 +32,10 @@ def is_due(state: TrainingState) -> bool:
 
 
 def begin(state: TrainingState) -> list[Row]:
-    """Restore the best weights of the network alone, find neighbours, and return a metrics row that records the switch.
+    """Start conditioning on neighbours, and return a metrics row that records the start.
 
-    Tracking of the best weights restarts here.
+    The best weights of the unconditioned network are restored, and the neighbours of each training sample are found
+    with them. The search for the best weights then starts again.
     """
     progress = state.progress
     origin = progress.best_step if state.best else progress.step
@@ -79,7 +80,10 @@ def before_step(state: TrainingState, number: int) -> None:
 
 
 def embeddings(state: TrainingState, number: int, alone: Tensor, indices: Ints) -> Tensor:
-    """Return the embeddings (B, D) that the loss receives in step `number`, given those of the network alone."""
+    """Return the conditioned embeddings (B, D) that the loss receives in step `number`.
+
+    They combine the embeddings of the unconditioned network with those of the neighbours.
+    """
     if not state.progress.conditioned:
         return alone
     places = np.searchsorted(state.data.splits["train"], indices)

@@ -206,7 +206,10 @@ def score(
 
 
 def cluster(embeddings: Singles, data: Dataset, split: str, seed: int) -> ClusteringScores | str:
-    """Cluster a split including its gallery; return the reason as a sentence if k-means would take minutes."""
+    """Cluster a split including its gallery, and return the scores.
+
+    If k-means would take minutes, it is skipped, and a sentence that explains why is returned instead.
+    """
     labels = data.labels[_checked(embeddings, data, split)[0]]
     samples, classes, dimensions = len(labels), len(np.unique(labels)), embeddings.shape[1]
     if not is_affordable(samples, classes, dimensions):

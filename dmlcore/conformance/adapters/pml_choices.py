@@ -78,7 +78,10 @@ def m_per_class(_: Vector) -> Outcome:
 
 
 def sampler_length(_: Vector) -> Outcome:
-    """Return how many samples MPerClassSampler yields beyond its length if more classes exist than fit into it."""
+    """Return by how many samples MPerClassSampler exceeds its reported length.
+
+    The length given, `length_before_new_iter`, is too small to hold the samples of every class.
+    """
     sampler = parts().samplers.MPerClassSampler(LABELS, 3, length_before_new_iter=50)
     return Outcome(float(len(list(sampler)) - len(sampler)))
 

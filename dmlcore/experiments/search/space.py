@@ -25,7 +25,7 @@ CORNERS = 10_000  # maximum number of points that are validated in advance
 
 @dataclass(frozen=True)
 class Dimension:
-    """One searched key: a numerical range, or a choice of values (TOML literals)."""
+    """Dimension of the search space: a key of the spec with a numerical range or a list of values (TOML literals)."""
 
     key: str
     low: float = 0.0

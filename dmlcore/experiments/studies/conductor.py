@@ -59,7 +59,10 @@ Conduct = Task[StudyState]
 
 
 def conduct_of(name: str, store: RunStore) -> Conduct:
-    """Return the task in `store` of a study, given by name or file; raise SpecError if there is no such study."""
+    """Return the task that conducts a study in `store`. The study is given by its name or file.
+
+    Raises SpecError if there is no such study.
+    """
     return Task(store.root / ".studies" / path_of(name).stem, StudyState)
 
 

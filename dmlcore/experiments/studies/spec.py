@@ -55,7 +55,7 @@ class Pretraining(Section):
 
 
 class Contrast(Section):
-    """Question on two variants, or on the means of two groups of variants: does one have a better score?"""
+    """Comparison of the scores of two variants, or of the mean scores of two groups of variants."""
 
     where: Text = Field(description="Property that the two share, capitalised; begins the answer")
     of: Side = Field(description="Variant in question, or several, of which the mean per seed is used")

@@ -1,1 +1,1 @@
-"""Influence of training samples on failures: changes of a query's margin that each sample causes in training."""
+"""Influence of training samples on failures: how much each sample changes a query's margin during training."""

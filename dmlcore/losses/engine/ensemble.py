@@ -1,7 +1,7 @@
 """Building blocks of ensembles of losses: running means, learned weights, separate embedding blocks, and compression.
 
-Reference: Zabihzadeh, Alitbi & Mousavirad 2021 (WEL, WEDL, WEDL-C), corrected: squared distances in the diversity, and
-evaluation distances that are 0 between equal points.
+Reference: Zabihzadeh, Alitbi & Mousavirad 2021 (WEL, WEDL, WEDL-C). Two deviations correct the paper: the diversity
+term uses squared distances, and the distance used for evaluation is 0 between equal points.
 """
 
 from __future__ import annotations

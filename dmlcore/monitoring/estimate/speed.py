@@ -73,7 +73,7 @@ def _read(path: str, _: int) -> dict[str, Speed]:
 
 
 def measure_in_background() -> None:
-    """Start a process that measures this machine, unless it is measured or this process has started one before."""
+    """Start a process that benchmarks this machine, unless a result exists or this process has already started one."""
     if known_speed("cpu") is not None or _Background.started:
         return
     _Background.started = True

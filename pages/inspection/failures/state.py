@@ -19,7 +19,7 @@ from pages.shared.plane.state import POINTS, Scene
 from pages.shared.state import untrusted
 from pages.shared.state.untrusted import Point
 
-SMALLEST, LARGEST = 0.2, 60.0  # smallest edge and largest coordinate that are drawn at unit 1
+SMALLEST, LARGEST = 0.2, 60.0  # smaller edges and larger coordinates are drawn in another unit, a power of 10
 
 
 @dataclass(frozen=True)

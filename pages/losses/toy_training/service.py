@@ -151,7 +151,7 @@ def _asked(side: int, frames: list[TrainingFrame], asked: list[int]) -> dict[str
         asked: Rows of the queries in the frames.
     """
     neighbours = {f"neighbours_{side}": np.stack([toy_runs.neighbours(frame.embeddings, asked) for frame in frames])}
-    # a pooling with prototypes averages, and has no weights, until the prototypes are placed
+    # early frames have no weights: pooling with prototypes is plain averaging until they are initialised
     known = next((frame.weights for frame in frames if frame.weights is not None), None)
     if known is not None:
         even = np.full(known.shape, AVERAGE, np.uint8)

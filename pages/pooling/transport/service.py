@@ -40,7 +40,7 @@ TABLE = (0.5, 5.0, 20.0, 100.0)  # values of epsilon in the table of Fig. 5.2
 POINTS = 121  # samples per curve
 EPSILONS = 41
 SWEPT = 40  # maximum number of sweeps drawn on the curve of the mean gate
-FIELD = (48, 55)  # rows and columns of the grid on which the gate is evaluated
+FIELD = (48, 55)  # rows and columns of the grid on which the gate function of generalized sum pooling is evaluated
 HEIGHT = math.sqrt(3) / 2
 TIE = 1e-9  # distances or weights that differ by less count as equal
 # Limits of the verdict: a noticeable difference from average pooling; nearly all of the weight.

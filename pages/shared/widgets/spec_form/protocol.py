@@ -1,4 +1,4 @@
-"""Published protocols: widgets to choose one in the sidebar, and a panel with description, runs and command."""
+"""Sidebar widgets for choosing a published protocol, and a panel that shows its description, runs and command."""
 
 from __future__ import annotations
 
