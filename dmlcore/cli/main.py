@@ -247,7 +247,7 @@ def bench(
         sys.path.insert(0, str(HOME))  # benchmarks import their own harness and that of the tests from here
         runpy.run_module(f"benchmarks.{name}", run_name="__main__", alter_sys=True)
     else:
-        raise CommandError(f"no benchmark {name!r}; there are {', '.join(scripts) or 'none'}")
+        raise CommandError(f"unknown benchmark {name!r}; choose one of {', '.join(scripts) or 'none'}")
 
 
 def main() -> None:

@@ -69,7 +69,7 @@ def run(name: str, root: Path | str | None = None) -> tuple[DataCheck, Report]:
     listed = report.report(name, root)
     samples = listed.located.samples
     if samples is None:
-        raise DataError("; ".join(listed.problems) or f"{name} is not here, so nothing can be checked")
+        raise DataError("; ".join(listed.problems) or f"{name} was not found on this machine, so it cannot be checked")
     results: list[DataCheck] = []
 
     def job(progress: Progress[ProgressState]) -> ProgressState:
@@ -166,7 +166,7 @@ def verdicts(check: DataCheck, made: Dataset) -> tuple[str, ...]:
     sentences = []
     if check.failures:
         key, reason = check.unreadable[0]
-        sentences.append(f"{check.failures:,} of {check.samples:,} images cannot be read; first {key}: {reason}")
+        sentences.append(f"{check.failures:,} of {check.samples:,} images cannot be read, the first {key}: {reason}")
     split_of = np.full(len(made.labels), "", dtype="U10")
     for name, rows in made.splits.items():
         split_of[rows] = name
@@ -174,12 +174,12 @@ def verdicts(check: DataCheck, made: Dataset) -> tuple[str, ...]:
     groups = [np.array(group) for group in check.copies if max(group) < len(made.labels)]
     classes = [group for group in groups if len(np.unique(made.labels[group])) > 1]
     leaks = [group for group in groups if learned[group].any() and not learned[group].all()]
-    for which, what in ((classes, "are in several classes"), (leaks, "are both in train and in test")):
+    for which, what in ((classes, "are in several classes"), (leaks, "are in both train and test")):
         if which:
             first = " = ".join(f"{_key(made, int(i))} ({made.class_names[made.labels[i]]})" for i in which[0][:4])
-            sentences.append(f"{len(which):,} groups of identical samples {what}; first {first}")
+            sentences.append(f"{len(which):,} groups of identical samples {what}, the first {first}")
     if rest := check.groups - len({id(group) for group in [*classes, *leaks]}):
-        sentences.append(f"{rest:,} groups of identical samples lie within one class and one side of the split")
+        sentences.append(f"{rest:,} groups of identical samples are within one class and one side of the split")
     return tuple(sentences)
 
 

@@ -40,7 +40,8 @@ class Folds:
         """Return the held-out classes among `classes`, ascending; raise DataError if a fold has fewer than two."""
         if len(classes) < 2 * self.count:
             raise DataError(
-                f"{self.count} folds need {2 * self.count} training classes, two each, but there are {len(classes)}; "
+                f"{self.count} folds need {2 * self.count} training classes, two per fold, but there are "
+                f"{len(classes)}; "
                 "use fewer folds"
             )
         order = classes[::-1]

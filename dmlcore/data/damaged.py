@@ -46,7 +46,7 @@ def leave_out(samples: Samples) -> Samples:
     )
     first = ", ".join(keys[row] if keys is not None else str(files[row]) for row in bad[:NAMED])
     more = ", …" if len(bad) > NAMED else ""
-    note = f"{len(bad):,} of {len(files):,} images are left out, as they cannot be decoded: {first}{more}"
+    note = f"{len(bad):,} of {len(files):,} images cannot be decoded and are left out: {first}{more}"
     log.info(note)
     return replace(
         samples,
@@ -72,7 +72,7 @@ def _damaged_rows(files: Sequence[ImageFile], short: int) -> list[int]:
     except (OSError, ValueError, TypeError):
         rows = [-1]
     if rows and not 0 <= min(rows) <= max(rows) < len(files):
-        raise DataError(f"{place} is damaged; remove that folder, it is made again")
+        raise DataError(f"{place} is damaged; remove this folder, it will be recreated")
     return rows
 
 

@@ -29,7 +29,7 @@ class DataError(ValueError):
 def rows_of(index: Any, count: int) -> Ints:
     """Return the row numbers that a numpy index selects from `count` rows; raise IndexError for more than one axis."""
     if isinstance(index, tuple):
-        raise IndexError("these inputs are indexed along the first axis alone")
+        raise IndexError("these inputs can only be indexed along their first axis")
     rows: Ints = np.arange(count)[index]
     return rows
 

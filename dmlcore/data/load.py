@@ -47,7 +47,7 @@ def names() -> list[str]:
 def describe(name: str) -> Description:
     """Return the metadata of the data set `name` (title, citation, kind, defaults) without reading a file."""
     if name not in DATASETS:
-        raise DataError(f"no data set is named {name!r}; there are {', '.join(DATASETS)}")
+        raise DataError(f"unknown data set {name!r}; choose one of {', '.join(DATASETS)}")
     return DATASETS[name][0]
 
 
@@ -174,19 +174,19 @@ def _path(root: Path | str | None) -> Path | None:
     if root is None:
         return None
     if "\0" in str(root):
-        raise DataError("the folder of the data cannot have a NUL character in its name")
+        raise DataError("the name of the data folder must not contain a NUL character")
     try:
         return Path(root).expanduser()
     except RuntimeError:  # ~name of an unknown user
-        raise DataError(f"{str(root)[:200]}: no user of that name has a home folder here; give the full path") from None
+        raise DataError(f"{str(root)[:200]}: there is no such user on this machine; give the full path") from None
 
 
 def _check_image_size(info: Description, image_size: int | None) -> None:
     if image_size in (None, info.image_size):
         return
     if not info.resizes:
-        size = f"{info.image_size} pixels a side" if info.image_size else "no images as inputs"
-        raise DataError(f"image_size must be left out for {info.name}, which has {size}; got {image_size}")
+        size = f"{info.image_size} pixels a side" if info.image_size else "no images"
+        raise DataError(f"image_size cannot be changed for {info.name}, which has {size}; omit it, got {image_size}")
     low, high = IMAGE_SIZES
     if not isinstance(image_size, int) or not low <= image_size <= high:
         raise DataError(f"image_size must be a whole number of pixels from {low} to {high}, got {image_size!r}")
@@ -194,12 +194,14 @@ def _check_image_size(info: Description, image_size: int | None) -> None:
 
 def _check_split(info: Description, folds: Folds | None, **asked: str | None) -> None:
     if folds and info.split == "own":
-        raise DataError(f"folds must be left out for {info.name}, which brings its own splits")
+        raise DataError(f"folds cannot be used with {info.name}, which defines its own splits; omit it")
     for key, value in asked.items():
         if info.split == "own" and value not in (None, "own"):
-            raise DataError(f"{key} must be left out for {info.name}, which brings its own splits; got {value!r}")
+            raise DataError(
+                f"{key} cannot be set for {info.name}, which defines its own splits; omit it, got {value!r}"
+            )
         if info.split != "own" and value == "own":
-            raise DataError(f"{key} cannot be 'own' for {info.name}, which brings no splits; leave it out")
+            raise DataError(f"{key} cannot be 'own' for {info.name}, which defines no splits; omit it")
 
 
 def _count(samples: Samples, partition: dict[str, np.ndarray]) -> tuple[str, ...]:
@@ -211,9 +213,9 @@ def _count(samples: Samples, partition: dict[str, np.ndarray]) -> tuple[str, ...
         if "gallery" in partition and name in ("test", "gallery"):
             continue  # a query finds its match in the gallery, not among the queries
         if singles := int((sizes == 1).sum()):
-            notes.append(f"{name}: {singles:,} classes have a single sample, which has no match")
+            notes.append(f"{name}: {singles:,} classes have a single sample, which cannot be retrieved")
     if "gallery" in partition:
         labels = samples.labels
         if lost := int((~np.isin(labels[partition["test"]], labels[partition["gallery"]])).sum()):
-            notes.append(f"test: {lost:,} queries have no match, as the gallery lacks their class")
+            notes.append(f"test: {lost:,} queries have no match, because their class is not in the gallery")
     return tuple(notes)

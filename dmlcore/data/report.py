@@ -209,7 +209,7 @@ def split_text(made: Dataset, form: str = "json") -> str:
         head, how = ("data_set", *made.settings, *COLUMNS), (made.name, *made.settings.values())
         return as_csv([head, *((*how, *row) for row in rows_of(made))])
     if form != "json":
-        raise DataError(f"a split is saved as json or csv, not {form!r}")
+        raise DataError(f"a split can be saved as json or csv, got {form!r}")
     about = {"data_set": made.name, "settings": dict(made.settings)}
     about |= {"parts": {name: dict(_size(made, rows)._asdict()) for name, rows in made.splits.items()}}
     rows = ",\n".join(json.dumps(row) for row in rows_of(made))
@@ -265,5 +265,5 @@ def _remembered_at(name: str, place: Path) -> Path:
     except OSError:
         now = ""
     if not data.describe(name).needs_files:
-        now = "drawn or at hand"
+        now = "generated or bundled"
     return counts_folder() / f"{name}-{hashlib.sha256(now.encode()).hexdigest()[:16]}.json"

@@ -68,7 +68,9 @@ def hold_out(
 ) -> tuple[Ints, Ints]:
     """Divide the indices `train` by the validation protocol; return (training indices, validation indices)."""
     if folds and protocol != "classes":
-        raise DataError(f"folds are of classes, but validation is {protocol!r}; set it to 'classes', or folds to 0")
+        raise DataError(
+            f"folds divide classes, but validation is {protocol!r}; set validation to 'classes', or folds to 0"
+        )
     if protocol == "none":
         return train, train[:0]
     if protocol == "samples":
@@ -102,7 +104,7 @@ def _require_classes(protocol: str, result: Mapping[str, Ints], labels: Ints) ->
     table = ", ".join(f"{name} {samples} samples of {classes} classes" for name, (samples, classes) in counts.items())
     for name, (samples, classes) in counts.items():
         if classes < 2:
-            lack = "empty" if samples == 0 else "of a single class"
+            lack = "empty" if samples == 0 else "with a single class"
             raise DataError(
                 f"{protocol} leaves the {name} split {lack} ({table}; {len(labels)} samples of "
                 f"{len(np.unique(labels))} classes in all); each split needs two classes: choose another split or "

@@ -67,7 +67,7 @@ def recover(store: RunStore, report: Callable[[str], object] = log.info, backend
     jobs = _start_all(launch.pending_jobs(store), lambda job: _requeue(job, job.start_worker, report, backends))
     for path in sorted((store.root / launch.REQUESTS).glob("*.json")):
         if Job(Run(store.root / path.stem)).state() is None:
-            report(f"{path.stem}: {path} is no request for a job, and is ignored")
+            report(f"{path.stem}: {path} is not a job request and is ignored")
     return [*conducted, *runs, *jobs]
 
 
@@ -164,5 +164,5 @@ def _requeue(
     except (RunError, OSError) as error:
         report(f"{name}: {error}")
         return False
-    report(f"{name}: goes on{done}{refused and ', '}{refused}")
+    report(f"{name}: resumes{done}{refused and ', '}{refused}")
     return True

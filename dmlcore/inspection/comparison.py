@@ -103,13 +103,15 @@ def compare(learned: Sequence[TestNeighbours]) -> Comparison:
                 f"which {shared:,} are in both: the test splits differ"
             )
         if (one.labels[order] != first.labels[orders[0]]).any():
-            raise Incomparable(f"run {number} has other labels than run 1")
+            raise Incomparable(f"run {number} and run 1 have different labels")
         if (one.is_gallery[order] != first.is_gallery[orders[0]]).any():
-            raise Incomparable(f"run {number} has another gallery than run 1")
+            raise Incomparable(f"run {number} and run 1 have different galleries")
         if one.content is not None and first.content is not None:
             other = int((one.content[order] != first.content[orders[0]]).any(axis=1).sum())
             if other:
-                raise Incomparable(f"run {number} was tested on other samples than run 1: {_other(other, len(order))}")
+                raise Incomparable(
+                    f"run {number} and run 1 were tested on different samples: {_other(other, len(order))}"
+                )
     scored = ~np.isnan(first.average_precision[orders[0]])
     for one, order in zip(learned, orders, strict=True):
         # If a run scored only a random sample of its queries, keep only queries that all runs scored.
@@ -140,7 +142,7 @@ def refuse_other_samples(
         raise Incomparable(f"the data sets differ: {one.name} and {two.name}")
     indices = first.indices
     if len(one.labels) != len(two.labels) or (one.labels[indices] != two.labels[indices]).any():
-        raise Incomparable(f"the samples of {one.name} differ: other folders, or other files in them")
+        raise Incomparable(f"the samples of {one.name} differ: their folders or files are different")
     if other := int((identities(one, indices) != identities(two, indices)).any(axis=1).sum()):
         raise Incomparable(f"the samples of {one.name} differ: {_other(other, len(indices))}")
 

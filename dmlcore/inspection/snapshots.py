@@ -54,7 +54,7 @@ def embed(run: Run, step: int) -> Path:
     known = {snapshot.step: snapshot for snapshot in snapshots(run)}
     if step not in known:
         steps = ", ".join(map(str, known)) or "none; train with schedule.keep_every"
-        raise RunError(f"{run.id} has kept no checkpoint of step {step}; kept: {steps}")
+        raise RunError(f"{run.id} has no kept checkpoint of step {step}; kept: {steps}")
     return known[step].embeddings or _Embedder(run).embed(known[step])
 
 

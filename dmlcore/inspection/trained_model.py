@@ -214,7 +214,7 @@ def _from_run(run: Run, step: int | None) -> TrainedModel:
         kept = run_directory.kept_path(run.path, step)
         if not kept.is_file():
             known = ", ".join(map(str, run_directory.kept_checkpoints(run.path))) or "none"
-            raise RunError(f"{run.id} keeps no checkpoint of step {step}; kept: {known}")
+            raise RunError(f"{run.id} has no kept checkpoint of step {step}; kept: {known}")
         saved = checkpoint.read(kept)
     if saved is None:
         raise RunError(f"{run.id} has no checkpoint yet, so there is no network to load; train it first")
@@ -241,7 +241,7 @@ def _from_file(path: Path, step: int | None) -> TrainedModel:
             about: Mapping[str, str] = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
         if about.get("dml-lab") != FORMAT:
-            raise ValueError("its metadata are not those of `dml export`")
+            raise ValueError("its metadata was not written by `dml export`")
         spec, given = RunSpec.from_json(about["spec"]), json.loads(about["inputs"])
         wanted = InputFormat(str(given["data"]), tuple(map(int, given["shape"])), bool(given["centre_cut"]))
         step, classes = int(about["step"]), int(about["classes"])

@@ -82,7 +82,7 @@ class CrossBatchMemory(nn.Module):
         """Overwrite the oldest batch in memory with this batch, and return the index of its first row in memory."""
         shape = (self.batch_size, self.embeddings.shape[1])
         if embeddings.shape != shape:
-            raise ValueError(f"the memory holds batches of {shape}, got embeddings {tuple(embeddings.shape)}")
+            raise ValueError(f"the memory expects batches of {shape}, got embeddings {tuple(embeddings.shape)}")
         first = self._steps % self.batches * self.batch_size
         self.embeddings[first : first + self.batch_size] = embeddings.detach()
         self.labels[first : first + self.batch_size] = labels

@@ -82,7 +82,9 @@ class Lifted(PairLoss):
 
     def _pairs(self, pairs: BatchPairs) -> Tensor:
         if pairs.columns is not pairs.rows:
-            raise ValueError("ref_emb: lifted structure over pairs needs the negatives of both; choose form = rows")
+            raise ValueError(
+                "ref_emb: lifted structure over pairs needs the negatives of both samples; choose form = rows"
+            )
         d = pairs.distances("euclidean")
         push = masked_lse(self.m - d, pairs.negative)
         terms = (torch.logaddexp(push[:, None], push) + d).relu().square() / 2
@@ -141,7 +143,9 @@ class NPair(PairLoss):
 
     def _one(self, pairs: BatchPairs) -> Tensor:
         if pairs.columns is not pairs.rows:
-            raise ValueError("ref_emb: N-pair with one pair per class has no place for one; choose form = all")
+            raise ValueError(
+                "ref_emb: N-pair with one pair per class does not support a reference set; choose form = all"
+            )
         order = torch.arange(len(pairs.rows), device=pairs.rows.device)
         partner = pairs.positive & (order > order[:, None])
         second = torch.where(partner, order, len(order)).amin(1)  # index of the next positive of each sample

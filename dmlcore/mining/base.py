@@ -126,7 +126,7 @@ class BatchMiner(nn.Module):
             TypeError, ValueError: If an argument is invalid; the message names it.
         """
         if (ref_emb is None) != (ref_labels is None):
-            raise ValueError("ref_emb and ref_labels go together; give both or neither")
+            raise ValueError("ref_emb and ref_labels must be given together")
         points, labels = self._checked(embeddings, labels, "embeddings", "labels")
         columns = points
         if ref_emb is not None and ref_labels is not None:

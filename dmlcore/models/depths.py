@@ -72,7 +72,9 @@ class GatheringHead(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """Return the embeddings, not normalised."""
         if not self.earlier:
-            raise ValueError("features of earlier depths are missing; let the network make those of the same images")
+            raise ValueError(
+                "features of earlier depths are missing; compute them with the network from the same images"
+            )
         earlier, self.earlier = self.earlier, ()
         embeddings: Tensor = self.linear(self.dropout(self.gathered(pooling.pool(self.pooling, features), earlier)))
         return embeddings

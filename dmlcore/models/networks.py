@@ -59,7 +59,7 @@ def build(
     if kind != needed:
         fitting = {"vectors": "mlp", "bags of tokens": "tokens", "images": "resnet20"}[kind]
         raise ModelError(
-            f"{spec.name} takes {needed}, these inputs are {kind} of shape {shape}; choose model.name={fitting}"
+            f"{spec.name} needs {needed} as inputs, got {kind} of shape {shape}; choose model.name={fitting}"
         )
     with seeded(seed):
         try:
@@ -85,7 +85,9 @@ def _backbone(spec: ModelSpec, image: tuple[int, int]) -> backbones.Backbone:
     except (KeyError, ImportError, ValueError) as error:
         raise ModelError(f"model.name: {error.args[0]}") from None
     if spec.gather != "none" and not backbones.gives_depths(spec.name):
-        raise ModelError(f"model.gather: {spec.name} gives no earlier features; choose bn_inception, conv4 or none")
+        raise ModelError(
+            f"model.gather: {spec.name} does not provide features of earlier depths; choose bn_inception, conv4 or none"
+        )
     if spec.keep_classifier:
         try:
             backbone.keep_classifier()
@@ -317,7 +319,8 @@ class ClassifierHead(nn.Module):
         self.pooling = pooling.create(pool.name, channels, **pool.parameters)
         if self.pooling.projects_first or self.pooling.out_features != channels:
             raise ValueError(
-                f"{pool.name} does not give the {channels} values that the kept classifier takes; choose pooling.name="
+                f"{pool.name} does not return the {channels} values that the kept classifier needs; choose "
+                "pooling.name="
                 "gap or model.keep_classifier=false"
             )
         self._classifier = (classifier,)  # in a tuple, so that it is not registered as a submodule of the head
@@ -352,7 +355,9 @@ class TokenNetwork(Network):
         self.tokens = nn.Parameter(nn.init.xavier_uniform_(torch.empty(vocabulary, spec.embedding_dim)))
         self.pool = pooling.create(pool.name, spec.embedding_dim, **pool.parameters)
         if getattr(self.pool, "out_features", spec.embedding_dim) != spec.embedding_dim:
-            raise ValueError(f"{pool.name} changes the dimension, and bags of tokens have no layer behind the pooling")
+            raise ValueError(
+                f"{pool.name} changes the dimension, but networks for bags of tokens have no layer after the pooling"
+            )
         self.on_sphere, self.in_ball = spec.normalize, spec.lipschitz
         self.after_step()
 

@@ -208,12 +208,12 @@ def read(path: Path) -> dict[str, Tensor]:
             weights = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # unpickling a damaged file can raise almost any exception
         reason = str(error).partition("\n")[0] or type(error).__name__
-        raise WeightsError(f"{path} is no file of weights that can be read: {reason}") from None
+        raise WeightsError(f"{path} cannot be read as a weights file: {reason}") from None
     for key in ("state_dict", "model", "model_state_dict"):
         if isinstance(weights, dict) and isinstance(weights.get(key), dict):
             weights = weights[key]
     if not isinstance(weights, dict) or not weights or not all(isinstance(v, Tensor) for v in weights.values()):
-        raise WeightsError(f"{path} holds no weights: a dictionary of tensors is needed, such as a state_dict")
+        raise WeightsError(f"{path} contains no weights; expected a dictionary of tensors, such as a state_dict")
     if all(key.startswith("module.") for key in weights):
         weights = {key.removeprefix("module."): value for key, value in weights.items()}
     return dict(weights)
@@ -235,11 +235,11 @@ def assign(backbone: Backbone, weights: Mapping[str, Tensor], origin: str) -> No
         if k in known and v.shape != known[k].shape
     )
     if missing or unexpected or mismatched:
-        parts = (("lacks", missing), ("has unknown", unexpected), ("has of another shape", mismatched))
+        parts = (("lacks", missing), ("has unknown", unexpected), ("has with another shape", mismatched))
         listed = "; ".join(f"it {verb} {_listed(names)}" for verb, names in parts if names)
         raise WeightsError(f"{origin} does not fit this backbone: {listed}", missing, unexpected, mismatched)
     if spoilt := [k for k, v in given.items() if not torch.isfinite(v).all()]:
-        raise WeightsError(f"{origin} holds values that are not finite in {_listed(tuple(spoilt))}")
+        raise WeightsError(f"{origin} contains values that are not finite in {_listed(tuple(spoilt))}")
     backbone.load_state_dict({k: given.get(k, v) for k, v in known.items()})
 
 
@@ -252,9 +252,11 @@ def _checkpoint(name: str, start: str) -> PublicWeights | None:
     if start != "imagenet" and start not in CHECKPOINTS:
         path = Path(start).expanduser()
         if not path.is_file():
-            raise WeightsError(f"{start} is no file; give imagenet, a path to a file of weights, or a run id")
+            raise WeightsError(f"{start} is not a file; give imagenet, the path of a weights file, or a run id")
         if (known := CHECKPOINTS.get(path.name)) and (refusal := known.digest.refusal(path)):
-            raise WeightsError(f"{path} is not the {path.name} that is known: {refusal}; remove it, or rename your own")
+            raise WeightsError(
+                f"{path} is not the expected {path.name}: {refusal}; remove it, or rename it if it is your own file"
+            )
         return None
     checkpoint = pinned(name) if start == "imagenet" else CHECKPOINTS[start]
     if checkpoint is None:
@@ -276,7 +278,7 @@ def _cached_at(checkpoint: PublicWeights) -> Path:
 
 def _not_found(checkpoint: PublicWeights) -> str:
     where = ", ".join(map(str, search_folders()))
-    return f"{checkpoint.file} was not found in {where}; it comes with the data packs: put it there"
+    return f"{checkpoint.file} was not found in {where}; it is part of the data packs; put it there"
 
 
 def _fetched(checkpoint: PublicWeights, progress: download.Progress | None) -> Path:

@@ -35,7 +35,7 @@ from dmlcore.spec.sections import (
 
 MAX_LENGTH = 1_000_000  # limit in characters for a spec and for one override
 MAX_DEPTH = 8  # limit for nested lists and tables; a spec has four levels
-TOO_DEEP = f"lists and tables can be at most {MAX_DEPTH} deep inside one another"
+TOO_DEEP = f"lists and tables can be nested at most {MAX_DEPTH} levels deep"
 MAX_OVERRIDES = 1000
 MAX_KEY_LENGTH = 80  # limit in characters for a key that a message quotes
 
@@ -87,11 +87,11 @@ class RunSpec(Section):
                 raise ValueError(f'{section}.{key}: needs a validation split, but data.validation is "none"')
         if self.model.normalize and self.model.lipschitz:
             raise ValueError(
-                "model.lipschitz: embeddings on the unit sphere are in the ball; set model.normalize=false"
+                "model.lipschitz: normalised embeddings are already inside the unit ball; set model.normalize=false"
             )
         if self.loss.start_weight and not (self.model.start or self.fork.run):
             raise ValueError(
-                "loss.start_weight: embeddings are held to those of a pretrained network; name its weights in "
+                "loss.start_weight: embeddings are pulled towards those of a pretrained network; set its weights in "
                 "model.start, or set it to 0"
             )
         if self.model.name == "tokens":
@@ -109,7 +109,9 @@ class RunSpec(Section):
                 "choose none"
             )
         if frozen and self.data.fresh:
-            raise ValueError("data.fresh: the kept maps of a frozen backbone are of fixed collages; set it to false")
+            raise ValueError(
+                "data.fresh: the cached features of a frozen backbone need fixed collages; set it to false"
+            )
         if self.data.views and not (frozen and self.data.augment):
             raise ValueError("data.views: needs model.freeze = backbone and data.augment = true; set it to 0")
         self._conditioned()
@@ -123,14 +125,14 @@ class RunSpec(Section):
             raise ValueError(f"conditioning.after: must be at most schedule.steps = {schedule.steps}, got {c.after}")
         if c.by == "mean" and not c.continued and c.after < schedule.steps:
             raise ValueError(
-                "conditioning.by: the mean has nothing to train; set conditioning.after to schedule.steps, or "
+                "conditioning.by: the mean has no parameters to train; set conditioning.after to schedule.steps, or "
                 "conditioning.continued to true"
             )
         if c.after and schedule.patience:
-            raise ValueError("schedule.patience: could end the run before conditioning.after; set it to 0")
+            raise ValueError("schedule.patience: may stop the run before conditioning.after; set it to 0")
         for key, used in (("projection.pool", self.projection.pool), ("loss.memory", self.loss.memory)):
             if used:
-                raise ValueError(f"{key}: holds on to embeddings that conditioning.neighbours changes; set it to 0")
+                raise ValueError(f"{key}: relies on embeddings that conditioning.neighbours changes; set it to 0")
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> RunSpec:
@@ -185,7 +187,7 @@ class RunSpec(Section):
         data = self.model_dump()
         for count, assignment in enumerate(assignments, 1):
             if count > MAX_OVERRIDES:
-                raise SpecError(f"more than {MAX_OVERRIDES:,} settings are changed; write them into a file")
+                raise SpecError(f"more than {MAX_OVERRIDES:,} settings were changed; write them to a file")
             key, equals, text = assignment.partition("=")
             if not equals or not key.strip():
                 raise SpecError(f"{assignment[:MAX_KEY_LENGTH]}: expected key=value, for example schedule.steps=100")

@@ -23,7 +23,7 @@ def brief(value: object) -> str:
     try:
         return _brief.repr(value)
     except ValueError:  # Python does not print integers of more than 4,300 digits
-        return "a number of thousands of digits"
+        return "a number with thousands of digits"
 
 
 def _hyper_parameter(value: object) -> float | str:
@@ -97,7 +97,7 @@ _MESSAGES = {
     "too_short": "needs at least {min_length}, got {got}",
     "too_long": "takes at most {max_length}, got {got}",
     "string_too_long": "takes at most {max_length:,} characters, got {got}",
-    "string_pattern_mismatch": "{got} is no such name",
+    "string_pattern_mismatch": "{got} is not a valid name",
 }
 
 
@@ -129,7 +129,7 @@ class DataSpec(Section):
         "error", description="Images that cannot be decoded; error: stop the run, skip: omit and count them"
     )
     standardize: bool = Field(
-        True, description="Give vectors mean 0 and deviation 1 over the training split; off: unchanged"
+        True, description="Standardise vectors to mean 0 and deviation 1 over the training split; off: unchanged"
     )
     augment: bool = Field(True, description="Flip and crop training images at random")
     crop: Literal["shift", "resized", "affine"] = Field(
@@ -170,7 +170,7 @@ class ModelSpec(Section):
     )
     hidden: Widths = Field((128,), description="Widths of the hidden layers of an mlp")
     embedding_dim: int = Field(64, ge=1, le=4096, description="Dimension of the embedding space")
-    normalize: bool = Field(True, description="Put embeddings on the unit sphere (L2 normalisation)")
+    normalize: bool = Field(True, description="Normalise embeddings to unit length (L2 normalisation)")
     lipschitz: bool = Field(
         False, description="Pull embeddings longer than 1 back into the unit ball (Lipschitz normalisation)"
     )
@@ -335,7 +335,7 @@ class BatchSpec(Section):
     @model_validator(mode="after")
     def _pairs(self) -> Self:
         if self.classes * self.samples < 4:
-            raise ValueError("samples: a batch needs four samples at least")
+            raise ValueError("samples: a batch needs at least four samples")
         return self
 
 
@@ -370,7 +370,7 @@ class ScheduleSpec(Section):
     )
     monitor_part: Literal["validation", "test"] = Field(
         "validation",
-        description="Split on which it is measured; test: as in many papers, which makes test scores too good",
+        description="Split on which it is measured; test: as in many papers, which makes test scores too high",
     )
     patience: int = Field(0, ge=0, description="Validations without improvement before stopping; 0: no early stopping")
     plateau: int = Field(
@@ -426,10 +426,10 @@ class ForkSpec(Section):
     def _consistent(self) -> Self:
         for key in ("step", "leave_out", "leave_out_samples", "relabel"):
             if getattr(self, key) and not self.run:
-                raise ValueError(f"{key}: needs the run that is forked, fork.run")
+                raise ValueError(f"{key}: needs fork.run, the run to fork")
         samples = [sample for sample, _ in self.relabel]
         if len(set(samples)) < len(samples):
-            raise ValueError("relabel: a sample can be given one class only")
+            raise ValueError("relabel: each sample can have only one class")
         return self
 
 

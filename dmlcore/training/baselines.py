@@ -95,7 +95,7 @@ def inputs_row(data: Dataset, split: str, ks: tuple[int, ...]) -> Row:
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_files.replace_json(path, row)
     except OSError as error:
-        log.warning("scores of the inputs are not kept: %s", error)
+        log.warning("scores of the inputs could not be saved: %s", error)
     return row
 
 

@@ -58,7 +58,9 @@ class Batches:
         if spec.data.fresh and not hasattr(dataset.inputs, "fresh"):
             raise TrainingError(f"data.fresh: only collages can be rearranged, and {dataset.name} has none")
         if spec.data.fresh and dataset.features is not None:
-            raise TrainingError("data.fresh: frozen backbones keep feature maps of collages that stay; switch it off")
+            raise TrainingError(
+                "data.fresh: the cached features of a frozen backbone need fixed collages; set it to false"
+            )
         b, mined = spec.batch, spec.batch.sampler == "mined"
         try:
             labels = dataset.labels[self.train]

@@ -55,8 +55,8 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
     size = len(dataset.splits["train"])
     if spec.conditioning.neighbours >= size:
         raise TrainingError(
-            f"conditioning.neighbours: {spec.conditioning.neighbours} are more than the other {size - 1} samples to "
-            "train on; give fewer"
+            f"conditioning.neighbours: {spec.conditioning.neighbours} exceed the other {size - 1} samples to "
+            "train on; use fewer"
         )
     # Network and loss are created before the split is edited, so that their shapes are those of the parent.
     dataset = edit_split(dataset, spec.fork)
@@ -158,7 +158,7 @@ def prepare_device(name: str, threads: int) -> torch.device:
     if device.type == "cuda" and processes.size() > 1:
         if processes.local_size() > torch.cuda.device_count():
             raise TrainingError(
-                f"device: {processes.local_size()} processes on this machine need as many GPUs, it has "
+                f"device: {processes.local_size()} processes on this machine need one GPU each, but there are "
                 f"{torch.cuda.device_count()}; start fewer, or use device=cpu"
             )
         device = torch.device("cuda", processes.local_rank())
@@ -206,7 +206,7 @@ def _model(spec: RunSpec, dataset: Dataset, start: bool) -> Network:
         return model
     if spec.model.start:
         raise TrainingError(
-            f"model.start: only networks for images have a backbone to start; {spec.model.name} has none"
+            f"model.start: only networks for images have a backbone to initialise; {spec.model.name} has none"
         )
     if np.issubdtype(dataset.inputs.dtype, np.integer):
         largest = int(dataset.inputs[dataset.splits["train"]].max())

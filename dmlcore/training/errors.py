@@ -25,7 +25,7 @@ class StepError(TrainingError):
 
     def __init__(self, what: str, step: int, indices: Ints) -> None:
         super().__init__(
-            f"step {step} was not made: {what}. The last checkpoint is good, and failure.json names the {len(indices)} "
+            f"step {step} failed: {what}. The last checkpoint is valid, and failure.json lists the {len(indices)} "
             f"samples of the batch: check them, or lower the learning rate"
         )
         self.step, self.indices = step, indices.tolist()
@@ -87,7 +87,7 @@ def advice(error: Exception, spec: RunSpec) -> str:
         batch = f"{spec.batch.classes} x {spec.batch.samples}"
         return f"memory: the batch of {batch} did not fit; lower batch.classes, batch.samples or data.image_size"
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return f"disk full: {text}; the last checkpoint is intact: make room, then resume"
+        return f"disk full: {text}; the last checkpoint is intact; free some space, then resume"
     if spec.compute.compile and type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
         return f"compute.compile: torch.compile failed ({text.partition(chr(10))[0]}); set compute.compile=false"
     return ""

@@ -213,7 +213,7 @@ def cluster(embeddings: Singles, data: Dataset, split: str, seed: int) -> Cluste
     labels = data.labels[_checked(embeddings, data, split)[0]]
     samples, classes, dimensions = len(labels), len(np.unique(labels)), embeddings.shape[1]
     if not is_affordable(samples, classes, dimensions):
-        return f"left out: k-means of {samples:,} samples into {classes:,} clusters would take minutes"
+        return f"skipped: k-means of {samples:,} samples into {classes:,} clusters would take minutes"
     return clustering(embeddings, labels, seed)
 
 

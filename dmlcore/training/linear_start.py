@@ -25,7 +25,7 @@ def begin(state: TrainingState) -> None:
     method, layer = state.spec.model.embedding_start, layer_of(state.model)
     if layer is None:
         raise TrainingError(
-            "model.embedding_start: this network has no linear layer behind its pooling; choose random, or another "
+            "model.embedding_start: this network has no linear layer after its pooling; choose random, or another "
             "pooling"
         )
     train = state.data.splits["train"]

@@ -243,8 +243,8 @@ def _train(
         if not _make_steps(state, metrics, stop, keep, lambda number: report(number, "training")):
             number = progress.step
             checkpoints.wait()
-            log.info("stopped after step %d as asked", number)
-            return report(number, f"stopped after step {number}; resume goes on from there", state="cancelled")
+            log.info("stopped after step %d as requested", number)
+            return report(number, f"stopped after step {number}; resume continues from there", state="cancelled")
 
         # Finish: test the weights with the best validation score or, without a validation split, the last weights.
         if saved_step != progress.step:

@@ -179,10 +179,12 @@ def refuse_unusable(spec: RunSpec) -> None:
             known = ", ".join(name for name in losses.LOSSES if has_proxies_among_samples(name))
             raise TrainingError(f"{key}: needs a loss of pairs with proxies ({known}), which {spec.loss.name} is not")
     if spec.conditioning.neighbours and joins_learners(spec.loss.name):
-        raise TrainingError(f"conditioning.neighbours: {spec.loss.name} joins what several learners embed; set it to 0")
+        raise TrainingError(
+            f"conditioning.neighbours: {spec.loss.name} combines the embeddings of several learners; set it to 0"
+        )
     pool = spec.projection.pool
     if pool and pool < (per_class := loss.resolve(spec.loss.parameters)["per_class"]):
-        raise TrainingError(f"projection.pool: {per_class} proxies cannot be chosen from {pool} samples; give more")
+        raise TrainingError(f"projection.pool: {per_class} proxies cannot be selected from {pool} samples; use more")
 
 
 def has_proxies_among_samples(name: str) -> bool:

@@ -97,7 +97,7 @@ def frozen_at_first(schedule: ScheduleSpec, model: Network) -> list[nn.Parameter
         return []
     new = {id(parameter) for parameter in _new(model)}
     if not new:
-        raise TrainingError("schedule.warm_up: this network has no new layers to begin with; leave it at 0")
+        raise TrainingError("schedule.warm_up: this network has no new layers to train first; leave it at 0")
     # A batch norm that is frozen permanently stays frozen.
     return [p for p in model.parameters() if id(p) not in new and p.requires_grad]
 

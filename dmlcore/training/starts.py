@@ -102,7 +102,7 @@ def start_fork(run: Run, origin: Origin, dataset: Dataset | None, report: Report
     """Initialise a fork from matching tensors of its parent; reset best-weight tracking if the objective changed."""
     start, data = _prepare(run, dataset, report, origin.saved)
     state, parent = start.state, run.spec.fork.run
-    report(0, f"going on from step {origin.saved.facts['step']} of {parent}")
+    report(0, f"continuing from step {origin.saved.facts['step']} of {parent}")
     transferred = transfer.transfer(state, origin, classes_of(data))
     state.progress = TrainingProgress.from_facts(transferred.facts)
     if state.progress.conditioned and not state.neighbourhood:
@@ -182,10 +182,12 @@ def load_newest(run: Run, refuse: Callable[[Checkpoint], str] = lambda _: "") ->
     saved = checkpoint.load(run.path, refuse)
     if saved is None:
         if step := run.state().step:
-            raise CheckpointError(f"{run.id} had reached step {step}, but both checkpoints are gone; start a new run")
+            raise CheckpointError(
+                f"{run.id} had reached step {step}, but both checkpoints are missing; start a new run"
+            )
         return None
     if changes := "; ".join(RunSpec.from_json(saved.facts["spec"]).differences(run.spec)):
-        raise TrainingError(f"spec.json was edited under its checkpoint (trained | now): {changes}. Undo it")
+        raise TrainingError(f"spec.json differs from its checkpoint (checkpoint | now): {changes}. Undo the edit")
     return saved
 
 
@@ -220,8 +222,8 @@ def _open_features(state: TrainingState, report: Reporter) -> None:
     if state.data.features is None:
         return
     if not state.spec.model.start:
-        log.warning("the backbone is frozen as it starts, at random; set model.start to begin with weights")
-    report(state.progress.step, "computing the feature maps of the frozen backbone, where they are not kept yet")
+        log.warning("the backbone is frozen with random weights; set model.start to use pretrained weights")
+    report(state.progress.step, "computing the feature maps of the frozen backbone that are not cached yet")
     state.data.features.open()
 
 
@@ -238,7 +240,8 @@ def _truncation_check(run: Run) -> Callable[[Checkpoint], str]:
         if size >= counted:
             return ""
         return (
-            f"metrics.jsonl has {size:,} bytes and was cut: {saved.path.name} of step {step:,} counts {counted:,}. Put "
+            f"metrics.jsonl has {size:,} bytes and was truncated: {saved.path.name} of step {step:,} counts "
+            f"{counted:,}. Put "
             f"the file back as it was, or go on in a fork: python -m dmlcore fork {run.id} --step {step}"
         )
 
@@ -253,7 +256,9 @@ def _describe_changes(saved: Checkpoint, device: torch.device) -> str:
         for name, value in now.items()
         if saved.facts.get(name, value) != value  # checkpoints of earlier releases do not store the device
     ]
-    return f"went on, but not bit for bit as it would have: {', '.join(changes)}" if changes else ""
+    return (
+        (f"resumed, but results are not bit-identical to an uninterrupted run: {', '.join(changes)}") if changes else ""
+    )
 
 
 def _threads(saved: Checkpoint | None, spec: RunSpec) -> int:

@@ -34,7 +34,7 @@ VERSION = 1  # layout version: a store with another version is not read
 CHUNK = 64  # images per forward pass and per chunk; after a kill, computation continues with the next chunk
 SAY_EVERY = 5.0  # seconds between two log messages about the progress
 GIGABYTES = 20.0  # default limit of all stored maps together; $DML_FEATURES_GB overrides it
-WHAT = "the kept feature maps"
+WHAT = "the cached feature maps"
 
 log = logging.getLogger(__name__)
 
@@ -145,8 +145,9 @@ class StoredFeatures:
         half = maps.half()
         if not bool(torch.isfinite(half).all()):
             raise TrainingError(
-                f"model.freeze: feature maps of this backbone reach {float(maps.abs().max()):,.3g}, and what is kept "
-                f"holds {torch.finfo(torch.float16).max:,.0f} at most; train with model.freeze=none"
+                f"model.freeze: feature maps of this backbone reach {float(maps.abs().max()):,.3g}, but cached "
+                "values are "
+                f"limited to {torch.finfo(torch.float16).max:,.0f}; train with model.freeze=none"
             )
         features: Halves = half.cpu().contiguous().numpy()
         return features

@@ -56,9 +56,9 @@ def test_a_folder_of_few_classes_is_trained_and_forked_by_names(
     short = ("model.name=conv4_32", "data.image_size=16", "schedule.steps=1", "data.damaged=skip")
     trained = warm.run(*DML, "train", str(folder), *short, *runs)
     assert trained.returncode == 0, trained.stderr
-    assert "note: 1 file is skipped: 1 .txt (bee/notes.txt)" in trained.stderr
+    assert "note: 1 file was skipped: 1 .txt (bee/notes.txt)" in trained.stderr
     assert "settings adapted to" in trained.stderr
-    assert "1 of 40 images are left out, as they cannot be decoded: ant/3.jpg" in trained.stderr
+    assert "1 of 40 images cannot be decoded and are left out: ant/3.jpg" in trained.stderr
     run = RunStore(tmp_path / "runs").open(trained.stdout.strip())
     assert (run.spec.data.root, run.spec.data.split, run.spec.batch.classes) == (str(folder), "samples", 5)
     forked = warm.run(*DML, "fork", run.id, "--leave-out", "elk", "--more", "1", "batch.classes=4", *runs)
@@ -87,7 +87,7 @@ def test_a_folder_and_the_spec_for_folders_are_the_same(
         (("train", "nothing"), "give a SPEC.toml, a folder of class folders or one of birds, cifar100, cub, digits, "),
         (("resume", "../x"), "no run '../x'"),
         (("evaluate", "nothing"), "no run 'nothing'"),
-        (("bench", "nothing"), "no benchmark 'nothing'"),
+        (("bench", "nothing"), "unknown benchmark 'nothing'"),
         (("unpack", "/nothing.tar.gz", "x"), "nothing.tar.gz"),
     ],
 )

@@ -36,9 +36,9 @@ def test_a_fold_holds_its_classes_out_of_the_training_split():
 def test_impossible_folds_are_refused_by_name():
     with pytest.raises(DataError, match="fold 5 of 4"):
         Folds(4, 5)
-    with pytest.raises(DataError, match="10 folds need 20 training classes, two each, but there are 16"):
+    with pytest.raises(DataError, match="10 folds need 20 training classes, two per fold, but there are 16"):
         data.load("toy", split="classes", validation="classes", folds=Folds(10))
-    with pytest.raises(DataError, match="folds are of classes, but validation is 'samples'"):
+    with pytest.raises(DataError, match="folds divide classes, but validation is 'samples'"):
         data.load("toy", split="classes", validation="samples", folds=Folds(2))
-    with pytest.raises(DataError, match="folds must be left out for tokens"):
+    with pytest.raises(DataError, match="folds cannot be used with tokens"):
         data.load("tokens", folds=Folds(2))

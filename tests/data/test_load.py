@@ -101,7 +101,7 @@ def test_own_splits_are_a_partition_with_every_class_in_each_or_in_one_alone(loa
 @in_one_case(name=OWN, cut=[("split", "classes"), ("split", "samples"), ("validation", "none")])
 def test_own_splits_cannot_be_cut_otherwise(name, cut):
     key, value = cut
-    with pytest.raises(dmlcore.data.DataError, match=f"{key} must be left out for {name}, .* got '{value}'"):
+    with pytest.raises(dmlcore.data.DataError, match=f"{key} cannot be set for {name}, .* got '{value}'"):
         dmlcore.data.load(name, **{key: value})
 
 
@@ -179,9 +179,9 @@ def test_toy_follows_section_9():
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("mnist", {}, "no data set is named 'mnist'; there are digits, toy"),
-        ("digits", {"image_size": 8}, "image_size must be left out for digits"),
-        ("cifar100", {"image_size": 64}, "image_size must be left out for cifar100, which has 32 pixels"),
+        ("mnist", {}, "unknown data set 'mnist'; choose one of digits, toy"),
+        ("digits", {"image_size": 8}, "image_size cannot be changed for digits"),
+        ("cifar100", {"image_size": 64}, "image_size cannot be changed for cifar100, which has 32 pixels"),
         ("cub", {"image_size": 4}, "from 16 to 512, got 4"),
         ("cub", {"image_size": 10**6}, "from 16 to 512, got 1000000"),
     ],

@@ -104,8 +104,8 @@ def test_a_check_names_unreadable_files_and_copies_across_classes_and_sides(tree
     keys = [sorted(made.keys[i] for i in group) for group in found.copies]
     assert sorted(keys) == [["b/1.png", "c/1.png"], ["b/2.png", "f/2.png"], ["e/0.png", "e/3.png"]]
     unreadable, classes, sides, rest = checks.verdicts(found, made)
-    assert unreadable.startswith("1 of 24 images cannot be read; first a/0.png: image ")
-    assert classes.startswith("2 groups of identical samples are in several classes; first b/")
+    assert unreadable.startswith("1 of 24 images cannot be read, the first a/0.png: image ")
+    assert classes.startswith("2 groups of identical samples are in several classes, the first b/")
     assert says(sides, "1", "train", "test", "b/2.png (b", "f/2.png (f")
     assert says(rest, "1", "within one class")
     problems = report.report("folder", tree, validation="none", check=True).problems

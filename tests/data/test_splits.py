@@ -97,7 +97,9 @@ def test_a_gallery_is_taken_out_of_the_test_split():
 
 
 def test_a_gallery_of_one_class_is_refused():
-    with pytest.raises(DataError, match=r"leaves the gallery split of a single class .*gallery 1 samples of 1 classes"):
+    with pytest.raises(
+        DataError, match=r"leaves the gallery split with a single class .*gallery 1 samples of 1 classes"
+    ):
         splits.partition(samples(np.repeat(np.arange(4), 2), gallery=np.arange(8) == 7), "classes", "none", 0)
 
 

@@ -118,7 +118,7 @@ def test_a_run_queued_before_a_reboot_is_lost_at_once(store: RunStore, started) 
 def test_two_who_resume_at_once_start_one_process(store: RunStore, started) -> None:
     run = make_run(store, state="failed")
     launch.resume(run)
-    with pytest.raises(JobError, match="starting already"):
+    with pytest.raises(JobError, match="already queued or starting"):
         launch.resume(run)
     assert started == [(run.id, "train")]
 
@@ -134,7 +134,7 @@ def test_a_run_whose_process_is_on_its_way_is_waited_for(store: RunStore, starte
 def test_jobs_that_were_cut_off_are_asked_for_again(store: RunStore, started, monkeypatch: pytest.MonkeyPatch) -> None:
     run, other = make_run(store, state="done"), make_run(store, state="done")
     launch.evaluate(run)
-    with pytest.raises(JobError, match="starting already"):
+    with pytest.raises(JobError, match="already queued or starting"):
         launch.evaluate(run)
     path = store.root / launch.REQUESTS / f"{run.id}.json"
     atomic_files.replace_json(path, {"task": "evaluate", "more": ["--settings", "x"], "queued": 1.0, "boot": "another"})
@@ -232,7 +232,7 @@ def test_a_request_for_a_job_holds_no_other_option_than_its_settings(store: RunS
     for more in (["--backend", RAY], ["--settings", "{}", "--backend", RAY], ["--settings"], ["--runs", "/elsewhere"]):
         atomic_files.replace_json(path, {"task": "evaluate", "more": more, "queued": 1.0, "boot": "another"})
         assert recovery.recover(store, reports.append) == started == []
-    assert reports == [f"{path.stem}: {path} is no request for a job, and is ignored"] * 4
+    assert reports == [f"{path.stem}: {path} is not a job request and is ignored"] * 4
 
 
 @pytest.mark.parametrize("word", ["--backend=ray:127.0.0.1:9777", "-x"])

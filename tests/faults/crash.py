@@ -79,7 +79,7 @@ def after_a_crash(root: Path, queued: int, running: int, python: Python = cold) 
     began = time.monotonic()
     said = recover(store, 2, python)
     seconds = time.monotonic() - began
-    resumed = [run for run in runs for line in said if line.startswith(f"{run.id}: goes on")]
+    resumed = [run for run in runs for line in said if line.startswith(f"{run.id}: resumes")]
     assert resumed == sorted(resumed, key=runs.index), "the order of the queue was lost"
     assert [run.id for run in resumed] == [run.id for run in runs], "not every run was resumed exactly once"
     for run in runs[:running]:

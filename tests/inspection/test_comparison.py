@@ -73,7 +73,7 @@ def test_other_samples_are_refused_with_the_reason(pair):
     for changed, words in (
         (replace(first, indices=first.indices + 3), "99 are in both"),
         (replace(first, labels=first.labels[::-1]), "other labels"),
-        (replace(first, is_gallery=~first.is_gallery), "another gallery"),
+        (replace(first, is_gallery=~first.is_gallery), "different galleries"),
     ):
         with pytest.raises(comparison.Incomparable, match=f"run 2 .*{words}"):
             comparison.compare([first, changed])

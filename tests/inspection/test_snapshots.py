@@ -60,7 +60,7 @@ def test_all_that_lack_embeddings_get_them_once(run: Run) -> None:
 
 
 def test_a_step_that_was_not_kept_is_refused_with_those_that_were(run: Run) -> None:
-    with pytest.raises(RunError, match="no checkpoint of step 7; kept: 0, 8, 16, 24, 28"):
+    with pytest.raises(RunError, match="no kept checkpoint of step 7; kept: 0, 8, 16, 24, 28"):
         snapshots.embed(run, 7)
 
 

@@ -71,7 +71,7 @@ def test_vectors_are_embedded_and_step_chooses_a_kept_checkpoint(digits, monkeyp
     )
     assert model.embed(Image.new("L", (30, 30), 200)).shape[0] == 1  # digits are images of 8 x 8
     assert dmlcore.load(digits, step=1).step == 1
-    with pytest.raises(RunError, match="keeps no checkpoint of step 7; kept: 0, 1, 2"):
+    with pytest.raises(RunError, match="has no kept checkpoint of step 7; kept: 0, 1, 2"):
         dmlcore.load(digits, step=7)
 
 

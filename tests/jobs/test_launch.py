@@ -78,16 +78,16 @@ def test_row_29_a_job_outlives_its_killed_launcher_and_goes_all_the_way(store: R
     assert run.metrics() == before
     assert run.status() == "done"
     until(lambda: not run.is_alive(), run)
-    with pytest.raises(JobError, match="is done"):
+    with pytest.raises(JobError, match="is finished"):
         launch.resume(run)
 
 
 def test_cancel_keeps_everything_and_resume_goes_on(store: RunStore) -> None:
     run = store.open(launch.launch(ENDLESS, store))
-    with pytest.raises(JobError, match=r"starting already|working on it"):
+    with pytest.raises(JobError, match=r"already queued|is running it"):
         launch.resume(run)
     until(lambda: len(run.metrics()[0]) > 5, run)
-    with pytest.raises(JobError, match="working on it"):
+    with pytest.raises(JobError, match="is running it"):
         launch.evaluate(run)
     launch.cancel(run)
     until(lambda: run.status() == "cancelled", run)
@@ -161,7 +161,7 @@ def test_jobs_have_a_ceiling_too_which_those_that_ended_do_not_fill(
     first, second, third = (store.create(SHORT) for _ in range(3))
     launch.evaluate(first)
     launch.evaluate(second)
-    with pytest.raises(JobError, match="2 jobs are waiting or working already"):
+    with pytest.raises(JobError, match="2 jobs are already queued or running"):
         launch.evaluate(third)
     Job(first).record(JobState(task="evaluate", state="done"))
     launch.evaluate(third)
@@ -176,7 +176,7 @@ def test_a_map_that_waits_for_its_turn_is_stopped_for_good(store: RunStore) -> N
         launch.project(run)
         until(lambda: job.state().message == "waiting for 1 other job", run)
         assert (job.status(), job.is_alive(), run.status()) == ("running", True, "queued")
-        with pytest.raises(JobError, match="working on it"):
+        with pytest.raises(JobError, match="is running it"):
             launch.start_job(run, "weigh")
         job.cancel()
         until(lambda: not run.is_alive(), run)

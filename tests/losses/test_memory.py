@@ -135,5 +135,5 @@ def test_refusals_name_the_culprit() -> None:
         CrossBatchMemory(losses.for_training("cross_entropy", classes=2, embedding_dim=3), 2, 4, 3)
     with pytest.raises(ValueError, match="batches >= 1"):
         CrossBatchMemory(contrastive(), 0, 4, 3)
-    with pytest.raises(ValueError, match=r"holds batches of \(4, 3\), got embeddings \(5, 3\)"):
+    with pytest.raises(ValueError, match=r"expects batches of \(4, 3\), got embeddings \(5, 3\)"):
         CrossBatchMemory(contrastive(), 2, 4, 3)(torch.zeros(5, 3), torch.zeros(5, dtype=torch.int64))

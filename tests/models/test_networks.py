@@ -101,7 +101,7 @@ def test_bags_are_averages_of_token_vectors_that_stay_in_bounds() -> None:
     [
         (RESNET, (3, 32, 32), PoolingSpec(name="no_such"), "pooling: unknown pooling 'no_such'"),
         (RESNET, (3, 32, 32), PoolingSpec(name="gsp", parameters={"nu": 1.0}), "pooling: .*nu"),
-        (ModelSpec(name="tokens"), (50,), PoolingSpec(), "tokens takes bags of tokens"),
+        (ModelSpec(name="tokens"), (50,), PoolingSpec(), "tokens needs bags of tokens"),
     ],
 )
 def test_a_bad_pooling_is_refused_by_name(
@@ -203,7 +203,7 @@ def test_imagenet_has_a_thousand_classes() -> None:
 
 def test_a_pooling_that_ends_elsewhere_cannot_keep_the_classifier() -> None:
     spec = RESNET.model_copy(update={"keep_classifier": True})
-    with pytest.raises(ModelError, match=r"gsp does not give the 64 values .* model.keep_classifier=false"):
+    with pytest.raises(ModelError, match=r"gsp does not return the 64 values .* model.keep_classifier=false"):
         networks.build(spec, (3, 32, 32), seed=0, pool=PoolingSpec(name="gsp"))
 
 

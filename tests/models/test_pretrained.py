@@ -161,13 +161,13 @@ def test_what_is_no_file_of_weights_is_refused(tmp_path: Path, name: str, conten
         torch.save({"x": Runs()}, tmp_path / name)
     else:
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(WeightsError, match="no file of weights that can be read"):
+    with pytest.raises(WeightsError, match="cannot be read as a weights file"):
         pretrained.load(backbones.create("resnet20"), "resnet20", str(tmp_path / name))
 
 
 def test_tensors_without_names_are_refused(tmp_path: Path) -> None:
     torch.save([torch.zeros(1)], tmp_path / "w.pth")
-    with pytest.raises(WeightsError, match="holds no weights"):
+    with pytest.raises(WeightsError, match="contains no weights"):
         pretrained.load(backbones.create("resnet20"), "resnet20", str(tmp_path / "w.pth"))
 
 
@@ -228,13 +228,13 @@ def test_weights_that_cannot_be_had_are_refused_before_a_run_with_what_works(
     pretrained.refuse_absent("squeezenet1_0", other)
     monkeypatch.setattr(download, "unreachable", lambda url: None)
     pretrained.refuse_absent("squeezenet1_0", "imagenet")
-    with pytest.raises(WeightsError, match="is no file"):
+    with pytest.raises(WeightsError, match="is not a file"):
         pretrained.refuse_absent("squeezenet1_0", "no/such/file.pth")
 
 
 def test_a_file_under_a_pinned_name_must_be_that_file(tmp_path: Path) -> None:
     file = saved(tmp_path, {"x": torch.zeros(1)}, "resnet18-f37072fd.pth")
-    with pytest.raises(WeightsError, match=r"is not the resnet18-f37072fd\.pth that is known: .*rename your own"):
+    with pytest.raises(WeightsError, match=r"is not the expected resnet18-f37072fd\.pth: .*rename it if"):
         pretrained.load(backbones.create("resnet18"), "resnet18", file)
 
 
@@ -246,8 +246,8 @@ def test_a_file_under_a_pinned_name_must_be_that_file(tmp_path: Path) -> None:
             "imagenet",
             "resnet20 has no pinned ImageNet weights, which exist for resnet18, .*bn_inception, .*large;",
         ),
-        ("resnet20", "resnet20-cifar10.pt", "comes with the data packs"),
-        ("resnet20", "no/such/file.pth", "is no file; give imagenet, a path"),
+        ("resnet20", "resnet20-cifar10.pt", "is part of the data packs"),
+        ("resnet20", "no/such/file.pth", "is not a file; give imagenet, the path"),
     ],
 )
 def test_a_start_that_does_not_exist_says_what_does(name: str, start: str, message: str) -> None:

@@ -96,9 +96,11 @@ def test_infinity_survives() -> None:
         ("model.hidden=[1,2,3,4,5,6,7,8,9]", "model.hidden: takes at most 8, got [1, 2, 3"),
         ("data.folds=1", "data.folds: one fold would validate on all classes"),
         ("data.split=half", "data.split: input should be 'classes', 'samples' or 'own'"),
-        pytest.param("ks=" + "[" * 100_000, "ks: lists and tables can be at most 8 deep", id="brackets"),
-        pytest.param("ks=" + "[1," * 3000, "ks: lists and tables can be at most 8 deep", id="open lists"),
-        pytest.param("ks=" + "[1," * 90 + "]" * 90, "ks: lists and tables can be at most 8 deep", id="closed lists"),
+        pytest.param("ks=" + "[" * 100_000, "ks: lists and tables can be nested at most 8 levels deep", id="brackets"),
+        pytest.param("ks=" + "[1," * 3000, "ks: lists and tables can be nested at most 8 levels deep", id="open lists"),
+        pytest.param(
+            "ks=" + "[1," * 90 + "]" * 90, "ks: lists and tables can be nested at most 8 levels deep", id="closed lists"
+        ),
         pytest.param("loss." + "a." * 3000 + "b=1", "loss.a.a.a.a.a.a.a.a: lists and tables can", id="dotted key"),
         pytest.param("seed=" + "9" * 5000, "seed: a number has too many digits", id="digits"),
         pytest.param(

@@ -101,7 +101,7 @@ def test_fresh_collages_are_a_function_of_the_step_and_reading_ahead_changes_not
             assert not torch.equal(a.inputs, c.inputs)
             seen.append(a.inputs)
     assert torch.equal(seen[1], seen[3])
-    with pytest.raises(TrainingError, match="feature maps of collages that stay"):
+    with pytest.raises(TrainingError, match="cached features of a frozen backbone need fixed collages"):
         Batches(fresh, replace(data, features=object()), CPU)
 
 

@@ -205,7 +205,7 @@ def test_a_fork_goes_on_with_its_parents_neighbours_or_with_those_that_are_left(
     ("overrides", "message"),
     [
         (["conditioning.after=17"], r"conditioning\.after: must be at most schedule\.steps = 16, got 17"),
-        (["conditioning.by=mean"], r"conditioning\.by: the mean has nothing to train"),
+        (["conditioning.by=mean"], r"conditioning\.by: the mean has no parameters to train"),
         (["schedule.patience=3"], r"schedule\.patience"),
         (["loss.name=contrastive", "loss.memory=2"], r"loss\.memory"),
         (["loss.name=contrastive_proxy", "projection.pool=12"], r"projection\.pool"),

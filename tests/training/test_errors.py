@@ -48,7 +48,7 @@ def test_a_deferred_check_stops_the_weights_at_the_first_bad_step(what: str, nam
         factor = float("nan") if what == "loss" and step == 3 else 1.0
         loop.step(made, step, lambda *batch, factor=factor: made.loss(*batch) * factor)
     assert all(torch.equal(tensor, before[key]) for key, tensor in weights(made).items())
-    with pytest.raises(StepError, match=f"step 3 was not made: the {what} is NaN or infinite") as caught:
+    with pytest.raises(StepError, match=f"step 3 failed: the {what} is NaN or infinite") as caught:
         made.finite_check.wait()
     train = made.data.splits["train"]
     assert caught.value.indices == train[made.batches.sampler.batch(3)].tolist()
@@ -63,7 +63,7 @@ def test_a_step_that_is_judged_at_once_is_not_made(what: str) -> None:
     if what == "gradient":
         next(made.model.parameters()).register_hook(lambda gradient: gradient * torch.inf)
     factor = torch.nan if what == "loss" else 1.0
-    with pytest.raises(StepError, match=f"step 2 was not made: the {what} is NaN or infinite"):
+    with pytest.raises(StepError, match=f"step 2 failed: the {what} is NaN or infinite"):
         loop.step(made, 2, lambda *batch: made.loss(*batch) * factor)
     assert all(torch.equal(tensor, before[key]) for key, tensor in weights(made).items())
 
@@ -97,7 +97,7 @@ def test_a_deferred_failure_ends_the_run_at_its_last_good_row(tmp_path: Path, mo
     with run.lock():
         state = loop.train(run)
     assert state.state == "failed"
-    assert "step 9 was not made" in state.message
+    assert "step 9 failed" in state.message
     steps = [row["step"] for row in run.metrics()[0] if row["kind"] == "step"]
     assert steps == list(range(1, steps[-1] + 1))
     assert steps[-1] <= 8

@@ -109,10 +109,10 @@ def test_both_optimisers_learn(name: str, store: RunStore) -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["model.name=resnet20"], "resnet20 takes images"),
+        (["model.name=resnet20"], "resnet20 needs images"),
         (["batch.classes=11"], "batch: a batch needs 11 classes"),
         (["loss.name=nonsense"], "unknown loss 'nonsense'"),
-        (["data.name=nonsense"], "no data set is named 'nonsense'"),
+        (["data.name=nonsense"], "unknown data set 'nonsense'"),
         (["device=cuda"], "no usable CUDA device"),
     ],
 )

@@ -47,6 +47,6 @@ def test_nothing_is_written_of_a_step_that_was_not_made(tmp_path: Path) -> None:
     with MetricsWriter(run, 0) as file:
         metrics_log = MetricsLog(file, check)
         metrics_log.append(dict(ROWS[0]))
-        with pytest.raises(StepError, match="step 1 was not made"):
+        with pytest.raises(StepError, match="step 1 failed"):
             metrics_log.sync()
     assert (run.path / "metrics.jsonl").read_bytes() == b""

@@ -198,7 +198,7 @@ def test_a_fork_with_nothing_changed_goes_on_in_the_projection_and_another_begin
     ("overrides", "message"),
     [
         (["loss.name=proxy_nca", "loss.batch_pairs=0"], "projection.pool: needs a loss of pairs with proxies"),
-        (["projection.pool=2"], "projection.pool: 3 proxies cannot be chosen from 2 samples"),
+        (["projection.pool=2"], "projection.pool: 3 proxies cannot be selected from 2 samples"),
         (["projection.pool=0", "loss.name=contrastive"], "loss.batch_pairs: needs a loss of pairs with proxies"),
         (["data.validation=none"], "projection.pool: needs a validation split"),
         (["model.normalize=true"], "model.lipschitz: embeddings on the unit sphere"),

@@ -152,7 +152,7 @@ def test_damaged_maps_are_refused_and_named(digits, cache, shape):
     made(FROZEN, digits).data.features.open()
     (name,) = stores(cache)
     (cache / name / "shape.json").write_text(shape)
-    with pytest.raises(DataError, match=f"kept feature maps in .*{name} are damaged; remove that folder"):
+    with pytest.raises(DataError, match=f"cached feature maps in .*{name} are damaged; remove this folder"):
         made(FROZEN, digits).data.features.open()
 
 
@@ -180,7 +180,7 @@ def test_maps_beyond_float16_are_refused(digits):
     with torch.no_grad():
         for layer in state.model.batch_norms():
             layer.weight.mul_(100)
-    with pytest.raises(TrainingError, match=r"model.freeze: feature maps of this backbone reach .* 65,504 at most"):
+    with pytest.raises(TrainingError, match=r"model.freeze: feature maps of this backbone reach .* limited to 65,504"):
         state.data.features.open()
 
 

@@ -99,9 +99,11 @@ def identify(archive: Path) -> Archive:
         if known.size in (size, None):
             return known
     if not namesakes:
-        raise DataError(f"{archive} is not a known archive; known are {', '.join(sorted({a.name for a in KNOWN}))}")
+        raise DataError(
+            f"{archive} is not a known archive; known archives: {', '.join(sorted({a.name for a in KNOWN}))}"
+        )
     sizes = " or ".join(f"{known.size:,}" for known in namesakes)
-    raise DataError(f"{archive} has {size:,} bytes instead of {sizes}: cut short or altered; fetch it again")
+    raise DataError(f"{archive} has {size:,} bytes instead of {sizes}: truncated or altered; download it again")
 
 
 def unpack(archive: Path, into: Path, *, sha256: str | None = None, companions: Sequence[Path] = ()) -> Path:
@@ -123,7 +125,7 @@ def unpack(archive: Path, into: Path, *, sha256: str | None = None, companions: 
         if not file.is_file():
             raise DataError(f"archive {file} is missing" + (f"; {archive.name} needs it" if file in companions else ""))
     if into.exists():
-        raise DataError(f"{into} exists already; remove it to unpack {archive.name} again")
+        raise DataError(f"{into} already exists; remove it to unpack {archive.name} again")
     wanted = [(archive, Archive(archive.name, None, sha256) if sha256 else identify(archive))]
     wanted += [(file, identify(file)) for file in companions]
     into.parent.mkdir(parents=True, exist_ok=True)
@@ -154,7 +156,7 @@ def _require_digest(file: Path, content: io.BufferedReader, known: Archive) -> N
     algorithm, name = ("sha256", "SHA-256") if known.sha256 else ("md5", "MD5")
     digest = hashlib.file_digest(content, algorithm).hexdigest()
     if digest != known.digest:
-        raise DataError(f"{file} has {name} {digest} instead of {known.digest}: damaged or altered; fetch it again")
+        raise DataError(f"{file} has {name} {digest} instead of {known.digest}: damaged or altered; download it again")
     content.seek(0)
 
 
@@ -166,7 +168,7 @@ def _extract(archive: Path, packed: BinaryIO, folder: Path) -> None:
         members = _zipped(archive, packed) if archive.suffix == ".zip" else _tarred(archive, packed)
     for count, (parts, content) in enumerate(members, start=1):
         if count > MAX_FILES:
-            raise DataError(f"{archive} holds more than {MAX_FILES:,} files; refused")
+            raise DataError(f"refusing {archive}: it has more than {MAX_FILES:,} files")
         target = folder.joinpath(*parts)
         if content is None:
             target.mkdir(parents=True, exist_ok=True)
@@ -214,12 +216,12 @@ def _ceiling(archive: Path) -> int:
 def _safe_parts(archive: Path, name: str) -> tuple[str, ...]:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
-        raise DataError(f"{archive}: member {name!r} leads outside the folder; refused")
+        raise DataError(f"refusing {archive}: member {name!r} leads outside the folder")
     return path.parts
 
 
 def _not_plain(archive: Path, name: str) -> DataError:
-    return DataError(f"{archive}: member {name!r} is neither a plain file nor a folder; refused")
+    return DataError(f"refusing {archive}: member {name!r} is neither a regular file nor a folder")
 
 
 class _Meter:
@@ -231,7 +233,7 @@ class _Meter:
     def count(self, block: bytes) -> bytes:
         self._bytes += len(block)
         if self._bytes > self._ceiling:
-            raise DataError(f"{self._archive} unpacks to more than {self._ceiling:,} bytes; refused")
+            raise DataError(f"refusing {self._archive}: it unpacks to more than {self._ceiling:,} bytes")
         return block
 
 

@@ -49,13 +49,13 @@ def create_once(folder: Path, kind: str, name: str, last: str, make: Callable[[P
 def cache_error(folder: Path, what: str, error: OSError) -> DataError:
     """Return the error to raise if `what`, a plural noun for the contents, cannot be written to the cache."""
     space = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    why = f"there is no space left for {what}" if space else f"{what} cannot be kept"
-    return DataError(f"{why} in {folder} ({error}); make room there, or set DML_CACHE to another folder")
+    why = f"there is no space left for {what}" if space else f"{what} cannot be written"
+    return DataError(f"{why} in {folder} ({error}); free some space there, or set DML_CACHE to another folder")
 
 
 def damaged_error(place: Path, what: str) -> DataError:
     """Return the error to raise if the files in the cache folder `place` are inconsistent."""
-    return DataError(f"{what} in {place} are damaged; remove that folder, it is made again")
+    return DataError(f"{what} in {place} are damaged; remove this folder, it will be recreated")
 
 
 def make_room(folder: Path, needed: int, most: int) -> None:
@@ -79,7 +79,7 @@ def alone(place: Path, what: str) -> Iterator[None]:
     try:
         held = locks.ProcessLock(lock, wait=0.0).__enter__()
     except locks.Busy:
-        log.info("another process makes %s; waiting for it", what)
+        log.info("another process is creating %s; waiting for it", what)
         held = locks.ProcessLock(lock, wait=float("inf")).__enter__()
     try:
         yield

@@ -124,12 +124,12 @@ def is_decoded_once(place: Path, count: int, short: int) -> bool:
         most = float(given) * 1e9 if given else shutil.disk_usage(existing).free / 2
     except (OSError, ValueError):
         if given:
-            raise DataError(f"DML_DECODED_GB has to be a number of gigabytes, got {given!r}") from None
+            raise DataError(f"DML_DECODED_GB must be a number of gigabytes, got {given!r}") from None
         return True  # creating the store will report the problem
     if needed <= most:
         return True
     log.info(
-        "%s decoded images would take %.1f GB of the %.1f GB that they may; each is decoded whenever it is read",
+        "caching %s decoded images would take %.1f GB, above the limit of %.1f GB; images are decoded at every read",
         *(f"{count:,}", needed / 1e9, most / 1e9),
     )
     return False
@@ -177,7 +177,7 @@ def _decode(paths: Sequence[ImageFile], short: int, staging: Path) -> None:
         failures = _append(paths, done, short, pixels, sizes)
     if failures:
         raise DataError(
-            f"{len(failures)} of {len(paths)} images are unreadable; first: {failures[0]}; "
+            f"{len(failures)} of {len(paths)} images are unreadable, the first: {failures[0]}; "
             "to leave them out, set data.damaged to skip"
         )
 

@@ -71,11 +71,11 @@ def samples(info: Description, folder: Path, table: ImageTable, image_size: int 
     missing = Files(folder, _missing(folder, table.paths))
     if missing:
         is_there = os.path.lexists(missing[0])
-        what = "no files but pipes, devices, folders or broken links" if is_there else "missing"
+        what = "not regular files, but pipes, devices, folders or broken links" if is_there else "missing"
         remedy = (
-            f"see {info.url}" if info.url else "put images there, or remove the names" if is_there else "put them back"
+            f"see {info.url}" if info.url else "replace them by images, or remove them" if is_there else "put them back"
         )
-        few = f"{len(missing):,} of {len(files):,} images are {what}, first {missing[0]}; {remedy}"
+        few = f"{len(missing):,} of {len(files):,} images are {what}, the first {missing[0]}; {remedy}"
         none = f"{info.title} has its lists but no images: put them at {files[0]} and so on; {remedy}"
         raise MissingImages(none if len(missing) == len(files) and info.url else few, samples_read, missing)
     return samples_read

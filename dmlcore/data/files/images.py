@@ -126,7 +126,9 @@ def _decoded(
     try:
         with Image.open(source, formats=FORMATS) as image:
             if image.width * image.height > most:
-                raise Image.DecompressionBombError(f"{image.width} x {image.height} pixels, over {most:,}")
+                raise Image.DecompressionBombError(
+                    f"{image.width} x {image.height} pixels, above the limit of {most:,} pixels"
+                )
             coefficients = _coefficients(image)
             if at_least:
                 image.draft(None, (at_least, at_least))
@@ -135,15 +137,17 @@ def _decoded(
                 image.draft(None, (math.ceil(width), math.ceil(height)))
             cost = _in_memory(image) + coefficients
             if cost > BUDGET:
-                raise Image.DecompressionBombError(f"decoding it takes {cost / 1e6:,.0f} MB, over {BUDGET / 1e6:,.0f}")
+                raise Image.DecompressionBombError(f"decoding takes {cost / 1e6:,.0f} MB, limit {BUDGET / 1e6:,.0f}")
             with _one_large if cost > LARGE else nullcontext():
                 yield upright(image, at_least, longest)
     except FileNotFoundError as error:
         raise DataError(f"image {named} is missing; complete the data set") from error
     except UnidentifiedImageError as error:
-        raise DataError(f"image {named} is none of {', '.join(FORMATS)}; replace it by the original file") from error
+        raise DataError(
+            f"image {named} is not in a supported format ({', '.join(FORMATS)}); replace it by the original file"
+        ) from error
     except Image.DecompressionBombError as error:
-        raise DataError(f"image {named} is too large to be decoded ({error}); save it smaller") from error
+        raise DataError(f"image {named} is too large to decode ({error}); reduce its size") from error
     except Exception as error:  # decoders raise almost any exception if a file is truncated or forged
         raise DataError(f"image {named} cannot be decoded ({error}); replace it by the original file") from error
 
@@ -190,7 +194,7 @@ def _reduced(image: Image.Image, at_least: int, longest: int) -> Image.Image:
         factor, cut = longer // (2 * longest), longer
     else:
         raise Image.DecompressionBombError(
-            f"{width} x {height} pixels of {image.mode} take over {BUDGET / 1e6:,.0f} MB"
+            f"{width} x {height} pixels of {image.mode} take more than {BUDGET / 1e6:,.0f} MB"
         )
     left, top = (max(0, side - cut) // 2 for side in image.size)
     return _tiled(image, (left, top, left + min(width, cut), top + min(height, cut)), max(1, factor))

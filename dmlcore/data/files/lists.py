@@ -70,7 +70,7 @@ def require_distinct(values: Iterable[tuple[str, str]]) -> None:
     first: dict[str, str] = {}
     for value, place in values:
         if value in first:
-            raise DataError(f"{place}: {value} was given in {_shorten_place(first[value], place)} already")
+            raise DataError(f"{place}: {value} is already listed in {_shorten_place(first[value], place)}")
         first[value] = place
 
 

@@ -63,7 +63,7 @@ def locate(info: Description, root: Path | None) -> Path:
     """Return the folder in the official layout, unpacking a known archive into the cache; raise DataError if absent."""
     places = find(info, root)
     if places is None and not info.folder:
-        raise DataError(f"{info.title}: {root or 'no folder'} was given as root; it needs a folder of class folders")
+        raise DataError(f"{info.title}: root must be a folder of class folders, got {root or 'no folder'}")
     if places is None:
         where = root if root is not None else ", ".join(map(str, search_folders()))
         raise DataError(

@@ -83,7 +83,7 @@ class Variables:
     def _column(self, name: str, field: str) -> list[_Matrix | float | str]:
         fields: dict[str, list[_Matrix | float | str]] = self._content(name, "fields")
         if field not in fields:
-            raise self._error(name, f"no field {field!r}, but {', '.join(fields) or 'none'}")
+            raise self._error(name, f"field {field!r} is missing; there are: {', '.join(fields) or 'none'}")
         return fields[field]
 
     def _integer(self, name: str, row: int, entry: _Matrix | float | str) -> int:
@@ -99,7 +99,7 @@ class Variables:
 
     def _word(self, name: str, row: int, entry: _Matrix | float | str) -> str:
         if not isinstance(entry, str) or not entry.strip():
-            raise self._error(f"{name}, entry {row}", "no word")
+            raise self._error(f"{name}, entry {row}", "expected text")
         return entry.strip()
 
     def _error(self, where: str, what: object) -> DataError:
@@ -111,19 +111,23 @@ def read(path: Path, info: Description) -> Variables:
     if not path.is_file():
         raise DataError(f"{path} is missing; restore it from {info.url}")
     if (size := path.stat().st_size) > MAX_BYTES:
-        raise DataError(f"{path} has {size:,} bytes, over {MAX_BYTES:,}; it is no file of annotations")
+        raise DataError(f"{path} has {size:,} bytes, above the limit of {MAX_BYTES:,}; it is not an annotation file")
     with open(path, "rb") as file:
         header = file.read(_HEADER)
     if header[126:] not in (b"IM", b"MI"):
-        kind = "of version 7.3 (HDF5)" if header.startswith(b"MATLAB 7.3") else "cut short or of another kind"
-        raise DataError(f"{path} is no .mat file of version 5 but {kind}; restore it from {info.url}")
+        kind = (
+            "a file of version 7.3 (HDF5)"
+            if header.startswith(b"MATLAB 7.3")
+            else "truncated or a different kind of file"
+        )
+        raise DataError(f"{path} is not a .mat file of version 5 but {kind}; restore it from {info.url}")
     answer = _worker.ask([str(path.resolve()), MEMORY, SECONDS])
     if "error" in answer:
         raise DataError(f"{path} is damaged: {answer['error']}; restore it from {info.url}")
     return Variables(path, info, answer["variables"])
 
 
-_KINDS = {"numbers": "no real numbers", "cells": "no cells", "fields": "no struct array"}
+_KINDS = {"numbers": "not real numbers", "cells": "not a cell array", "fields": "not a struct array"}
 
 
 def _row(matrix: _Matrix, kind: str) -> Any:
@@ -143,10 +147,10 @@ def _alone(value: float | str) -> _Matrix:
 def _whole(matrix: _Matrix) -> Ints:
     values = np.array(_row(matrix, "numbers"))
     if values.dtype.kind == "f" and not (np.abs(values) < 2**53).all():  # also rejects NaN
-        raise _MalformedError("a number that is no whole number")
+        raise _MalformedError("expected whole numbers")
     whole = values.astype(np.int64)
     if wrong := np.flatnonzero(whole != values).tolist():
-        raise _MalformedError(f"{values[wrong[0]]} in place {wrong[0] + 1} is no whole number")
+        raise _MalformedError(f"expected whole numbers, got {values[wrong[0]]} at position {wrong[0] + 1}")
     return whole
 
 
@@ -171,7 +175,7 @@ class _Worker:
                         reply: dict[str, Any] = json.loads(answer)
                         return reply
                 self.end()
-        raise DataError(f"{question[0]} cannot be read: the process that reads .mat files does not start")
+        raise DataError(f"{question[0]} cannot be read: the process that reads .mat files failed to start")
 
     def _answer(self, line: bytes) -> bytes:
         if self._process is None:

@@ -53,8 +53,12 @@ def answer(path: str, memory: int, seconds: int) -> str:
     _, status = os.waitpid(child, 0)
     if content and len(content) < LONGEST:
         return content.decode()
-    ended = f"scipy ended by {signal.Signals(os.WTERMSIG(status)).name}" if os.WIFSIGNALED(status) else "scipy gave up"
-    return json.dumps({"error": "it holds too much" if content else ended})
+    ended = (
+        f"scipy was terminated by {signal.Signals(os.WTERMSIG(status)).name}"
+        if os.WIFSIGNALED(status)
+        else "scipy failed"
+    )
+    return json.dumps({"error": "its contents are too large" if content else ended})
 
 
 def limit(memory: int, seconds: int) -> None:

@@ -62,15 +62,15 @@ SOURCES: Mapping[str, DataSource] = {
         layouts=(
             "CUB_200_2011/\n  images.txt\n  image_class_labels.txt\n  classes.txt\n  train_test_split.txt\n"
             "  images/001.Black_footed_Albatross/*.jpg\n  …",
-            "cub200/                 without lists: the number of the folder is the class\n"
+            "cub200/                 without lists: the folder number is the class\n"
             "  images/001.Black_footed_Albatross/*.jpg\n  …",
         ),
     ),
     "cars": DataSource(
-        terms="Research, non-commercial; the page that said so is gone.",
-        by_hand="The official addresses (ai.stanford.edu/~jkrause) are gone. Copies that public code names, not "
+        terms="Non-commercial research; the page with this licence is offline.",
+        by_hand="The official addresses (ai.stanford.edu/~jkrause) are offline. Copies named in public code, not "
         "checked here: Kaggle jessicali9530/stanford-cars-dataset and "
-        "jutrera/stanford-car-dataset-by-classes-folder. How to put the first layout together: "
+        "jutrera/stanford-car-dataset-by-classes-folder. Instructions for assembling the first layout: "
         "https://github.com/pytorch/vision/issues/7545. Many copies lack cars_test_annos_withlabels.mat, without which "
         "the test images have no labels.",
         layouts=(
@@ -79,8 +79,7 @@ SOURCES: Mapping[str, DataSource] = {
             "cars196/\n  car_ims/000001.jpg … 016185.jpg\n  cars_annos.mat",
             "by_classes_folder/\n  car_data/car_data/train/<class name>/*.jpg\n"
             "  car_data/car_data/test/<class name>/*.jpg\n  anno_train.csv\n  anno_test.csv\n  names.csv",
-            "cars196/                without annotations: the name of the folder is the class\n"
-            "  images/<class name>/*.jpg",
+            "cars196/                without annotations: the folder name is the class\n  images/<class name>/*.jpg",
             "cars_train.tgz, cars_test.tgz, car_devkit.tgz and cars_test_annos_withlabels.mat, packed, side by side",
         ),
     ),
@@ -88,7 +87,7 @@ SOURCES: Mapping[str, DataSource] = {
         terms="The archive has a LICENSE file, cited as MIT; the images are from eBay listings.",
         by_hand="The official address is ftp://cs.stanford.edu/cs/cvgl/Stanford_Online_Products.zip (3,083,860,082 "
         "bytes), and a copy is on Google Drive under the id 1TclrpQOF_ullUP99wk_gjGN8pKvtErG8. Neither FTP nor Drive, "
-        "which asks a person before it sends a file of this size, is fetched from here: download the zip with a "
+        "which asks a person before it sends a file of this size, is supported by the app: download the zip with a "
         "browser or curl.",
         layouts=(
             "Stanford_Online_Products.zip, packed: its SHA-256 is verified",
@@ -100,8 +99,8 @@ SOURCES: Mapping[str, DataSource] = {
     ),
     "inshop": DataSource(
         terms="Non-commercial research under an agreement with MMLAB, CUHK; the images must not be passed on.",
-        by_hand="It is given out on request, in the Google Drive folder 0B7EVK8r0v71pVDZFQXRsMDZCX1E that "
-        "https://mmlab.ie.cuhk.edu.hk/projects/DeepFashion/InShopRetrieval.html leads to. No digest is published.",
+        by_hand="It is available on request, in the Google Drive folder 0B7EVK8r0v71pVDZFQXRsMDZCX1E linked from "
+        "https://mmlab.ie.cuhk.edu.hk/projects/DeepFashion/InShopRetrieval.html has no published digest.",
         layouts=(
             "In-shop Clothes Retrieval Benchmark/     or In-shop, InShop, inshop, DeepFashion\n"
             "  Eval/list_eval_partition.txt           or next to Eval/, or in Anno/\n"
@@ -136,7 +135,7 @@ SOURCES: Mapping[str, DataSource] = {
         terms="Yours.",
         by_hand="Give the folder that holds your class folders.",
         layouts=(
-            "<any folder>/           one folder a class; by name, the first half of the classes train\n"
+            "<any folder>/           one folder per class; by name, the first half of the classes train\n"
             "  <class name>/*.jpg, *.png, *.webp, *.gif, *.bmp",
             "<any folder>/           split on disk\n  train/<class name>/*.jpg\n  test/<class name>/*.jpg",
             "<any folder>/           shards in WebDataset naming; a .cls or .json next to each image holds its class\n"
@@ -222,7 +221,7 @@ def download(name: str, into: Path | str | None = None, *, loopback: bool = Fals
             before += path.stat().st_size
         progress.report(f"verifying and unpacking {path.name}", before, before)
         with_files = locate.locate(describe(name), path)  # unpacks the last file, which is the archive of the images
-        return progress.finished(f"{before:,} bytes in {folder}, verified, and unpacked into {with_files}")
+        return progress.finished(f"{before:,} bytes downloaded to {folder}, verified and unpacked into {with_files}")
 
     return task_of(name).execute(job, ProgressState()).message
 
@@ -234,7 +233,8 @@ def _require(name: str, folder: Path) -> DataSource:
         raise DataError(f"{name} needs no download")
     if not source.urls:
         raise DataError(
-            f"{describe(name).title} is not fetched from here. {source.by_hand} Put it into {default_folder()} as one "
+            f"{describe(name).title} cannot be downloaded automatically. {source.by_hand} Put it into "
+            f"{default_folder()} as one "
             f"of these:\n\n" + "\n\n".join(source.layouts)
         )
     missing = source.size or 0
@@ -245,7 +245,9 @@ def _require(name: str, folder: Path) -> DataSource:
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(existing).free
     if free < missing:
-        raise DataError(f"{missing:,} bytes are to come, but {folder} has room for {free:,}; choose another folder")
+        raise DataError(
+            f"{missing:,} bytes remain to be downloaded, but {folder} has {free:,} bytes free; choose another folder"
+        )
     return source
 
 

@@ -35,7 +35,7 @@ INFO = Description(
     images=("cars_train", "car_ims", "car_data", "images"),
     archives=("cars_train.tgz", "cars-annotations.tar.gz"),
     companions={"cars_train.tgz": ("cars_test.tgz", "car_devkit.tgz", LABELLED)},
-    url="https://github.com/pytorch/vision/issues/7545 (the official address is gone)",
+    url="https://github.com/pytorch/vision/issues/7545 (the official address is offline)",
 )
 
 
@@ -107,7 +107,7 @@ def _devkit_test(folder: Path) -> matlab.Variables:
             if table.has_field("annotations", "class"):
                 return table
     raise DataError(
-        f"{folder / LABELLED} is missing, without which the test images have no labels; many copies lack it: get it "
+        f"{folder / LABELLED} is missing; it contains the labels of the test images, and many copies lack it. Get it "
         f"from {INFO.url}"
     )
 
@@ -172,7 +172,7 @@ def _read_folders(folder: Path) -> ImageTable:
     names = [path.name for path, images in zip(classes, files, strict=True) if images]
     counts = [len(images) for images in files if images]
     if not names:
-        raise DataError(f"{folder / 'images'} holds no images in its folders; see {INFO.url}")
+        raise DataError(f"the folders in {folder / 'images'} contain no images; see {INFO.url}")
     return ImageTable(
         paths=tuple(path for images in files for path in images),
         labels=np.repeat(np.arange(len(names), dtype=np.int64), counts),

@@ -111,7 +111,7 @@ def _load(path: Path, info: Description) -> dict[Any, Any]:
             f"{path} is truncated or not a {_family(info)} pickle ({error}); restore the official file"
         ) from error
     if not isinstance(content, dict):
-        raise DataError(f"{path} holds a {type(content).__name__} instead of a dict; restore the official file")
+        raise DataError(f"{path} contains a {type(content).__name__} instead of a dict; restore the official file")
     return content
 
 

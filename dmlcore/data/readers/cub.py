@@ -76,16 +76,16 @@ def _read_folders(images: Path) -> ImageTable:
         number = positive(folder.name.partition(".")[0])
         if number == 0:
             raise DataError(
-                f"{folder} does not begin with a class number, as 001.Black_footed_Albatross does; rename it"
+                f"{folder} must start with a class number, for example 001.Black_footed_Albatross; rename it"
             )
         if number in folders:
-            raise DataError(f"{folder} has the class number of {images / folders[number]}; rename one")
+            raise DataError(f"{folder} has the same class number as {images / folders[number]}; rename one")
         folders[number] = folder.name
         files = [f"{folder.name}/{image.name}" for image in images_in(folder)]
         paths += files
         numbers += [number] * len(files)
     if not paths:
-        raise DataError(f"{images} holds no images in its folders; complete them from {INFO.url}")
+        raise DataError(f"the folders in {images} contain no images; complete them from {INFO.url}")
     present, labels = compact(numbers)
     return ImageTable(
         paths=tuple(paths),
@@ -124,7 +124,7 @@ def _read_list(path: Path) -> _List:
         if number == 0 or not value:
             raise DataError(f"{path}:{line}: expected '<number from 1> <value>', got {row[:80]!r}")
         if number in rows.values:
-            raise DataError(f"{path}:{line}: number {number} was given in line {rows.lines[number]} already")
+            raise DataError(f"{path}:{line}: number {number} is already listed in line {rows.lines[number]}")
         rows.values[number], rows.lines[number] = value.strip(), line
     return rows
 

@@ -91,9 +91,9 @@ def _official_train(path: Path, images: int) -> Bools:
             if not 1 <= number <= images:
                 raise DataError(f"{path}: {name}, entry {row}: expected an image from 1 to {images}, got {number}")
             if owner[number - 1]:
-                raise DataError(f"{path}: {name}, entry {row}: image {number} was in {owner[number - 1]} already")
+                raise DataError(f"{path}: {name}, entry {row}: image {number} is already in {owner[number - 1]}")
             owner[number - 1] = name
     if without := np.flatnonzero(owner == "").tolist():
-        raise DataError(f"{path}: image {without[0] + 1} is in none of {', '.join(SETS)}; restore it")
+        raise DataError(f"{path}: image {without[0] + 1} is not in any of {', '.join(SETS)}; restore the file")
     is_train: Bools = owner != "tstid"
     return is_train

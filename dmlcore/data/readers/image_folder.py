@@ -23,7 +23,7 @@ SPLITS = ("train", "test", "val", "valid", "validation")  # names of the top fol
 INFO = Description(
     name="folder",
     title="Folder of class folders",
-    sentence="Images of your own, one folder a class; by name, the first half of the classes train.",
+    sentence="Images of your own, one folder per class; by name, the first half of the classes train.",
     citation="Your own images.",
     kind="images",
     image_size=IMAGE_SIZE,
@@ -71,9 +71,9 @@ def _read_splits(folder: Path, splits: list[Path]) -> ImageTable:
     where = ", ".join(split.name for split in splits)
     if trained & tested:
         names = sorted(trained | tested)
-        note = f"{where}: taken as the image-wise split, as they share classes; by classes, the first half trains"
+        note = f"{where}: used as the image-wise split, because they share classes; by classes, the first half trains"
         return _table(folder, rows, names, len(names) // 2, (note,), skipped, image_wise=True)
-    note = f"{where}: taken as the class-disjoint split, as they share no class"
+    note = f"{where}: used as the class-disjoint split, because they share no class"
     return _table(folder, rows, sorted(trained) + sorted(tested), len(trained), (note,), skipped)
 
 
@@ -90,9 +90,8 @@ def _table(
     if len(names) < 2:
         classes = "1 class" if names else "no class"
         raise DataError(
-            f"{folder} holds images of {classes}, where two at least are needed: give as root a folder "
-            f"with one folder for each class, and in each its {', '.join(SUFFIXES)} files"
-            + "".join(f"; {n}" for n in left)
+            f"{folder} contains images of {classes}, but at least two classes are needed. As root, give a folder "
+            f"with one folder per class that contains its {', '.join(SUFFIXES)} files" + "".join(f"; {n}" for n in left)
         )
     label = {name: number for number, name in enumerate(names)}
     return ImageTable(
@@ -121,8 +120,8 @@ def _classes(folder: Path, trunk: Path) -> tuple[list[tuple[str, str]], list[str
             walked += 1
             if walked > MOST_FOLDERS:
                 raise DataError(
-                    f"{trunk} has more than {MOST_FOLDERS:,} folders in it: give the folder that holds the class "
-                    "folders and nothing else"
+                    f"{trunk} contains more than {MOST_FOLDERS:,} folders; give the folder that contains the class "
+                    "folders only"
                 )
             folders[:] = [name for name in folders if not name.startswith((".", "__MACOSX"))]
             place = Path(base).relative_to(folder)
@@ -142,7 +141,7 @@ def _skipped_note(skipped: list[str]) -> tuple[str, ...]:
     first: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for path in skipped:
-        ending = Path(path).suffix.lower() or "without ending"
+        ending = Path(path).suffix.lower() or "without extension"
         if path.endswith("/"):
             kind = "linked folders"
         elif path.startswith("/"):
@@ -155,7 +154,7 @@ def _skipped_note(skipped: list[str]) -> tuple[str, ...]:
         return ()
     kinds = ", ".join(f"{count:,} {kind} ({first[kind]})" for kind, count in counts.most_common(NAMED_KINDS))
     more = ", …" if len(counts) > NAMED_KINDS else ""
-    return (f"{len(skipped):,} {'file is' if len(skipped) == 1 else 'files are'} skipped: {kinds}{more}",)
+    return (f"{len(skipped):,} {'file was' if len(skipped) == 1 else 'files were'} skipped: {kinds}{more}",)
 
 
 def _innermost(folder: Path) -> Path:

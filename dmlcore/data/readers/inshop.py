@@ -80,7 +80,7 @@ def read_table(folder: Path) -> ImageTable:
         train_classes=len(items[0]),
         gallery=~is_train & np.array([row.status == "gallery" for row in rows]),
         notes=tuple(
-            f"which test images are queries is made up, see {file}: its scores must never be reported"
+            f"the choice of queries is invented, see {file}; scores on it must never be reported"
             for file in surrogate
             if file.is_file()
         ),
@@ -92,14 +92,16 @@ def _read_list(path: Path) -> list[_InshopImage]:
     if positive(count) == 0:
         raise DataError(
             f"{path}:{line}: expected the number of images, got {count[:80]!r}; CelebA has a list of the same name, "
-            f"which is not meant here"
+            f"which cannot be used here"
         )
     if not rest or rest[0].text.split() != HEADER.split():
         raise DataError(f"{path}:{rest[0].line if rest else line + 1}: expected the header {HEADER!r}")
     name = str(path)  # formatted once, because it is used fifty thousand times
     rows = [_image(text, f"{name}:{line}") for line, text in rest[1:]]
     if len(rows) != int(count):
-        raise DataError(f"{path}:{line}: says {int(count):,} images, but {len(rows):,} rows follow; restore the list")
+        raise DataError(
+            f"{path}:{line}: announces {int(count):,} images, but {len(rows):,} rows follow; restore the list"
+        )
     return rows
 
 
@@ -112,5 +114,5 @@ def _image(text: str, place: str) -> _InshopImage:
     if not lists.is_inside(image, parts=5) or names[0] != "img":
         raise DataError(f"{place}: expected 'img/<sex>/<category>/<item>/<file>', got {image[:80]!r}")
     if names[3] != item:
-        raise DataError(f"{place}: the image lies in the folder of item {names[3]!r}, but is listed as {item!r}")
+        raise DataError(f"{place}: the image is in the folder of item {names[3]!r}, but is listed as {item!r}")
     return _InshopImage("/".join(names[1:]), item, status, place)

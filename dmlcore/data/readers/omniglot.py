@@ -32,7 +32,7 @@ SETS = (("images_background", "images_evaluation"), ("images_background_small1",
 INFO = Description(
     name="omniglot",
     title="Omniglot",
-    sentence="Handwritten characters, twenty hands each; tested on alphabets never seen.",
+    sentence="Handwritten characters by twenty writers each; tested on unseen alphabets.",
     citation="Lake, Salakhutdinov, Tenenbaum: Human-level concept learning through probabilistic program induction. "
     "Science 350, 2015.",
     kind="images",
@@ -64,12 +64,12 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     files = [images_in(path) for _, path in classes]
     for (_, path), drawings in zip(classes, files, strict=True):
         if not drawings:
-            raise DataError(f"{path} holds no images; complete the data set")
+            raise DataError(f"{path} contains no images; complete the data set")
     paths = [path for drawings in files for path in drawings]
     labels = np.repeat(np.arange(len(classes)), [len(drawings) for drawings in files])
     train_classes = sum(alphabets[number].parent == train for number, _ in classes)
     if not 0 < train_classes < len(classes):
-        raise DataError(f"{folder} needs alphabets in {train.name} and others in {test.name}; complete the data set")
+        raise DataError(f"{folder} needs different alphabets in {train.name} and {test.name}; complete the data set")
     pixels = Ink(paths, image_size or IMAGE_SIZE)
     return Samples(
         inputs=pixels,
@@ -80,7 +80,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
         files=paths,
         image=partial(ink.image, pixels),
         notes=(
-            f"{train.name} trains, {test.name} tests; alphabets of both only train",
+            f"{train.name} trains, {test.name} tests; alphabets in both are used for training only",
             *published_counts.deviations(INFO.name, labels, train_classes),
         ),
         facts={

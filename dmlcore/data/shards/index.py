@@ -27,7 +27,7 @@ from dmlcore.typing import Array
 MANIFEST, ROWS, KEYS, CLASSES = "shards.json", "index.npy", "keys.bin", "classes.json"
 LARGEST = 2**28  # maximum size in bytes of shards.json and of classes.json
 OPEN = 128  # maximum number of open shards
-AGAIN = "copy it again from where the shards came from, or pack the data set again"
+AGAIN = "copy it again from its source, or pack the data set again"
 
 ROW = np.dtype(
     [
@@ -100,7 +100,9 @@ def read_manifest(place: Path) -> Manifest:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise DataError(f"{path} is damaged, or of a later release ({where}: {first['msg']}); {AGAIN}") from None
+        raise DataError(
+            f"{path} is damaged, or was written by a later release ({where}: {first['msg']}); {AGAIN}"
+        ) from None
     except ValueError as error:
         raise DataError(f"{path} is damaged ({error}); {AGAIN}") from None
 
@@ -150,9 +152,9 @@ class ShardIndex:
         except OSError as error:
             raise DataError(f"{path} cannot be read ({error}); {AGAIN}") from error
         if len(content) < size:
-            raise DataError(f"{path} ends within image {self.key(row)}: it was cut short; {AGAIN}")
+            raise DataError(f"{path} ends within image {self.key(row)}: it is truncated; {AGAIN}")
         if self.manifest.checked and zlib.crc32(content) != crc:
-            raise DataError(f"{path} is damaged: image {self.key(row)} is not what was packed; {AGAIN}")
+            raise DataError(f"{path} is damaged: image {self.key(row)} has changed since it was packed; {AGAIN}")
         return content
 
     def damaged_shards(self) -> list[tuple[str, str]]:
@@ -164,7 +166,7 @@ class ShardIndex:
                 with path.open("rb") as file:
                     same = not shard.sha256 or hashlib.file_digest(file, "sha256").hexdigest() == shard.sha256
                 if not same:
-                    faults.append((shard.name, f"{path} is damaged: its SHA-256 is another; {AGAIN}"))
+                    faults.append((shard.name, f"{path} is damaged (wrong SHA-256); {AGAIN}"))
             except OSError as error:
                 faults.append((shard.name, f"{path} cannot be read ({error}); {AGAIN}"))
         return faults
@@ -183,7 +185,7 @@ class ShardIndex:
             raise DataError(f"{path} is missing; {AGAIN}") from None
         if digest != self.manifest.digests.get(name):
             raise DataError(
-                f"{path} does not belong to the {MANIFEST} next to it: it is damaged or from another data set; {AGAIN}"
+                f"{path} does not match the {MANIFEST} next to it: it is damaged or from another data set; {AGAIN}"
             )
         self._now.update(digest.encode())
 
@@ -193,10 +195,10 @@ class ShardIndex:
             try:
                 status = path.stat()
             except FileNotFoundError:
-                raise DataError(f"{path} is missing, with {shard.samples:,} images; {AGAIN}") from None
+                raise DataError(f"{path} with {shard.samples:,} images is missing; {AGAIN}") from None
             if status.st_size != shard.size:
                 raise DataError(
-                    f"{path} has {status.st_size:,} bytes instead of {shard.size:,}: cut short or altered; {AGAIN}"
+                    f"{path} has {status.st_size:,} bytes instead of {shard.size:,}: truncated or altered; {AGAIN}"
                 )
             self._now.update(f"{shard.name}\0{status.st_size} {status.st_mtime_ns}\n".encode())
 
@@ -207,7 +209,7 @@ class ShardIndex:
         except Exception as error:  # a damaged header raises almost any exception, including tokenize.TokenError
             raise DataError(f"{path} is damaged ({error}); {AGAIN}") from None
         if rows.dtype != ROW or rows.shape != (self.manifest.samples,):
-            raise DataError(f"{path} is no index of {self.manifest.samples:,} samples; {AGAIN}")
+            raise DataError(f"{path} is not an index of {self.manifest.samples:,} samples; {AGAIN}")
         return np.asarray(rows)  # plain view of the mapped memory, which is faster to index than np.memmap
 
     def _read_class_names(self) -> tuple[str, ...]:
@@ -217,7 +219,7 @@ class ShardIndex:
         except ValueError as error:
             raise DataError(f"{path} is damaged ({error}); {AGAIN}") from None
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise DataError(f"{path} is no list of names; {AGAIN}")
+            raise DataError(f"{path} is not a list of names; {AGAIN}")
         return tuple(names)
 
     def _check_bounds(self) -> None:

@@ -56,11 +56,11 @@ def pack(name: str, samples: Samples, target: Path, *, shard_bytes: int = SHARD_
     """
     files, keys = samples.files, samples.keys
     if files is None or keys is None or samples.splits is not None or samples.facts:
-        raise DataError(f"{name} is not a data set of image files that are listed one by one: there is nothing to pack")
+        raise DataError(f"{name} cannot be packed, because it does not consist of individual image files")
     if isinstance(files, index.ShardImages):
-        raise DataError(f"{files.shards.folder} is packed already; give --root of the image files")
+        raise DataError(f"{files.shards.folder} is already packed; give the folder of the image files with --root")
     if shard_bytes < 1:
-        raise DataError(f"a shard holds one byte at least, got {shard_bytes}")
+        raise DataError(f"the size of a shard must be at least one byte, got {shard_bytes}")
     sizes, plan = _plan(name, samples, files, keys, shard_bytes)
     what = "the shards"
     try:
@@ -71,7 +71,9 @@ def pack(name: str, samples: Samples, target: Path, *, shard_bytes: int = SHARD_
                 make = _Packing(name, samples, files, keys, sizes, shard_bytes, plan)
                 folders.create_folder(target, make.into)
     except OSError as error:
-        raise DataError(f"{what} cannot be written to {target} ({error}); make room, or give another --into") from error
+        raise DataError(
+            f"{what} cannot be written to {target} ({error}); free some space, or choose another folder with --into"
+        ) from error
     return index.size_of(index.read_manifest(target))
 
 
@@ -120,7 +122,9 @@ def _plan(
         digest.update(b"-" if part is None else part.tobytes())
     digest.update(repr((samples.class_names, samples.train_classes, samples.notes)).encode(errors="surrogatepass"))
     if (largest := int(sizes.max(initial=0))) >= 2**32:
-        raise DataError(f"image {files[int(sizes.argmax())]} has {largest:,} bytes, where an image has less than 2^32")
+        raise DataError(
+            f"image {files[int(sizes.argmax())]} has {largest:,} bytes, but an image must have fewer than 2^32"
+        )
     return sizes, digest.hexdigest()
 
 
@@ -129,7 +133,7 @@ def _is_there(target: Path, plan: str) -> bool:
     if index.is_sharded(target) and index.read_manifest(target).source == plan:
         return True
     if target.exists() or target.is_symlink():
-        raise DataError(f"{target} is there already and holds something else; remove it, or give another --into")
+        raise DataError(f"{target} already exists with other contents; remove it, or choose another folder with --into")
     return False
 
 
@@ -141,7 +145,7 @@ def _start_anew_unless(staging: Path, plan: str) -> None:
         if (staging / PLAN).read_text() == plan:
             return
     if not (staging / PLAN).exists() and any(staging.iterdir()):
-        raise DataError(f"{staging} is no packing that was stopped; remove it, or give another --into")
+        raise DataError(f"{staging} is not an interrupted packing; remove it, or choose another folder with --into")
     shutil.rmtree(staging)
 
 
@@ -220,7 +224,7 @@ class _Packing:
         except OSError as error:
             raise DataError(f"image {self.files[row]} cannot be read ({error}); complete the data set") from None
         if len(content) != self.sizes[row]:
-            raise DataError(f"image {self.files[row]} changed while it was packed; pack the data set again")
+            raise DataError(f"image {self.files[row]} changed during packing; pack the data set again")
         return content
 
     def _member_names(self, begin: int, end: int) -> Iterator[str]:

@@ -28,5 +28,5 @@ def read_folder(info: Description, place: Path, image_size: int | None) -> Sampl
     """Return the samples in a folder with shards; raise DataError if it holds another data set."""
     index = ShardIndex(place)
     if index.manifest.data != info.name:
-        raise DataError(f"{place} holds the shards of {index.manifest.data}; choose that data set, not {info.name}")
+        raise DataError(f"{place} contains the shards of {index.manifest.data}; choose that data set, not {info.name}")
     return read(info, index, image_size)

@@ -83,7 +83,7 @@ def _table(shards: list[Path], samples: list[_Sample], shard_of: np.ndarray) -> 
     names = sorted({sample.label for sample in samples}, key=_by_number)
     if len(names) < 2:
         raise DataError(
-            f"{shards[0].parent} has tar files with images of {len(names)} classes, where two at least are needed: "
+            f"{shards[0].parent} has tar files with images of {len(names)} classes, but at least two are needed: "
             "KEY.jpg with KEY.cls or KEY.json next to it"
         )
     number = {name: place for place, name in enumerate(names)}
@@ -96,12 +96,12 @@ def _table(shards: list[Path], samples: list[_Sample], shard_of: np.ndarray) -> 
         trained, tested = np.unique(labels[is_train]), np.unique(labels[~is_train])
         if np.intersect1d(trained, tested).size:
             official = is_train
-            notes = ("shards of train and test: taken as the image-wise split, as they share classes",)
+            notes = ("shards of train and test: used as the image-wise split, because they share classes",)
         else:
             order = np.concatenate([trained, tested])
             labels, names = np.argsort(order)[labels], [names[place] for place in order]
             train_classes = len(trained)
-            notes = ("shards of train and test: taken as the class-disjoint split, as they share no class",)
+            notes = ("shards of train and test: used as the class-disjoint split, because they share no class",)
     return ImageTable(
         paths=[f"{shards[shard].name}/{sample.path}" for sample, shard in zip(samples, shard_of, strict=True)],
         labels=labels,
@@ -139,13 +139,13 @@ def _samples(shard: Path) -> Iterator[_Sample]:
         with tarfile.open(shard, "r:") as tar, shard.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 2 * tarfile.BLOCKSIZE))
             if any(file.read()):
-                raise DataError(f"{shard} lacks the zeros that end a tar file: it was cut short; copy it again")
+                raise DataError(f"{shard} lacks the zeros that end a tar file: it is truncated; copy it again")
             for member in tar:
                 vars(tar)["members"] = []  # keeps tarfile from collecting all members in memory
                 if member.isdir():
                     continue
                 if not member.isreg() or member.issparse():
-                    raise DataError(f"{shard}: member {member.name!r} is neither a plain file nor a folder; refused")
+                    raise DataError(f"refusing {shard}: member {member.name!r} is neither a regular file nor a folder")
                 key, ending = _split(member.name)
                 if key != group.key:
                     yield from _sample(shard, group)
@@ -159,7 +159,7 @@ def _samples(shard: Path) -> Iterator[_Sample]:
         raise
     except Exception as error:  # invalid sizes and headers raise ValueError, OverflowError and others
         raise DataError(
-            f"{shard} is no plain tar file ({error}); copy it again, or if it is compressed, unpack it to .tar"
+            f"{shard} is not an uncompressed tar file ({error}); copy it again, or decompress it to .tar"
         ) from None
 
 
@@ -174,7 +174,7 @@ def _sample(shard: Path, group: _Group) -> Iterator[_Sample]:
     if group.image is not None:
         if not 0 <= group.image.size <= LARGEST_IMAGE:
             raise DataError(
-                f"{shard}: image {group.image.name!r} claims {group.image.size:,} bytes, where at most "
+                f"{shard}: image {group.image.name!r} claims {group.image.size:,} bytes, but at most "
                 f"{LARGEST_IMAGE:,} can be read; copy the shard again"
             )
         path = group.image.name.removeprefix("./")

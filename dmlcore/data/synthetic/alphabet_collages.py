@@ -39,13 +39,13 @@ OMNIGLOT, GLYPHS = (
             omniglot.INFO,
             "omniglot_collage",
             "Omniglot-Collage",
-            "A handwritten character among three Latin letters, which all classes share; alphabets never seen test.",
+            "A handwritten character among three Latin letters, which all classes share; tested on unseen alphabets.",
         ),
         (
             glyphs.INFO,
             "glyph_collage",
             "Glyph-Collage",
-            "An invented character among three that all classes share; alphabets never seen test; no download.",
+            "An invented character among three that all classes share; tested on unseen alphabets; no download.",
         ),
     )
 )
@@ -90,7 +90,7 @@ def make_collages(
     trains = np.arange(len(alphabet)) < samples.train_classes
     for name in (behind, *validation):
         if name not in alphabet[trains]:
-            raise DataError(f"collages need the alphabet {name} among those that train; complete the data set")
+            raise DataError(f"collages need the alphabet {name} in the training split; complete the data set")
     is_behind, validates = trains & (alphabet == behind), trains & np.isin(alphabet, list(validation))
     kinds = {"train": trains & ~is_behind & ~validates, "validation": validates, "test": ~trains}
     hands = _divide_by_writer(samples, np.flatnonzero(is_behind))
@@ -140,5 +140,7 @@ def _tile(image_size: int | None) -> int | None:
     if image_size is None:
         return None
     if image_size % RECIPE.side:
-        raise DataError(f"image_size must be a multiple of {RECIPE.side}, the tiles of a side; got {image_size}")
+        raise DataError(
+            f"image_size must be a multiple of {RECIPE.side}, the number of tiles per side; got {image_size}"
+        )
     return image_size // RECIPE.side

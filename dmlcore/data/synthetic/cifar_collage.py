@@ -24,7 +24,7 @@ INFO = replace(
     cifar100.INFO,
     name="collage",
     title="Cifar-Collage",
-    sentence="A CIFAR-100 image of one of 16 super-classes among three of shared backgrounds; new sub-classes test.",
+    sentence="CIFAR-100 images of 16 super-classes, each among three shared backgrounds; tested on unseen sub-classes.",
     citation="Cifar-Collage, the pooling study of the thesis; images of A. Krizhevsky: CIFAR-100. Toronto, 2009.",
     split="own",
     validation="own",
@@ -35,7 +35,7 @@ DISTILLED = replace(
     INFO,
     name="collage_distilled",
     title="Cifar-Collage, distilled",
-    sentence="The foreground images of Cifar-Collage alone, in the same order: the ceiling for a pooling.",
+    sentence="The foreground images of Cifar-Collage alone, in the same order: the upper bound for a pooling.",
     image_size=cifar.SIDE,
     grid=0,
 )
@@ -43,7 +43,7 @@ PRETRAINING = replace(
     cifar100.INFO,
     name="collage_pretraining",
     title="CIFAR-100 for Cifar-Collage",
-    sentence="The 40 CIFAR-100 classes that Cifar-Collage trains on, so that pretraining sees none that it tests on.",
+    sentence="The 40 CIFAR-100 classes that Cifar-Collage trains on, so that pretraining sees no test class.",
     split="samples",
     validation="samples",
 )
@@ -135,7 +135,7 @@ def read_source(folder: Path) -> CifarImages:
     pixels, labels, counts = cifar.read([folder / "train", folder / "test"], INFO, fields)
     fine = labels["fine_labels"]
     if missing := sorted(set(BACKGROUNDS) - set(super_names)):
-        raise DataError(f"{folder / 'meta'}: no super-class is named {missing[0]}; restore the official file")
+        raise DataError(f"{folder / 'meta'}: there is no super-class {missing[0]}; restore the official file")
     lists = [np.unique(fine[labels["coarse_labels"] == number]) for number in range(SUPER_CLASSES)]
     for name, members in zip(super_names, lists, strict=True):
         if len(members) != SUB_CLASSES:
@@ -180,4 +180,4 @@ def _samples(source: CifarImages, layout: CollageLayout, inputs: Any, facts: dic
 def _subset(source: CifarImages) -> tuple[str, ...]:
     if len(source.fine) == cifar.IMAGES:
         return ()
-    return (f"made from a subset: {len(source.fine):,} of the {cifar.IMAGES:,} images of CIFAR-100",)
+    return (f"built from a subset: {len(source.fine):,} of the {cifar.IMAGES:,} images of CIFAR-100",)

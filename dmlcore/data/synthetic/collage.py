@@ -151,7 +151,9 @@ def _arrange(
     if others:
         fit = len(images.behind) // others  # number of collages per shuffle of the backgrounds
         if not fit:
-            raise DataError(f"{others} tiles need backgrounds, there are {len(images.behind)}: complete the data set")
+            raise DataError(
+                f"{others} tiles need backgrounds, but there are only {len(images.behind)}; complete the data set"
+            )
         rounds = -(-len(front) // fit)
         behind = np.concatenate([random.permutation(images.behind)[: others * fit] for _ in range(rounds)])
         columns.append(behind.reshape(-1, others)[: len(front)])
@@ -166,6 +168,8 @@ def _draw_same_class(front: Ints, images: Ints, labels: Ints, count: int, random
     for place, row in enumerate(front.tolist()):
         same = members[labels[row]]
         if len(same) <= count:
-            raise DataError(f"{count + 1} tiles show the class, but one has {len(same)} images: complete the data set")
+            raise DataError(
+                f"{count + 1} tiles show the class, but one class has only {len(same)} images; complete the data set"
+            )
         chosen[place] = random.permutation(same[same != row])[:count]
     return chosen

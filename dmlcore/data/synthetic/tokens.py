@@ -42,7 +42,7 @@ FEW_INFO = replace(
     INFO,
     name="tokens_few",
     title="Token bags, four classes",
-    sentence="The same bags with four classes, so few that they all stay apart in a plane.",
+    sentence="The same bags with four classes, few enough to be separated in a plane.",
     citation="After the synthetic token study of generalized sum pooling; the number of classes is the lab's own.",
 )
 

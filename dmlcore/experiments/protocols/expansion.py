@@ -57,7 +57,7 @@ def data_name(word: str) -> str:
     known = {_bare(name): name for name in (*data.names(), *PUBLISHED)} | ALIASES
     if _bare(word) in known:
         return known[_bare(word)]
-    raise SpecError(f"no data set {word!r}; there are {', '.join(data.names())}")
+    raise SpecError(f"unknown data set {word!r}; choose one of {', '.join(data.names())}")
 
 
 def images(spec: RunSpec) -> int:
@@ -207,7 +207,7 @@ def _deviations(protocol: Protocol, spec: RunSpec, loss: str, training: int | No
     skipped += [f"schedule.{key}" for key in epochs] if training is None else []
     here, there = flat(spec), flat(ours)
     return [
-        f"{key}: {_word(here.get(key))}, the protocol has {_word(there.get(key))}"
+        f"{key}: {_word(here.get(key))} instead of {_word(there.get(key))}"
         for key in sorted(here.keys() | there.keys())
         if here.get(key) != there.get(key) and not any(fnmatchcase(key, pattern) for pattern in skipped)
     ]

@@ -112,7 +112,7 @@ def describe(request: ProtocolRequest, entries: Sequence[StudyRun]) -> str:
     steps = sum(entry.spec.schedule.steps for entry in entries)
     stops = any(entry.spec.schedule.patience for entry in entries)
     lines = [protocol.title, protocol.sentence, protocol.source, f"weights chosen by: {protocol.selection}"]
-    for title, texts in (("open", protocol.open), ("decided", protocol.decided), ("not done here", protocol.missing)):
+    for title, texts in (("open", protocol.open), ("decided", protocol.decided), ("not reproduced", protocol.missing)):
         lines += [f"{title}: {text}" for text in texts]
     lines += [f"deviates from the protocol in {line}" for line in request.deviations()]
     lines += [

@@ -176,7 +176,7 @@ def _choices(
     if len(alike) < len(every):
         alike = [chosen for chosen in alike if len({m.seed for m in chosen}) == 1]
     if every and not alike:
-        raise SpecError("the folds were not tested on the same samples, so their embeddings cannot be put together")
+        raise SpecError("the folds were not tested on the same samples, so their embeddings cannot be concatenated")
     return alike, files
 
 
@@ -261,10 +261,10 @@ def collect(
         if set(known) and {run for runs in known for run in runs} == {m.run for m in members}:
             together = list(known.values())
         else:
-            report(f"scoring collections of {len(folds)} models each, put together")
+            report(f"scoring collections of {len(folds)} models each, concatenated")
             together = collections(members, lambda m: _embeddings(store, m), spec.ks)
         if len(together) > 1 and len(together) * len(folds) == len(members):
-            notes.append("the repeats have other test samples, so only models of one repeat are put together")
+            notes.append("the repeats have different test samples, so only models of one repeat are concatenated")
     return ProtocolResults(
         protocol=request.name,
         written=time.strftime("%Y-%m-%d", time.gmtime()),
@@ -343,9 +343,9 @@ def _embeddings(store: RunStore, member: Member) -> Mapping[str, Any]:
 
 def _notes(wanted: Sequence[StudyRun], members: Sequence[Member]) -> Iterable[str]:
     if missing := len(wanted) - len(members):
-        yield f"{missing} of {len(wanted)} runs are not done"
+        yield f"{missing} of {len(wanted)} runs are not finished"
     if wanted[0].spec.schedule.monitor_part == "test":
-        yield "the test split chose the weights, as in the source: these scores are too good"
+        yield "weights are selected on the test split, as in the source, so these scores are too high"
 
 
 def _of_members(subject: str, members: Sequence[Member]) -> Iterable[ScoreSummary]:

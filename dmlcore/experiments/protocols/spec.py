@@ -139,7 +139,7 @@ def path_of(name: str) -> Path:
     raise SpecError(
         f"no protocol {name!r}; "
         + (f"did you mean {near[0]}? " if near else "")
-        + f"give a file PROTOCOL.toml, named by small letters, digits and dashes, or one of {', '.join(names())}"
+        + f"give a file PROTOCOL.toml (lower-case letters, digits and dashes), or one of {', '.join(names())}"
     )
 
 
@@ -158,7 +158,7 @@ def _plain(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
     if parent is None:
         return data
     if path in seen:
-        raise SpecError(f"extends: {parent} leads back to itself")
+        raise SpecError(f"extends: {parent} extends itself")
     sibling = path.with_name(f"{parent}.toml")
     inherited = _plain(sibling if sibling.is_file() else path_of(str(parent)), (*seen, path))
     settings = [*inherited.get("settings", []), *data.get("settings", [])]

@@ -120,7 +120,10 @@ def printed_rows(request: ProtocolRequest, entries: Sequence[StudyRun]) -> tuple
     printed_rows = _rows(spec, word)
     whole = PUBLISHED.get(spec.data.name, (0,))[0]
     if printed_rows and whole and (here := images(spec)) != whole:
-        return [], f"the published numbers are of {whole:,} training samples, here are {here:,}: not comparable"
+        return (
+            [],
+            f"the published numbers are of {whole:,} training samples, but this data set has {here:,}: not comparable",
+        )
     return printed_rows, ""
 
 

@@ -20,7 +20,7 @@ class ReadySearch(Section):
 
     title: Text
     source: Text = Field(description="Source of the ranges")
-    protocol: str = Field(description="Whose spec the trials have, where they are not made on another")
+    protocol: str = Field(description="Protocol whose spec the trials use, unless another spec is given")
     loss: str = Field(description="Name of the loss in the protocol")
     method: Method
     keys: Overrides = Field(description="Searched keys with their ranges, as on the command line")
@@ -49,7 +49,7 @@ def names() -> list[str]:
 def read(name: str) -> ReadySearch:
     """Read a search that ships with the library; raise SpecError if there is none."""
     if name not in names():
-        raise SpecError(f"no search {name!r}; there are: {', '.join(names())}")
+        raise SpecError(f"unknown search {name!r}; choose one of: {', '.join(names())}")
     data: dict[str, Any] = tomllib.loads((SEARCHES / f"{name}.toml").read_text("utf-8"))
     try:
         return ReadySearch.model_validate(data)

@@ -107,7 +107,7 @@ def parse(arguments: Iterable[str]) -> tuple[list[str], tuple[Dimension, ...]]:
         elif "," in text and not text.startswith(("[", '"', "'")):
             choices = tuple(word.strip() for word in text.split(","))
             if not all(choices) or len(set(choices)) < len(choices):
-                raise SpecError(f"{key}: choices must be different and none of them empty, got {text}")
+                raise SpecError(f"{key}: choices must be distinct and not empty, got {text}")
             space.append(Dimension(key, choices=choices))
         else:
             fixed.append(argument)
@@ -139,9 +139,11 @@ def prepare(
     """
     fixed, space = parse(arguments)
     if not NAME.fullmatch(name):
-        raise SpecError(f"{name}: a search is named by small letters, digits and dashes, 40 at most")
+        raise SpecError(f"{name}: the name of a search must have at most 40 lower-case letters, digits and dashes")
     if not space:
-        raise SpecError("nothing is searched; give a range as loss.m=0.01..1:log or a choice as batch.samples=2,4,8")
+        raise SpecError(
+            "no key is searched; give a range such as loss.m=0.01..1:log or a choice as batch.samples=2,4,8"
+        )
     if method not in get_args(Method):
         raise SpecError(f"method: {', '.join(get_args(Method))}, got {method!r}")
     for dimension in space:
@@ -153,7 +155,9 @@ def prepare(
     for point in itertools.islice(prepared.points(), CORNERS):
         prepared.spec(point)
     if prepared.base.schedule.monitor_part == "test" or prepared.base.data.validation == "none":
-        raise SpecError("a search goes by the validation split; set data.validation, and monitor_part to validation")
+        raise SpecError(
+            "a search needs scores of the validation split; set data.validation, and monitor_part to validation"
+        )
     return prepared
 
 
@@ -168,11 +172,11 @@ def _range(key: str, text: str) -> Dimension:
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise SpecError(f"{key}: needs low < high, got {text}")
     if "log" in options and low <= 0:
-        raise SpecError(f"{key}: a logarithmic range begins above 0, got {text}")
+        raise SpecError(f"{key}: a logarithmic range must start above 0, got {text}")
     if len(points) > 1 or (points and points[0] < 2):
-        raise SpecError(f"{key}: a grid has two points at least, got {text}")
+        raise SpecError(f"{key}: a grid needs at least two points, got {text}")
     field = keys().get(key)
     whole = field is not None and field.annotation is int
     if whole and (low % 1 or high % 1):
-        raise SpecError(f"{key}: whole numbers, got {text}")
+        raise SpecError(f"{key}: expected whole numbers, got {text}")
     return Dimension(key, low, high, "log" in options, whole, points[0] if points else POINTS)

@@ -103,7 +103,7 @@ def conduct(
         before = len(begun)
         concurrent.run_to_end(courses())
     if stop():
-        report("stopped as asked; the same command goes on from there")
+        report("stopped as requested; run the same command again to continue")
     return not stop()
 
 
@@ -264,7 +264,7 @@ def _study(search: SearchSpace, store: RunStore, storage: str) -> optuna.Study:
     }
     known = study.user_attrs
     if changed := [key for key, value in what.items() if known.get(key, value) != value]:
-        raise SpecError(f"{search.name}: was started with another {changed[0]}; choose another --name")
+        raise SpecError(f"{search.name}: was started with a different {changed[0]}; choose another --name")
     if len(known) < len(what):
         if search.method in ("grid", "each"):
             for point in search.points():
@@ -377,4 +377,4 @@ def score(run: Run) -> float | None:
 
 def _words(values: dict[str, Any]) -> str:
     shown = {key: f"{value:.4g}" if isinstance(value, float) else str(value) for key, value in values.items()}
-    return ", ".join(f"{key}={value}" for key, value in shown.items()) or "as the base has them"
+    return ", ".join(f"{key}={value}" for key, value in shown.items()) or "as in the base"

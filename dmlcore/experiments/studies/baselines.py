@@ -33,7 +33,7 @@ def add(name: str, store: RunStore, *, report: Callable[[str], object] = lambda 
     """
     written = load(name)
     if written is None:
-        raise SpecError(f"{name}: no results are written; measure them with --write")
+        raise SpecError(f"{name}: there are no written results; create them with --write")
     request = StudyRequest(
         study=name, overrides=written.overrides, seeds=tuple(dict.fromkeys(run.seed for run in written.runs))
     )

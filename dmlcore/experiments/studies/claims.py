@@ -95,7 +95,7 @@ class TrialLedger:
         counted = f"{self.configurations} configurations were run for this claim, {self.runs} training runs{where}."
         if not (self.trials and self.trials[0].quoted):
             return counted
-        return f"{counted} Quoted is one of them: {self.trials[0].variant}."
+        return f"{counted} The claim quotes one of them: {self.trials[0].variant}."
 
 
 @lru_cache(maxsize=1)

@@ -21,9 +21,7 @@ def judge(study: Study, results: Sequence[Measured]) -> Verdict:
     judgement = _judged(study, results)
     if not (study.rotate and judgement.headline):
         return judgement
-    shared = (
-        "The folds share training classes and the whole test split: independent training runs may well differ more."
-    )
+    shared = "The folds share training classes and the whole test split: independent training runs may differ more."
     return Verdict(_of_folds(judgement.headline), (*map(_of_folds, judgement.more), shared))
 
 
@@ -64,8 +62,10 @@ def _without_starts(study: Study, every: Sequence[Measured]) -> list[str]:
         for name, values in left.items()
     )
     return [
-        f"In {still} of {len(every)} runs the untrained weights validate best; above they count. Without them, in per "
-        f"cent, in brackets the draws that are left: {shown or 'nothing is left'}."
+        f"In {still} of {len(every)} runs the untrained weights have the best validation score; they count "
+        "above. Without "
+        "them, in per "
+        f"cent, with the number of remaining draws in brackets: {shown or 'no draws remain'}."
     ]
 
 

@@ -79,7 +79,7 @@ class StudyResults(_StudyModel):
     written: str  # date
     torch: str
     machine: str
-    data: dict[str, tuple[str, ...]] = Field(description="Notes of each data set on the part of it that was available")
+    data: dict[str, tuple[str, ...]] = Field(description="Notes of each data set on the available subset")
     overrides: tuple[str, ...] = ()
     runs: tuple[Measured, ...]
     maps: PoolingMaps | None = None  # for a study on collages

@@ -134,10 +134,12 @@ def make(
         batch = _Batch(entries, store, where, progress, stopped, report)
         batch.make()
         if stopped():
-            report("stopped as asked; the same command goes on from there")
+            report("stopped as requested; run the same command again to continue")
             raise KeyboardInterrupt
         failed = [batch.label(number) for number in sorted(batch.failed)]
-        message = f"{len(failed)} of {len(entries)} runs are not done: {'; '.join(failed)}" if failed else "all done"
+        message = (
+            f"{len(failed)} of {len(entries)} runs are not finished: {'; '.join(failed)}" if failed else "all done"
+        )
         return progress.finished(message, state="incomplete" if failed else "done", run="", beside=())
 
     try:
@@ -189,7 +191,7 @@ class _Batch:
         if not (run and run.state().state == "done"):
             run = run or _create(entry, self.entries, self.store)
             if run is None:
-                self.report(f"{label}: left out, as its pretraining is not done")
+                self.report(f"{label}: skipped, because its pretraining is not finished")
                 self.failed.add(number)
                 self._ended += 1
                 return

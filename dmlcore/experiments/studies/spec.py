@@ -44,7 +44,7 @@ class StudyVariant(Section):
     against: tuple[Text, ...] = Field(
         (),
         strict=False,
-        description="Its own baseline, another variant; of several the one that validates best over the seeds",
+        description="Baseline of this variant: another variant, or several, of which the best by validation counts",
     )
 
 
@@ -57,7 +57,7 @@ class Pretraining(Section):
 class Contrast(Section):
     """Comparison of the scores of two variants, or of the mean scores of two groups of variants."""
 
-    where: Text = Field(description="Property that the two share, capitalised; begins the answer")
+    where: Text = Field(description="Property that the two share, capitalised; the answer starts with it")
     of: Side = Field(description="Variant in question, or several, of which the mean per seed is used")
     against: Side = Field(description="Reference variant, or several")
     sides: Annotated[tuple[Text, Text] | None, Field(strict=False)] = Field(
@@ -93,9 +93,9 @@ class Study(Plan):
     )
     shown: bool = Field(True, description="Show on the Studies page; if false, the trials of the study still count")
     things: Text = Field("variants", description="Kind of the variants, in the plural")
-    judged: Text = Field("map_at_r", description="The score by which they are, as in the results")
-    ceiling: str = Field("", description="A variant that is no competitor, but what the others could reach")
-    contrasts: tuple[Contrast, ...] = Field((), strict=False, description="Questions with an answer in words")
+    judged: Text = Field("map_at_r", description="Score by which variants are ranked, as in the results")
+    ceiling: str = Field("", description="Variant that is not a competitor, but an upper bound for the others")
+    contrasts: tuple[Contrast, ...] = Field((), strict=False, description="Questions with an answer as a sentence")
     pretraining: Pretraining | None = None
     variants: tuple[StudyVariant, ...] = Field(strict=False, min_length=1)
 
@@ -117,9 +117,12 @@ class Study(Plan):
     def _consistent(self) -> Self:
         names = [variant.name for variant in self.variants]
         if self.rotate and (self.folds or not self.base.data.folds):
-            raise ValueError("rotate: needs base.data.folds, which each seed takes one of, and no folds of the study")
+            raise ValueError("rotate: needs base.data.folds, one of which each seed uses, and no folds of the study")
         if self.folds and self.pretraining:
-            raise ValueError("folds: a pretraining would see the classes that another fold validates; leave one out")
+            raise ValueError(
+                "folds: pretraining would include the validation classes of other folds; use either folds or "
+                "pretraining"
+            )
         for name in names:
             if names.count(name) > 1 or name == PRETRAINING:
                 raise ValueError(f"variants: the name {name!r} is taken; give each variant its own")
@@ -133,7 +136,7 @@ class Study(Plan):
                 raise ValueError(f"{where}: there is no variant {name!r}")
         for variant in self.variants:
             if variant.name in variant.against:
-                raise ValueError(f"variants.{variant.name}.against: nothing is a baseline of its own")
+                raise ValueError(f"variants.{variant.name}.against: a variant cannot be its own baseline")
         for variant in self.variants:
             self._refuse_unmarked(variant)
         parts = [(f"variants.{v.name}", v.overrides) for v in self.variants]
@@ -151,7 +154,7 @@ class Study(Plan):
             return
         if mark_transductive(variant.name, spec.conditioning.transductive) != variant.name:
             raise ValueError(
-                f"variants.{variant.name}: its scores are transductive; say so in the name, for example "
+                f"variants.{variant.name}: its scores are transductive; mark this in the name, for example "
                 f"{mark_transductive(variant.name, True)!r}, or set conditioning.among=train"
             )
 
@@ -223,7 +226,7 @@ def path_of(name: str) -> Path:
     if path.suffix == ".toml" and path.is_file() and NAME.fullmatch(path.stem):
         return path
     raise SpecError(
-        f"no study {name!r}; give a file STUDY.toml, named by small letters, digits and dashes, or one of "
+        f"no study {name!r}; give a file STUDY.toml (lower-case letters, digits and dashes), or one of "
         f"{', '.join(names())}"
     )
 

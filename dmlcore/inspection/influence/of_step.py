@@ -89,7 +89,7 @@ def refuse(state: TrainingState) -> None:
             "The loss compares each batch with a memory of earlier batches, so steps are not independent"
         )
     if hasattr(state.loss.metric, "embed"):
-        raise TrainingError("The loss of an ensemble joins the tested embeddings and passes no gradient")
+        raise TrainingError("The loss of an ensemble combines the tested embeddings and passes no gradient to them")
     if state.spec.loss.start_weight:
         raise TrainingError(
             "The loss penalises changes from the initial embeddings, which cannot be decomposed by sample"

@@ -112,7 +112,7 @@ def make(run: Run, settings: Settings | None = None, tell: maps.Report = lambda 
     known = snapshots.snapshots(run)
     if len(known) < 2:
         raise RunError(
-            f"{run.id} has kept {len(known)} checkpoints, and a map over training needs two; train with "
+            f"{run.id} has {len(known)} kept checkpoints, but a map over training needs two; train with "
             "schedule.keep_every, for example 50"
         )
     path = path_of(run, settings, known)

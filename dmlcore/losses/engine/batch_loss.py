@@ -74,7 +74,7 @@ class BatchFormula(LossEntry):
                 reduction of their own.
         """
         if reduction != "mean_valid":
-            raise ValueError(f"reduction: {self.name} has its own; leave it at mean_valid, got {reduction}")
+            raise ValueError(f"reduction: {self.name} defines its own; leave it at mean_valid, got {reduction}")
         return super().complete(given, **surroundings)
 
 

@@ -201,7 +201,7 @@ class WeightedEnsemble(Ensemble):
         """Return the input of each member: embeddings or pooled features for the classifier, else unit vectors."""
         directions, classified = unit(embeddings), pooled if self.reads_pooled else embeddings
         if classified is None:
-            raise ValueError("the classifier reads the features before the embedding; give them as pooled")
+            raise ValueError("the classifier reads the features before the embedding; pass them as pooled")
         return [classified if getattr(member, "reads_lengths", False) else directions for member in self.members]
 
 

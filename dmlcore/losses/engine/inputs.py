@@ -96,7 +96,7 @@ def check_batch(embeddings: Tensor, labels: Tensor | None, *, unbounded: bool = 
         ValueError: If an argument is missing or has an invalid shape or value; the message names it.
     """
     if labels is None:
-        raise ValueError("labels: this loss needs them")
+        raise ValueError("labels: this loss requires labels")
     embeddings, _ = _checked(embeddings, labels, "embeddings", "labels", unbounded)
     return embeddings, labels.to(embeddings.device, non_blocking=True)
 
@@ -116,7 +116,7 @@ def refuse_reference(loss: nn.Module, ref_emb: Tensor | None, ref_labels: Tensor
     """Raise ValueError if the caller passed reference embeddings to a loss that cannot use them."""
     if ref_emb is not None or ref_labels is not None:
         raise ValueError(
-            f"ref_emb: {type(loss).__name__} has no place for a reference; leave ref_emb and ref_labels out"
+            f"ref_emb: {type(loss).__name__} does not support a reference set; omit ref_emb and ref_labels"
         )
 
 

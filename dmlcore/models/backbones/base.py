@@ -79,7 +79,7 @@ class Headless(Backbone):
 
     def keep_classifier(self) -> nn.Linear:
         """Raise ValueError, because the classifier is not a linear layer after a pooling."""
-        raise ValueError(f"{type(self).__name__} has no linear classifier that could be kept; set it to false")
+        raise ValueError(f"{type(self).__name__} has no linear classifier to keep; set it to false")
 
     def without_place(self) -> tuple[str, ...]:
         """Return the prefix of the classifier in torchvision's files."""

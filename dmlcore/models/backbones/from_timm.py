@@ -40,13 +40,13 @@ class TimmBackbone(Backbone):
                 f"timm:{name} needs timm, which is not installed: pip install timm, or choose another network"
             ) from None
         if not timm.is_model(name):
-            raise ValueError(f"timm has no network {name!r}; timm.list_models() lists those it has")
+            raise ValueError(f"timm has no network {name!r}; timm.list_models() lists the available ones")
         config: Any = timm.get_pretrained_cfg(name)
         sized = {"img_size": image} if image and getattr(config, "fixed_input_size", False) else {}
         try:
             self.network: Any = timm.create_model(name, pretrained=False, num_classes=0, global_pool="", **sized)
         except (AssertionError, RuntimeError, TypeError) as error:
-            raise ValueError(f"timm:{name} cannot be made without its global pooling: {error}") from None
+            raise ValueError(f"timm:{name} cannot be created without its global pooling: {error}") from None
         self.name = name
         classifiers = getattr(config, "classifier", None) or ()
         self._classifiers = (classifiers,) if isinstance(classifiers, str) else tuple(classifiers)
@@ -70,7 +70,7 @@ class TimmBackbone(Backbone):
             maps = maps.permute(0, 3, 1, 2)
         if maps.ndim != 4 or maps.shape[1] != self.out_channels:
             raise ValueError(
-                f"timm:{self.name} gives features of shape {tuple(maps.shape)}, which are no map of "
+                f"timm:{self.name} gives features of shape {tuple(maps.shape)}, not a map of "
                 f"{self.out_channels} channels; choose another network"
             )
         return maps
@@ -81,7 +81,7 @@ class TimmBackbone(Backbone):
         height, width = images.shape[2:]
         rows = round(math.sqrt(tokens.shape[1] * height / width))
         if rows < 1 or tokens.shape[1] % rows:
-            raise ValueError(f"timm:{self.name}: {tokens.shape[1]} tokens are no grid; choose another network")
+            raise ValueError(f"timm:{self.name}: {tokens.shape[1]} tokens do not form a grid; choose another network")
         maps: Tensor = tokens.mT.unflatten(2, (rows, -1))
         return maps
 
@@ -89,5 +89,5 @@ class TimmBackbone(Backbone):
 def _normalisation(config: Any) -> Normalisation:
     mean, std = (tuple(map(float, getattr(config, key, None) or getattr(IMAGENET, key))) for key in ("mean", "std"))
     if len(mean) != 3 or len(std) != 3:
-        raise ValueError("this network of timm takes no images of three channels; choose another")
+        raise ValueError("this timm network does not accept images of three channels; choose another one")
     return Normalisation((mean[0], mean[1], mean[2]), (std[0], std[1], std[2]))

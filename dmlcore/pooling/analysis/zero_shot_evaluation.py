@@ -80,7 +80,7 @@ def zero_shot_evaluation(
         raise ValueError(f"draws must be at least 1, got {draws}")
     splits = comb(count, count // 2)
     if splits > MOST_SPLITS and draws is None:
-        raise ValueError(f"{count} classes have {splits:,} splits, too many to try all; ask for a number of draws")
+        raise ValueError(f"{count} classes have {splits:,} splits, too many to try all; set draws")
 
     @cache
     def hits(fitted: tuple[int, ...]) -> tuple[int, ...]:
@@ -131,6 +131,6 @@ def _class_means(shares: ArrayLike, embeddings: ArrayLike, labels: ArrayLike) ->
         raise ValueError(f"embeddings and labels must have {len(z)} rows like shares, got {x.shape} and {y.shape}")
     classes = np.unique(y)
     if len(classes) < 2:
-        raise ValueError("labels must hold at least two classes")
+        raise ValueError("labels must contain at least two classes")
     members = [y == c for c in classes]
     return np.stack([z[m].mean(0) for m in members]), np.stack([x[m].mean(0) for m in members])

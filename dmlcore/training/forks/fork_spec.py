@@ -95,10 +95,13 @@ def with_spec(
         relabel=tuple(sorted(pairs.items())),
     )
     if keys := transfer.refused_keys(before, spec):
-        raise SpecError(f"{', '.join(keys)}: a fork goes on with the weights of {parent.id}, so this cannot be changed")
+        raise SpecError(
+            f"{', '.join(keys)}: a fork continues with the weights of {parent.id}, so this cannot be changed"
+        )
     if spec.schedule.steps <= step:
         raise SpecError(
-            f"schedule.steps: the fork begins at step {step}, so it must be more than that, got {spec.schedule.steps}; "
+            f"schedule.steps: must be greater than {step}, the step at which the fork starts, got "
+            f"{spec.schedule.steps}; "
             "it counts from the first step of the parent"
         )
     if spec.name == before.name:
@@ -136,7 +139,7 @@ def class_of(dataset: Dataset, text: str) -> int:
         return names[0]
     if text.isascii() and text.isdigit() and int(text) < len(dataset.class_names):
         return int(text)
-    what = "the name of several classes; give its number" if names else "no class"
+    what = "the name of several classes; give a number" if names else "no class"
     near = difflib.get_close_matches(text, dataset.class_names, 3) if not names else []
     meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     raise SpecError(f"{text!r} is {what}; {meant}{dataset.name} has 0 to {len(dataset.class_names) - 1}")

@@ -31,7 +31,7 @@ def edit_split(dataset: Dataset, fork: ForkSpec) -> Dataset:
     for key, classes in (("leave_out", fork.leave_out), ("relabel", [label for _, label in fork.relabel])):
         if unknown := [label for label in classes if label not in known]:
             raise TrainingError(
-                f"fork.{key}: {_some(unknown)} is no class of the training split, which has {_some(sorted(known))}"
+                f"fork.{key}: {_some(unknown)} is not a class of the training split, which has {_some(sorted(known))}"
             )
     labels = dataset.labels.copy()
     for sample, label in fork.relabel:
@@ -40,7 +40,7 @@ def edit_split(dataset: Dataset, fork: ForkSpec) -> Dataset:
     # a sample relabelled into a class that is left out is removed too
     left = left[~np.isin(labels[left], fork.leave_out)]
     if len(np.unique(labels[left])) < 2:
-        raise TrainingError("fork.leave_out: at least two classes have to be left in the training split")
+        raise TrainingError("fork.leave_out: at least two classes must remain in the training split")
     return replace(dataset, labels=labels, splits={**dataset.splits, "train": left})
 
 

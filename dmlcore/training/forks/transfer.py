@@ -91,11 +91,14 @@ def origin(run: Run) -> Origin | None:
     if not run.spec.fork.run:
         return None
     if not (run.path / ORIGIN).is_file():
-        raise TrainingError(f"fork.run: {run.id} has lost the checkpoint of {run.spec.fork.run}; fork it again")
+        raise TrainingError(f"fork.run: {run.id} lacks the checkpoint of {run.spec.fork.run}; create the fork again")
     saved = checkpoint.read(run.path / ORIGIN)
     parent = RunSpec.from_json(saved.facts["spec"])
     if keys := refused_keys(parent, run.spec):
-        raise TrainingError(f"fork: {', '.join(keys)} cannot be changed, as the weights of {run.spec.fork.run} go on")
+        raise TrainingError(
+            f"fork: {', '.join(keys)} cannot be changed, because the fork continues with the weights of "
+            f"{run.spec.fork.run}"
+        )
     try:
         return Origin(saved, parent, fork_parent.read_rows(run.path))
     except SpecError as error:
@@ -127,7 +130,7 @@ def transfer(state: TrainingState, parent: Origin, classes: int) -> Transfer:
         state.reference, checkpoint.select_prefix(saved.tensors, "reference")
     ):
         state.reference = reference.create(state.model, spec)
-        reset.append("the network that embeddings are held to, as it is at this step")
+        reset.append("reference network for loss.start_weight, from this step")
     facts = dict(saved.facts)
     if whole:
         state.best, state.best_loss = (checkpoint.select_prefix(saved.tensors, part) for part in ("best", "best_loss"))
@@ -139,7 +142,7 @@ def transfer(state: TrainingState, parent: Origin, classes: int) -> Transfer:
         facts |= {"best_score": None, "best_step": saved.facts["step"], "stale": 0, "plateau": 0}
         facts |= {"halvings": facts.get("halvings", 0) if keeps else 0}  # the first release did not store this count
         facts |= {"projection": 0, "projection_score": None, "projection_stale": 0}
-        reset.append("best weights, chosen from here on")
+        reset.append("best weights, tracked from this step on")
     return Transfer(whole, facts, _changes(parent.spec, spec), carried, reset, "metric.proxies" in kept)
 
 

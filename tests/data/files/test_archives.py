@@ -38,7 +38,7 @@ def test_a_wrong_digest_unpacks_nothing(tmp_path):
 
 def test_an_unknown_archive_needs_a_digest(tmp_path):
     write(tmp_path / "a.tgz", one=b"1")
-    with pytest.raises(DataError, match=r"not a known archive; known are 102flowers.tgz, CUB_200_2011.tgz, "):
+    with pytest.raises(DataError, match=r"not a known archive; known archives: 102flowers.tgz, CUB_200_2011.tgz, "):
         archives.unpack(tmp_path / "a.tgz", tmp_path / "out")
 
 
@@ -51,7 +51,7 @@ def test_a_known_name_of_another_size_is_called_cut_short(tmp_path):
 def test_an_existing_folder_is_left_alone(tmp_path):
     digest = write(tmp_path / "a.tgz", one=b"1")
     (tmp_path / "out").mkdir()
-    with pytest.raises(DataError, match="exists already; remove it"):
+    with pytest.raises(DataError, match="already exists; remove it"):
         archives.unpack(tmp_path / "a.tgz", tmp_path / "out", sha256=digest)
 
 
@@ -102,7 +102,7 @@ def test_a_zip_comes_out_as_it_went_in(tmp_path):
 
 @pytest.mark.parametrize("name", ["/etc/evil", "../evil", "a/../../evil", "a\\..\\evil", "C:\\evil"])
 def test_21_a_zip_name_that_leads_outside_is_refused(tmp_path, name):
-    refuse_zip(tmp_path / "a.zip", write_zip(tmp_path / "a.zip", (name, b"1")), "leads outside the folder; refused")
+    refuse_zip(tmp_path / "a.zip", write_zip(tmp_path / "a.zip", (name, b"1")), "leads outside the folder")
 
 
 def test_21_a_zip_name_with_nul_is_refused(tmp_path):
@@ -110,7 +110,7 @@ def test_21_a_zip_name_with_nul_is_refused(tmp_path):
     write_zip(tmp_path / "a.zip", nameXtail=b"1")
     forged = (tmp_path / "a.zip").read_bytes().replace(b"nameXtail", b"name\0tail")
     (tmp_path / "a.zip").write_bytes(forged)
-    refuse_zip(tmp_path / "a.zip", hashlib.sha256(forged).hexdigest(), "leads outside the folder; refused")
+    refuse_zip(tmp_path / "a.zip", hashlib.sha256(forged).hexdigest(), "leads outside the folder")
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFSOCK, stat.S_IFDIR])
@@ -118,7 +118,7 @@ def test_21_links_and_devices_in_a_zip_are_refused(tmp_path, kind):
     member = zipfile.ZipInfo("link")
     member.external_attr = (kind | 0o777) << 16
     refuse_zip(
-        tmp_path / "a.zip", write_zip(tmp_path / "a.zip", (member, b"/etc")), "neither a plain file nor a folder"
+        tmp_path / "a.zip", write_zip(tmp_path / "a.zip", (member, b"/etc")), "neither a regular file nor a folder"
     )
 
 
@@ -132,13 +132,13 @@ def test_21_a_doubled_name_in_a_zip_is_refused(tmp_path):
 def test_21_a_zip_bomb_is_stopped_whatever_it_says_of_its_size(tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "MAX_EXPANSION", 10)
     digest = write_zip(tmp_path / "a.zip", *((f"{number}", bytes(2**19)) for number in range(5)))
-    refuse_zip(tmp_path / "a.zip", digest, r"unpacks to more than [\d,]+ bytes; refused")
+    refuse_zip(tmp_path / "a.zip", digest, r"it unpacks to more than [\d,]+ bytes")
 
 
 def test_21_a_zip_of_too_many_files_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "MAX_FILES", 5)
     digest = write_zip(tmp_path / "a.zip", *((f"{number}", b"") for number in range(6)))
-    refuse_zip(tmp_path / "a.zip", digest, "more than 5 files; refused")
+    refuse_zip(tmp_path / "a.zip", digest, "it has more than 5 files")
 
 
 def test_21_a_damaged_zip_leaves_nothing(tmp_path):

@@ -96,7 +96,7 @@ def test_a_changed_file_makes_a_new_store_and_removes_the_old_one(kept, paths):
 
 def test_a_missing_file_is_named(kept, paths):
     paths[4].unlink()
-    with pytest.raises(DataError, match=r"1 of 6 images are unreadable; first: image .*4.png is missing"):
+    with pytest.raises(DataError, match=r"1 of 6 images are unreadable, the first: image .*4.png is missing"):
         image_store.StoredImages(paths, 32)[0]
     assert stores(kept) == []
 
@@ -169,14 +169,14 @@ def test_a_full_disk_says_where_and_leaves_nothing(kept, paths, monkeypatch):
 def test_a_cache_that_cannot_be_made_says_so(tmp_path, paths, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "file"))
-    with pytest.raises(DataError, match=r"cannot be kept in .*DML_CACHE"):
+    with pytest.raises(DataError, match=r"cannot be written in .*DML_CACHE"):
         image_store.StoredImages(paths, 32)[0]
 
 
 def test_a_store_cut_behind_its_back_is_refused(kept, paths):
     image_store.StoredImages(paths, 32)[0]
     os.truncate(kept / stores(kept)[0] / "pixels", 1000)
-    with pytest.raises(DataError, match="are damaged; remove that folder"):
+    with pytest.raises(DataError, match="are damaged; remove this folder"):
         image_store.StoredImages(paths, 32)[0]
 
 

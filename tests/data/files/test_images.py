@@ -66,7 +66,7 @@ def test_what_would_take_too_much_memory_is_reduced_tile_by_tile(tmp_path, monke
     for whole, small in zip(paths, reduced, strict=True):
         assert whole.shape == small.shape
         assert np.abs(whole.astype(int) - small).mean() < 3
-    with pytest.raises(DataError, match=r"large.png is too large to be decoded .*; save it smaller"):
+    with pytest.raises(DataError, match=r"large.png is too large to decode .*; reduce its size"):
         images.decode(tmp_path / "large.png")
 
 

@@ -123,7 +123,7 @@ def becomes(read, wanted, seconds=40.0):
 def test_it_is_verified_unpacked_and_then_found_and_read(server: Server, tmp_path: Path) -> None:
     assert data.available("cub", tmp_path / "data") is None
     said = sources.download("cub", loopback=True, pause=0.0)
-    assert f"{len(server.content):,} bytes in {tmp_path / 'data'}" in said
+    assert f"{len(server.content):,} bytes downloaded to {tmp_path / 'data'}" in said
     state = sources.task_of("cub").state()
     assert (state.state, state.done, state.total) == ("done", len(server.content), len(server.content))
     assert data.locate("cub", tmp_path / "data").is_relative_to(tmp_path / "cache")
@@ -199,7 +199,7 @@ def test_a_cancel_before_the_process_has_begun_holds(server: Server, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("name", "what"), [("cars", "are gone"), ("sop", "ftp://cs.stanford.edu"), ("inshop", "Drive")]
+    ("name", "what"), [("cars", "are offline"), ("sop", "ftp://cs.stanford.edu"), ("inshop", "Drive")]
 )
 def test_what_is_not_fetched_says_where_the_files_go(name: str, what: str, monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DML_DATA", str(tmp_path / "mine"))
@@ -229,5 +229,5 @@ def test_every_address_is_https_and_pinned_by_a_digest() -> None:
 
 def test_a_disk_without_room_is_told_before_the_first_byte(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(sources.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 1000})())
-    with pytest.raises(DataError, match=r"1,150,585,339 bytes are to come, but .* has room for 1,000"):
+    with pytest.raises(DataError, match=r"1,150,585,339 bytes remain to be downloaded, but .* has 1,000 bytes free"):
         sources.start("cub", tmp_path)

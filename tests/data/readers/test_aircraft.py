@@ -24,7 +24,7 @@ def test_names_with_spaces_and_slashes(tmp_path, where, trainval, newline):
 @pytest.mark.parametrize(
     ("name", "rows", "message"),
     [
-        ("variants", ["A 000/x y", "b", "A 000/x y"], r"variants.txt:3: A 000/x y was given in line 1 already"),
+        ("variants", ["A 000/x y", "b", "A 000/x y"], r"variants.txt:3: A 000/x y is already listed in line 1"),
         ("variants", ["A 000/x y"], r"images_variant_trainval.txt:\d+: variant '/ 001/x y' is not in .*variants.txt"),
         ("variants", None, r"variants.txt is missing; restore it"),
         ("images_variant_test", ["0000001"], r"test.txt:1: expected '<image number> <variant>', got '0000001'"),
@@ -34,7 +34,7 @@ def test_names_with_spaces_and_slashes(tmp_path, where, trainval, newline):
         (
             "images_variant_test",
             ["0000000 A 000/x y"],
-            r"test.txt:1: image 0000000 was given in .*trainval.txt:1 already",
+            r"test.txt:1: image 0000000 is already listed in .*trainval.txt:1",
         ),
         ("images_variant_test", [], r"test.txt is empty"),
         ("images_variant_test", None, r"test.txt is missing"),

@@ -76,7 +76,7 @@ def test_a_layout_with_images_goes_first(tmp_path):
 def test_without_the_labelled_file_the_remedy_is_said(tmp_path):
     layouts.cars_devkit(tmp_path)
     (tmp_path / "cars_test_annos_withlabels.mat").unlink()
-    with pytest.raises(DataError, match=r"cars_test_annos_withlabels.mat is missing, without which .* no labels"):
+    with pytest.raises(DataError, match=r"cars_test_annos_withlabels.mat is missing; it contains the labels"):
         read_table(tmp_path)
 
 
@@ -86,10 +86,10 @@ def test_without_the_labelled_file_the_remedy_is_said(tmp_path):
         ({"class": [1, 2, 197, 4]}, r"cars_annos.mat, entry 3: expected a class from 1 to 196, got 197"),
         ({"class": [1, 0, 3, 4]}, r"entry 2: expected a class from 1 to 196, got 0"),
         ({"test": [0, 1, 2, 0]}, r"annotations.test, entry 3: expected 0 or 1, got 2"),
-        ({"relative_im_path": ["a.jpg", "b.jpg", "a.jpg", "c.jpg"]}, r"entry 3: a.jpg was given in .*entry 1 already"),
+        ({"relative_im_path": ["a.jpg", "b.jpg", "a.jpg", "c.jpg"]}, r"entry 3: a.jpg is already listed in .*entry 1"),
         ({"relative_im_path": ["a.jpg", "../b.jpg", "c.jpg", "d.jpg"]}, r"entry 2: expected the path of an image"),
         ({"relative_im_path": ["a.jpg", "/etc/passwd", "c.jpg", "d.jpg"]}, r"entry 2: expected the path of an image"),
-        ({"relative_im_path": ["a.jpg", 7, "c.jpg", "d.jpg"]}, r"annotations.relative_im_path, entry 2: no word"),
+        ({"relative_im_path": ["a.jpg", 7, "c.jpg", "d.jpg"]}, r"annotations.relative_im_path, entry 2: expected text"),
     ],
 )
 def test_a_damaged_file_is_named_with_its_entry(tmp_path, changed, message):
@@ -105,7 +105,7 @@ def test_a_damaged_file_is_named_with_its_entry(tmp_path, changed, message):
         ("00001.jpg,1,2,3,4,197", r"anno_train.csv:3: expected"),
         ("00001.jpg,1,2,3,4,one", r"anno_train.csv:3: expected"),
         ("../1.jpg,1,2,3,4,1", r"anno_train.csv:3: expected"),
-        ("00002.jpg,1,2,3,4,1", r"anno_train.csv:3: .*/00002.jpg was given in line 2 already"),
+        ("00002.jpg,1,2,3,4,1", r"anno_train.csv:3: .*/00002.jpg is already listed in line 2"),
     ],
 )
 def test_a_damaged_table_is_named_with_its_line(tmp_path, row, message):
@@ -118,7 +118,7 @@ def test_a_damaged_table_is_named_with_its_line(tmp_path, row, message):
 def test_a_class_named_twice_is_refused(tmp_path):
     layouts.cars_by_class(tmp_path)
     layouts.text(tmp_path / "names.csv", [*layouts.car_names(), "BMW M3 Coupe 2012"])
-    with pytest.raises(DataError, match=r"names.csv:197: BMW M3 Coupe 2012 was given in line 3 already"):
+    with pytest.raises(DataError, match=r"names.csv:197: BMW M3 Coupe 2012 is already listed in line 3"):
         read_table(tmp_path)
 
 

@@ -67,7 +67,7 @@ def test_missing_images_are_counted(tmp_path):
     folder = write(tmp_path / "CUB_200_2011")
     for file in sorted(folder.glob("images/007*/[!.]*")):
         file.unlink()
-    with pytest.raises(dmlcore.data.DataError, match=r"2 of 8 images are missing, first .*007.Parakeet_Auklet"):
+    with pytest.raises(dmlcore.data.DataError, match=r"2 of 8 images are missing, the first .*007.Parakeet_Auklet"):
         dmlcore.data.load("cub", root=folder)
 
 
@@ -84,7 +84,7 @@ def test_folders_without_lists_are_read_by_their_numbers(tmp_path, where):
     assert [dataset.splits[split].tolist() for split in ("train", "test")] == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert any("there are no lists next to the images" in note for note in dataset.notes)
     (folder / "images" / "003.Other").mkdir()
-    with pytest.raises(dmlcore.data.DataError, match=r"003.Sooty_Albatross has the class number of .*003.Other"):
+    with pytest.raises(dmlcore.data.DataError, match=r"003.Sooty_Albatross has the same class number as .*003.Other"):
         read_table(folder)
 
 
@@ -93,7 +93,7 @@ def test_a_folder_without_a_class_number_is_named(tmp_path):
     for path in folder.glob("*.txt"):
         path.unlink()
     (folder / "images" / "sketches").mkdir()
-    with pytest.raises(dmlcore.data.DataError, match=r"images/sketches does not begin with a class number"):
+    with pytest.raises(dmlcore.data.DataError, match=r"images/sketches must start with a class number"):
         read_table(folder)
 
 

@@ -34,9 +34,9 @@ def test_there_is_a_name_for_each_label():
         ([1, 0, 2], None, r"imagelabels.mat: labels, entry 2: expected 1 to 102, got 0"),
         ([1, 2, 2], ([1], [2], [4]), r"setid.mat: tstid, entry 1: expected an image from 1 to 3, got 4"),
         ([1, 2, 2], ([1], [2], [3, 0]), r"setid.mat: tstid, entry 2: expected an image from 1 to 3, got 0"),
-        ([1, 2, 2], ([1], [2], [3, 1]), r"setid.mat: tstid, entry 2: image 1 was in trnid already"),
-        ([1, 2, 2], ([1], [1], [2]), r"setid.mat: valid, entry 1: image 1 was in trnid already"),
-        ([1, 2, 2, 2], ([1], [2], [4]), r"setid.mat: image 3 is in none of trnid, valid, tstid"),
+        ([1, 2, 2], ([1], [2], [3, 1]), r"setid.mat: tstid, entry 2: image 1 is already in trnid"),
+        ([1, 2, 2], ([1], [1], [2]), r"setid.mat: valid, entry 1: image 1 is already in trnid"),
+        ([1, 2, 2, 2], ([1], [2], [4]), r"setid.mat: image 3 is not in any of trnid, valid, tstid"),
     ],
 )
 def test_a_damaged_file_is_named_with_its_entry(tmp_path, labels, sets, message):

@@ -22,7 +22,7 @@ def test_the_first_half_of_the_names_trains(tmp_path):
     assert [len(dataset.splits[split]) for split in ("train", "test")] == [33, 32]
     assert set(dataset.labels[dataset.splits["train"]]) == {0, 1, 2, 3}
     assert dataset.notes[0] == "1 folders without images were left out: empty"
-    assert dataset.notes[1] == "1 file is skipped: 1 .txt (ant/notes.txt)"
+    assert dataset.notes[1] == "1 file was skipped: 1 .txt (ant/notes.txt)"
     assert dataset.inputs[[0, 64]].shape == (2, 3, 64, 64)
 
 
@@ -56,7 +56,7 @@ def test_train_and_test_without_a_common_class_are_the_class_disjoint_split(tmp_
 @pytest.mark.parametrize(("names", "held"), [((), "no class"), (("ant",), "1 class")])
 def test_less_than_two_classes_are_refused(tmp_path, names, held):
     layouts.class_folders(tmp_path, names=names)
-    with pytest.raises(DataError, match=rf"holds images of {held}, where two at least are needed"):
+    with pytest.raises(DataError, match=rf"contains images of {held}, but at least two classes are needed"):
         dmlcore.data.load("folder", root=tmp_path)
 
 
@@ -70,11 +70,11 @@ def test_what_is_skipped_is_counted_and_named(tmp_path):
         layouts.write_image(tmp_path / "cat" / name)
     table = read_table(tmp_path)
     assert len(table.paths) == 67
-    assert set(table.notes[0].removeprefix("6 files are skipped: ").split(", ")) == {
+    assert set(table.notes[0].removeprefix("6 files were skipped: ").split(", ")) == {
         "2 .tif (ant/a.tif)",
         "1 .txt (bee/notes.txt)",
         "1 .jpg outside the class folders (loose.jpg)",
-        "1 without ending outside the class folders (readme)",
+        "1 without extension outside the class folders (readme)",
         "1 linked folders (ant/link)",
     }
 
@@ -83,7 +83,7 @@ def test_a_folder_of_other_files_says_what_it_holds(tmp_path):
     (tmp_path / "vectors").mkdir()
     for number in range(3):
         (tmp_path / "vectors" / f"{number}.npy").touch()
-    with pytest.raises(DataError, match=r"images of no class.*\.bmp files; 3 files are skipped: 3 .npy \(vectors/"):
+    with pytest.raises(DataError, match=r"images of no class.*\.bmp files; 3 files were skipped: 3 .npy \(vectors/"):
         read_table(tmp_path)
 
 
@@ -97,12 +97,12 @@ def test_damaged_images_are_left_out_where_that_is_asked_for(tmp_path, packed):
         pack.pack("folder", dmlcore.data.read("folder", root=place), tmp_path / "shards")
         place = tmp_path / "shards"
     with pytest.raises(
-        DataError, match=r"2 of 64 images are unreadable; .*; to leave them out, set data.damaged to skip"
+        DataError, match=r"2 of 64 images are unreadable, .*; to leave them out, set data.damaged to skip"
     ):
         dmlcore.data.load("folder", root=place).inputs[0]
     for _ in range(2):  # found, then remembered
         made = dmlcore.data.load("folder", root=place, validation="none", damaged="skip")
-        assert made.notes[0] == ("2 of 64 images are left out, as they cannot be decoded: ant/3.jpg, hen/0.jpg")
+        assert made.notes[0] == ("2 of 64 images cannot be decoded and are left out: ant/3.jpg, hen/0.jpg")
         assert len(made.labels) == len(made.files) == len(made.keys) == 62
         assert made.inputs[:].shape == (62, 3, 64, 64)
         assert made.image(61).shape == (18, 24, 3)
@@ -115,9 +115,9 @@ def test_damaged_images_are_left_out_where_that_is_asked_for(tmp_path, packed):
 def test_it_needs_a_root_that_is_a_folder(tmp_path):
     assert dmlcore.data.available("folder") is None
     assert dmlcore.data.available("folder", tmp_path / "gone") is None
-    with pytest.raises(DataError, match="no folder was given as root"):
+    with pytest.raises(DataError, match="root must be a folder of class folders, got no folder"):
         dmlcore.data.load("folder")
-    with pytest.raises(DataError, match=r"/gone was given as root; it needs a folder of class folders"):
+    with pytest.raises(DataError, match=r"root must be a folder of class folders, got /.*/gone"):
         dmlcore.data.load("folder", root=tmp_path / "gone")
     (tmp_path / "a.zip").touch()
     with pytest.raises(DataError, match=r"a.zip is a file; Folder of class folders needs a folder"):
@@ -130,7 +130,7 @@ def test_what_is_called_an_image_and_is_no_file_is_named_with_a_remedy(tmp_path)
     for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: path.symlink_to("/nowhere")):
         odd.unlink()
         make(odd)
-        message = f"1 of 64 images are no files but .*, first {odd}; put images there, or remove the names$"
+        message = f"1 of 64 images are not regular files, .*, the first {odd}; replace them by images, or remove them$"
         with pytest.raises(DataError, match=message):
             dmlcore.data.read("folder", root=str(tmp_path))
 
@@ -141,7 +141,9 @@ def test_a_whole_system_is_no_data_set(tmp_path, monkeypatch):
     monkeypatch.setattr(image_folder, "MOST_FOLDERS", 9)
     assert len(read_table(tmp_path).class_names) == 8
     monkeypatch.setattr(image_folder, "MOST_FOLDERS", 8)
-    with pytest.raises(DataError, match="has more than 8 folders in it: give the folder that holds the class folders"):
+    with pytest.raises(
+        DataError, match="contains more than 8 folders; give the folder that contains the class folders"
+    ):
         read_table(tmp_path)
 
 

@@ -53,17 +53,17 @@ def test_queries_without_a_match_are_counted(tmp_path):
     ("line", "row", "message"),
     [
         (1, "000001.jpg 0", r"txt:1: expected the number of images, got '000001.jpg 0'; CelebA has a list"),
-        (1, "57", r"txt:1: says 57 images, but 56 rows follow"),
+        (1, "57", r"txt:1: announces 57 images, but 56 rows follow"),
         (2, "image_name item_id", r"txt:2: expected the header"),
         (3, "img/A/B/id_1/1.jpg id_1 training", r"txt:3: expected '<image> <item> <train\|query\|gallery>'"),
         (3, "img/A/B/id_1/1.jpg id_1", r"txt:3: expected '<image>"),
-        (3, "img/A/B/id_1/1.jpg id_2 train", r"txt:3: the image lies in the folder of item 'id_1', but .* 'id_2'"),
+        (3, "img/A/B/id_1/1.jpg id_2 train", r"txt:3: the image is in the folder of item 'id_1', but .* 'id_2'"),
         (3, "img/../B/id_1/1.jpg id_1 train", r"txt:3: expected 'img/<sex>"),
         (3, "/mg/A/B/id_1/1.jpg id_1 train", r"txt:3: expected 'img/<sex>"),
         (
             4,
             "img/WOMEN/Dresses/id_00000001/00_1_front.jpg id_00000001 train",
-            r"txt:4: WOMEN/.*front.jpg was given in line 3 already",
+            r"txt:4: WOMEN/.*front.jpg is already listed in line 3",
         ),
         (
             4,
@@ -98,4 +98,4 @@ def test_the_complete_list_of_the_surrogate(pack):
     assert published_counts.deviations("inshop", table.labels, table.train_classes, table.gallery) == ()
     assert np.array_equal(np.unique(table.labels), np.arange(3_997 + 3_985))
     assert (np.bincount(table.labels)[:3_997] == 1).sum() == 12
-    assert "which test images are queries is made up" in table.notes[0]
+    assert "the choice of queries is invented" in table.notes[0]

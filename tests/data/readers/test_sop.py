@@ -51,14 +51,14 @@ HEADER = "image_id class_id super_class_id path"
         ([HEADER, "1 1 1 a_final/../b.JPG"], r"Ebay_train.txt:2: expected '<category>_final/<file>'"),
         (
             [HEADER, "1 1 1 a_final/1.JPG", "1 1 1 a_final/2.JPG"],
-            r"train.txt:3: image_id 1 was given in line 2 already",
+            r"train.txt:3: image_id 1 is already listed in line 2",
         ),
-        ([HEADER, "1 1 1 a/1.JPG", "2 2 1 a/1.JPG"], r"train.txt:3: a/1.JPG was given in line 2 already"),
+        ([HEADER, "1 1 1 a/1.JPG", "2 2 1 a/1.JPG"], r"train.txt:3: a/1.JPG is already listed in line 2"),
         (
             [HEADER, "1 11320 1 a/1.JPG", "2 11322 1 a/2.JPG"],
             r"class 11320 \(.*train.txt:2 and .*test.txt:10\); class 11322 \(.*train.txt:3 and .*test.txt:26\)",
         ),
-        ([HEADER, "33 1 1 a_final/1.JPG"], r"Ebay_test.txt:2: image_id 33 was given in .*Ebay_train.txt:2 already"),
+        ([HEADER, "33 1 1 a_final/1.JPG"], r"Ebay_test.txt:2: image_id 33 is already listed in .*Ebay_train.txt:2"),
     ],
 )
 def test_19_a_damaged_list_is_named_with_its_line(tmp_path, rows, message):

@@ -51,7 +51,7 @@ def rows_changed(place, field, value):
 
 
 DAMAGE = {
-    "missing shard": (lambda place: (place / "sop-00002.tar").unlink(), r"sop-00002.tar is missing, with \d+ images; "),
+    "missing shard": (lambda place: (place / "sop-00002.tar").unlink(), r"sop-00002.tar with \d+ images is missing; "),
     "cut shard": (
         lambda place: os.truncate(place / "sop-00001.tar", 9_000),
         r"sop-00001.tar has 9,000 bytes instead of ",
@@ -59,20 +59,23 @@ DAMAGE = {
     "missing index": (lambda place: (place / index.ROWS).unlink(), r"index.npy is missing; "),
     "another index": (
         lambda place: np.save(place / index.ROWS, np.zeros(64, index.ROW)),
-        "does not belong to the shards.json",
+        "does not match the shards.json",
     ),
     "other names": (
         lambda place: (place / index.KEYS).write_bytes(b"x" * 99),
-        "keys.bin does not belong to the shards.json",
+        "keys.bin does not match the shards.json",
     ),
-    "other classes": (lambda place: (place / index.CLASSES).write_text("[]"), "classes.json does not belong to"),
+    "other classes": (lambda place: (place / index.CLASSES).write_text("[]"), "classes.json does not match"),
     "no manifest": (lambda place: (place / index.MANIFEST).write_text("{"), "shards.json is damaged"),
-    "later manifest": (lambda place: rewrite(place, lambda m: m.update(version=2)), "or of a later release .version"),
+    "later manifest": (
+        lambda place: rewrite(place, lambda m: m.update(version=2)),
+        "or was written by a later release .version",
+    ),
     "path in manifest": (
         lambda place: rewrite(place, lambda m: m["shards"][0].update(name="../sop-00000.tar")),
-        r"damaged, or of a later release .shards.0.name",
+        r"damaged, or was written by a later release .shards.0.name",
     ),
-    "fewer samples": (lambda place: rewrite(place, lambda m: m.update(samples=63)), "is no index of 63 samples"),
+    "fewer samples": (lambda place: rewrite(place, lambda m: m.update(samples=63)), "is not an index of 63 samples"),
     "shard outside": (lambda place: rows_changed(place, "shard", 99), "points outside of its shards or classes"),
     "offset outside": (lambda place: rows_changed(place, "offset", 2**63), "points outside of its shards or classes"),
     "size outside": (lambda place: rows_changed(place, "size", 2**31), "points outside of its shards or classes"),
@@ -87,7 +90,7 @@ def test_damage_is_named_when_the_set_is_read(place, name):
     change(place)
     with pytest.raises(DataError, match=message) as raised:
         dmlcore.data.read("sop", root=place)
-    assert "copy it again from where the shards came from, or pack the data set again" in str(raised.value)
+    assert "copy it again from its source, or pack the data set again" in str(raised.value)
     shown = here("data", "show", "sop", "--root", str(place))
     assert shown.returncode == 1
     assert str(raised.value) in shown.stderr
@@ -122,7 +125,7 @@ def test_a_damaged_image_is_named_with_its_shard(place, monkeypatch, gigabytes):
     samples = dmlcore.data.read("sop", root=place)
     damage_image(place)
     row = int(np.flatnonzero(samples.files.shards.rows["shard"] == 1)[0])
-    with pytest.raises(DataError, match=r"sop-00001.tar is damaged: image .*JPG is not what was packed"):
+    with pytest.raises(DataError, match=r"sop-00001.tar is damaged: image .*JPG has changed since it was packed"):
         samples.inputs[np.array([row])]
     checked = checks.examine(samples)
     assert checked.failures == 1
@@ -140,7 +143,7 @@ def test_a_shard_that_is_cut_or_goes_while_it_is_in_use_is_named(place, monkeypa
     samples = dmlcore.data.read("sop", root=place)
     assert samples.inputs[:2].shape == (2, 3, 64, 64)
     os.truncate(place / "sop-00000.tar", 3_000)
-    with pytest.raises(DataError, match=r"sop-00000.tar ends within image .*: it was cut short"):
+    with pytest.raises(DataError, match=r"sop-00000.tar ends within image .*: it is truncated"):
         samples.inputs[:10]
     (place / "sop-00006.tar").unlink()
     with pytest.raises(DataError, match=r"sop-00006.tar cannot be read"):
@@ -167,7 +170,7 @@ def test_images_read_one_by_one_equal_those_decoded_once(place, monkeypatch, cap
     with caplog.at_level("INFO"):
         now = dmlcore.data.read("sop", root=place, image_size=16).inputs
         assert np.array_equal(now[:], once[:])
-    assert "64 decoded images would take 0.0 GB of the 0.0 GB that they may" in caplog.text
+    assert "caching 64 decoded images would take 0.0 GB, above the limit" in caplog.text
     assert np.array_equal(now[rows], once[rows])
     for one, other in zip(now.uncut(rows), once.uncut(rows), strict=True):
         assert np.array_equal(one, other)
@@ -190,10 +193,10 @@ def test_copies_take_half_of_the_free_space_unless_told(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_DECODED_GB", "0.01")
     assert image_store.is_decoded_once(tmp_path / "a" / "b", 101, 72)
     monkeypatch.setenv("DML_DECODED_GB", "plenty")
-    with pytest.raises(DataError, match="DML_DECODED_GB has to be a number of gigabytes, got 'plenty'"):
+    with pytest.raises(DataError, match="DML_DECODED_GB must be a number of gigabytes, got 'plenty'"):
         image_store.is_decoded_once(tmp_path / "a" / "b", 101, 72)
 
 
 def test_shards_of_another_data_set_are_refused(place):
-    with pytest.raises(DataError, match=r"holds the shards of sop; choose that data set, not folder"):
+    with pytest.raises(DataError, match=r"contains the shards of sop; choose that data set, not folder"):
         dmlcore.data.read("folder", root=place)

@@ -109,7 +109,9 @@ def test_the_same_files_make_the_same_bytes_and_are_packed_once(tmp_path, monkey
     assert contents(target) == first
     monkeypatch.setattr(pack, "_Packing", None)
     packed(tmp_path)
-    with pytest.raises(DataError, match="is there already and holds something else; remove it, or give another --into"):
+    with pytest.raises(
+        DataError, match="already exists with other contents; remove it, or choose another folder with --into"
+    ):
         packed(tmp_path, shard_bytes=SHARD + 1)
     assert sorted(path.name for path in target.parent.iterdir()) == ["sop-shards"]
 
@@ -205,12 +207,12 @@ def test_what_a_killed_packing_left_is_found_by_the_sweep(tmp_path):
 
 
 def test_what_cannot_be_packed_says_why(tmp_path):
-    assert "there is nothing to pack" in here("data", "pack", "digits").stderr
+    assert "cannot be packed, because" in here("data", "pack", "digits").stderr
     layouts.omniglot(tmp_path / "omniglot-py")
-    assert "there is nothing to pack" in here("data", "pack", "omniglot", "--root", str(tmp_path)).stderr
+    assert "cannot be packed, because" in here("data", "pack", "omniglot", "--root", str(tmp_path)).stderr
     _, target = packed(tmp_path)
     again = here("data", "pack", "sop", "--root", str(target), "--into", str(tmp_path / "again"))
-    assert f"{target} is packed already; give --root of the image files" in again.stderr
+    assert f"{target} is already packed; give the folder of the image files with --root" in again.stderr
     assert not (tmp_path / "again").exists()
 
 
@@ -226,6 +228,6 @@ def test_an_image_that_goes_meanwhile_leaves_nothing(tmp_path):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pack._Packing, "_content", cut)
-        with pytest.raises(DataError, match=r"changed while it was packed; pack the data set again"):
+        with pytest.raises(DataError, match=r"changed during packing; pack the data set again"):
             pack.pack("sop", made, tmp_path / "other" / "shards")
     assert list((tmp_path / "other").iterdir()) == []

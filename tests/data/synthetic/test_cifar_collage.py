@@ -223,7 +223,7 @@ def test_collages_are_indexed_like_an_array():
     assert (collages.dtype, collages.shape, len(collages)) == (stored.dtype, stored.shape, 6)
     collages[0][:] = 0
     assert np.array_equal(collages[0], stored[0])
-    with pytest.raises(IndexError, match="first axis alone"):
+    with pytest.raises(IndexError, match="along their first axis"):
         collages[0, 1]
     with pytest.raises(IndexError):
         collages[6]
@@ -252,7 +252,7 @@ def test_a_missing_sub_class_is_named(folder):
         ("train", {b"coarse_labels": None}, "train has no coarse_labels; it is not a CIFAR-100 file"),
         ("test", {b"coarse_labels": [20] * 200}, r"coarse_labels\[0\] must be in 0..19, got 20"),
         ("train", {b"coarse_labels": [7] * 400}, "super-class .* sub-classes with images instead of 5"),
-        ("meta", {b"coarse_label_names": [b"x"] * 20}, "no super-class is named flowers"),
+        ("meta", {b"coarse_label_names": [b"x"] * 20}, "there is no super-class flowers"),
         ("meta", {b"coarse_label_names": [b"x"]}, "coarse_label_names must be a list of 20 names"),
     ],
 )

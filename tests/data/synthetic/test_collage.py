@@ -69,7 +69,8 @@ def test_places_of_fresh_collages_are_all_equally_likely():
 
 
 @pytest.mark.parametrize(
-    ("recipe", "message"), [(Recipe(4, 1), "15 tiles need backgrounds, there are 8"), (Recipe(3, 9), "one has 8 image")]
+    ("recipe", "message"),
+    [(Recipe(4, 1), "15 tiles need backgrounds, but there are only 8"), (Recipe(3, 9), "one class has only 8 image")],
 )
 def test_too_few_images_are_counted(recipe, message):
     with pytest.raises(DataError, match=message):
@@ -114,13 +115,13 @@ def test_alphabets_part_the_characters_and_hands_the_letters_behind_them(alphabe
 
 def test_a_side_of_tiles_is_a_whole_number_of_pixels(alphabets):
     assert dmlcore.data.load("omniglot_collage", root=alphabets, image_size=40).inputs.shape[2:] == (40, 40)
-    with pytest.raises(DataError, match="image_size must be a multiple of 2, the tiles of a side; got 41"):
+    with pytest.raises(DataError, match="image_size must be a multiple of 2, the number of tiles per side; got 41"):
         dmlcore.data.load("omniglot_collage", root=alphabets, image_size=41)
 
 
 def test_a_missing_alphabet_is_named(tmp_path):
     layouts.omniglot(tmp_path)
-    with pytest.raises(DataError, match="the alphabet Greek among those that train"):
+    with pytest.raises(DataError, match="the alphabet Greek in the training split"):
         dmlcore.data.load("omniglot_collage", root=tmp_path)
 
 

@@ -324,10 +324,10 @@ def test_small_data_are_allowed_and_the_deviation_is_told():
     spec = found[0]
     assert (spec.model.name, spec.model.start, spec.data.image_size) == ("mlp", None, None)
     told = dict(line.split(": ", 1) for line in protocols.deviations(spec))
-    assert told["schedule.steps"] == "30, the protocol has 200000"
-    assert told["data.folds"] == "2, the protocol has 4"
-    assert told["model.name"] == "mlp, the protocol has bn_inception"
-    assert told["batch.samples"] == "2, the protocol has 4"
+    assert told["schedule.steps"] == "30 instead of 200000"
+    assert told["data.folds"] == "2 instead of 4"
+    assert told["model.name"] == "mlp instead of bn_inception"
+    assert told["batch.samples"] == "2 instead of 4"
     assert "seed" not in told
     assert "data.fold" not in told
 
@@ -336,7 +336,7 @@ def test_what_the_protocol_leaves_free_is_no_deviation():
     spec = specs("gurbuz-2022-fair", "cub", "C1", "pooling.name=gsp", "loss.memory=25", "device=cpu")[0]
     assert protocols.deviations(spec) == []
     assert protocols.deviations(spec.with_overrides(["loss.m_neg=0.4"])) == [
-        "loss.parameters.m_neg: 0.4, the protocol has 0.5"
+        "loss.parameters.m_neg: 0.4 instead of 0.5"
     ]
     assert protocols.deviations(RunSpec()) == []
     assert protocols.deviations(RunSpec(protocol="of another release")) == []
@@ -362,7 +362,7 @@ def test_chosen_folds_and_seeds():
     ("request_", "message"),
     [
         ({"protocol": "gurbuz-2022-fiar"}, "did you mean gurbuz-2022-fair"),
-        ({"protocol": "karaman-2021", "data": "CUBE"}, "no data set 'CUBE'"),
+        ({"protocol": "karaman-2021", "data": "CUBE"}, "unknown data set 'CUBE'"),
         ({"protocol": "karaman-2021", "overrides": ("schedule.step=3",)}, "did you mean steps"),
         ({"protocol": "karaman-2021", "overrides": ("data.name=toy",)}, "name the data set with --data"),
     ],

@@ -221,7 +221,7 @@ def test_a_protocol_from_end_to_end_on_digits(tmp_path, monkeypatch):
     files = [np.load(store.open(m.run).path / "embeddings" / f"{m.weights}.npz") for m in results.runs]
     both = np.hstack([unit(arrays["embeddings"]) for arrays in files]).astype(np.float32)
     assert one.concatenated["map_at_r"] == pytest.approx(retrieval(both, files[0]["labels"]).map_at_r, abs=1e-6)
-    assert "data.folds: 2, the protocol has 4" in results.deviations
+    assert "data.folds: 2 instead of 4" in results.deviations
 
     place = protocols.place_of(request, store)
     protocols.write(results, place.path)

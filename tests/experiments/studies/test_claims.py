@@ -46,7 +46,7 @@ def test_configurations_are_counted_once_and_the_quoted_one_stands_first(monkeyp
     outside = sum(each.configurations for each in found.claim.outside)
     assert found.configurations == 14 + outside
     assert found.runs == 15 + 9 + sum(each.runs for each in found.claim.outside)
-    assert found.words.endswith("Quoted is one of them: GSP, epsilon 200.")
+    assert found.words.endswith("The claim quotes one of them: GSP, epsilon 200.")
     rows = claims.rows(found)
     assert rows[0]["configuration"] == "GSP, epsilon 200 (quoted)"
     assert rows[-1]["where"] == "outside the studies"

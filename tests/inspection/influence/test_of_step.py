@@ -164,7 +164,7 @@ def test_a_layer_without_forward_derivative_is_asked_by_a_difference(monkeypatch
 def test_a_loss_that_is_no_sum_over_the_batch_is_refused() -> None:
     with pytest.raises(TrainingError, match="memory of earlier batches"):
         of_step.refuse(make_state("loss.name=contrastive", "loss.memory=2"))
-    with pytest.raises(TrainingError, match="joins the tested embeddings"):
+    with pytest.raises(TrainingError, match="combines the tested embeddings"):
         of_step.refuse(make_state("loss.name=wedl"))
     held = make_state("loss.name=wel")
     of_step.refuse(held)

@@ -178,7 +178,7 @@ def test_a_run_on_two_processes_loses_a_node_and_equals_the_one_made_here(
         cluster.join()
         until(work.has_ended, run)
     assert (run.state().state, run.state().processes) == ("done", 2), run.state()
-    assert "goes on from the last checkpoint elsewhere" in "\n".join(run.log_tail(100))
+    assert "resuming from the last checkpoint elsewhere" in "\n".join(run.log_tail(100))
     assert not list((store.root / AWAY).iterdir())
     twin = RunStore(tmp_path / "here").create(spec)
     assert workers.train(twin, processes=2).state == "done"
@@ -215,7 +215,7 @@ def test_a_study_started_in_the_app_loses_a_node_and_equals_the_runs_made_here(
         until(lambda: place.status() not in BUSY, place)
     assert (place.status(), place.state().backend) == ("done", backend), place.state()
     assert killed
-    assert "goes on from the last checkpoint elsewhere" in "\n".join(store.open(killed[0]).log_tail(100))
+    assert "resuming from the last checkpoint elsewhere" in "\n".join(store.open(killed[0]).log_tail(100))
     assert not list((store.root / AWAY).iterdir())
     assert "All 12 runs are done" in " ".join(said.value for said in app.run().markdown)
 

@@ -112,7 +112,7 @@ def test_a_file_of_timms_weights_is_loaded_strictly_less_its_classifiers() -> No
     ("kind", "message"),
     [
         ("no_such", "model.name: timm has no network 'no_such'"),
-        ("distilled", "model.name: timm:distilled cannot be made without its global pooling: The distilled"),
+        ("distilled", "model.name: timm:distilled cannot be created without its global pooling: The distilled"),
     ],
 )
 def test_networks_that_cannot_be_made_are_refused(kind: str, message: str) -> None:
@@ -122,9 +122,7 @@ def test_networks_that_cannot_be_made_are_refused(kind: str, message: str) -> No
 
 @pytest.mark.usefixtures("timm")
 def test_what_is_no_map_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"timm:pooled gives features of shape \(1, 6\), which are no map of 6 channels"
-    ):
+    with pytest.raises(ValueError, match=r"timm:pooled gives features of shape \(1, 6\), not a map of 6 channels"):
         build("pooled")(torch.zeros(1, 3, 64, 96))
 
 

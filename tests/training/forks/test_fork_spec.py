@@ -38,8 +38,8 @@ def test_a_spec_names_its_origin_and_keeps_what_is_not_changed(parent: Run) -> N
     ("step", "changes", "message"),
     [
         (5, [], "no checkpoint of step 5; available steps: 0, 4, 8, 9"),
-        (9, [], "the fork begins at step 9, so it must be more than that, got 9"),
-        (4, ["model.embedding_dim=32"], "model.embedding_dim: a fork goes on with the weights"),
+        (9, [], "must be greater than 9, the step at which the fork starts, got 9"),
+        (4, ["model.embedding_dim=32"], "model.embedding_dim: a fork continues with the weights"),
         (4, ["seed=1"], "seed: a fork"),
         (4, ["loss.nam=x", "schedule.stepps=3"], "did you mean steps"),
     ],

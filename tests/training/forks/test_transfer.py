@@ -93,7 +93,7 @@ def test_the_clock_goes_on_and_the_curve_begins_at_the_fork(parent: Run, store: 
     told = next(row for row in rows if row["kind"] == "fork")
     assert (told["run"], told["step"]) == (parent.id, 10)
     assert "network" in told["carried"]
-    assert "best weights, chosen from here on" in told["anew"]
+    assert "best weights, tracked from this step on" in told["anew"]
     assert list(run_directory.kept_checkpoints(fork.path)) == [10, 20, 30]
 
 
@@ -173,8 +173,8 @@ def test_samples_are_left_out_of_the_training_split_alone(parent: Run) -> None:
 @pytest.mark.parametrize(
     ("fork", "message"),
     [
-        (ForkSpec(run="x", leave_out=(12,)), "leave_out: 12 is no class of the training split"),
-        (ForkSpec(run="x", leave_out=tuple(range(9))), "at least two classes have to be left"),
+        (ForkSpec(run="x", leave_out=(12,)), "leave_out: 12 is not a class of the training split"),
+        (ForkSpec(run="x", leave_out=tuple(range(9))), "at least two classes must remain"),
         (ForkSpec(run="x", relabel=((10**6, 1),)), "only samples of the training split"),
     ],
 )
@@ -188,10 +188,10 @@ def test_what_the_training_split_has_not_is_refused(fork: ForkSpec, message: str
     [
         (["fork.run=nobody"], "there is no run 'nobody'"),
         (["fork.step=7"], "no checkpoint of step 7; available steps: 0, 10, 20, 24"),
-        (["fork.run=../x"], "is no such name"),
-        (["fork.run=", "fork.step=0", "fork.leave_out=[1]"], "needs the run that is forked"),
-        (["fork.run=", "fork.step=0", "fork.leave_out_samples=[1]"], "needs the run that is forked"),
-        (["fork.relabel=[[4, 1], [4, 2]]"], "one class only"),
+        (["fork.run=../x"], "is not a valid name"),
+        (["fork.run=", "fork.step=0", "fork.leave_out=[1]"], "needs fork.run, the run to fork"),
+        (["fork.run=", "fork.step=0", "fork.leave_out_samples=[1]"], "needs fork.run, the run to fork"),
+        (["fork.relabel=[[4, 1], [4, 2]]"], "only one class"),
     ],
 )
 def test_a_fork_of_nothing_is_refused_and_leaves_nothing(

@@ -42,7 +42,7 @@ EDGE = 0.08  # minimum distance between the centre line of the pen and the image
 INFO = Description(
     name="glyphs",
     title="Glyphs",
-    sentence="Characters of 13 invented alphabets, twenty hands each; tested on alphabets never seen.",
+    sentence="Characters of 13 invented alphabets by twenty simulated writers; tested on unseen alphabets.",
     citation="Drawn by DML Lab, after Lake, Salakhutdinov, Tenenbaum: Human-level concept learning through "
     "probabilistic program induction. Science 350, 2015.",
     kind="images",

@@ -115,7 +115,7 @@ def test_our_runs_stand_under_their_protocol_with_what_they_deviate_in(store, mo
     assert "not comparable" in app.warning[0].value
     lines = " ".join(text.value for text in app.text)
     assert says(lines, "Training samples", "189", "published", "5,864")
-    assert "Learning rate: 0.001, the protocol has 1e-06" in lines
+    assert "Learning rate: 0.001 instead of 1e-06" in lines
     other = open_page(table="P-6")
     assert "No run under this protocol" in " ".join(x.value for x in other.markdown)
 

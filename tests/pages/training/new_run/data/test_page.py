@@ -164,10 +164,10 @@ def test_a_packed_set_says_how_many_shards_it_is_read_from(open_page, tmp_path):
     assert [split.value for split in app.metric] == ["16", "16", "32"]
     (tmp_path / "data" / "sop-shards" / "sop-00001.tar").unlink()
     data_service.clear_caches()
-    assert "sop-00001.tar is missing, with" in texts(open_page(data="sop"))
+    assert "sop-00001.tar with" in texts(open_page(data="sop"))
 
 
-@pytest.mark.parametrize(("name", "words"), [("cub", "CUB_200_2011.tgz (1.15 GB)"), ("cars", "are gone")])
+@pytest.mark.parametrize(("name", "words"), [("cub", "CUB_200_2011.tgz (1.15 GB)"), ("cars", "are offline")])
 def test_a_set_that_is_absent_offers_the_download_or_says_where_to_put_it(open_page, tmp_path, name, words):
     app = open_page(data=name)
     assert not app.exception
@@ -205,7 +205,7 @@ def test_a_damaged_set_says_what_failed_and_the_check_lists_it(open_page, tree):
     assert any("cannot be read" in html.proto.body for html in app.get("html"))
     checks.run("folder", str(tree))
     app.run()
-    assert "1 of 16 images cannot be read; first b/1.png" in texts(app)
+    assert "1 of 16 images cannot be read, the first b/1.png" in texts(app)
     (tree / "b" / "1.png").unlink()
     app.run()
     assert not app.exception
