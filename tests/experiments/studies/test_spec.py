@@ -96,7 +96,11 @@ def test_a_digest_knows_the_pretraining_but_no_names_and_no_run_ids():
         ("seeds = [3, 5]", "seeds = [-1]", "seeds.0: "),
         ('[pretraining]\noverrides = ["loss.name=facenet"]', "", "variants.started.start: there is no [pretraining]"),
         ('name = "plain"', 'name = "plain"\nagainst = ["none"]', "variants.plain.against: there is no variant 'none'"),
-        ('name = "plain"', 'name = "plain"\nagainst = ["plain"]', "variants.plain.against: nothing is a baseline"),
+        (
+            'name = "plain"',
+            'name = "plain"\nagainst = ["plain"]',
+            "variants.plain.against: a variant cannot be its own baseline",
+        ),
         ("title", "[", "not TOML"),
     ],
 )

@@ -73,7 +73,7 @@ def test_refusals_name_the_culprit() -> None:
         losses.for_training("contrastive", **sizes, margin=1)
     with pytest.raises(ValueError, match="proxy_nca: temperature must be greater than 0"):
         losses.for_training("proxy_nca", **sizes, temperature=0)
-    with pytest.raises(ValueError, match="reduction: proxy_nca has its own"):
+    with pytest.raises(ValueError, match="reduction: proxy_nca defines its own"):
         losses.for_training("proxy_nca", **sizes, reduction="mean_raw")
     loss = losses.for_training("cross_entropy", **sizes)
     with pytest.raises(ValueError, match=r"labels must be in 0..2, one proxy each, got \[0, 3\]"):
