@@ -72,7 +72,7 @@ def test_other_samples_are_refused_with_the_reason(pair):
     first, second = pair
     for changed, words in (
         (replace(first, indices=first.indices + 3), "99 are in both"),
-        (replace(first, labels=first.labels[::-1]), "other labels"),
+        (replace(first, labels=first.labels[::-1]), "different labels"),
         (replace(first, is_gallery=~first.is_gallery), "different galleries"),
     ):
         with pytest.raises(comparison.Incomparable, match=f"run 2 .*{words}"):
