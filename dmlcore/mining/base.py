@@ -1,4 +1,4 @@
-"""Catalogue of miners, which are functions of a matrix of distances or cosines, with metadata for the input forms."""
+"""Catalogue of miners: functions of a matrix of distances or cosines, each with metadata for forms."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ DISTANCES = ("euclidean", "unit", "cosine")
 
 @dataclass(frozen=True, kw_only=True)
 class Miner(Entry):
-    """Catalogue entry of a miner, callable with a matrix of distances or cosines and with labels.
+    """Catalogue entry of a miner; call it with a matrix of distances or cosines and with labels.
 
     Attributes:
         sentence: One-sentence description.
-        mine: Function of the matrix and of the masks of positives and negatives.
-        gives: Kind of result: "triplets" for (anchors, positives, negatives), "pairs" for (a1, positives, a2,
-            negatives), or "everything" for None.
+        mine: Function that selects tuples, given the matrix and the masks of positives and negatives.
+        gives: Kind of result. "triplets": (anchors, positives, negatives); "pairs": (a1, positives, a2, negatives) for
+            positive pairs (a1, positives) and negative pairs (a2, negatives); "everything": None.
         table: Kind of matrix: "distance" for Euclidean distances between raw embeddings, "unit distance" for those
             between vectors scaled to unit length, or "cosine".
         random: True if the miner draws random numbers.
@@ -49,11 +49,13 @@ class Miner(Entry):
 
     @property
     def distances(self) -> tuple[str, ...]:
-        """Distances that `create` accepts, default first; only miners of Euclidean distances accept more than one."""
+        """Names of the distances that `create` accepts, default first; only miners of Euclidean distances accept
+        several.
+        """
         return DISTANCES if self.table == "distance" else (self.table.removesuffix(" distance"),)
 
     def __call__(self, table: Tensor, labels: Tensor, reference_labels: Tensor | None = None, **options: Any) -> Any:
-        """Apply the miner to a matrix and return index tensors, each 1-D int64.
+        """Apply the miner to a matrix and return 1-D int64 index tensors, in the order given for `Miner.gives`.
 
         Anchors are row indices; positives and negatives are column indices.
 
@@ -80,9 +82,8 @@ class Miner(Entry):
 class BatchMiner(nn.Module):
     """Module that applies a miner with fixed parameters to the embeddings of a batch; created by `create`.
 
-    After a call, `num_triplets`, `num_pos_pairs` and `num_neg_pairs` hold the numbers of selected tuples, and
-    `num_pairs` the number of selected pairs of both kinds. `distance` is the name of the distance that the miner
-    compares.
+    After each call, `num_triplets`, `num_pos_pairs` and `num_neg_pairs` hold the numbers of selected triplets, positive
+    pairs and negative pairs. `distance` is the name of the distance that the miner compares.
     """
 
     def __init__(self, miner: Miner, parameters: Mapping[str, float], distance: str | None = None) -> None:
@@ -96,7 +97,7 @@ class BatchMiner(nn.Module):
 
     @property
     def num_pairs(self) -> int:
-        """Number of positive and negative pairs that the last call selected."""
+        """Number of pairs, positive and negative, that the last call selected."""
         return self.num_pos_pairs + self.num_neg_pairs
 
     @full_precision
@@ -258,9 +259,9 @@ def miner(
 ) -> Callable[[MineT], MineT]:
     """Register the decorated function as a miner under its own name.
 
-    The function takes a matrix (B, R) of distances or cosines and the masks (B, R) of positives and negatives. Its
-    docstring is the description on the form. Parameters of the miner are keyword arguments with a default, annotated
-    with a Slider.
+    The function takes a matrix (B, R) of distances or cosines and the masks (B, R) of positives and negatives. The
+    new-run form shows its docstring. Hyper-parameters of the miner are keyword arguments with a default, annotated with
+    a Slider. For the arguments of the decorator, see `Miner`.
     """
 
     def enter(mine: MineT) -> MineT:

@@ -2,7 +2,7 @@
 
 Each returns (anchors, positives, negatives), three tensors of shape (T,) int64, to pass to `TripletLoss.forward` as
 `indices_tuple`. Rows are anchors; columns are the samples of the same batch or of a reference set. Ties go to the
-lowest index. Anchors without a positive or without a negative yield no triplets.
+lowest index. Anchors without a positive or without a negative are in no triplet.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 from dmlcore.catalogue import Slider
 from dmlcore.mining.base import Triplets, miner
 
-CHUNK = 1 << 22  # maximum number of triplets compared at once
+CHUNK = 1 << 22  # maximum number of triplets whose distances are compared at once, to limit memory
 
 Margin = Annotated[float, Slider(0.01, 1.0, "m", "margin: how much farther than the positive still counts", above=0.0)]
 
@@ -87,7 +87,7 @@ def easy_positive_semi_hard(distances: Tensor, positive: Tensor, negative: Tenso
 
 
 def _where(distances: Tensor, positive: Tensor, negative: Tensor, chosen: Callable[[Tensor], Tensor]) -> Triplets:
-    """Return all valid triplets whose gap d_an - d_ap satisfies `chosen`."""
+    """Return all triplets (anchor, positive, negative) for which `chosen` returns True on the gap d_an - d_ap."""
     anchors, positives = positive.nonzero(as_tuple=True)
     triplets: list[Triplets] = []
     for a, p in zip(*(x.split(max(1, CHUNK // distances.shape[1])) for x in (anchors, positives)), strict=True):
@@ -98,7 +98,7 @@ def _where(distances: Tensor, positive: Tensor, negative: Tensor, chosen: Callab
 
 
 def _one_positive(distances: Tensor, positive: Tensor, farthest: bool) -> tuple[Tensor, Tensor]:
-    """Return the anchors that have a positive, shape (A,), and the farthest or nearest positive of each, shape (A,)."""
+    """Return (anchors, positives), each (A,): anchors with a positive, and the farthest or nearest positive of each."""
     anchors = positive.any(1).nonzero()[:, 0]
     if not len(anchors):
         return anchors, anchors
@@ -119,7 +119,7 @@ def _nearest(
         farther: True to consider only negatives that are farther than the positive.
     """
     ordered, index = distances.masked_fill(~negative, torch.inf).sort(dim=1, stable=True)
-    # First position after all distances up to d_ap; negatives at exactly the distance of the positive are not farther.
+    # First position after all distances up to d_ap, so that negatives as far away as the positive are skipped.
     place = torch.searchsorted(ordered, distances, right=True) if farther else torch.zeros_like(index)
     place = place[anchors, positives]
     exists = place < negative.sum(1)[anchors]
@@ -128,7 +128,9 @@ def _nearest(
 
 
 def _first_smallest(rows: Tensor) -> Tensor:
-    """Return the index of the first minimum in each row, (T, B) -> (T,); argmin does not guarantee the first."""
+    """Return the index of the first minimum in each row, (T, B) -> (T,); with ties, torch.argmin may return any of
+    them.
+    """
     if not len(rows):
         return torch.zeros(0, dtype=torch.int64, device=rows.device)
     column = torch.arange(rows.shape[1], device=rows.device)

@@ -48,7 +48,8 @@ def distance_weighted(
     far away are dropped.
     """
     d = distances.double().clamp(min=cutoff)
-    # Reciprocal of the density of distances between random points of the unit sphere in `dimension` dimensions.
+    # Logarithm of 1 / q(d), where q is the density of distances between random points on the unit sphere in
+    # R^dimension.
     log_weights = (2 - dimension) * d.log() - (dimension - 3) / 2 * torch.log1p(-(d.clamp(max=2) ** 2) / 4)
     allowed = negative & (d < min(farthest, 2.0))
     log_weights = log_weights.masked_fill(~allowed, -torch.inf)
@@ -58,7 +59,7 @@ def distance_weighted(
     uniform = torch.rand(d.shape, dtype=d.dtype, generator=generator, device=generator.device if generator else "cpu")
     drawn = torch.searchsorted(until, uniform.to(d.device) * until[:, -1:], right=True)
     anchors, positives = (positive & allowed.any(1, keepdim=True)).nonzero(as_tuple=True)
-    # Rounding errors of the cumulative sum may select a column behind the last allowed negative.
+    # Because of rounding errors in the cumulative sum, the drawn column may lie after the last allowed negative.
     last = torch.where(allowed, torch.arange(d.shape[1], device=d.device), -1).amax(1)
     negatives = torch.minimum(drawn[anchors, positives], last[anchors])
     return anchors, positives, negatives

@@ -1,6 +1,6 @@
-"""Projections of embeddings to the plane by t-SNE, UMAP and PCA, and placement of new points on an existing map.
+"""Projections of embeddings onto the plane with t-SNE, UMAP and PCA, and placement of new embeddings on such a map.
 
-Packages that are slow to import (scikit-learn, openTSNE, umap-learn, torch) are imported by the first call that needs
+Packages that are slow to import (scikit-learn, openTSNE, umap-learn, torch) are imported on the first call that needs
 them.
 """
 

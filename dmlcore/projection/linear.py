@@ -10,7 +10,7 @@ from dmlcore.typing import Floats, Singles
 
 
 def pca(embeddings: Any) -> Singles:
-    """Return the two leading principal components in the units of the embeddings; zeros if all embeddings are equal.
+    """Return the projection onto the two leading principal axes, not rescaled; zeros if all embeddings are equal.
 
     Args:
         embeddings: Embeddings, shape (N, D).
@@ -83,21 +83,22 @@ def _axes(points: Floats) -> Floats | None:
 
 
 def _middle(known: Floats) -> Floats:
-    """Return the mean row of `known` minus its first row, which avoids rounding errors far from the origin."""
+    """Return mean(known) - known[0], (D,); subtracting known[0] first avoids rounding errors far from the origin."""
     middle: Floats = (known - known[0]).mean(axis=0)
     return middle
 
 
 def standardised(embeddings: Any) -> tuple[Floats, float]:
-    """Centre embeddings and divide them by one scale factor; return the result and the factor.
+    """Centre embeddings and divide all values by one scale factor; return the scaled embeddings and the factor.
 
-    The factor is approximately the root mean square of the centred values. Embeddings that are huge or far from the
-    origin lose no precision.
+    The factor is approximately the root mean square of the centred values. Centring and scaling in two steps preserves
+    the precision of embeddings that are huge or far from the origin.
     """
     points = checked("embeddings", embeddings)
     spread = 1.0
-    points -= points[0].copy()  # exact zeros for equal points, unlike subtracting only the mean
-    for size in (lambda x: np.abs(x).max(), lambda x: np.sqrt(np.mean(x**2))):  # the first division prevents overflow
+    points -= points[0].copy()  # Equal points become exactly 0, which subtracting only the mean does not guarantee.
+    # Dividing by the maximum first prevents overflow of the squares.
+    for size in (lambda x: np.abs(x).max(), lambda x: np.sqrt(np.mean(x**2))):
         unit = float(size(points)) or 1.0
         points = points / unit
         points -= points.mean(axis=0)
@@ -106,7 +107,7 @@ def standardised(embeddings: Any) -> tuple[Floats, float]:
 
 
 def pair(embeddings: Any, new: Any) -> tuple[Floats, Floats]:
-    """Return both arguments as float64 arrays (N, D) and (M, D); raise ValueError if their dimensions D differ."""
+    """Return float64 arrays `embeddings` (N, D) and `new` (M, D); raise ValueError if their dimensions D differ."""
     known, fresh = checked("embeddings", embeddings), checked("new", new)
     if known.shape[1] != fresh.shape[1]:
         raise ValueError(f"new must have the {known.shape[1]} dimensions of embeddings, got {fresh.shape[1]}")

@@ -1,4 +1,4 @@
-"""t-SNE with exact neighbours, initialised by PCA and optimised by openTSNE; placement of points on a finished map."""
+"""t-SNE maps with exact nearest neighbours, initialised with PCA; placement of new points on a finished map."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ from dmlcore.metrics import nearest
 from dmlcore.projection.linear import pair, principal, standardised
 from dmlcore.typing import Floats, Singles
 
-FEWEST = 5  # minimum number of points of a map
-SHORTEST = 100  # minimum number of iterations
+FEWEST = 5  # minimum number of points for a map
+SHORTEST = 100  # minimum number of iterations of `tsne`
 MOMENTUM = 0.8
-# factor on the attraction during the first HEAD share of the iterations; it is 1 during the last TAIL share
+# multiplies attractive forces during the first HEAD share of the iterations; 1 during the last TAIL share
 EXAGGERATION = 12.0
-# Shares of the iterations with full and without exaggeration; number of geometric steps of its decrease in between.
+# Shares of the iterations with full and without exaggeration. In between, the factor decreases in STAIRS geometric
+# steps.
 HEAD, TAIL, STAIRS = 0.15, 0.4, 10
-# Number of points from which a grid (FFT, mostly one thread) is faster than a tree (Barnes-Hut, all threads).
+# From this number of points, compute forces on a grid (FFT, mostly one thread) instead of with a tree (Barnes-Hut, all
+# threads), because it is faster.
 TREE = 10_000
-THETA = 0.7  # Barnes-Hut opening angle: larger is faster and less accurate
+THETA = 0.7  # opening angle of the Barnes-Hut tree: larger values are faster and less accurate
 REPORTS = 20  # iterations between two progress reports
-START = 1e-4  # standard deviation of the initial map, so small that forces are nearly linear (Kobak & Berens 2019)
-PLACING = 250  # optimisation iterations for placing new points
+START = 1e-4  # standard deviation of the initial map; at this size, forces are nearly linear (Kobak & Berens 2019)
+PLACING = 250  # number of optimisation iterations when new points are placed on a map
 
-Progress = Callable[[float], object]  # called with the completed fraction, 0 to 1
+Progress = Callable[[float], object]  # called with the completed fraction of the iterations, 0 to 1
 
 
 def fitting_perplexity(points: int, perplexity: float = 30) -> float:
-    """Return `perplexity`, lowered to (points - 1) / 3 if it is larger, as `tsne` does."""
+    """Return the perplexity that `tsne` uses for this number of points: `perplexity`, but at most (points - 1) / 3."""
     return min(perplexity, (points - 1) / 3)
 
 
@@ -45,16 +47,16 @@ def tsne(
 ) -> Singles:
     """Return a t-SNE map of embeddings; equal arguments give equal maps.
 
-    The map does not depend on the offset or the scale of the embeddings, nor on the number of threads. The attraction
-    is first exaggerated by a factor of 12. The factor then decreases in several steps instead of one, which preserves
-    more neighbours in fewer iterations (`benchmarks/map.py`).
+    The map does not depend on the offset or the scale of the embeddings, nor on the number of threads. During the first
+    iterations, attractive forces are multiplied by an exaggeration factor of 12. This factor then decreases to 1 in
+    several steps instead of one, which preserves more neighbours in fewer iterations (`benchmarks/map.py`).
 
     Args:
         embeddings: Embeddings, shape (N, D).
         perplexity: Effective number of neighbours, above 1; lowered to (N - 1) / 3 if it is larger.
         iterations: Number of iterations, at least 100.
         seed: Seed, 0..2^32 - 1.
-        start: Initial map (N, 2) to use instead of PCA; the attraction is then not exaggerated.
+        start: Initial map (N, 2) to use instead of PCA; the exaggeration factor is then always 1.
         progress: Callback that receives the completed fraction, 0 to 1.
 
     Returns:
@@ -101,7 +103,7 @@ def tsne(
 
 
 def schedule(iterations: int) -> list[tuple[int, float]]:
-    """Return the stages of the optimisation as pairs (number of iterations, exaggeration)."""
+    """Return the stages of the optimisation as pairs (number of iterations, exaggeration factor)."""
     head, tail = round(HEAD * iterations), round(TAIL * iterations)
     ends = np.linspace(head, iterations - tail, STAIRS + 1).round().astype(int)
     falling = EXAGGERATION ** (1 - np.arange(1, STAIRS + 1) / (STAIRS + 1))
@@ -145,7 +147,8 @@ def place_tsne(embeddings: Any, plane: Any, new: Any, *, perplexity: float = 30)
     )
     settings = {"negative_gradient_method": "fft", "n_jobs": threads()}
     middle = (known_plane.max(axis=0) + known_plane.min(axis=0)) / 2
-    unused = Affinities()  # affinities of the existing points, which are not moved
+    # openTSNE requires affinities of the existing points, but does not use them, because those points are fixed.
+    unused = Affinities()
     unused.P = csr_matrix((len(known), len(known)))
     reference = TSNEEmbedding(known_plane - middle, unused, **settings)  # the grid is centred at 0
     first = np.median(np.asarray(reference)[neighbours[:, :25]], axis=1)
@@ -155,7 +158,7 @@ def place_tsne(embeddings: Any, plane: Any, new: Any, *, perplexity: float = 30)
 
 
 def spreadable(embeddings: Any, method: str) -> Floats:
-    """Return standardised embeddings; raise ValueError, naming `method`, if they are fewer than FEWEST or all equal."""
+    """Return standardised embeddings; raise ValueError naming `method` for fewer than FEWEST, or if all are equal."""
     points, _ = standardised(embeddings)
     if len(points) < FEWEST:
         raise ValueError(f"embeddings must hold at least {FEWEST} points for a {method} map, got {len(points)}")
@@ -173,7 +176,7 @@ def on_plane(plane: Any, count: int) -> Floats:
 
 
 def threads() -> int:
-    """Return the number of threads: $OMP_NUM_THREADS if set, else the number of cores available to this process."""
+    """Return the number of threads for openTSNE: $OMP_NUM_THREADS if set, else the number of available CPU cores."""
     asked = os.environ.get("OMP_NUM_THREADS", "")
     return max(1, int(asked) if asked.isdecimal() else len(os.sched_getaffinity(0)))
 
@@ -183,7 +186,7 @@ def _beginning(points: Floats, start: Any, seed: int) -> Floats:
         return on_plane(start, len(points))
     plane = principal(points)
     plane *= START / plane[:, 0].std()
-    # Without noise, duplicate points would never separate and collinear points would stay on their line.
+    # Without noise, equal points would never separate and collinear points would stay on a line.
     plane += np.random.default_rng(seed).normal(scale=START / 100, size=plane.shape)
     return plane
 
@@ -198,7 +201,7 @@ def _affinities(points: Floats, perplexity: float) -> Any:
 
 
 def _telling(progress: Progress | None, before: int, iterations: int) -> dict[str, Any]:
-    """Return the keyword arguments that make openTSNE report progress; `before` iterations are already complete."""
+    """Return arguments that make openTSNE report to `progress`; `before` of the `iterations` are already complete."""
     if progress is None:
         return {}
 

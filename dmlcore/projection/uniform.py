@@ -1,4 +1,4 @@
-"""UMAP by umap-learn with exact neighbours, initialised by PCA; placement of new points on a finished map."""
+"""UMAP maps with exact nearest neighbours, initialised with PCA; placement of new points on a finished map."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dmlcore.projection.stochastic import Progress, on_plane, spreadable
 from dmlcore.typing import Floats, Singles
 
 SIDE = 10.0  # largest absolute coordinate of the initial map, as in umap-learn
-SHARES = 100  # number of progress reports
+SHARES = 100  # maximum number of progress reports per map
 
 
 class Missing(RuntimeError):
@@ -43,7 +43,7 @@ def umap(
         min_dist: Minimum distance between points on the map, 0 to 1.
         iterations: Number of optimisation epochs.
         seed: Seed of the random generator.
-        start: Initial map (N, 2) to use instead of PCA; umap-learn scales it to a box of side 10.
+        start: Initial map (N, 2) to use instead of PCA; umap-learn rescales each axis to 0..10.
         progress: Callback that receives the completed fraction, 0 to 1.
 
     Returns:
@@ -67,7 +67,8 @@ def umap(
     count = min(neighbours, len(points) - 1)
     distances, indices = nearest(points, k=count, exclude_self=False)
     with warnings.catch_warnings():
-        # umap-learn warns that a seed implies one thread, and that it stores no search index for new points
+        # umap-learn warns that a fixed seed disables multithreading, and that without a search index it cannot add new
+        # points.
         warnings.simplefilter("ignore")
         reducer = model(
             n_neighbors=count,
@@ -87,8 +88,9 @@ def place_umap(embeddings: Any, plane: Any, new: Any, *, neighbours: int = 15) -
 
     Each position is the weighted mean of the nearest neighbours' positions on the map. The weights are the membership
     strengths exp(-(d - d_1) / sigma), where d_1 is the distance to the nearest neighbour and sigma is chosen such that
-    the strengths sum to log2(neighbours). umap-learn's `transform` starts from the same positions; its random
-    refinement is omitted. A new embedding that equals a mapped one gets the position of the mapped one.
+    the strengths sum to log2(neighbours). umap-learn's `transform` starts from the same positions, but then refines
+    them at random, which is omitted here. A new embedding that equals one of `embeddings` gets the position of that
+    embedding.
 
     Returns:
         Positions, shape (M, 2), float32.
@@ -137,7 +139,7 @@ def _library() -> Any:
 
 @cache
 def _keep_compiled() -> None:
-    """Enable numba's cache on disk for umap-learn, which would otherwise be compiled for seconds in each process."""
+    """Enable numba's on-disk cache for umap-learn; otherwise each process spends seconds compiling its functions."""
     from numba.core.dispatcher import Dispatcher
     from umap import layouts, umap_, utils
 
@@ -149,7 +151,7 @@ def _keep_compiled() -> None:
 
 
 def _beginning(points: Floats, start: Any, seed: int) -> Any:
-    """Return the initial map: `start`, or PCA with coordinates up to SIDE and slight noise, as in umap-learn."""
+    """Return the initial map: `start`, or PCA scaled to coordinates of at most SIDE, with slight noise."""
     plane = principal(points) if start is None else on_plane(start, len(points))
     if start is None:
         plane *= SIDE / np.abs(plane).max()

@@ -1,9 +1,9 @@
-"""First default of each key of a spec; the digest of a spec hashes only values that differ from these.
+"""Default of each spec key when the key was introduced; the digest of a spec hashes only values that differ from it.
 
 Therefore the current default of a key may change without altering the digests of stored runs. A new key gets an entry
 here, with the value that reproduces runs from before the key existed; no entry may ever change. Hyper-parameters of
-losses, poolings and miners are omitted from a spec where they have their default, and those defaults never change:
-`tests/contracts/test_first_parameters.py`.
+losses, poolings and miners are omitted from a spec if they have their default value.
+`tests/contracts/test_first_parameters.py` checks that these defaults never change.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Base class for studies and protocols written in TOML: a base spec with overrides per run."""
+"""Base class for studies and protocols written in TOML: a base spec, and overrides for each run."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Overrides = Annotated[tuple[str, ...], Field(strict=False, max_length=32)]
 
 
 class Plan(Section):
-    """Runs defined as overrides of a `base` spec.
+    """Set of runs, each defined by a `base` spec and overrides.
 
-    `tables` maps the names of nested TOML tables that a plan may contain to their models.
+    `tables` maps the name of each nested TOML table that a plan may contain to its pydantic model.
     """
 
     tables: ClassVar[Mapping[str, type[BaseModel]]] = {}
@@ -45,10 +45,10 @@ class Plan(Section):
         return (cls.tables.get(path[0], cls) if path else cls).model_fields
 
     def wrong_overrides(self, parts: Iterable[tuple[str, Iterable[str]]]) -> list[str]:
-        """Return one line per override that the base spec refuses.
+        """Return one error message per mistake in the overrides; [] if the base spec accepts all of them.
 
         Args:
-            parts: Pairs of a label, which starts each line, and the overrides to check.
+            parts: Pairs (label, overrides of one run); the label starts each message about these overrides.
         """
         mistakes: list[str] = []
         for where, overrides in parts:

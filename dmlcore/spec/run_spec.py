@@ -1,4 +1,4 @@
-"""RunSpec: all settings of a training run as frozen, validated data, with TOML, JSON, overrides and a digest."""
+"""RunSpec: all settings of a training run as frozen, validated data that converts to TOML, to JSON and to a digest."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from dmlcore.spec.sections import (
     explain_error,
 )
 
-MAX_LENGTH = 1_000_000  # limit in characters for a spec and for one override
-MAX_DEPTH = 8  # limit for nested lists and tables; a spec has four levels
+MAX_LENGTH = 1_000_000  # maximum number of characters of a spec, and of one override
+MAX_DEPTH = 8  # maximum nesting depth of lists and tables in a spec; the spec itself needs four levels
 TOO_DEEP = f"lists and tables can be nested at most {MAX_DEPTH} levels deep"
 MAX_OVERRIDES = 1000
-MAX_KEY_LENGTH = 80  # limit in characters for a key that a message quotes
+MAX_KEY_LENGTH = 80  # maximum number of characters of a key quoted in an error message; longer keys are truncated
 
 
 class SpecError(ValueError):
-    """Error for a spec that cannot be used; the message has one line per mistake, each starting with the key."""
+    """Error for an invalid spec; the message has one line per mistake, each starting with the key."""
 
 
 def _printable(text: str) -> str:
-    """Refuse control characters and changes of text direction, because names are shown in tables and logs."""
+    """Return `text`; raise ValueError for control or text-direction characters, because names are shown in tables."""
     if not text.isprintable():
         raise ValueError("must be printable text on one line")
     return text
@@ -152,7 +152,7 @@ class RunSpec(Section):
             raise SpecError(f"not TOML: {error}") from None
 
     def to_toml(self) -> str:
-        """Return TOML text that `from_toml` can read; keys with the value None are omitted."""
+        """Return the spec as TOML text that `from_toml` can read; keys with the value None are omitted."""
         return tomli_w.dumps(_without_none(self.model_dump()))
 
     @classmethod
@@ -167,22 +167,24 @@ class RunSpec(Section):
         return cls.parse(data)
 
     def to_json(self) -> str:
-        """Return canonical JSON: sorted keys, no spaces, infinity as "inf"."""
+        """Return the spec as canonical JSON: sorted keys, no spaces, infinity as "inf"."""
         return json.dumps(_json_safe(self.model_dump()), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     def digest(self) -> str:
-        """Return the SHA-256 of all values that differ from `FIRST`, as 64 hexadecimal digits.
+        """Return the SHA-256 of all values that differ from the first defaults (`FIRST`), as 64 hexadecimal digits.
 
-        New keys and changed defaults in later releases do not alter it, so equal digests mean equal experiments.
+        New keys and changed defaults in later releases do not alter the digest, so equal digests mean equal
+        experiments.
         """
         text = json.dumps(_json_safe(_different_values(FIRST, self)), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def with_overrides(self, assignments: Iterable[str]) -> RunSpec:
-        """Return a copy with `key=value` applied in order, for example `schedule.steps=100` or `loss.m=0.2`.
+        """Return a copy with `key=value` assignments applied in order, for example `schedule.steps=100` or
+        `loss.m=0.2`.
 
-        Values are TOML; a bare word is a string. `loss.x` means `loss.parameters.x`, and a new `loss.name` drops the
-        parameters of the old loss; `pooling` and `miner` behave alike. Raises SpecError.
+        Values are TOML; a bare word is a string. `loss.x` is short for `loss.parameters.x`, and a new `loss.name`
+        removes the parameters of the previous loss; the same applies to `pooling` and `miner`. Raises SpecError.
         """
         data = self.model_dump()
         for count, assignment in enumerate(assignments, 1):
@@ -195,7 +197,7 @@ class RunSpec(Section):
         return self.parse(data)
 
     def differences(self, other: RunSpec) -> list[str]:
-        """Return one line `key: own value | value of other` per key whose values differ."""
+        """Return one line "key: own value | other value" per key with different values in `self` and `other`."""
         mine, theirs = flat(self), flat(other)
         keys = sorted(mine.keys() | theirs.keys())
         return [f"{k}: {mine.get(k)!r} | {theirs.get(k)!r}" for k in keys if mine.get(k) != theirs.get(k)]
@@ -238,7 +240,7 @@ def _toml(text: str) -> dict[str, Any]:
         raise
     except RecursionError:
         raise SpecError(f"{TOO_DEEP}, got {brief(text)}") from None
-    except ValueError:  # raised by Python for a decimal number of more than 4,300 digits
+    except ValueError:  # Python raises ValueError for a decimal integer of more than 4,300 digits
         raise SpecError(f"a number has too many digits: {brief(text)}") from None
 
 
@@ -256,12 +258,14 @@ def _toml_value(key: str, text: str) -> Any:
 
 
 def _refuse_excess(value: Any, key: str = "", depth: int = 0) -> None:
-    """Raise SpecError for data nested more than MAX_DEPTH levels deep, or for integers of more than 64 bits."""
+    """Raise SpecError for data nested more than MAX_DEPTH levels deep, or for integers that need more than 64 bits."""
     if depth > MAX_DEPTH:
         raise SpecError(f"{key}: {TOO_DEEP}")
     if isinstance(value, Mapping):
         for name, inner in value.items():
-            if not _plain(inner):  # skip the call for most values: a store of 10,000 runs would need a million of them
+            # Recurse only where necessary: parsing the specs of 10,000 stored runs would otherwise take a million
+            # calls.
+            if not _plain(inner):
                 _refuse_excess(
                     inner, f"{key}.{name}"[:MAX_KEY_LENGTH] if key else str(name)[:MAX_KEY_LENGTH], depth + 1
                 )
@@ -273,13 +277,15 @@ def _refuse_excess(value: Any, key: str = "", depth: int = 0) -> None:
 
 
 def _plain(value: Any) -> bool:
-    """Return True for a scalar that `_refuse_excess` would accept, including None."""
+    """Return True for a scalar that `_refuse_excess` accepts: str, float, bool, None, or an int of at most 64 bits."""
     kind = type(value)
     return kind is str or kind is float or kind is bool or value is None or (kind is int and -(2**63) < value < 2**63)
 
 
 def _assign(data: dict[str, Any], key: str, value: Any) -> None:
-    """Set the dotted `key` in nested `data`, creating missing sections; unknown keys are left to the validation."""
+    """Set the dotted `key` in the nested dictionary `data`, creating missing sections; unknown keys are not checked
+    here.
+    """
     *parents, last = key.split(".")
     section = parents[0] if len(parents) == 1 else ""
     if section in _WITH_PARAMETERS and last not in _WITH_PARAMETERS[section].model_fields:
@@ -301,9 +307,9 @@ def _without_none(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _different_values(first: Mapping[str, Any], values: Section) -> dict[str, Any]:
-    """Return the values that differ from `first`, nested by section; sections without differences are omitted."""
+    """Return the values that differ from the defaults `first`, nested by section; sections without any are omitted."""
     unknown: dict[str, Any] = {}
-    # faster than iterating over the model, as a listing computes the digest of every run
+    # Iterating over `vars` is faster than over the model; a list of runs computes the digest of each run.
     for name, value in vars(values).items():
         if isinstance(value, Section):
             if inner := _different_values(first[name], value):

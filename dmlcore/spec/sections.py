@@ -1,4 +1,4 @@
-"""Sections of a RunSpec: groups of settings, each frozen, validated and with a description per key."""
+"""Sections of a RunSpec: groups of settings, each frozen and validated, with a description of every key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from dmlcore.spec.optimisers import OPTIMISERS
 
-MAX_WORD_LENGTH = 64  # limit for a textual hyper-parameter and for the parts of a key in messages
+# maximum number of characters of a textual hyper-parameter, and of each part of a key in error messages
+MAX_WORD_LENGTH = 64
 
 _brief = reprlib.Repr()
 _brief.maxlevel, _brief.maxstring, _brief.maxother, _brief.maxlong = 3, 60, 60, 40
@@ -22,12 +23,12 @@ def brief(value: object) -> str:
     """Return the repr of a value for a message, shortened to about 60 characters."""
     try:
         return _brief.repr(value)
-    except ValueError:  # Python does not print integers of more than 4,300 digits
+    except ValueError:  # Python refuses to print integers of more than 4,300 digits
         return "a number with thousands of digits"
 
 
 def _hyper_parameter(value: object) -> float | str:
-    """Convert numbers to float, and "inf", which JSON uses for infinity, to math.inf; return other words unchanged."""
+    """Return a number as float, "inf" (infinity in JSON) as math.inf, and other strings unchanged."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise ValueError("must be a number or a word")
     if isinstance(value, str):
@@ -52,16 +53,17 @@ Range = Annotated[tuple[float, float], Field(strict=False)]
 class Section(BaseModel):
     """Base class for groups of settings; unknown keys are refused."""
 
-    # Strict, because `steps = "100"` and `steps = true` are mistakes, not numbers.
+    # Strict: `steps = "100"` and `steps = true` are refused instead of converted to numbers.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 def explain_error(error: Any, known_under: Callable[[Sequence[str]], Iterable[str]]) -> str:
-    """Return a pydantic error as one readable line that starts with the key.
+    """Return a pydantic error as one readable line that starts with the key of the invalid setting.
 
     Args:
         error: An item of `ValidationError.errors()`.
-        known_under: Function that returns the keys below a path, to suggest one for an unknown key.
+        known_under: Function that maps a path of section names to the keys in that section, from which a correction of
+            an unknown key is suggested.
     """
     path = [str(part)[:MAX_WORD_LENGTH] for part in error["loc"]]
     key = ".".join(path)
@@ -76,13 +78,13 @@ def explain_error(error: Any, known_under: Callable[[Sequence[str]], Iterable[st
     message = str(error["msg"]).removeprefix("Value error, ")
     if not key:
         return message
-    # error of a whole section, whose message starts with the key inside the section
+    # The error concerns a whole section; its message starts with the key inside that section.
     if isinstance(error["input"], dict):
         return f"{key}.{message}"
     return f"{key}: {message[0].lower()}{message[1:]}, got {brief(error['input'])}"
 
 
-# Readable messages by pydantic error type.
+# pydantic error type -> message shown to users
 _MESSAGES = {
     "int_type": "{got} is not a whole number",
     "int_from_float": "{got} is not a whole number",
@@ -404,7 +406,7 @@ class ScheduleSpec(Section):
 
 
 Class = Annotated[int, Field(ge=0, le=10_000_000)]
-MAX_SAMPLES = 10_000  # limit of samples that a fork leaves out by number
+MAX_SAMPLES = 10_000  # maximum number of samples that `fork.leave_out_samples` may list
 Sample = Annotated[int, Field(ge=0)]
 Relabelled = Annotated[tuple[Sample, Class], Field(strict=False)]
 
