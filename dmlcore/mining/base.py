@@ -49,9 +49,7 @@ class Miner(Entry):
 
     @property
     def distances(self) -> tuple[str, ...]:
-        """Names of the distances that `create` accepts, default first; only miners of Euclidean distances accept
-        several.
-        """
+        """Names of the distances that `create` accepts, default first; several only if `table` is "distance"."""
         return DISTANCES if self.table == "distance" else (self.table.removesuffix(" distance"),)
 
     def __call__(self, table: Tensor, labels: Tensor, reference_labels: Tensor | None = None, **options: Any) -> Any:

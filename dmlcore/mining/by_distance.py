@@ -128,9 +128,7 @@ def _nearest(
 
 
 def _first_smallest(rows: Tensor) -> Tensor:
-    """Return the index of the first minimum in each row, (T, B) -> (T,); with ties, torch.argmin may return any of
-    them.
-    """
+    """Return the index of the first minimum in each row, (T, B) -> (T,); torch.argmin may return a later one."""
     if not len(rows):
         return torch.zeros(0, dtype=torch.int64, device=rows.device)
     column = torch.arange(rows.shape[1], device=rows.device)

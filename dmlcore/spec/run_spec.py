@@ -180,8 +180,7 @@ class RunSpec(Section):
         return hashlib.sha256(text.encode()).hexdigest()
 
     def with_overrides(self, assignments: Iterable[str]) -> RunSpec:
-        """Return a copy with `key=value` assignments applied in order, for example `schedule.steps=100` or
-        `loss.m=0.2`.
+        """Return a copy with `key=value` assignments applied in order, such as `schedule.steps=100` or `loss.m=0.2`.
 
         Values are TOML; a bare word is a string. `loss.x` is short for `loss.parameters.x`, and a new `loss.name`
         removes the parameters of the previous loss; the same applies to `pooling` and `miner`. Raises SpecError.
@@ -283,9 +282,7 @@ def _plain(value: Any) -> bool:
 
 
 def _assign(data: dict[str, Any], key: str, value: Any) -> None:
-    """Set the dotted `key` in the nested dictionary `data`, creating missing sections; unknown keys are not checked
-    here.
-    """
+    """Set the dotted `key` in nested dictionaries, creating missing sections; unknown keys are not checked here."""
     *parents, last = key.split(".")
     section = parents[0] if len(parents) == 1 else ""
     if section in _WITH_PARAMETERS and last not in _WITH_PARAMETERS[section].model_fields:
