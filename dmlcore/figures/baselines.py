@@ -27,13 +27,13 @@ def describe(levels: Levels) -> str:
 
 
 def layers_over_bars(levels: Levels, y: alt.Y) -> list[alt.Chart]:
-    """Return a layer that marks each baseline with a vertical line across the bar of each variant.
+    """Return a layer that marks the score of each baseline with a vertical line across the bar of each variant.
 
-    Marks at equal scores join to one line through the whole chart. The list is empty if there are no baselines.
+    Adjacent marks at equal scores form one continuous line. The list is empty if there are no baselines.
 
     Args:
         levels: Scores by baseline and variant.
-        y: Channel of the bars, encoding "variant".
+        y: The bars' y channel, which encodes "variant".
     """
     there = {name: _label(name, levels[name]) for name in LOOKS if levels.get(name)}
     if not there:
@@ -73,13 +73,14 @@ def layers_over_curves(levels: Mapping[str, float], y: alt.Y) -> list[alt.Chart]
 
     Args:
         levels: Score of each baseline.
-        y: Channel of the curves, encoding "value".
+        y: The curves' y channel, which encodes "value".
     """
     channel: Any = y.to_dict()
     layers = curve_level_layers(levels, channel)
     drawn = [alt.Chart.from_dict(layer) for layer in layers]
     for chart, layer in zip(drawn, layers, strict=True):
-        # Keep the data inline; otherwise altair would move it to the top-level data sets of the chart.
+        # Keep the data inline in the layer; otherwise altair would move it to the data sets at the top level of the
+        # chart.
         chart.data = values(*layer["data"]["values"])
     return drawn
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["draw_charges", "save_figure"]
 
 
-TAIL = 40  # length of a trail, in steps
-# Okabe-Ito colours of the classes, keyed by dark theme. Each class also has its own marker, as on the page
-# (assets/losses/charges/draw.js).
+TAIL = 40  # number of most recent steps that a point's trail shows
+# Okabe-Ito colours of the classes; the key is True for the dark theme. Each class also has its own marker, as on the
+# page (assets/losses/charges/draw.js).
 COLOURS = {
     False: ("#0072B2", "#D55E00", "#009E73", "#A8518A", "#1b2430", "#2E8FC7", "#B87A00", "#7A7400"),
     True: ("#3D9BD6", "#F07A2B", "#22C495", "#E08DBD", "#e6eaf0", "#8CCBF2", "#E69F00", "#F0E442"),
@@ -41,11 +41,12 @@ def draw_charges(
 ) -> Figure:
     """Draw the points at `step` and, to their right, the density of all triplets over (d_ap, d_an).
 
-    The figure is ready for `save_figure`. Steps that have not been simulated yet are computed. Lines over the density
-    show where raw, the loss before the clamp, reaches a bound of the clamp: raw = 0 solid, raw = m2 dashed.
+    The figure is ready for `save_figure`. If the simulation has not reached `step` yet, the missing steps are computed.
+    Lines over the density show where raw, the loss before the clamp, reaches a bound of the clamp: raw = 0 solid, raw =
+    m2 dashed.
 
     Args:
-        simulation: The simulation that holds the step.
+        simulation: The simulation to draw.
         step: Number of the step.
         trails: Draw the path of each point over the last 40 steps.
         arrows: Draw the force on each point.
@@ -77,7 +78,8 @@ def draw_charges(
             _arrows(left, frame, half, dark)
         _points(left, frame, simulation.labels, dark)
         left.set_title(f"{loss.formula.title}, step {step}\n{values(loss)}", color=ink["text"], fontsize=9, loc="left")
-        # Right: the density of triplets. The caption states the assumptions under which the clamp lines hold.
+        # Right: the density of triplets. The caption states the assumptions under which the lines for the clamp are
+        # valid.
         share = _portrait(figure, right, simulation, frame, loss, dark)
         scores = f"loss {frame.loss:.4g}, active triplets {frame.active:.1%}, MAP@R {frame.map_at_r:.3f}"
         words = (

@@ -83,16 +83,16 @@ def draw_comparison(
     """
     if shade not in ("energy", "force"):
         raise ValueError(f"shade must be energy or force, got {shade!r}")
-    # All charts share one colour scale and one reference force for arrow lengths. Singular and inactive nodes affect
-    # neither.
+    # All charts share one colour scale and one reference force for arrow lengths. Grid nodes where the loss is singular
+    # or inactive affect neither.
     values = [_values(p.field, shade) for p in planes]
     active = np.stack([p.field.active.numpy() for p in planes])
     finite = active & np.isfinite(np.stack(values))
     top = strokes.colour_top(np.abs(np.stack(values)), finite)
     force = np.stack([p.field.force.numpy() for p in planes])
     reference = strokes.median_force(np.linalg.norm(force, axis=-1), active)
-    # The upper limit of the difference scale is at least a thousandth of that of the losses, so that rounding errors
-    # stay invisible.
+    # The upper limit of the colour scale for the difference is at least a thousandth of that for the losses, so that
+    # rounding errors remain invisible.
     first, second = pair
     apart = values[first] - values[second]
     if shade == "force":
@@ -101,7 +101,7 @@ def draw_comparison(
     ink, count = strokes.INK[dark], len(planes) + 1
     with sheet(count * size, size * 1.3, dark) as figure:
         axes = figure.subplots(1, count, squeeze=False)[0]
-        # Draw each loss, from the heat map up to the points.
+        # Draw one chart per loss, from the heat map at the back to the points at the front.
         for ax, plane, shown, felt in zip(axes, planes, values, force, strict=False):
             image = strokes.draw_image(ax, x, y, np.nan_to_num(shown), top, dark, signed=signed)
             layers.draw_plane(ax, view, dark)
@@ -114,14 +114,14 @@ def draw_comparison(
             layers.draw_resultants(ax, arrays, view, dark)
             layers.draw_points(ax, arrays, probe, dark)
             ax.set_title(plane.title, color=ink["text"], fontsize=8.5, loc="left")
-        # The difference, in the last column.
+        # Draw the difference in the last column.
         left = strokes.draw_image(axes[-1], x, y, np.nan_to_num(apart), span, dark, signed=True)
         layers.draw_plane(axes[-1], view, dark)
         if arrows:
             _arrows(axes[-1], x, y, force[first] - force[second], reference, view, dark)
         layers.draw_points(axes[-1], {"points": points}, probe, dark)
         axes[-1].set_title(f"{first + 1} − {second + 1}", color=ink["text"], fontsize=8.5, loc="left")
-        # Colour bars: one below all losses, one below the difference.
+        # Draw two colour bars: one below all losses, one below the difference.
         for mappable, axes_of, name in (
             (image, list(axes[:-1]), f"{'loss' if shade == 'energy' else shade}, all planes"),
             (left, [axes[-1]], "difference"),
@@ -132,7 +132,7 @@ def draw_comparison(
             bar.set_label(name, color=ink["text"], fontsize=8)
             bar.ax.tick_params(colors=ink["text"], labelsize=7.5, width=0.6, length=2.5)
         if caption:
-            # About 15 characters of this size fit in an inch.
+            # Wrap the caption at about 15 characters per inch.
             figure.supxlabel(
                 textwrap.fill(caption, int(15 * count * size)), color=ink["text"], fontsize=7.5, x=0.01, ha="left"
             )
@@ -145,7 +145,7 @@ def _values(field: FieldTable, shade: str) -> Floats:
 
 
 def _boundaries(axes: Axes, x: Floats, y: Floats, plane: ComparisonPlane, dark: bool) -> None:
-    """Draw raw = 0 solid and raw = m2 dashed, for each order of anchor and positive.
+    """Draw the lines raw = 0 (solid) and raw = m2 (dashed), for each order of anchor and positive.
 
     `raw` is the loss before the clamp. Without a clamp, only raw = 0 is drawn.
     """

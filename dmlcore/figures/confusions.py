@@ -1,4 +1,4 @@
-"""Charts of confused classes, of scores by class and of hubs.
+"""Charts of confused classes, of scores by class and of hubs (samples that are neighbours of unusually many queries).
 
 Class names are treated as data: they enter a chart only as values of columns and parameters, never inside a Vega
 expression.
@@ -17,13 +17,14 @@ from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, square
 from dmlcore.typing import Floats, Ints
 
 RIGHT, WRONG, MARKED = "#009E73", "#D55E00", "#0072B2"
-# in pixels: side of the matrix including names; minimum and maximum side of a cell
+# in pixels: side of the matrix including class names; minimum and maximum side of a cell
 SIDE, LEAST_CELL, MOST_CELL = 600, 3, 44
 MOST_NAMED = 40  # maximum number of classes with names next to the matrix; a cell is then at least 12 pixels wide
 UPRIGHT = 18  # cell width in pixels below which column names are vertical, because slanted names would overflow
 NUMBERED = 28  # cell width in pixels from which the share is written in the cell
 LONGEST_NAME, LETTER = 130, 5.5  # in pixels: maximum width of a name next to the matrix; approximate width of a letter
-STRONG = 0.35  # share of the upper limit of the scale from which white text is easier to read
+# cells with at least this share of the opacity scale's upper limit get white text, which is easier to read there
+STRONG = 0.35
 MOST_POINTS = 500  # maximum number of classes in the ranking; if there are more, evenly spaced ranks are shown
 MOST_BARS = 50
 GREY = "#7F7F7F"
@@ -51,7 +52,8 @@ def matrix(
     # The scale of opacity ends at the largest confusion; otherwise the diagonal would make all other cells pale.
     off = columns["share"][columns["i"] != columns["j"]]
     top = round_top(float(off.max(initial=0.0)), 1.0)
-    # Axes with a name for every class. An expression looks up the name of a label, so that cells are keyed by label.
+    # Show axis labels only if all classes can be named. An expression looks up the name of a label, so that cells are
+    # keyed by label.
     named = len(labels) <= MOST_NAMED
     room = SIDE - (min(LONGEST_NAME, LETTER * max(map(len, names))) if named else 0)
     cell = int(np.clip(room // len(labels), LEAST_CELL, MOST_CELL))
@@ -89,7 +91,7 @@ def matrix(
         alt.selection_point(name=CELL, fields=["i", "j"], on="click", toggle=False),
         alt.param("names", value={str(label): name for label, name in zip(labels.tolist(), names, strict=True)}),
     )
-    # Numbers on cells that are large enough.
+    # Write the share as a number if the cells are large enough.
     strong = alt.datum.share >= STRONG * top
     number = alt.Chart().mark_text(fontSize=11)  # without a tooltip, so that pointer events reach the cell below
     readable = alt.when(strong).then(alt.value("#fff")).otherwise(alt.value(ink))
@@ -109,7 +111,7 @@ def matrix(
 
 
 def _cells(shares: Floats, labels: Ints, names: Sequence[str], chosen: tuple[int, int] | None) -> Columns:
-    """Return one row per non-zero cell, because most pairs of classes are never confused, plus the chosen cell."""
+    """Return one row per non-zero cell of the matrix, plus the `chosen` cell even if it is zero."""
     row, column = np.nonzero(shares)
     if chosen is not None and set(chosen) <= set(labels.tolist()):
         at = [int(np.flatnonzero(labels == label)[0]) for label in chosen]
@@ -161,14 +163,15 @@ def ranking(names: Sequence[str], map_at_r: Floats, recall_at_1: Floats, queries
 
 
 def occurrences(counts: Ints, chance: Floats, threshold: float) -> tuple[Spec, Columns]:
-    """Return a histogram of how often samples occur as a neighbour (N_k), compared with chance.
+    """Return a histogram of N_k, the number of queries that have a sample among their k neighbours, compared with
+    chance.
 
-    Counts are bars on a symmetric logarithmic scale, chance is a dashed line, and a vertical line marks the hub
-    threshold.
+    Counts are bars on a symmetric logarithmic scale, the numbers expected by chance are a dashed line, and a vertical
+    line marks the hub threshold.
 
     Args:
         counts: Number of samples with N_k = 0..m-1, shape (m,).
-        chance: Number expected by chance, shape (m,).
+        chance: Number of samples expected by chance, shape (m,).
         threshold: N_k from which a sample is a hub.
     """
     # If there are more values of N_k than MOST_BARS, each bar covers several consecutive values.
@@ -211,7 +214,7 @@ def occurrences(counts: Ints, chance: Floats, threshold: float) -> tuple[Spec, C
 
 
 def by_chance(samples: int, queries: int, k: int, most: int) -> Floats:
-    """Return the expected number of samples with N_k = 0..most if each query's k neighbours were drawn at random."""
+    """Return the number of samples expected at each N_k = 0..`most` if each query drew its k neighbours at random."""
     from scipy.special import gammaln  # slow to import
 
     share = min(1 - 1e-12, k / max(1, samples - 1))

@@ -1,7 +1,7 @@
-"""Chart of a counter-example as a function of one number, to check a printed claim against its correction.
+"""Chart of a counter-example over one variable, to compare a printed claim with its correction.
 
-It shows the curve of the printed claim, that of the corrected claim, and values of an independent computation, called
-the referee.
+It shows a curve for the printed claim, a curve for the corrected claim, and values from an independent computation,
+called the referee.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dmlcore.figures.vega_lite import FIT, ROWS, Spec, specification
 from dmlcore.typing import Floats
 
 PRINTED, TRUE = "printed", "true"
-# colours of the printed curve, the true curve and the referee's values, keyed by dark theme
+# colours of the printed curve, the corrected curve and the referee's values; the key is True for the dark theme
 COLOURS = {False: ("#B04A00", "#00694D", "#3D4654"), True: ("#F58A42", "#22C495", "#C3CBD6")}
 
 
 class BothSides(Protocol):
-    """Curves of a printed and a true claim at `x` (n,), and values of an independent referee at `dots` (m,).
+    """Curves of a printed and a corrected claim at `x` (n,), and values of an independent referee at `dots` (m,).
 
-    NaN means that there is no value.
+    NaN marks missing values.
     """
 
     @property
@@ -49,11 +49,13 @@ def two_sides(
     dark: bool = False,
     height: int = 240,
 ) -> tuple[Spec, list[dict[str, Any]]]:
-    """Return a chart of the printed (dashed) and the true (solid) curve, with the referee's values as rings.
+    """Return a chart of the printed (dashed) and the corrected (solid) curve, with the referee's values as rings.
+
+    The referee is an independent computation of the same quantity.
 
     Args:
         sides: The curves and the referee's values.
-        at: The selected number, marked by a vertical line.
+        at: Selected value on the x axis, marked by a vertical line.
         axis: Title of the x axis.
         quantity: Title of the chart.
         by: Name of the referee in the legend.
@@ -62,7 +64,7 @@ def two_sides(
         height: Height of the chart in pixels.
 
     Returns:
-        Vega-Lite specification and its rows.
+        Vega-Lite specification and its data rows.
     """
     ticks = alt.Axis(grid=False, tickMinStep=1, format="d") if whole else alt.Axis(grid=False)
     x = alt.X("x:Q", title=axis, scale=alt.Scale(nice=False, zero=False, padding=4), axis=ticks)

@@ -1,4 +1,4 @@
-"""Training curves of several runs over the same steps, with a hover shared by all panels.
+"""Training curves of several runs over the same steps, stacked in panels that all highlight the hovered step.
 
 The hover is a Vega-Lite parameter that lists the views of all panels. The specification is written without altair,
 which would take about 20 ms per panel.
@@ -17,25 +17,26 @@ from dmlcore.figures.vega_lite import NARROW, Columns, Spec
 from dmlcore.typing import Floats, Ints
 
 MOST = 300  # maximum number of points of a curve, about one per three pixels
-# Okabe-Ito, in an order that stays distinguishable under colour blindness. Each run has its own dashes as well.
+# Okabe-Ito colours, in an order that remains distinguishable under colour blindness. Each run also has its own dash
+# pattern.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C6BB1", "#7F7F7F")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [10, 3], [3, 1], [6, 2, 1, 2])
 POINTER = {"type": "point", "fields": ["tick"], "nearest": True, "on": "pointerover", "clear": "pointerout"}
-# about one tick per 120 pixels, enough room for numbers of six digits
+# about one tick per 120 pixels, which leaves enough room for six-digit numbers
 X_TICKS = {"expr": "max(3, windowSize()[0] / 120)"}
 HOVERED = {"param": "hover", "empty": False}
 
 
 @dataclass(frozen=True)
 class RunCurve:
-    """Curve of one quantity of one run, or its mean over several runs.
+    """Curve of one quantity for one run, or its mean over several runs.
 
     Attributes:
         run: Name in the legend.
         steps: Ascending steps, starting at 0 or 1, shape (n,).
         values: Finite values, shape (n,).
-        low: Lower edge of the band, shape (n,); None for a single run.
-        high: Upper edge of the band, shape (n,); None for a single run.
+        low: Lower edge of the band around a mean, shape (n,); None for a single run.
+        high: Upper edge of the band around a mean, shape (n,); None for a single run.
     """
 
     run: str
@@ -55,9 +56,9 @@ class CurvePanel:
         unit: D3 number format of axis and tooltip.
         height: Height in pixels.
         levels: Baselines as pairs of name and score.
-        bend: Value at which the scale turns from linear to logarithmic, for panels with both small and large values;
-            None for a linear scale.
-        ticks: Tick values for a scale with `bend`, whose default ticks would be those of a linear scale.
+        bend: Value above which the y scale is logarithmic and below which it is linear, for panels with both small and
+            large values; None for a linear scale.
+        ticks: Tick values to use with `bend`, because Vega-Lite would choose ticks for a linear scale.
     """
 
     title: str
@@ -138,7 +139,9 @@ def smoothed(values: Floats, weight: float) -> Floats:
 
 
 def table(panels: Sequence[CurvePanel], smoothing: float = 0.0) -> Columns:
-    """Return one row per drawn point. Column `tick` is the index of its step interval, which all panels share."""
+    """Return one row per point to draw. The column `tick` is the index of the point's step interval, shared by all
+    panels.
+    """
     curves = [(panel.title, curve) for panel in panels for curve in panel.curves if len(curve.steps)]
     width = interval(max((int(curve.steps[-1]) for _, curve in curves), default=1))
     parts = [thin(curve, width) | {"run": curve.run, "panel": title} for title, curve in curves]
@@ -151,21 +154,21 @@ def table(panels: Sequence[CurvePanel], smoothing: float = 0.0) -> Columns:
     if not parts:
         return {name: np.empty(0) for name in names}
     sizes = [len(part["step"]) for part in parts]
-    # Repeat each label once per point.
+    # Repeat the names of panel and run for every point.
     filled = [[np.broadcast_to(part[name], size) for part, size in zip(parts, sizes, strict=True)] for name in names]
     return dict(zip(names, map(np.concatenate, filled), strict=True))
 
 
 def interval(steps: int) -> int:
-    """Return the smallest power of two that, as interval width, divides `steps` into at most MOST intervals.
+    """Return the interval width in steps: the smallest power of two that splits `steps` into at most MOST intervals.
 
-    A power of two changes rarely as training proceeds, so that drawn points keep their positions.
+    A power of two rarely changes as training proceeds, so that points already drawn keep their positions.
     """
     return 1 << max(0, -(-steps // MOST) - 1).bit_length()
 
 
 def thin(curve: RunCurve, width: int) -> dict[str, Any]:
-    """Return mean, minimum and maximum of each interval of `width` steps.
+    """Return the mean, minimum and maximum of the curve in each interval of `width` steps.
 
     Each result is placed at the last recorded step of its interval. Step 0, before training, is a separate interval.
     """

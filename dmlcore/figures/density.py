@@ -14,27 +14,27 @@ from dmlcore.typing import Floats
 
 SHARES = (0.9, 0.7, 0.5, 0.25)
 NODES = 160  # grid nodes along either axis of the square
-NARROWER = 0.3  # factor on the bandwidth of Scott's rule, which assumes a single cluster; a map has many
-FINEST = 1.2  # minimum smoothing width in nodes; smaller widths would draw lines around single points
+NARROWER = 0.3  # factor on the bandwidth of Scott's rule: the rule assumes a single cluster, but a map has many
+FINEST = 1.2  # minimum smoothing width in grid nodes; smaller widths would draw lines around single points
 
 
 def density_lines(
     places: NDArray[np.integer], shares: Sequence[float] = SHARES
 ) -> list[tuple[float, list[NDArray[np.uint16]]]]:
-    """Return, for each share, the lines around the region that holds this share of the points, outermost first.
+    """Return the contour lines around the densest region that holds each share of the points, outermost first.
 
-    The density is the histogram of the points smoothed by a Gaussian. The boundary of a region is the density level
-    above which its share of the points lies. With fewer than three points the list is empty.
+    The density is a histogram of the points, smoothed by a Gaussian. The contour for a share is drawn at the density
+    that this share of the points reaches or exceeds. With fewer than three points the list is empty.
 
     Args:
         places: Points (n, 2) with integer coordinates in 0..65535.
-        shares: Shares of the points, each between 0 and 1.
+        shares: Shares of the points, each between 0 and 1, exclusive.
 
     Returns:
         Pairs of a share and its lines (m, 2), with coordinates in 0..65535.
 
     Raises:
-        ValueError: If a share is outside 0..1.
+        ValueError: If a share is not between 0 and 1.
 
     Reference:
         Hyndman 1996, Computing and Graphing Highest Density Regions.
@@ -56,7 +56,7 @@ def density_lines(
 
 
 def _density(points: Floats) -> Floats:
-    """Return the smoothed density (NODES, NODES), with rows along y, of points (n, 2) in grid coordinates."""
+    """Return the smoothed density of points (n, 2) in grid coordinates, shape (NODES, NODES); rows correspond to y."""
     edges = np.arange(NODES + 1) - 0.5
     counts = np.histogram2d(points[:, 1], points[:, 0], bins=(edges, edges))[0]
     width = NARROWER * len(points) ** (-1 / 6) * float(np.sqrt(points.var(axis=0).mean()))

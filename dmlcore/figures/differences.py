@@ -1,4 +1,4 @@
-"""Charts of retrieval differences: each query under models A and B, and queries gained or lost between snapshots."""
+"""Charts of retrieval differences: each query under models A and B, and queries gained or lost during training."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dmlcore.typing import Bools, Floats, Ints
 
 RIGHT, WRONG, QUIET = "#009E73", "#D55E00", "#7F7F7F"
 KINDS = ("stayed right", "right in B only", "right in A only", "stayed wrong")
-MOST_POINTS = 3000  # number of queries above which counts on a grid are drawn instead of points
+MOST_POINTS = 3000  # with more queries than this, draw counts on a grid instead of points
 CELLS = 25
 PICKED = "picked"  # name of the Vega-Lite selection of the scatter plot, with the field `sample`
 
 
 def scatter(before: Floats, after: Floats, right: Bools, samples: Ints) -> tuple[Spec, Columns]:
-    """Return a chart of the AP@R of each query under model A (x) and model B (y), with the diagonal.
+    """Return a scatter plot of each query's AP@R under model A (x) and model B (y), with the diagonal.
 
     More than MOST_POINTS queries are binned into cells.
 
@@ -26,7 +26,7 @@ def scatter(before: Floats, after: Floats, right: Bools, samples: Ints) -> tuple
         before: AP@R under A, in 0..1, shape (n,).
         after: AP@R under B, in 0..1, shape (n,).
         right: Boolean mask (2, n) for A and B, True where the nearest neighbour has the query's class.
-        samples: Index of each query's sample, shape (n,).
+        samples: Index of each query's sample in the data set, shape (n,).
     """
     scale = alt.Scale(domain=[-0.03, 1.03], nice=False)
     axis = alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1], grid=True)
@@ -91,10 +91,10 @@ def turnover(steps: Sequence[int], right: Floats, gained: Ints, lost: Ints) -> t
     """Return a chart of queries gained (up) and lost (down) between consecutive snapshots, below the curve of R@1.
 
     Args:
-        steps: Ascending steps of the snapshots, length S.
+        steps: Training steps of the snapshots, ascending, length S.
         right: R@1 at each snapshot, in 0..1, shape (S,).
-        gained: Number of queries that became right in each interval between snapshots, shape (S - 1,).
-        lost: Number of queries that became wrong in each interval, shape (S - 1,).
+        gained: Number of queries that became correct in each interval between snapshots, shape (S - 1,).
+        lost: Number of queries that became incorrect in each interval, shape (S - 1,).
     """
     begin, end = np.array(steps[:-1]), np.array(steps[1:])
     between = len(begin)
@@ -106,7 +106,7 @@ def turnover(steps: Sequence[int], right: Floats, gained: Ints, lost: Ints) -> t
         "queries": np.concatenate([gained, lost, np.zeros(len(steps), np.int64)]),
         "what": np.array([*["gained"] * between, *["lost"] * between, *["right"] * len(steps)], dtype=object),
     }
-    # Above: R@1, on the same x scale as the flips below.
+    # Above: R@1, on the same x scale as the bars below.
     scale = alt.Scale(domain=[int(steps[0]), int(steps[-1])], nice=False)
     pad = 0.08 * (float(np.ptp(right)) or 0.1)
     domain = [float(right.min()) - pad, min(1.0, float(right.max()) + pad)]
@@ -116,7 +116,7 @@ def turnover(steps: Sequence[int], right: Floats, gained: Ints, lost: Ints) -> t
         alt.Y(
             "value:Q",
             title="R@1",
-            # without a precision, so that labels have as many digits as the ticks need
+            # no fixed precision, so that labels have as many digits as the ticks need
             axis=alt.Axis(format="%", tickCount=4),
             scale=alt.Scale(domain=domain, nice=False),
         ),

@@ -14,7 +14,8 @@ from dmlcore.figures.curves import COLOURS, DASHES
 from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, square_legend, values
 from dmlcore.typing import Floats, Ints
 
-BORDERS = ["raw = 0", "raw = m2"]  # boundaries of a loss: its onset, and its upper clamp
+# names of the two boundaries of a loss: where it becomes active, and where the upper clamp m2 begins
+BORDERS = ["raw = 0", "raw = m2"]
 
 
 @dataclass(frozen=True)
@@ -37,17 +38,18 @@ class Histograms:
 def distances(
     histograms: Sequence[Histograms], windows: Sequence[tuple[float, float]] = (), mean: float | None = None
 ) -> tuple[Spec, Columns]:
-    """Return a chart of the densities of positive and negative pairs over distance.
+    """Return a chart of the distance densities of positive and negative pairs.
 
     The first run is drawn as bars, a second run as dashed steps over the bars. Each density has area 1, so that runs
-    with bins of different widths can be compared.
+    with different bin widths can be compared.
 
     Args:
         histograms: Histograms of one or two runs.
         windows: Distance intervals to shade.
-        mean: Mean distance of the positives to which the windows belong, drawn as a vertical line; None for no line.
+        mean: Mean distance of the positive pairs from which the windows were derived, drawn as a vertical line; None
+            for no line.
     """
-    # One row per run, kind of pair and bin.
+    # One row per run, kind of pair (positive or negative) and bin.
     parts = [
         {
             "from": h.edges[:-1],
@@ -170,7 +172,9 @@ def portrait(
 
 
 def _drawn(lines: tuple[Sequence[Floats], Sequence[Floats]]) -> list[dict[str, Any]]:
-    """Return one row per point of the polylines of both boundaries, with line index and position along the line."""
+    """Return one row per point of the polylines of both boundaries, with the line's index and the point's position in
+    it.
+    """
     return [
         {"line": number, "order": place, "ap": float(point[0]), "an": float(point[1]), "kind": kind}
         for kind, group in zip(BORDERS, lines, strict=True)

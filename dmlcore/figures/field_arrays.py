@@ -1,4 +1,4 @@
-"""Numerical export of a force field as named arrays, JSON or npz, and as a script that recomputes the arrays."""
+"""Numerical export of a force field: as named arrays, as JSON or npz, and as a script that recomputes the arrays."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def field_arrays(
         "force": field.force.numpy() + 0.0,  # turns -0 into 0
         "active": field.active.numpy(),
     }
-    # Boundaries of the active region, polylines concatenated.
+    # Boundaries of the active region, stored as concatenated polylines.
     for name, level in (("outer", 0.0), ("inner", loss.m2)):
         lines = level_lines(arrays["x"], arrays["y"], arrays["raw"], level) if level < math.inf else []
         arrays |= end_to_end(name, lines)
@@ -100,7 +100,7 @@ def field_arrays(
 
 
 def end_to_end(name: str, lines: Sequence[Floats]) -> Arrays:
-    """Return polylines (K, 2) as two arrays: their concatenated points, and the number of points of each line."""
+    """Return polylines, each of shape (K, 2), as two arrays: their concatenated points, and the size of each line."""
     sizes = np.array([len(line) for line in lines], dtype=np.int64)
     return {name: np.concatenate(lines) if lines else np.empty((0, 2)), f"{name}_sizes": sizes}
 
@@ -125,7 +125,7 @@ def as_json(arrays: Arrays, about: Mapping[str, Any]) -> bytes:
 
 
 def about(loss: TripletLoss, *, probe: Probe = "negative", view: View = (0.25, 0.0, 1.6)) -> dict[str, Any]:
-    """Return JSON-serialisable metadata of the export: loss, hyper-parameters, source, probe and view."""
+    """Return JSON-serialisable metadata for the arrays of a field: loss, hyper-parameters, source, probe and view."""
     return about_loss(loss) | {
         "probe": probe,
         "view": list(view),
@@ -155,9 +155,9 @@ def snippet(
     n: int = NODES,
     **drawing: Any,
 ) -> str:
-    """Return a Python script that computes and draws this field using only `dmlcore`.
+    """Return a Python script that computes and draws the field of a triplet using only `dmlcore`.
 
-    Its variables x, y, field, force_a, force_p and force_n equal the results of `field_arrays` bit for bit.
+    The script's variables x, y, field, force_a, force_p and force_n equal the results of `field_arrays` bit for bit.
 
     Args:
         loss: The triplet loss.
@@ -210,7 +210,7 @@ def creation(loss: TripletLoss) -> str:
 
 
 def arguments(given: Mapping[str, Any]) -> str:
-    """Return keyword arguments as source code, each preceded by a comma; infinity (no upper clamp) becomes None."""
+    """Return `given` as the source of keyword arguments, each after a comma; infinity (no upper clamp) becomes None."""
     return "".join(f", {k}={'None' if v == math.inf else repr(v)}" for k, v in given.items())
 
 
@@ -226,13 +226,13 @@ def _dumps(data: Any) -> str:
 
 
 def _lists(array: Array) -> Any:
-    """Convert an array to nested lists, with None in place of each non-finite number."""
+    """Convert an array to nested lists and replace each non-finite number with None."""
     finite = np.isfinite(array)
     return (array if finite.all() else np.where(finite, array, np.array(None))).tolist()
 
 
 def _finite(data: Any) -> Any:
-    """Copy nested mappings and sequences with None in place of each non-finite number."""
+    """Copy nested mappings and sequences, replacing each non-finite number with None."""
     if isinstance(data, Mapping):
         return {k: _finite(v) for k, v in data.items()}
     if isinstance(data, (list, tuple)):

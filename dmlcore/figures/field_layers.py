@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 Shade = Literal["energy", "raw", "force", "none"]
 
-# arrow shafts in half widths of the view: length for a tiny force, and largest increase with the force
+# length of an arrow shaft in half widths of the view: minimum, and the most that a strong force adds to it
 LEAST, MOST = 16 / 320, 150 / 320
 BOUNDARIES: dict[str, Any] = {"outer": "-", "inner": (0, (4, 2.5))}  # raw = 0, raw = m2
 
 
 def draw_hardness(axes: Axes, arrays: Arrays, hardness: Hardness, dark: bool) -> None:
-    """Draw the circle between hard and semi-hard negatives (Karaman 2021, Fig. 2.5) and the names of the regions."""
+    """Draw the circle that separates hard from semi-hard negatives (Karaman 2021, Fig. 2.5), and label the regions."""
     if hardness.radius is not None:
         draw_rings(axes, [(arrays["points"][0], hardness.radius, "")], dark)
     for name, at in hardness.names:
@@ -60,7 +60,7 @@ def draw_plane(axes: Axes, view: View, dark: bool) -> None:
 
 
 def boundary_words(arrays: Arrays, prefixes: Sequence[str] = ("",)) -> list[str]:
-    """Return the caption entries that explain the boundary lines and the hatching of the drawn fields.
+    """Return the caption entries that explain the boundary lines and the hatching, if these are drawn.
 
     Args:
         arrays: Arrays of one or several fields.
@@ -88,7 +88,7 @@ def draw_heat(figure: Figure, axes: Axes, arrays: Arrays, shade: Shade, m2: floa
 
 
 def _compressed(raw: Floats, level: float) -> Floats:
-    """Return arcsinh((raw - level) / 0.1), with the difference clipped so that infinities become finite."""
+    """Return arcsinh((raw - level) / 0.1); raw - level is first clipped to ±1e9, so that infinities become finite."""
     return np.arcsinh(np.clip(raw - level, -1e9, 1e9) / 0.1)
 
 
@@ -106,7 +106,7 @@ def draw_inactive(
 ) -> None:
     """Hatch the area where the loss is clamped because `raw` (H, W) is below 0 or above m2.
 
-    `raw` is the loss before the clamp on the grid x (W,), y (H,). `clip` limits the hatching to a shape.
+    `raw` is the loss before the clamp on the grid x (W,), y (H,). `clip` is a shape outside which nothing is hatched.
     """
     ink, far = INK[dark], 50.0  # arcsinh(1e10) = 23.7
     levels = [([-far, 0.0], _compressed(raw, 0.0))]
@@ -169,7 +169,7 @@ def draw_streams(axes: Axes, arrays: Arrays, dark: bool) -> None:
 
 
 def draw_arrows(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
-    """Draw arrows in the direction of the force, with length |F| / (|F| + median |F|) relative to a grid cell.
+    """Draw arrows in the direction of the force, with length |F| / (|F| + median |F|) relative to the arrow spacing.
 
     The bounded length keeps a diverging repulsion from hiding all other arrows.
     """
@@ -191,7 +191,9 @@ def draw_edges(axes: Axes, arrays: Arrays, dark: bool) -> None:
 
 
 def draw_resultants(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
-    """Draw the force on each point, labelled with its magnitude; labels do not overlap."""
+    """Draw the force on each point as an arrow labelled with its magnitude, and place labels so that they do not
+    overlap.
+    """
     ink, half, centre = INK[dark], view[2], np.array(view[:2])
     taken = list(arrays["points"])  # positions that labels drawn later must avoid
     room = np.array([1.0, 0.5]) / cast("Figure", axes.figure).get_figwidth() * half
@@ -206,7 +208,7 @@ def draw_resultants(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
 
 
 def free_place(tip: Floats, unit: Floats, taken: Sequence[Floats], room: Floats, centre: Floats, half: float) -> Floats:
-    """Return the position (2,) of an arrow's label: beyond the tip, or to the side if that position is occupied.
+    """Return the position (2,) for an arrow's label: beyond the tip, or to the side if that position is occupied.
 
     Args:
         tip: Tip of the arrow, shape (2,).
@@ -224,7 +226,7 @@ def free_place(tip: Floats, unit: Floats, taken: Sequence[Floats], room: Floats,
 
 
 def draw_parts(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
-    """Draw the components of each force along the edges, and its residual as a dotted arrow.
+    """Draw the components of each force along the triplet's edges, and the remainder as a dotted arrow.
 
     Components along a-p have the colour of the positive, those along a-n and p-n the colour of the negative.
     """
@@ -242,7 +244,7 @@ def draw_parts(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
 def draw_points(
     axes: Axes, arrays: Arrays, probe: Probe, dark: bool, hidden: Sequence[bool] = (False, False, False)
 ) -> None:
-    """Draw the three points; those marked in `hidden`, which are behind a sphere, are hollow."""
+    """Draw the three points. Points marked in `hidden`, which lie on the far side of a sphere, are hollow."""
     ink = INK[dark]
     for name, at, behind in zip(("anchor", "positive", "negative"), arrays["points"], hidden, strict=True):
         shape: dict[str, Any] = {"marker": "s" if name == "negative" else "o", "linestyle": "none", "zorder": 7}

@@ -46,16 +46,17 @@ __all__ = ["about", "as_json", "as_npz", "draw_field", "field_arrays", "polyline
 
 SHADES: tuple[Shade, ...] = ("energy", "raw", "force", "none")
 FORMATS = ("svg", "pdf", "png")
-RANKING_MARGIN = 0.1  # margin of the ranking loss whose discs are drawn, as in Karaman 2021, Fig. B.1
+RANKING_MARGIN = 0.1  # margin of the ranking loss whose active discs are drawn, as in Karaman 2021, Fig. B.1
 DPI = 200
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "dml-lab",
     "svg.fonttype": "path",
     "pdf.fonttype": 42,
     "font.family": "DejaVu Sans",
-    "axes.titley": 1.0,  # fixed position, because no axes have ticks at the top
+    "axes.titley": 1.0,  # fixed title height; no axes have ticks at the top that a title would have to avoid
 }
-_drawing = threading.RLock()  # matplotlib's settings and font cache are global to the process
+# held while drawing, because matplotlib's settings and font cache are global to the process
+_drawing = threading.RLock()
 
 
 def draw_field(
@@ -118,7 +119,7 @@ def draw_field(
         axes = figure.add_subplot()
         layers.draw_plane(axes, view, dark)
         top = layers.draw_heat(figure, axes, arrays, shade, loss.m2, dark, bar=not plain) if shade != "none" else 0.0
-        # Colours below lines, lines below arrows, and the triplet on top.
+        # Draw colours below lines, lines below arrows, and the triplet on top.
         if region:
             layers.draw_region(axes, arrays, loss.m2, dark)
         if contours:
@@ -190,7 +191,8 @@ def figure_style() -> Iterator[None]:
 def _read_formulas_once() -> None:
     """Make all matplotlib parsers share one cache of parsed formulas.
 
-    By default each saved file uses a new parser with an empty cache, and parsing takes a third of the time to save.
+    By default each saved file uses a new parser with an empty cache, and parsing formulas takes a third of the saving
+    time.
     """
     from matplotlib.mathtext import MathTextParser
 
@@ -201,7 +203,9 @@ def _read_formulas_once() -> None:
 
 @cache
 def embed_glyphs_alone() -> None:
-    """Drop the layout tables of fonts embedded in PDF files; subsetting them takes half of the time to save."""
+    """Drop the layout tables of fonts embedded in PDF files, because subsetting these tables takes half of the saving
+    time.
+    """
     from fontTools.subset import Options
 
     Options._drop_tables_default = [*Options._drop_tables_default, "GDEF", "GPOS", "GSUB", "kern"]
@@ -216,7 +220,8 @@ def sheet(width: float, height: float, dark: bool) -> Iterator[Figure]:
         figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor=strokes.INK[dark]["page"])
         yield figure
         if (layout := figure.get_layout_engine()) is not None:
-            layout.execute(figure)  # run the layout once; otherwise it would change with each save
+            # run the layout once and then disable it; otherwise the layout would change with each save
+            layout.execute(figure)
         figure.set_layout_engine(None)  # with "none" instead of None, each save would draw the figure twice
 
 

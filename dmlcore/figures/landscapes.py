@@ -28,29 +28,30 @@ from dmlcore.typing import Array, Floats
 Trace = dict[str, Any]
 
 NODES = 81  # nodes along a side of the surface
-PERCENT = 97  # percentile of the energies that must be visible; extreme energies would otherwise flatten the rest
-STEEP = 3.0  # the surface is cut if its highest energy exceeds this multiple of that percentile
-# as shares of the plot's height: distance of lines, and of the marble's centre, above the surface
+# percentile of the energies that must be visible; without clipping, extreme energies would flatten all other heights
+PERCENT = 97
+STEEP = 3.0  # clip the surface if its highest energy exceeds this multiple of the percentile PERCENT
+# height above the surface as a share of the plot's height: of lines, and of a marble's centre
 LIFT, STAND = 0.012, 0.05
 SLOPE = 0.22  # length of the tangent seen from above, in half widths of the view
-# number of frames, at equal times, until a marble has covered the share ALMOST of its path; ten more frames cover the
-# rest
+# number of frames, equally spaced in time, until a marble has covered the share ALMOST of its path; ten more frames
+# cover the rest
 FRAMES, ALMOST = 90, 0.98
-EYE = {"x": 1.85, "y": 0.53, "z": 1.2}  # camera position from which a negative that is pushed towards +y stays in sight
+EYE = {"x": 1.85, "y": 0.53, "z": 1.2}  # camera position that keeps in view a negative that is pushed towards +y
 
 
 @dataclass(frozen=True)
 class Surface:
-    """Energy on a grid of positions of the probe, and the heights at which the drawn surface is cut."""
+    """Energy on a grid of probe positions, and the heights at which the drawn surface is clipped."""
 
     variant: Variant
     x: Floats  # (n,)
     y: Floats  # (n,)
     raw: Floats  # (n, n)
-    energy: Floats  # (n, n): energy before the cut
+    energy: Floats  # (n, n): energy before clipping
     low: float
     high: float
-    lowest: float  # lowest energy, also at the positions of the other two points; may be infinite
+    lowest: float  # lowest energy, including the energy at the positions of the other two points; may be infinite
     highest: float
 
     @property
@@ -60,7 +61,7 @@ class Surface:
 
     @property
     def hidden(self) -> str:
-        """Sentence on the energies that the cut hides; empty if nothing is hidden."""
+        """Sentence on the range of energies that clipping hides; empty if nothing is hidden."""
         ends = [
             f"cut off {where} {_plain(at)} (it continues to {_plain(end)})"
             for where, at, end, hides in (
@@ -101,7 +102,9 @@ def surface(variant: Variant, points: Sequence[Tensor], *, probe: Probe, view: V
 
 
 def to_one_scale(surfaces: Sequence[Surface]) -> list[Surface]:
-    """Return copies of the surfaces cut at common heights: the lowest `low` and the highest `high`."""
+    """Return copies of the surfaces, all clipped to the range from the lowest `low` to the highest `high` of any
+    surface.
+    """
     low, high = min(s.low for s in surfaces), max(s.high for s in surfaces)
     return [replace(s, low=low, high=high) for s in surfaces]
 
@@ -156,7 +159,7 @@ def draw(landscape: Landscape, *, dark: bool = False, stacked: bool = False) -> 
 
 
 def _still(landscape: Landscape, shown: Surface, dark: bool) -> list[Trace]:
-    """Return the static traces: surface, boundaries of the active region, points, and the slope at the probe."""
+    """Return the fixed traces: surface, boundaries of the active region, points, and the tangent at the probe."""
     ink, (floor, top) = INK[dark], landscape.range
     signed = shown.low < 0 < shown.high and not shown.variant.clamp
     colours = (SIGNED if signed else RAMP)[dark]
@@ -207,7 +210,7 @@ def _still(landscape: Landscape, shown: Surface, dark: bool) -> list[Trace]:
 
 
 def _tangent(landscape: Landscape, shown: Surface, dark: bool) -> list[Trace]:
-    """Return the downhill tangent at the probe, with slope |F|; empty if the force is zero or not finite.
+    """Return the traces of the downhill tangent at the probe, with slope |F|; [] if the force is zero or not finite.
 
     A convex surface hides its tangent, so a horizontal arrow above the surface also shows the direction, labelled with
     the magnitude of the force.
@@ -241,7 +244,7 @@ def _tangent(landscape: Landscape, shown: Surface, dark: bool) -> list[Trace]:
 
 
 def _moving(landscape: Landscape, shown: Surface, way: Roll, dark: bool) -> list[Trace]:
-    """Return the traces of the path on the surface and of the marble at its end."""
+    """Return the traces of a marble's path on the surface and of the marble at its end."""
     ink, (floor, top) = INK[dark], landscape.range
     colour, x, y = ink[landscape.probe], way.path[:, 0], way.path[:, 1]
     z = _height(way.energy, shown, top - floor)
@@ -264,7 +267,9 @@ def _height(energy: Floats, shown: Surface, span: float, lift: float = LIFT) -> 
 
 
 def frames(landscape: Landscape, shown: Surface, way: Roll) -> dict[str, list[float]]:
-    """Return x, y and z of the marble in each frame; the slow last part of the roll takes only ten frames."""
+    """Return the marble's x, y and z in each frame of the animation; the slow end of the roll is shortened to ten
+    frames.
+    """
     floor, top = landscape.range
     steps = np.hypot(*np.diff(way.path, axis=0).T)
     gone = np.concatenate([[0.0], np.cumsum(steps)])
@@ -340,9 +345,9 @@ def typed(values: Array) -> dict[str, str]:
 
 
 def _mixed(colour: str, page: str, share: float) -> str:
-    """Return `colour` mixed with the page colour, with weight `share`.
+    """Return `colour` mixed with the colour `page`, where `share` is the weight of `colour`.
 
-    The opaque mix replaces transparency, because plotly.js draws transparent colours too bright in 3-D.
+    Opaque mixed colours replace transparent ones, because plotly.js draws transparent colours too bright in 3-D.
     """
     mixed = [round(share * int(colour[i : i + 2], 16) + (1 - share) * int(page[i : i + 2], 16)) for i in (1, 3, 5)]
     return "#" + "".join(f"{part:02x}" for part in mixed)

@@ -1,4 +1,4 @@
-"""Map of embeddings: projected points by class on a square grid, and their selection with a lasso."""
+"""Map of embeddings: projected points coloured by class on a square grid, and lasso selection of points."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ from numpy.typing import NDArray
 
 from dmlcore.typing import Floats, Ints
 
-# The first three colours are from the Okabe-Ito palette. Each further colour is as far from the previous ones in CIELAB
-# as a contrast of 3 on both backgrounds allows, for normal vision and for each kind of dichromacy. All distances are 17
-# or more (tests/figures/test_colour_vision.py).
+# The first three colours are from the Okabe-Ito palette. Each further colour has a contrast of at least 3 on both page
+# backgrounds and, given that, is as far as possible from the previous colours in CIELAB, for normal vision and for each
+# kind of dichromacy. All distances are at least 17 (tests/figures/test_colour_vision.py).
 FEW = ("#0072B2", "#D55E00", "#009E73", "#875A78", "#873CFF", "#F0004B", "#FF2DE1", "#69693C")
 MOST_COLOURS = 256  # colours repeat beyond this number, because more would be indistinguishable
-LIGHTNESS = (0.28, 0.13, 0.20)  # relative luminances with a contrast of at least 3 on white and on #12161C
+# relative luminances that give a contrast of at least 3 on both page backgrounds, white and #12161C
+LIGHTNESS = (0.28, 0.13, 0.20)
 MARGIN = 0.03  # empty margin on each side, as a share of the square
 STEPS = 65535  # largest coordinate on either axis of the square
-_TURN = 0.381966  # the golden angle as a share of the hue circle, so that consecutive classes differ most
+# golden angle as a share of the hue circle: the hue step between consecutive classes, which keeps them distinct
+_TURN = 0.381966
 
 
 def palette(classes: int) -> list[str]:
-    """Return a colour "#rrggbb" for each class: the list FEW if it suffices, otherwise 256 generated colours.
+    """Return one colour "#rrggbb" per class: from the list FEW if it has enough colours, otherwise generated.
 
-    With more than 256 classes the colours repeat.
+    At most 256 colours are generated; with more classes they repeat.
     """
     if classes <= len(FEW):
         return list(FEW[:classes])
@@ -42,7 +44,8 @@ def luminance(colour: str) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """Projected points with integer coordinates on a square grid of 65536 x 65536, y upwards, in embedding order.
+    """Projected points with integer coordinates on a square grid of 65536 x 65536, y upwards, in the order of the
+    embeddings.
 
     Frames hold the same points at different times. They are scaled together, so that points do not jump between frames.
     """
@@ -106,7 +109,7 @@ class Sheet:
         for (x0, y0), (x1, y1) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
             if y0 == y1:
                 continue
-            # the points at the height of this edge: min <= y < max
+            # points within the height range of this polygon edge: min <= y < max
             among = slice(*np.searchsorted(y, sorted((y0, y1))))
             left = (x1 - x0) * (y[among] - y0) - (x[among] - x0) * (y1 - y0)
             winding[among] += (left > 0) if y1 > y0 else -(left < 0).astype(np.int64)
@@ -119,8 +122,8 @@ def in_square(points: NDArray[np.floating[Any]], frame: NDArray[np.floating[Any]
 
     Args:
         points: The points to transform.
-        frame: Points (m, 2) that determine scale and shift, `points` by default. Points beyond them may leave the
-            square.
+        frame: Points (m, 2) that determine scale and shift; None uses `points`. If points lie outside their range,
+            results may lie outside the square.
     """
     filling = points if frame is None else frame
     low, high = filling.min(axis=0).astype(float), filling.max(axis=0).astype(float)

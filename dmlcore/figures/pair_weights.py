@@ -1,4 +1,6 @@
-"""Weights that losses assign to a pair, as functions of the similarities: as a figure, as arrays and as a script."""
+"""Weights that losses assign to a pair, as functions of the cosine similarities: as a figure, as arrays and as a
+script.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["about", "boundary", "draw_weights", "save_figure", "snippet", "weight_arrays"]
 
 NODES = 161
-TINY = 1e-12  # three vectors whose Gram determinant is smaller are linearly dependent
+TINY = 1e-12  # treat three vectors as linearly dependent if their Gram determinant is smaller than this
 Pair = Literal["ap", "an", "pn"]
 By = Literal["S", "d"]
 PAIRS: tuple[Pair, ...] = ("ap", "an", "pn")
@@ -47,7 +49,7 @@ def weight_arrays(
 ) -> Arrays:
     """Compute the pair weights dL/dS and dL/dd of each loss over S_ap (columns) and S_an (rows).
 
-    All arrays are float64 unless stated otherwise.
+    S is the cosine similarity and d the distance of a pair. All arrays are float64 unless stated otherwise.
 
     Args:
         losses: The losses, numbered k = 1, 2, ... in the names of the arrays.
@@ -60,9 +62,10 @@ def weight_arrays(
         Arrays by name. For all losses:
         similarity (n,), the centres of n cells of [-1, 1]; S_pn (n, n); exists (n, n), boolean, True where unit vectors
         with these similarities exist.
-        For loss k: dL_dS<k> and dL_dd<k> (3, n, n), the weights of a-p, a-n, p-n; loss<k> and raw<k> (n, n); outer<k>
-        (K, 2) and inner<k> (K, 2), the concatenated polylines raw = 0 and raw = m2 as (S_ap, S_an), where triplets
-        exist; outer<k>_sizes and inner<k>_sizes (L,), the number of points of each line.
+        For loss k: dL_dS<k> and dL_dd<k> (3, n, n), the weights of a-p, a-n, p-n; loss<k> and raw<k> (n, n), the loss
+        with and without the clamp; outer<k> (K, 2) and inner<k> (K, 2), the concatenated polylines raw = 0 and raw = m2
+        as (S_ap, S_an), where triplets exist; outer<k>_sizes and inner<k>_sizes (L,), the number of points of each
+        line.
         For the triplet `at`: at (3,) = S_ap, S_an, S_pn; at_exists (), boolean; at_dL_dS<k> and at_dL_dd<k> (3,);
         at_loss<k> (2,) = raw, loss.
 
@@ -98,7 +101,9 @@ def weight_arrays(
 
 
 def boundary(axis: Floats, raw: Floats, level: float, rival: Rival, pn: float) -> Lines:
-    """Return the lines where raw (n, n) equals `level` and triplets exist, as polylines of (S_ap, S_an)."""
+    """Return the lines where `raw` (n, n) equals `level`, as polylines of (S_ap, S_an); parts without triplets are cut
+    off.
+    """
     lines: Lines = []
     for line in level_lines(axis, axis, raw, level) if math.isfinite(level) else []:
         s = similarities(torch.from_numpy(line[:, 0]), torch.from_numpy(line[:, 1]), rival, pn)
@@ -110,7 +115,9 @@ def boundary(axis: Floats, raw: Floats, level: float, rival: Rival, pn: float) -
 
 
 def about(losses: Sequence[TripletLoss], *, rival: Rival = "perpendicular", pn: float = 0.0) -> dict[str, Any]:
-    """Return JSON-serialisable metadata of the arrays: the losses and the placement of the negative."""
+    """Return JSON-serialisable metadata for the arrays of `weight_arrays`: the losses and the placement of the
+    negative.
+    """
     return {
         "losses": [about_loss(loss) for loss in losses],
         "rival": rival,
@@ -120,9 +127,9 @@ def about(losses: Sequence[TripletLoss], *, rival: Rival = "perpendicular", pn: 
 
 
 def common_top(sizes: Floats) -> float:
-    """Return the upper limit of the colour scale shared by several maps.
+    """Return the upper limit of the colour scale shared by several maps of pair weights.
 
-    It is the smallest of the limits of the single maps, so that every map shows contrast, but at least a tenth of the
+    It is the smallest upper limit of any single map, so that every map shows contrast, but at least a tenth of the
     largest. Larger weights saturate.
 
     Args:
@@ -169,7 +176,7 @@ def draw_weights(
         raise ValueError(
             f"weight, by and rival must be of {PAIRS}, S or d, {RIVALS}, got {weight!r}, {by!r}, {rival!r}"
         )
-    # The weight of one pair at every node, and one colour scale for all losses.
+    # The weight of the chosen pair at every node, and one colour scale for all losses.
     arrays = weight_arrays(losses, rival=rival, pn=pn, at=at, n=n)
     exists = arrays["exists"]
     maps = [arrays[f"dL_d{by}{k}"][PAIRS.index(weight)] for k in range(1, len(losses) + 1)]
@@ -244,10 +251,10 @@ def snippet(
     n: int = NODES,
     **drawing: Any,
 ) -> str:
-    """Return a Python script that computes and draws these maps using only `dmlcore`.
+    """Return a Python script that computes and draws the maps of pair weights using only `dmlcore`.
 
-    Its variables axis, s, there, weights, by_distance and weights_there equal the results of `weight_arrays` bit for
-    bit.
+    The script's variables axis, s, there, weights, by_distance and weights_there equal the results of `weight_arrays`
+    bit for bit.
 
     Args:
         losses: The losses.

@@ -29,8 +29,8 @@ class Point:
         x: Value of the hyper-parameter.
         score: The score in per cent.
         words: Source of the score, shown in the tooltip.
-        low: Mean minus one standard deviation, for our own results only.
-        high: Mean plus one standard deviation, for our own results only.
+        low: Mean minus one standard deviation; only for our own results, otherwise None.
+        high: Mean plus one standard deviation; only for our own results, otherwise None.
     """
 
     series: str
@@ -109,9 +109,10 @@ def sweep(
 
 
 def duels(names: Sequence[str], outcomes: Sequence[Sequence[tuple[int, int, int]]]) -> tuple[Spec, Rows]:
-    """Return a matrix chart with the wins, ties and defeats of each row's loss against each column's loss.
+    """Return a matrix chart of pairwise comparisons: the wins, ties and defeats of each row's loss against each
+    column's.
 
-    Cells are blue where the row has more wins than defeats, and vermilion where it has fewer.
+    Cells are blue where the row's loss has more wins than defeats, and vermilion where it has fewer.
     """
     rows = [
         {
@@ -136,7 +137,7 @@ def duels(names: Sequence[str], outcomes: Sequence[Sequence[tuple[int, int, int]
         *(alt.Tooltip(f"{name}:Q") for name in ("wins", "ties", "defeats")),
     ]
     base = alt.Chart().encode(tooltip=tooltip)
-    # No cell on the diagonal. Numbers are white on dark cells.
+    # The diagonal has no cells. Numbers are white on dark cells.
     cells = base.transform_filter(alt.datum.one != alt.datum.other).mark_rect(cornerRadius=3)
     ink = alt.when(alt.datum.share > 0.9).then(alt.value("#FFFFFF")).otherwise(alt.value("#0F1620"))
     chart = alt.layer(

@@ -31,9 +31,9 @@ def draw_projection(
         points: Projected samples, shape (n, 2).
         labels: Class of each sample, shape (n,).
         proxies: Projected proxies, shape (classes, P, 2).
-        words: Heading on the left.
-        event: Heading on the right.
-        measured: Line of measured values below the headings.
+        words: Text at the left of the heading.
+        event: Text at the right of the heading.
+        measured: Line of measured values below the heading.
         dark: Use the colours of the dark theme.
     """
     with sheet(5.2, 5.6, dark) as figure:
@@ -63,8 +63,8 @@ def draw_ensemble(
     Args:
         names: Names of the losses, length M.
         steps: Steps of the recording, length S.
-        weights: Weights, shape (S, M).
-        relative: Losses divided by their means so far, shape (S, M).
+        weights: Ensemble weights, shape (S, M).
+        relative: Each loss divided by its mean over the steps so far, shape (S, M).
         at: Step to mark with a vertical line.
         dark: Use the colours of the dark theme.
     """

@@ -1,4 +1,4 @@
-"""Rounded upper limits of colour scales, below which nearly all values lie; pages and print use the same limits."""
+"""Rounded upper limits of colour scales, chosen so that nearly all values lie below them; shared by pages and print."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ def percentile(values: Floats, percent: float) -> float:
 
 
 def round_top(top: float, upper: float = math.inf) -> float:
-    """Return the smaller of `top` and `upper`, rounded up to two significant digits; 1 unless it is positive and
-    finite.
+    """Return the smaller of `top` and `upper`, rounded up to two significant digits.
+
+    The result is 1 if the smaller one is not positive and finite.
     """
     top = min(top, upper)
     if not (math.isfinite(top) and top > 0):

@@ -25,9 +25,9 @@ from dmlcore.geometry.sphere import (
 from dmlcore.losses import TripletLoss
 from dmlcore.typing import Arrays, Floats
 
-# number of latitudes, of nodes on the circle, and of nodes along each side of the angle map
+# number of latitudes of the sphere, of nodes on the circle, and of nodes along each side of the angle map
 ROWS, RING, MAP = 181, 720, 181
-SAMPLE = 4096  # number of random triplets that determine a colour scale
+SAMPLE = 4096  # number of random triplets from which a colour scale is determined
 
 Surface = Literal["sphere", "circle"]
 Place = float | Sequence[float]
@@ -37,7 +37,7 @@ def unit(place: Place) -> Tensor:
     """Return the float64 unit vector at an angle, shape (2,), or at a longitude and latitude, shape (3,).
 
     Args:
-        place: An angle, or longitude and latitude, in degrees.
+        place: One angle, or a pair of longitude and latitude, in degrees.
 
     Raises:
         ValueError: If `place` is not one or two finite numbers.
@@ -101,7 +101,9 @@ def sphere_arrays(
 def circle_arrays(
     loss: TripletLoss, anchor: Place, positive: Place, negative: Place, *, probe: Probe = "negative", n: int = MAP
 ) -> Arrays:
-    """Compute the field on the unit circle that acts on `probe`, and the map of the loss over both angles.
+    """Compute the field on the unit circle that acts on `probe`, and a map of the loss over two angles.
+
+    The angles of the map are those of the positive and the negative relative to the anchor.
 
     Args:
         loss: The triplet loss.
@@ -114,9 +116,9 @@ def circle_arrays(
     Returns:
         Arrays by name. On the circle: angle (720,) in degrees; raw, energy, active, radial (720,) and force (720, 2) as
         in `sphere_arrays`.
-        On the map, over the angles of positive and negative relative to the anchor: map_axis (n,) from -180 to 180
-        degrees; map_raw, map_energy, map_active (n, n), with rows by the angle of the negative; map_outer, map_inner
-        (K, 2) with map_outer_sizes, map_inner_sizes (L,).
+        On the map: map_axis (n,) from -180 to 180 degrees; map_raw, map_energy, map_active (n, n), with the positive
+        along columns and the negative along rows; map_outer, map_inner (K, 2) with map_outer_sizes, map_inner_sizes
+        (L,).
         For the triplet: the same arrays as `sphere_arrays`, in two dimensions.
 
     Raises:
@@ -168,20 +170,23 @@ def colour_scale(loss: TripletLoss, probe: Probe, dimension: int) -> tuple[float
 
 
 def steady_lines(x: Tensor, y: Tensor, raw: Tensor, level: float, scale: float) -> Lines:
-    """Return polylines (K, 2) where raw (H, W) over x (W,) and y (H,) equals `level`, smooth even near poles.
+    """Return the lines where `raw` (H, W) over x (W,) and y (H,) equals `level`, as polylines smooth even near poles.
 
     Near a pole 1/d, the transform v / (|v| + scale) of v = raw - level is almost linear in d, so that few nodes
     suffice.
     """
     above = (raw.clamp(-1e12, 1e12) - level).numpy()
     quotient = above / (np.abs(above) + scale)
-    return level_lines(x.numpy(), y.numpy(), quotient / 100, 0.0)  # scaled down to where level_lines itself is linear
+    # scaled down to small values, on which level_lines interpolates linearly
+    return level_lines(x.numpy(), y.numpy(), quotient / 100, 0.0)
 
 
 def about(
     loss: TripletLoss, on: Surface, anchor: Place, positive: Place, negative: Place, *, probe: Probe = "negative"
 ) -> dict[str, Any]:
-    """Return JSON-serialisable metadata of the arrays: loss, source, surface, probe and positions in degrees."""
+    """Return JSON-serialisable metadata for the arrays of a triplet: loss, source, surface, probe and positions in
+    degrees.
+    """
     places = dict(_named(anchor, positive, negative))
     note = (
         "force = minus the gradient of min(m2, max(0, raw)) along the unit sphere, radial = the outward part that "
@@ -200,9 +205,9 @@ def snippet(
     probe: Probe = "negative",
     **drawing: Any,
 ) -> str:
-    """Return a Python script that computes and draws this view using only `dmlcore`.
+    """Return a Python script that computes and draws a triplet on the sphere or circle using only `dmlcore`.
 
-    Its variables raw, energy, forces, field (and map_raw on the circle) equal the exported arrays bit for bit.
+    The script's variables raw, energy, forces, field (and map_raw on the circle) equal the exported arrays bit for bit.
 
     Args:
         loss: The triplet loss.
@@ -300,7 +305,7 @@ def _triplet(loss: TripletLoss, points: list[Tensor]) -> Arrays:
 
 
 def _bound(arrays: Arrays, prefix: str, x: Tensor, y: Tensor, raw: Floats, m2: float, scale: float) -> None:
-    """Add the polylines raw = 0 and raw = m2 to `arrays`."""
+    """Add the polylines raw = 0 and raw = m2 to `arrays`, with `prefix` before their names."""
     for name, level in (("outer", 0.0), ("inner", m2)):
         lines = steady_lines(x, y, torch.from_numpy(raw), level, scale) if math.isfinite(level) else []
         arrays |= end_to_end(prefix + name, lines)

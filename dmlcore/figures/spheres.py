@@ -28,10 +28,10 @@ __all__ = ["about", "circle_arrays", "draw_circle", "draw_sphere", "save_figure"
 
 
 PIXELS = 521  # number of pixels along the diameter of the sphere
-NEEDLES, WHIRL = 360, 36  # number of arrows on the whole sphere, and around the circle
+NEEDLES, WHIRL = 360, 36  # number of arrows on the whole sphere, and of arrows around the circle
 SPHERE_VIEW, CIRCLE_VIEW = (0.0, 0.0, 1.19), (0.0, 0.0, 1.55)  # centre and half width of the axes, in radii
 BAND = 0.065  # half width of the ring
-LEVELS = 8  # number of equal-energy lines of the map
+LEVELS = 8  # divisor of the colour range: the map has up to LEVELS - 1 equal-energy lines
 
 
 def draw_sphere(
@@ -72,7 +72,7 @@ def draw_sphere(
         ValueError: If a position or the probe is invalid.
     """
     arrays = sphere_arrays(loss, anchor, positive, negative, probe=probe)
-    # Axes of the page: to the right, up, and towards the viewer.
+    # Axes of the page: right, up and towards the viewer.
     seen = _axes_of(eye)
     points = [torch.from_numpy(x) for x in arrays["points"]]
     top, reference = colour_scale(loss, probe, 3)
@@ -82,7 +82,7 @@ def draw_sphere(
         ink = strokes.INK[dark]
         axes = _bare(figure.add_subplot(), SPHERE_VIEW, dark)
         disc = axes.add_patch(Circle((0, 0), 1, fill=False, edgecolor=ink["text"], linewidth=1.1, zorder=3))
-        # The loss at every pixel of the disc, and hatching where no force acts on the probe.
+        # Draw the loss at every pixel of the disc, and hatch where no force acts on the probe.
         x = np.linspace(-1, 1, PIXELS)
         nodes = torch.from_numpy(_facing(x, seen))
         raw = raw_on_sphere(loss, *points, probe=probe, nodes=nodes).numpy()
@@ -96,7 +96,7 @@ def draw_sphere(
             _boundary(axes, arrays, seen, ink)
         if arrows:
             _needles(axes, loss, points, probe, reference, seen, dark)
-        # The triplet: its edges along the sphere, then forces and points, projected along the view.
+        # Draw the triplet's edges along the sphere, then forces and points, all projected along the line of sight.
         _great_circles(axes, arrays["points"], seen, ink)
         flat = arrays["points"] @ seen.T
         tips = [strokes.arrow_shaft(force, 0.1, 0.75) for force in arrays["forces"]]
@@ -130,9 +130,10 @@ def draw_circle(
     dark: bool = False,
     size: float = 4.4,
 ) -> Figure:
-    """Draw the unit circle over which `probe` moves as a ring, and a map over both angles of the triplet.
+    """Draw the unit circle over which `probe` moves as a ring and, next to it, a map of the loss over two angles.
 
-    The orange line in the map marks the triplets that the ring shows.
+    The angles of the map are those of the positive and the negative relative to the anchor. The orange line in the map
+    marks the triplets that the ring shows.
 
     Args:
         loss: The triplet loss.
@@ -183,7 +184,7 @@ def _bare(axes: Axes, view: tuple[float, float, float], dark: bool) -> Axes:
 
 
 def _outward(arrays: Arrays) -> Floats:
-    """Return the components of the forces that normalisation removes, shape (3, D)."""
+    """Return the radial components of the forces, which normalisation removes, shape (3, D)."""
     return arrays["radials"][:, None] * arrays["points"]
 
 
@@ -197,10 +198,10 @@ def _forces(
     view: tuple[float, float, float],
     dark: bool,
 ) -> None:
-    """Draw the force arrows at the three points, with their magnitudes; arrows behind the sphere are faint.
+    """Draw the force arrows at the three points, with their magnitudes; arrows on the far side of the sphere are faint.
 
-    Positions and arrows have shape (2,) on the circle and (3,) on the sphere, where the last coordinate points to the
-    viewer.
+    Positions and arrows have shape (2,) on the circle and (3,) on the sphere, where the last coordinate points towards
+    the viewer.
     """
     ink, half = strokes.INK[dark], view[2]
     width = axes.get_figure(root=True).get_figwidth() / (1 if half == SPHERE_VIEW[2] else 2)  # type: ignore[union-attr]
@@ -211,7 +212,7 @@ def _forces(
         for i, (start, shaft) in enumerate(zip(at, shafts, strict=True)):
             length = float(np.linalg.norm(shaft[:2]))
             behind = len(start) > 2 and start[2] < 0
-            if length < 0.03 or not (kind or radial):  # no force, or parallel to the line of sight
+            if length < 0.03 or not (kind or radial):  # skip a zero force and one parallel to the line of sight
                 continue
             tip, faint = (start + shaft)[:2], "59" if behind else ""
             if kind:
@@ -260,7 +261,7 @@ def _caption(
 
 # ---- sphere
 def _axes_of(eye: Sequence[float]) -> Floats:
-    """Return the directions right, up and towards the viewer as rows, shape (3, 3)."""
+    """Return the unit vectors that point right, up and towards the viewer at `eye`, as rows, shape (3, 3)."""
     towards = unit(eye).numpy()
     longitude, latitude = np.deg2rad(np.asarray(eye, dtype=float))
     right = np.array([-math.sin(longitude), math.cos(longitude), 0.0])
@@ -271,7 +272,9 @@ def _axes_of(eye: Sequence[float]) -> Floats:
 
 
 def _facing(x: Floats, seen: Floats) -> Floats:
-    """Return the points (n, n, 3) of the sphere seen at the pixels x times x; pixels off the disc map to its rim."""
+    """Return the visible points (n, n, 3) of the sphere at the pixel grid x times x; pixels off the disc map to its
+    rim.
+    """
     u, v = np.meshgrid(x, x)
     r = np.maximum(np.hypot(u, v), 1e-12)
     shrink = np.minimum(1.0, 1 / r)
@@ -282,14 +285,17 @@ def _facing(x: Floats, seen: Floats) -> Floats:
 
 
 def _rim(axes: Axes, x: Floats, disc: Patch) -> None:
-    """Darken the rim of the disc so that it looks like a sphere; its middle keeps the colours of the scale."""
+    """Darken the rim of the disc so that it looks like a sphere, without changing the colours in the middle."""
     shadow = np.zeros((len(x), len(x), 4))
     shadow[..., 3] = 0.28 * np.clip((np.hypot(*np.meshgrid(x, x)) - 0.84) / 0.16, 0, 1)
     axes.imshow(shadow, extent=(-1, 1, -1, 1), origin="lower", interpolation="bilinear", zorder=1.5).set_clip_path(disc)
 
 
 def _front(line: Floats, seen: Floats, side: int = 1) -> Floats:
-    """Return page coordinates (K, 2) of a line (K, 3) on the sphere; NaN off the front (side 1) or back (side -1)."""
+    """Return page coordinates (K, 2) of a line (K, 3) on the sphere.
+
+    Points on the far side are NaN if `side` is 1; points on the near side are NaN if `side` is -1.
+    """
     flat = line @ seen.T
     shown: Floats = np.where(side * flat[:, 2:] >= 0, flat[:, :2], np.nan)
     return shown
@@ -333,7 +339,7 @@ def _needles(
     seen: Floats,
     dark: bool,
 ) -> None:
-    """Draw the force on the probe along the sphere at evenly distributed visible nodes."""
+    """Draw the force on the probe along the sphere as arrows at evenly distributed visible points."""
     nodes = fibonacci_sphere(NEEDLES)
     force = scan_sphere(loss, *points, probe=probe, nodes=nodes).tangential.numpy()
     shaft = 0.18 * _compressed(force, reference)
@@ -348,11 +354,11 @@ def _compressed(force: Floats, reference: float) -> Floats:
 
 
 def _great_circles(axes: Axes, points: Floats, seen: Floats, ink: dict[str, str]) -> None:
-    """Draw the edges of the triplet as great circles, faint behind the sphere."""
+    """Draw the edges of the triplet as great-circle arcs, faint on the far side of the sphere."""
     for i, j, colour, dashes in ((0, 1, "positive", "-"), (0, 2, "negative", "--"), (1, 2, "negative", "--")):
         a, b = points[i], points[j]
         angle = math.atan2(float(np.linalg.norm(np.cross(a, b))), float(a @ b))
-        if math.sin(angle) < 1e-6:  # equal or opposite points, which no unique great circle joins
+        if math.sin(angle) < 1e-6:  # skip equal or opposite points, because no unique great circle joins them
             continue
         t = np.linspace(0, 1, 61)[:, None]
         line = (np.sin((1 - t) * angle) * a + np.sin(t * angle) * b) / math.sin(angle)
@@ -431,7 +437,7 @@ def _map(
     bands = np.clip(arrays["map_raw"], -top, 2 * top)
     if levels and bands.min() < levels[-1] and bands.max() > levels[0]:
         axes.contour(axis, axis, bands, levels=levels, colors=[ink["text"]], linewidths=0.4, alpha=0.45, zorder=2)
-    # Lines on which two points coincide.
+    # Draw the lines on which two points coincide.
     for text, x, y, at in (
         ("P = A", (0, 0), (-180, 180), (0, -168)),
         ("N = A", (-180, 180), (0, 0), (-150, 0)),

@@ -33,7 +33,9 @@ SIGNED: dict[bool, tuple[str, ...]] = {dark: tuple(theme["signed"]) for dark, th
 
 
 def colour_top(values: Floats, active: Bools, upper: float = math.inf) -> float:
-    """Return the upper limit of a colour scale: the 97th percentile of active values, rounded up, at most `upper`."""
+    """Return the upper limit of a colour scale: the 97th percentile of `values` where `active`, rounded up, at most
+    `upper`.
+    """
     return round_top(percentile(values[active], 97), upper)
 
 
@@ -48,7 +50,9 @@ def draw_frame(axes: Axes, dark: bool, across: str = "", up: str = "", *, ticks:
 
 
 def ramp(dark: bool, *, signed: bool = False, first: int = 0) -> LinearSegmentedColormap:
-    """Return the colour map of energies, or of signed values, without the first `first` colours of its list."""
+    """Return the colour map for energies or, if `signed`, for signed values, skipping the first `first` colours of its
+    list.
+    """
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("field", (SIGNED if signed else RAMP)[dark][first:])
@@ -64,7 +68,10 @@ def rim(width: float, colour: str) -> list[AbstractPathEffect]:
 def draw_image(
     axes: Axes, x: Floats, y: Floats, values: Floats, top: float, dark: bool, *, signed: bool = False
 ) -> AxesImage:
-    """Draw `values` (H, W) on the grid x (W,), y (H,) as an image, coloured from 0, or -top if `signed`, to top."""
+    """Draw `values` (H, W) on the grid x (W,), y (H,) as an image.
+
+    The colours range from 0 to `top`, or from -`top` to `top` if `signed`.
+    """
     low, cell = -top if signed else 0.0, (x[1] - x[0]) / 2
     return axes.imshow(
         np.clip(values, low, top), extent=(x[0] - cell, x[-1] + cell, y[0] - cell, y[-1] + cell), origin="lower",
@@ -73,7 +80,7 @@ def draw_image(
 
 
 def draw_needles(axes: Axes, x: Floats, y: Floats, along: Floats, dark: bool) -> None:
-    """Draw small arrows with the vectors `along` (..., 2), in data coordinates, centred at x and y."""
+    """Draw small arrows with the vectors `along` (..., 2), in data coordinates, centred at the positions x and y."""
     axes.quiver(
         x, y, along[..., 0], along[..., 1],
         pivot="mid", angles="xy", scale_units="xy", scale=1, color=INK[dark]["arrow"], zorder=3,
@@ -82,13 +89,15 @@ def draw_needles(axes: Axes, x: Floats, y: Floats, along: Floats, dark: bool) ->
 
 
 def median_force(size: Floats, active: Bools) -> float:
-    """Return the median magnitude of active forces, the reference for arrow lengths; 1 if it is not positive."""
+    """Return the median magnitude of active forces, a reference for arrow lengths; 1 if there is none or it is not
+    positive.
+    """
     felt = size[active]
     return float(np.median(felt)) if felt.size and np.median(felt) > 0 else 1.0
 
 
 def arrow_nodes(n: int) -> Ints:
-    """Return the indices of the nodes at which arrows are drawn, out of n nodes along a side."""
+    """Return the indices of evenly spaced nodes at which arrows are drawn, out of `n` nodes along a side."""
     nodes: Ints = ((np.arange(ARROWS) + 0.5) * n / ARROWS).astype(int)
     return nodes
 
@@ -105,9 +114,10 @@ def draw_bar(
 
 
 def arrow_shaft(force: Floats, least: float, most: float) -> Floats:
-    """Return the arrow vector of a force; its length saturates between `least` and `least + most`.
+    """Return the arrow vector of a force, with a length that rises from `least` towards `least + most` as the force
+    grows.
 
-    A zero or infinite force has a zero vector. The pages use the same formula.
+    A zero or infinite force gives a zero vector. The pages use the same formula.
     """
     magnitude = float(np.linalg.norm(force))
     if not (1e-9 < magnitude < math.inf):

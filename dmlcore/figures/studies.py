@@ -15,13 +15,14 @@ from dmlcore.figures.vega_lite import FIT, NARROW, ROWS, Columns, Spec, specific
 from dmlcore.significance import verdicts
 
 CEILING = "#7F7F7F"
-STEP, LEAST_STEP = 26, 13  # pixels per bar, and the minimum if there are many bars
-IN_SIGHT = 480  # height of all bars in pixels where possible, so that the first and the last are visible together
+STEP, LEAST_STEP = 26, 13  # in pixels: default height per bar, and its minimum if there are many bars
+# maximum height of all bars in pixels unless LEAST_STEP requires more, so that the first and last bar fit on one screen
+IN_SIGHT = 480
 
 
 @dataclass(frozen=True)
 class SeedCurve:
-    """Validation MAP@R of one run: steps (n,) ascending, values (n,) in 0..1."""
+    """Validation MAP@R of one run, in 0..1, at ascending steps."""
 
     variant: str
     seed: int
@@ -31,27 +32,29 @@ class SeedCurve:
 
 @dataclass(frozen=True)
 class Bar:
-    """A variant with the score of each of its seeds, in 0..1."""
+    """A variant of a study with the score of each of its seeds, in 0..1."""
 
     variant: str
     values: Sequence[float]
 
 
 def mean_curve(curves: Sequence[SeedCurve]) -> tuple[list[int], list[float]]:
-    """Return the steps that all curves have in common, and the mean over the curves at each of these steps."""
+    """Return the steps that all curves have in common, and the mean value of the curves at each of these steps."""
     tables = [dict(zip(curve.steps, curve.values, strict=True)) for curve in curves]
     common = sorted(set.intersection(*(set(table) for table in tables))) if tables else []
     return common, [float(np.mean([table[step] for table in tables])) for step in common]
 
 
 def ceiling_of(curves: Sequence[SeedCurve], variant: str) -> float | None:
-    """Return the best validation score of a variant, averaged over its seeds; None if it has no curves."""
+    """Return the mean over a variant's seeds of the best validation score of each seed; None if the variant has no
+    curves.
+    """
     best = [max(curve.values) for curve in curves if curve.variant == variant and len(curve.values)]
     return float(np.mean(best)) if best else None
 
 
 def ceilings(curves: Sequence[SeedCurve]) -> dict[str, float | None]:
-    """Return the best validation score of each variant, averaged over its seeds, in order of appearance."""
+    """Return, for each variant, the mean over its seeds of the best validation score, in order of appearance."""
     return {name: ceiling_of(curves, name) for name in dict.fromkeys(curve.variant for curve in curves)}
 
 
@@ -70,7 +73,7 @@ def curves(
         against: Score of each baseline on the validation split.
         height: Height in pixels.
     """
-    # Rows of all seeds, then of the mean, for each variant in turn.
+    # For each variant in turn, the rows of all seeds, followed by the rows of their mean.
     names = list(dict.fromkeys(curve.variant for curve in seed_curves))
     rows: list[tuple[str, str, int, float, str]] = []
     for name in names:
@@ -129,9 +132,9 @@ def bars(
     Args:
         results: Scores of each variant.
         title: Name of the score.
-        ceiling: Variant drawn in the grey of a reference; None for none.
+        ceiling: Variant drawn in grey, as a reference; None for no reference.
         against: Scores of the baselines, drawn across the bars.
-        top: Variants in full colour, all others being pale; None for all.
+        top: Variants in full colour, all others being pale; None to draw all in full colour.
         over: Plural noun for the repetitions of a variant, for the axis title.
     """
     # One row per variant, the best first.
@@ -151,7 +154,7 @@ def bars(
         "opacity": np.array([0.85 if top is None or name in top else 0.4 for name in names]),
         "label": np.array(label),
     }
-    # Without padding between bars, baseline marks at equal scores join to one line.
+    # Without padding between bars, baseline marks at equal scores form one continuous line.
     scale = alt.Scale(paddingInner=0, paddingOuter=0)
     step = max(LEAST_STEP, min(STEP, IN_SIGHT // max(1, len(names))))
     font = min(12, step - 2)
@@ -166,7 +169,7 @@ def bars(
         alt.Tooltip("label:N", title="mean ± deviation, %"),
         alt.Tooltip("seeds:Q"),
     ]
-    # Bars, their deviation, the single seeds on top, and the number at the right end.
+    # Draw the bars with their standard deviation, the single seeds on top, and the number at the right end.
     seeds = values(*({"variant": bar.variant, "value": float(value)} for bar in order for value in bar.values))
     axis = alt.Axis(format=".3~%", orient="top", tickCount=8, titleAnchor="end")
     is_ceiling = alt.FieldEqualPredicate(field="variant", equal=ceiling or "")
@@ -188,7 +191,7 @@ def bars(
 
 
 def _room(columns: Columns, against: Levels) -> alt.Scale:
-    """Return an x scale with room for the numbers at the right ends of the bars, relatively more on narrow windows."""
+    """Return an x scale that leaves room for the numbers at the ends of the bars, relatively more on narrow windows."""
     most = max([*columns["end"], *(value for level in against.values() for value in level.values())], default=1.0)
     room = f"(windowSize()[0] < {NARROW} ? 1.55 : windowSize()[0] < 1200 ? 1.15 : 1.08)"
     end = alt.ExprRef(f"{room} * {float(most)}")

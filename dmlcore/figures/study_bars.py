@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Scored = Mapping[str, Sequence[float]]  # variant -> scores of its seeds, 0..1
+Scored = Mapping[str, Sequence[float]]  # variant -> scores of its seeds, in 0..1
 DASHES = ("--", "-.", ":")
 
 
@@ -28,7 +28,9 @@ def draw_bars(
     dark: bool = False,
     width: float = 6.0,
 ) -> Figure:
-    """Draw the mean score of each variant as a bar, best on top, with a dot per seed; ready for `save_figure`.
+    """Draw the mean score of each variant as a bar, best on top, with one dot per seed.
+
+    The figure is ready for `save_figure`.
 
     Args:
         values: Scores of the seeds of each variant, in 0..1.

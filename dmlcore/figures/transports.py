@@ -1,4 +1,6 @@
-"""Optimal transport from the pixels of a feature map to prototypes, as a figure, as arrays and as a script."""
+"""Optimal transport from the pixels of a feature map to prototypes (generalized sum pooling): figure, arrays and
+script.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ FLOOR = 1e-17
 
 
 def solved(pixels: Ints, prototypes: Ints, mu: float, epsilon: float) -> Gate:
-    """Solve the transport of pixels (H, W, 2) to prototypes (m, 2), each given as red and blue in steps of 1/160."""
+    """Solve the transport from pixels (H, W, 2) to prototypes (m, 2).
+
+    Each is given as its amounts of red and blue in steps of 1/160.
+    """
     features, centres = (torch.from_numpy(mixture(np.asarray(x))) for x in (pixels, prototypes))
     return Gate.of(features.flatten(0, 1), centres, mu, epsilon)
 
@@ -74,7 +79,7 @@ def transport_arrays(
 
 
 def about(*, mu: float = 0.2, epsilon: float = 5.0, sweeps: int = 100) -> dict[str, Any]:
-    """Return JSON-serialisable metadata of exported transport arrays: parameters, names of the poolings, source."""
+    """Return JSON-serialisable metadata for exported transport arrays: parameters, names of the poolings, source."""
     return {
         "mu": mu,
         "epsilon": epsilon,
@@ -97,8 +102,8 @@ def draw_transport(
 ) -> Figure:
     """Draw the feature map, the weights of three poolings, and the solution of the transport problem.
 
-    The lower row shows the gate of each pixel, its bias, the convergence and the marginals. The figure is ready for
-    `save_figure`.
+    The lower row shows the gate of each pixel, the mean gate as a function of the bias, the convergence and the
+    marginals. The figure is ready for `save_figure`.
 
     Args:
         pixels: Red and blue of each pixel in steps of 1/160 (`red_blue.STEPS`), shape (H, W, 2).
@@ -119,8 +124,8 @@ def draw_transport(
         ink = strokes.INK[dark]
         upper, lower = figure.subplots(2, 4)
         colours = _colours(gate.features.numpy(), dark)
-        # Top row: the map, then the weights of three poolings on one scale up to 1 / (n mu), the largest possible
-        # weight.
+        # Top row: the feature map, then the weights of three poolings on one colour scale up to 1 / (n mu), the largest
+        # possible weight.
         upper[0].imshow(colours.reshape(*shape, 3), interpolation="nearest")
         _heading(upper[0], "map", f"{points.sum()} of {points.size} pixels informative", ink)
         for axes, name, weights in zip(upper[1:], POOLINGS, gate.weights.numpy(), strict=True):
@@ -219,7 +224,7 @@ def _labels(axes: Axes, title: str, across: str, ink: dict[str, str]) -> None:
 def snippet(
     pixels: Ints, prototypes: Ints, *, mu: float = 0.2, epsilon: float = 5.0, sweeps: int = 100, **drawing: Any
 ) -> str:
-    """Return a Python script that solves and draws this transport using only `dmlcore`.
+    """Return a Python script that solves and draws the transport of a feature map using only `dmlcore`.
 
     `drawing` holds further arguments of `draw_transport`.
     """

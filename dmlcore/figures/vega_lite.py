@@ -16,8 +16,8 @@ from dmlcore.typing import Array
 Spec = dict[str, Any]
 Columns = dict[str, Array]
 
-ROWS = alt.NamedData("rows")  # placeholder for the rows while a chart is built
-NARROW = 700  # width of a window in pixels below which a legend has one column, as on a phone
+ROWS = alt.NamedData("rows")  # placeholder for the data rows while a chart is built
+NARROW = 700  # in pixels; in a narrower window, as on a phone, legends have one column
 FIT = alt.AutoSizeParams(type="fit-x", contains="padding")
 
 
