@@ -163,8 +163,7 @@ def ranking(names: Sequence[str], map_at_r: Floats, recall_at_1: Floats, queries
 
 
 def occurrences(counts: Ints, chance: Floats, threshold: float) -> tuple[Spec, Columns]:
-    """Return a histogram of N_k, the number of queries that have a sample among their k neighbours, compared with
-    chance.
+    """Return a histogram of N_k, the number of queries that have a sample among their k neighbours, and chance.
 
     Counts are bars on a symmetric logarithmic scale, the numbers expected by chance are a dashed line, and a vertical
     line marks the hub threshold.

@@ -139,8 +139,9 @@ def smoothed(values: Floats, weight: float) -> Floats:
 
 
 def table(panels: Sequence[CurvePanel], smoothing: float = 0.0) -> Columns:
-    """Return one row per point to draw. The column `tick` is the index of the point's step interval, shared by all
-    panels.
+    """Return one row per point to draw.
+
+    The column `tick` is the index of the point's step interval, which all panels share.
     """
     curves = [(panel.title, curve) for panel in panels for curve in panel.curves if len(curve.steps)]
     width = interval(max((int(curve.steps[-1]) for _, curve in curves), default=1))

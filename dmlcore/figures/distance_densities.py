@@ -172,9 +172,7 @@ def portrait(
 
 
 def _drawn(lines: tuple[Sequence[Floats], Sequence[Floats]]) -> list[dict[str, Any]]:
-    """Return one row per point of the polylines of both boundaries, with the line's index and the point's position in
-    it.
-    """
+    """Return one row per point of the polylines of both boundaries, with line index and position along the line."""
     return [
         {"line": number, "order": place, "ap": float(point[0]), "an": float(point[1]), "kind": kind}
         for kind, group in zip(BORDERS, lines, strict=True)

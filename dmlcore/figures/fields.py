@@ -203,9 +203,7 @@ def _read_formulas_once() -> None:
 
 @cache
 def embed_glyphs_alone() -> None:
-    """Drop the layout tables of fonts embedded in PDF files, because subsetting these tables takes half of the saving
-    time.
-    """
+    """Drop the layout tables of fonts embedded in PDF files; subsetting them takes half of the saving time."""
     from fontTools.subset import Options
 
     Options._drop_tables_default = [*Options._drop_tables_default, "GDEF", "GPOS", "GSUB", "kern"]

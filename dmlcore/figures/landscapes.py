@@ -102,9 +102,7 @@ def surface(variant: Variant, points: Sequence[Tensor], *, probe: Probe, view: V
 
 
 def to_one_scale(surfaces: Sequence[Surface]) -> list[Surface]:
-    """Return copies of the surfaces, all clipped to the range from the lowest `low` to the highest `high` of any
-    surface.
-    """
+    """Return copies of the surfaces, all clipped to the range from the lowest `low` to the highest `high`."""
     low, high = min(s.low for s in surfaces), max(s.high for s in surfaces)
     return [replace(s, low=low, high=high) for s in surfaces]
 
@@ -267,8 +265,9 @@ def _height(energy: Floats, shown: Surface, span: float, lift: float = LIFT) -> 
 
 
 def frames(landscape: Landscape, shown: Surface, way: Roll) -> dict[str, list[float]]:
-    """Return the marble's x, y and z in each frame of the animation; the slow end of the roll is shortened to ten
-    frames.
+    """Return the marble's x, y and z in each frame of the animation.
+
+    The slow end of the roll is shortened to ten frames.
     """
     floor, top = landscape.range
     steps = np.hypot(*np.diff(way.path, axis=0).T)

@@ -44,10 +44,10 @@ def luminance(colour: str) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """Projected points with integer coordinates on a square grid of 65536 x 65536, y upwards, in the order of the
-    embeddings.
+    """Projected points with integer coordinates on a square grid of 65536 x 65536, in the order of the embeddings.
 
-    Frames hold the same points at different times. They are scaled together, so that points do not jump between frames.
+    The y axis points upwards. Frames hold the same points at different times. They are scaled together, so that points
+    do not jump between frames.
     """
 
     frames: NDArray[np.uint16]  # (S, n, 2)

@@ -1,6 +1,4 @@
-"""Weights that losses assign to a pair, as functions of the cosine similarities: as a figure, as arrays and as a
-script.
-"""
+"""Weights that losses assign to a pair as functions of cosine similarities: as a figure, as arrays and as a script."""
 
 from __future__ import annotations
 
@@ -101,9 +99,7 @@ def weight_arrays(
 
 
 def boundary(axis: Floats, raw: Floats, level: float, rival: Rival, pn: float) -> Lines:
-    """Return the lines where `raw` (n, n) equals `level`, as polylines of (S_ap, S_an); parts without triplets are cut
-    off.
-    """
+    """Return the lines where `raw` (n, n) equals `level` and triplets exist, as polylines of (S_ap, S_an)."""
     lines: Lines = []
     for line in level_lines(axis, axis, raw, level) if math.isfinite(level) else []:
         s = similarities(torch.from_numpy(line[:, 0]), torch.from_numpy(line[:, 1]), rival, pn)
@@ -115,9 +111,7 @@ def boundary(axis: Floats, raw: Floats, level: float, rival: Rival, pn: float) -
 
 
 def about(losses: Sequence[TripletLoss], *, rival: Rival = "perpendicular", pn: float = 0.0) -> dict[str, Any]:
-    """Return JSON-serialisable metadata for the arrays of `weight_arrays`: the losses and the placement of the
-    negative.
-    """
+    """Return JSON-serialisable metadata for exported pair weights: the losses and the placement of the negative."""
     return {
         "losses": [about_loss(loss) for loss in losses],
         "rival": rival,

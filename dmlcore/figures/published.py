@@ -109,8 +109,7 @@ def sweep(
 
 
 def duels(names: Sequence[str], outcomes: Sequence[Sequence[tuple[int, int, int]]]) -> tuple[Spec, Rows]:
-    """Return a matrix chart of pairwise comparisons: the wins, ties and defeats of each row's loss against each
-    column's.
+    """Return a matrix chart with the wins, ties and defeats of each row's loss against each column's loss.
 
     Cells are blue where the row's loss has more wins than defeats, and vermilion where it has fewer.
     """

@@ -184,9 +184,7 @@ def steady_lines(x: Tensor, y: Tensor, raw: Tensor, level: float, scale: float) 
 def about(
     loss: TripletLoss, on: Surface, anchor: Place, positive: Place, negative: Place, *, probe: Probe = "negative"
 ) -> dict[str, Any]:
-    """Return JSON-serialisable metadata for the arrays of a triplet: loss, source, surface, probe and positions in
-    degrees.
-    """
+    """Return JSON-serialisable metadata for exported arrays: loss, source, surface, probe and positions in degrees."""
     places = dict(_named(anchor, positive, negative))
     note = (
         "force = minus the gradient of min(m2, max(0, raw)) along the unit sphere, radial = the outward part that "

@@ -272,9 +272,7 @@ def _axes_of(eye: Sequence[float]) -> Floats:
 
 
 def _facing(x: Floats, seen: Floats) -> Floats:
-    """Return the visible points (n, n, 3) of the sphere at the pixel grid x times x; pixels off the disc map to its
-    rim.
-    """
+    """Return the visible points (n, n, 3) of the sphere at the pixels x times x; pixels off the disc map to its rim."""
     u, v = np.meshgrid(x, x)
     r = np.maximum(np.hypot(u, v), 1e-12)
     shrink = np.minimum(1.0, 1 / r)

@@ -33,9 +33,7 @@ SIGNED: dict[bool, tuple[str, ...]] = {dark: tuple(theme["signed"]) for dark, th
 
 
 def colour_top(values: Floats, active: Bools, upper: float = math.inf) -> float:
-    """Return the upper limit of a colour scale: the 97th percentile of `values` where `active`, rounded up, at most
-    `upper`.
-    """
+    """Return the upper limit of a colour scale: the 97th percentile of active values, rounded up, at most `upper`."""
     return round_top(percentile(values[active], 97), upper)
 
 
@@ -50,8 +48,9 @@ def draw_frame(axes: Axes, dark: bool, across: str = "", up: str = "", *, ticks:
 
 
 def ramp(dark: bool, *, signed: bool = False, first: int = 0) -> LinearSegmentedColormap:
-    """Return the colour map for energies or, if `signed`, for signed values, skipping the first `first` colours of its
-    list.
+    """Return the colour map for energies or, if `signed`, for signed values.
+
+    The first `first` colours of its list are skipped.
     """
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -89,7 +88,7 @@ def draw_needles(axes: Axes, x: Floats, y: Floats, along: Floats, dark: bool) ->
 
 
 def median_force(size: Floats, active: Bools) -> float:
-    """Return the median magnitude of active forces, a reference for arrow lengths; 1 if there is none or it is not
+    """Return the median magnitude of active forces, the reference for arrow lengths; 1 if it is missing or not
     positive.
     """
     felt = size[active]
@@ -114,10 +113,10 @@ def draw_bar(
 
 
 def arrow_shaft(force: Floats, least: float, most: float) -> Floats:
-    """Return the arrow vector of a force, with a length that rises from `least` towards `least + most` as the force
-    grows.
+    """Return the arrow vector of a force.
 
-    A zero or infinite force gives a zero vector. The pages use the same formula.
+    Its length rises from `least` towards `least + most` as the force grows. A zero or infinite force gives a zero
+    vector. The pages use the same formula.
     """
     magnitude = float(np.linalg.norm(force))
     if not (1e-9 < magnitude < math.inf):

@@ -46,9 +46,7 @@ def mean_curve(curves: Sequence[SeedCurve]) -> tuple[list[int], list[float]]:
 
 
 def ceiling_of(curves: Sequence[SeedCurve], variant: str) -> float | None:
-    """Return the mean over a variant's seeds of the best validation score of each seed; None if the variant has no
-    curves.
-    """
+    """Return the mean over a variant's seeds of each seed's best validation score; None if it has no curves."""
     best = [max(curve.values) for curve in curves if curve.variant == variant and len(curve.values)]
     return float(np.mean(best)) if best else None
 

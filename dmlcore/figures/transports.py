@@ -1,6 +1,4 @@
-"""Optimal transport from the pixels of a feature map to prototypes (generalized sum pooling): figure, arrays and
-script.
-"""
+"""Optimal transport from the pixels of a feature map to prototypes, as a figure, as arrays and as a script."""
 
 from __future__ import annotations
 
