@@ -33,7 +33,7 @@ TITLES: dict[IndexKind, str] = {
 # default number of lists (ivf, ivf_pq) or candidates (hnsw) that a query searches
 BREADTH: dict[IndexKind, int] = {"exact": 1, "ivf": 16, "hnsw": 64, "ivf_pq": 32}
 LINKS = 32  # links per point in the graph (M), doubled on the lowest layer
-EFFORT = 80  # number of candidates among which the links of a new point are chosen (efConstruction)
+EFFORT = 80  # number of candidates from which the links of a new point are chosen (efConstruction)
 BITS = 8  # bits per code
 PER_LIST = 64  # training points per inverted list; faiss warns below 39 and subsamples above 256
 LEAST = 40 * 2**8  # minimum number of training points for product codes
@@ -43,7 +43,7 @@ CONFIDENCE = 0.95
 PROBE = 10_000  # number of points in the small index from which the times of a large one are extrapolated
 ROUNDS = 25  # k-means iterations of faiss for the centres of lists and product codes
 MOST_CODED = 2**16  # maximum number of training points for product codes: 256 per centroid
-ALONE = 5.0  # factor by which a distance takes longer if list entries are compared with one query instead of many
+ALONE = 5.0  # slowdown factor per distance if the entries of a list are compared with one query instead of many
 
 
 @dataclass(frozen=True)
@@ -91,16 +91,16 @@ class IndexCost:
 class ApproximateSearch:
     """Approximate nearest-neighbour search with a faiss index of points (n, d), which may be memory-mapped.
 
-    All kinds of index except ivf_pq keep a copy of the points in memory. On one thread, the index is determined by
-    points, kind and seed. A graph built by several threads may differ in a few links.
+    All kinds of index except ivf_pq keep a copy of the points in memory. With one thread, the index depends only on the
+    points, the kind and the seed. A graph built by several threads may differ in a few links.
 
     Args:
         points: Shape (n, d).
         kind: "exact", "ivf", "hnsw" or "ivf_pq".
         breadth: Number of lists (ivf, ivf_pq) or candidates (hnsw) that a query searches. A larger number finds more
             neighbours and takes longer.
-        seed: Seed of the training of the index.
-        tell: Called during construction with the number of points added so far.
+        seed: Seed for training the index.
+        tell: Callback that receives the number of points added so far while the index is built.
     """
 
     def __init__(
@@ -242,7 +242,7 @@ def index_bytes(kind: IndexKind, n: int, d: int) -> int:
     sizes: dict[IndexKind, int] = {
         "exact": n * d * 4,
         "ivf": n * (d * 4 + 8) + centres,
-        # counts the links of the lowest layer; the layers above add one or two per point
+        # counts the links in the lowest layer of the graph; the layers above add one or two links per point
         "hnsw": n * (d * 4 + (2 * LINKS + 2) * 4),
         "ivf_pq": n * (_codes(d) + 8) + centres + (d * 4 << BITS),
     }

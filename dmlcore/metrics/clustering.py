@@ -24,12 +24,12 @@ from dmlcore.typing import Ints
 MOST_WORK = 1.28e10  # limit on samples x clusters x dimensions per k-means iteration: 10^8 distances in 128 dimensions
 ROUNDS = 20  # k-means iterations
 STARTS = 4  # number of random starts of k-means, of which the best is kept
-CHEAP = 1e9  # largest samples x clusters x dimensions for which k-means has several starts; above it has one
+CHEAP = 1e9  # k-means uses STARTS random starts if samples x clusters x dimensions is at most this number, else one
 
 
 @dataclass(frozen=True)
 class ClusteringScores:
-    """Agreement of clusters and classes, in 0..1."""
+    """Agreement between k-means clusters and classes: NMI and pairwise F1, each in 0..1."""
 
     nmi: float
     f1: float
@@ -84,7 +84,7 @@ def k_means(points: ArrayLike, clusters: int, seed: int = 0) -> Ints:
     exact = as_matrix("points", points)
     if not 1 <= clusters <= len(exact):
         raise ValueError(f"clusters must be in 1..{len(exact)}, the number of points, got {clusters}")
-    # centre first, because float32 loses the digits of points far from 0
+    # center first, because float32 loses digits of points far from the origin
     centred = exact - exact.mean(axis=0, dtype=np.float64)
     near = np.ascontiguousarray(centred / (np.abs(centred).max() or 1.0), np.float32)
     search = faiss.Kmeans(
@@ -92,7 +92,8 @@ def k_means(points: ArrayLike, clusters: int, seed: int = 0) -> Ints:
         clusters,
         niter=ROUNDS,
         nredo=STARTS if near.size * clusters <= CHEAP else 1,
-        seed=1 + seed % (2**31 - 2**16),  # fits an int32 even after faiss adds an offset for each further start
+        # keeps the seed within int32 even after faiss adds an offset for each further start
+        seed=1 + seed % (2**31 - 2**16),
         min_points_per_centroid=1,  # prevents a warning about small clusters
         max_points_per_centroid=len(near),  # no subsampling
     )

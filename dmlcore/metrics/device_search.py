@@ -27,7 +27,7 @@ from dmlcore.metrics.nearest_neighbours import (
 )
 from dmlcore.typing import Ints, Reals, Singles
 
-NUMBERS = 2**26  # maximum number of elements of a temporary tensor: 512 MB in float64
+NUMBERS = 2**26  # maximum number of elements in a temporary tensor, which then takes 512 MB in float64
 
 
 class DeviceSearch(NeighbourSearch):
@@ -60,7 +60,7 @@ class DeviceSearch(NeighbourSearch):
 
     @torch.inference_mode()
     def ranked(self, rows: Ints, k: int, mark: Mark | None = None) -> Ints:
-        """Return gallery indices (n, k) of the nearest items of the queries at `rows` (n,), by (distance, index)."""
+        """Return gallery indices (n, k) of the nearest items, by (distance, index), for the queries at `rows`."""
         listed = min(k + SPARE + k // CROWD, self.available)
         step = max(1, NUMBERS // max(len(self.gallery), listed * self.gallery.shape[1]))
         with _whole_products():
@@ -86,20 +86,20 @@ class DeviceSearch(NeighbourSearch):
         return indices
 
     def _by_distance(self, at: Tensor, indices: Tensor) -> Tensor:
-        """Sort gallery indices (n, m), given ascending, by exact distance from the queries `at` (n,); stable."""
+        """Stably sort ascending gallery indices (n, m) by exact distance from the queries with indices `at` (n,)."""
         pairs, queries = self._scaled(self._points[indices]), self._scaled(self._query_points[at])
         d = direct_distances(queries[:, None], pairs)[:, 0]
         return indices.gather(1, d.sort(dim=1, stable=True).indices)
 
     def _by_definition(self, at: Tensor, k: int) -> Tensor:
-        """Return gallery indices (n, k) for the queries `at` (n,) by a stable sort of all exact distances."""
+        """Return the k nearest gallery indices (n, k) of the queries `at` (n,), by sorting all exact distances."""
         d = direct_distances(self._scaled(self._query_points[at]), self._scaled(self._points))
         if self.exclude_self:
             d.scatter_(1, at[:, None], torch.inf)
         return d.sort(dim=1, stable=True).indices[:, :k]
 
     def _scaled(self, points: Tensor) -> Tensor:
-        half = -self.exponent // 2  # in two factors, because the power itself may overflow
+        half = -self.exponent // 2  # the power of two is applied as two factors, because the power itself may overflow
         return points.double().mul_(2.0**half).mul_(2.0 ** (-self.exponent - half))
 
 

@@ -16,7 +16,7 @@ import torch
 from dmlcore.metrics.nearest_neighbours import SPARE, direct_distances, error_bound, split_rows, tuned_faiss
 from dmlcore.typing import Floats, Ints, Reals, Singles
 
-PART = 2**17  # number of points that are searched at a time
+PART = 2**17  # number of points that are read and searched at a time
 
 
 def nearest_others(points: Reals, rows: Ints, k: int, pool: Ints | None = None) -> tuple[Floats, Ints]:
@@ -39,7 +39,8 @@ def nearest_others(points: Reals, rows: Ints, k: int, pool: Ints | None = None) 
     queries = _single(points[rows])
     lengths = np.linalg.norm(queries.astype(np.float64), axis=1)
     distances, near = np.empty((len(rows), 0)), np.empty((len(rows), 0), np.int64)
-    beyond = np.full(len(rows), np.inf)  # lower bound on the squared distance of every unlisted point
+    # lower bound on the squared distance of all points that no chunk listed as candidates
+    beyond = np.full(len(rows), np.inf)
     for start in range(0, count, PART):
         part = np.arange(start, min(start + PART, count)) if pool is None else pool[start : start + PART]
         gallery = _single(points[part[0] : part[-1] + 1] if pool is None else points[part])

@@ -25,13 +25,15 @@ from dmlcore.typing import Array, Bools, Floats, Ints, Reals, Singles
 Mark = Callable[[Ints, Ints], Array]
 
 SPARE = 4  # extra candidates, nearly always enough to find one gap wider than the error bound
-CROWD = 32  # one more candidate for every 32 neighbours, because gaps are narrow far down a list
-FEW = 2048  # up to this gallery size, a table of all distances takes one to two thirds of the time of faiss
-TABLE = 2**18  # elements of this table that are computed at a time, so that they fit the CPU cache
-# k from which faiss collects candidates and sorts them late instead of keeping a heap (default of faiss: 100)
+CROWD = 32  # one extra candidate per 32 neighbours, because the gaps between distances are narrow far down a list
+# largest gallery for which a table of all distances is used; it takes one to two thirds of the time of faiss
+FEW = 2048
+TABLE = 2**18  # elements of the distance table that are computed at a time, so that they fit the CPU cache
+# smallest k for which faiss collects candidates and sorts them at the end instead of keeping a heap (its default: 100)
 RESERVOIR = 40
 QUERIES = 1024  # queries per tile of the distance table of faiss, which then fits the cache (default of faiss: 4096)
-PARTS = 8  # number of steps in which the candidates of one chunk are ranked
+# number of steps in which the candidates of one chunk are ranked, which limits the memory for exact distances
+PARTS = 8
 CHUNK = 2**21  # maximum number of elements of a temporary array; with half of it faiss would be a third slower
 
 
@@ -149,7 +151,7 @@ class NeighbourSearch:
             self._index.add(near)
 
     def _parts(self, side: Reals) -> Iterator[tuple[Ints, Floats]]:
-        """Yield queries or gallery in chunks: row indices, and the points in units of 2**exponent."""
+        """Yield the queries or the gallery in chunks: row indices, and points divided by 2**exponent."""
         for rows in split_rows(np.arange(len(side)), side.shape[1]):
             yield rows, self._units(side, rows)
 
@@ -165,7 +167,9 @@ class NeighbourSearch:
         return near, norms
 
     def ranked(self, rows: Ints, k: int, mark: Mark | None = None) -> Ints:
-        """Return gallery indices (n, k) of the nearest items of the queries at `rows`, in the guaranteed order.
+        """Return gallery indices (n, k) of the items nearest to the queries at `rows`.
+
+        They are in the order that the docstring of this module guarantees.
 
         Args:
             rows: Row indices of the queries, shape (n,).
@@ -255,7 +259,8 @@ def _nearest_of_few(queries: Singles, gallery: Singles, rows: Ints, listed: int)
         table += lengths
         table += np.square(asking).sum(axis=1)[:, None]
         chosen = np.argpartition(table, listed - 1, axis=1)[:, :listed]
-        near = np.maximum(np.take_along_axis(table, chosen, axis=1), 0)  # rounding may give negative squares
+        # rounding errors may make squared distances negative
+        near = np.maximum(np.take_along_axis(table, chosen, axis=1), 0)
         order = np.argsort(near, axis=1)
         squares[part] = np.take_along_axis(near, order, axis=1)
         indices[part] = np.take_along_axis(chosen, order, axis=1)
@@ -316,7 +321,7 @@ def above(values: Floats) -> Singles:
 
 def _scaled(points: Reals, exponent: int) -> Floats:
     """Return points times 2**exponent in float64. Multiplication rounds as np.ldexp does, and is faster."""
-    if abs(exponent) > 1000:  # the power itself may overflow
+    if abs(exponent) > 1000:  # the power of two itself may overflow
         scaled: Floats = np.ldexp(points.astype(np.float64), exponent)
         return scaled
     return np.multiply(points, 2.0**exponent, dtype=np.float64)

@@ -10,19 +10,19 @@ import numpy as np
 
 from dmlcore.typing import Bools, Ints, Singles
 
-ROWS = 1024  # queries that are processed at a time
+ROWS = 1024  # number of queries that are processed at a time
 
 
 @dataclass(frozen=True)
 class Reranking:
-    """Recall at K of candidates that are sorted by distance, in the given order, and in random order.
+    """Recall at K (R@K) of retrieval candidates, sorted by distance, in the order given, and in random order.
 
     All values are in 0..1 and are means over the queries that have a match in the gallery. K is at most the number of
     candidates.
 
     Attributes:
         recall_at: R@K of the candidates sorted by distance.
-        before_at: R@K of the candidates in the given order.
+        before_at: R@K of the candidates in the order given.
         chance_at: Expected R@K of the candidates in random order.
         reach: Share of the queries with a match among their candidates.
         queries: Number of queries that have a match in the gallery.
@@ -44,15 +44,15 @@ def rerank(
     gallery: Singles | None = None,
     gallery_labels: Ints | None = None,
 ) -> Reranking:
-    """Sort the candidates of each query by Euclidean distance, and score them before and after.
+    """Sort the candidates of each query by Euclidean distance, and compute R@K before and after sorting.
 
-    Ties keep the given order. R@K in random order is exact: of K candidates with m matches, none is among the first k
-    with probability C(K - m, k) / C(K, k).
+    Candidates at equal distance keep the order given. R@K in random order is exact: of K candidates with m matches,
+    none is among the first k with probability C(K - m, k) / C(K, k).
 
     Args:
         queries: Shape (Q, D).
         labels: Labels of the queries, shape (Q,).
-        candidates: Indices of gallery items, in the order to compare with, shape (Q, K).
+        candidates: Indices of gallery items, shape (Q, K), in the order from which `before_at` is computed.
         ks: Cutoffs of R@K; those above the number of candidates are ignored.
         gallery: Shape (N, D). By default the queries; a query must then not be its own candidate.
         gallery_labels: Shape (N,).

@@ -1,6 +1,6 @@
 """Retrieval scores, which count the nearest neighbours that share the label of the query.
 
-With rel_i = 1 if the i-th nearest item has the query's label, and R such items in the gallery:
+With rel_i = 1 if the i-th nearest item has the query's label, and R the number of gallery items with that label:
 
     R@K    = max(rel_1..rel_K)              P@K = (1/K) sum_{i<=K} rel_i        R2@K = (1/R) sum_{i<=K} rel_i
     P@R    = (1/R) sum_{i<=R} rel_i         AP@R = (1/R) sum_{i<=R} rel_i P@i   MAP@R = mean AP@R
@@ -32,7 +32,7 @@ class RetrievalScores:
     """Retrieval scores: means over the scored queries, in 0..1, or None if no query could be scored.
 
     `queries` is the number of scored queries. `skipped` is the number of queries without a match in the gallery (R =
-    0), which are excluded from the means but stay in the gallery. The per-query arrays (Q,) have the order of the
+    0), which are excluded from the means but remain in the gallery. The per-query arrays (Q,) have the order of the
     embeddings and hold NaN for skipped queries.
     """
 
@@ -41,8 +41,9 @@ class RetrievalScores:
     recall_fraction_at: dict[int, float | None]  # R2@K, the textbook recall; not the R@K of metric learning
     r_precision: float | None
     map_at_r: float | None
-    knn3: float | None  # at least two of the three nearest share the label; always 0 if R = 1
-    knn3_majority: float | None  # majority vote of the three; if all three differ, the nearest decides
+    knn3: float | None  # at least two of the three nearest neighbours share the query's label; always 0 if R = 1
+    # majority vote of the three nearest neighbours; if their labels all differ, the nearest one decides
+    knn3_majority: float | None
     queries: int
     skipped: int
     per_query_average_precision: Floats = field(repr=False, compare=False)
@@ -67,8 +68,8 @@ def retrieval(
     Args:
         embeddings: Queries, shape (Q, D).
         labels: Shape (Q,), integers.
-        gallery: Shape (N, D). By default the embeddings, and each query is then excluded from its own neighbours.
-            Nothing is excluded from a given gallery.
+        gallery: Shape (N, D). By default the embeddings, and each query is then excluded from its own neighbours. If a
+            gallery is given, no item is excluded.
         gallery_labels: Shape (N,); required with `gallery`.
         ks: Cutoffs K. A cutoff above the size of the gallery uses all of it; P@K still divides by K.
         device: Device of the search; the CPU by default.
@@ -108,7 +109,7 @@ def retrieval(
             device_search.search(embeddings, gallery, exclude_self=False, device=device),
             class_ids("gallery_labels", gallery_labels, len(gallery)),
         )
-    # Classes numbered from 0, of gallery and queries, and R, the number of matches of each query in the gallery.
+    # Class numbers, starting at 0, of the gallery and of the queries. R is the number of gallery matches of each query.
     codes, wanted = _codes(others, labels)
     matches = _matches(codes, wanted) - search.exclude_self
     per_query = _per_query(search, codes, wanted, matches, cutoffs)
@@ -134,7 +135,7 @@ def retrieval(
 class _PerQuery(NamedTuple):
     """Scores of each query, shape (Q,) unless stated otherwise; NaN for a query without a match."""
 
-    hits: Floats  # number of matches up to each cutoff, (Q, K)
+    hits: Floats  # number of matches among the first K items, for each cutoff K; shape (Q, number of cutoffs)
     r_precision: Floats
     average_precision: Floats
     first: Floats
@@ -150,7 +151,7 @@ def _per_query(
     cutoffs: Sequence[int],
 ) -> _PerQuery:
     def marks(rows: Ints, items: Ints) -> NDArray[np.int32]:
-        """Return class numbers of the first three items, for kNN(3); of later items -1 (match) or -2 (no match)."""
+        """Return class numbers of the first three items, for kNN(3); for later items -1 (match) or -2 (no match)."""
         item_codes = codes[items]
         item_codes[:, KNN:] = -2 + (item_codes[:, KNN:] == wanted[rows, None])
         return item_codes
@@ -180,7 +181,10 @@ def _per_query(
 
 
 def _plan(matches: Ints, cutoff: int, available: int) -> Iterator[tuple[Ints, int]]:
-    """Yield chunks of the queries with matches, those with most matches first, and the list length k of each chunk."""
+    """Yield chunks of query indices, and the number k of neighbours that each chunk needs.
+
+    Only queries with a match are included, in descending order of their number of matches.
+    """
     order = np.argsort(-matches, kind="stable")[: int((matches > 0).sum())]
     start = 0
     while start < len(order):
@@ -192,23 +196,26 @@ def _plan(matches: Ints, cutoff: int, available: int) -> Iterator[tuple[Ints, in
 
 @dataclass(frozen=True, eq=False)
 class ClassScores:
-    """Scores of each class: means over its scored queries, shape (C,), in ascending order of the labels."""
+    """Mean retrieval scores of the queries of each class, shape (C,), in ascending order of the labels."""
 
     labels: Ints
-    queries: Ints  # scored queries; classes without any are omitted
+    queries: Ints  # number of scored queries per class; classes without scored queries are omitted
     map_at_r: Floats
     recall_at_1: Floats
 
 
 def per_class(scores: RetrievalScores, labels: ArrayLike | torch.Tensor) -> ClassScores:
-    """Compute the scores of each class.
+    """Compute the mean retrieval scores of each class.
 
     Args:
         scores: Scores of all queries.
         labels: Labels of the queries, shape (Q,).
 
+    Returns:
+        Scores of the classes that have at least one scored query.
+
     Raises:
-        TypeError, ValueError: If the labels do not fit.
+        TypeError, ValueError: If the labels are not Q integers.
     """
     labels = class_ids("labels", labels, len(scores.per_query_matches))
     scored = scores.per_query_matches > 0

@@ -1,4 +1,4 @@
-"""Registry of scores. Each is a function of the result of `retrieval` or `clustering` that returns a value in 0..1.
+"""Registry of scores: functions that map the result of `retrieval` or `clustering` to a value in 0..1.
 
 All registered scores are stored with every run and displayed together. R@K, P@K and R2@K, which have one value per K,
 are fields of `RetrievalScores` instead.
@@ -40,7 +40,7 @@ SCORES: Catalogue[Score] = Catalogue("score")
 def score(
     title: str, source: str, *, printed: str = "", clusters: bool = False, shown: bool = True
 ) -> Callable[[Of], Of]:
-    """Register the decorated function as a score under its own name; the arguments are attributes of `Score`."""
+    """Return a decorator that registers a function as a score by its own name; arguments are fields of `Score`."""
 
     def enter(compute: Of) -> Of:
         name = compute.__name__
@@ -54,7 +54,7 @@ def score(
 
 
 def scores(retrieved: RetrievalScores, clusters: ClusteringScores | None = None) -> dict[str, float | None]:
-    """Return every score by name; None if no query could be scored. Omit scores of clusters if `clusters` is None."""
+    """Return all scores by name, None where no query could be scored. Omit clustering scores if `clusters` is None."""
     results = {False: retrieved, True: clusters}
     return {name: entry.of(result) for name, entry in SCORES.items() if (result := results[entry.clusters]) is not None}
 
@@ -79,13 +79,13 @@ def knn3(retrieved: RetrievalScores) -> float | None:
 
 @score("kNN(3), majority", "Zabihzadeh et al. 2021, Sec. 5.2; ties go to the nearest", shown=False)
 def knn3_majority(retrieved: RetrievalScores) -> float | None:
-    """Return the share of queries whose three nearest neighbours vote for their label."""
+    """Return the share of queries with the correct label by majority vote of their three nearest neighbours."""
     return retrieved.knn3_majority
 
 
 @score("NMI", "Manning, Raghavan & Schütze 2008, Sec. 16.3", printed="NMI", clusters=True)
 def nmi(clusters: ClusteringScores) -> float:
-    """Return the normalised mutual information of clusters and classes."""
+    """Return the normalised mutual information between clusters and classes."""
     return clusters.nmi
 
 

@@ -12,16 +12,17 @@ from dmlcore.typing import Ints
 
 
 class ConditionedEmbedding(nn.Module):
-    """Layer that combines a sample and its K neighbours: embeddings (B, 1 + K, D) to (B, D), unnormalised.
+    """Layer that combines a sample and its K neighbours: embeddings (B, 1 + K, D) to (B, D), not normalised.
 
-    With f(x) the embedding of the sample, the result is g = W [h; f(x)] + b, where `by` in the spec selects h:
+    With f(x) the embedding of the sample, the result is g = W [h; f(x)] + b, where the setting `by` in the spec selects
+    h:
 
         lstm: the last states of both directions of the last LSTM layer, which reads the sample, then its neighbours
         average: the mean of the neighbours
         concat: the concatenation of all neighbours
-        mean: no h; g is the mean of the sample and its neighbours, without parameters
+        mean: g is the mean of the sample and its neighbours; this has no h and no parameters
 
-    If `hidden` in the spec is 0, an LSTM has half of D states per direction, rounded up.
+    If `hidden` in the spec is 0, the LSTM has ceil(D / 2) hidden units per direction.
 
     Reference:
         Can 2018, Ch. 4, for the LSTM (512-D: 2 layers of 256 in each direction).
@@ -55,7 +56,7 @@ class ConditionedEmbedding(nn.Module):
 
 
 def create(spec: ConditioningSpec, dimension: int, *, seed: int) -> ConditionedEmbedding | None:
-    """Create the layer that `spec` describes, initialised from `seed`; return None if it has no neighbours."""
+    """Create the layer that `spec` describes, initialised from `seed`; return None if `spec` uses no neighbours."""
     if not spec.neighbours:
         return None
     with seeded(seed):

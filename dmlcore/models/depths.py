@@ -1,4 +1,4 @@
-"""Features of several depths of a backbone in one vector, averaged or weighted by attention (GDFL)."""
+"""Features from several depths of a backbone combined in one vector, averaged or weighted by attention (GDFL)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ GATHERS = ("none", "mean", "attention")
 
 
 class GatheredFeatures(nn.Module):
-    """Concatenation phi = [u, p_1, ...] of the pooled last features u (B, l) and one vector (B, C_i) per earlier map.
+    """Concatenation phi = [u, p_1, ...] of pooled last features u (B, l) and one vector p_i (B, C_i) per earlier
+    feature map.
 
     Without attention, p_i is the mean of map i. With attention, p_i = sum_j a_j q_j, where q_j is the feature at
-    position j of the map and a = softmax_j(w_i^T tanh(W_i q_j + u)), with W_i of shape (l, C_i). `weights` holds a for
-    the last batch, one detached tensor (B, h, w) per map.
+    position j of the map and a = softmax_j(w_i^T tanh(W_i q_j + u)), with W_i of shape (l, C_i). The attribute
+    `weights` holds the attention weights a for the last batch as one detached tensor (B, h, w) per map.
 
     Reference:
         Zabihzadeh, Alitbi & Mousavirad 2021, Eq. 6. The paper does not specify soft-max, tanh and concatenation; they
@@ -51,9 +52,9 @@ class GatheringHead(nn.Module):
     """Head that maps the last features (B, C, H, W) and the maps in `earlier` to embeddings (B, embedding_dim).
 
     The last features are pooled, `GatheredFeatures` adds the earlier maps, and a linear layer embeds the result. The
-    network stores the earlier maps in this module before each call. They are removed when read, so that no graph
-    outlives its batch. Raises ValueError for a pooling that projects first, because its result is not a feature of the
-    backbone.
+    network stores the earlier maps in this module before each call. `forward` removes them, so that no autograd graph
+    outlives its batch. Raises ValueError for a pooling that projects the features before pooling, because its result is
+    then not a feature of the backbone.
     """
 
     def __init__(

@@ -23,18 +23,18 @@ def fit(method: str, features: Singles, labels: Ints, dimension: int, *, seed: i
         pca: principal components
         lda: linear discriminants with Ledoit-Wolf shrinkage, at most classes - 1 of them
         nca: neighbourhood components, at most 100 iterations of L-BFGS, starting from linear discriminants if there are
-            as many as outputs, else from principal components
+            enough of them, else from principal components
 
-    NCA uses at most 4,000 samples drawn by the seed. Features are scaled so that squared distances to the nearest
-    sample are 1 on average; otherwise the soft-max of NCA is flat or its gradient vanishes. Outputs that a method
-    cannot fill are 0. Every output has mean 0.
+    NCA uses at most 4,000 samples, drawn at random from `seed`. Features are scaled so that squared distances to the
+    nearest sample are 1 on average; otherwise the soft-max of NCA is flat or its gradient vanishes. If a method finds
+    fewer than `dimension` directions, the remaining outputs are 0. Every output has mean 0.
 
     Args:
         method: "pca", "lda" or "nca".
         features: Features, (N, F).
         labels: Integer labels, (N,).
         dimension: Number of outputs.
-        seed: Seed of the choice of samples.
+        seed: Seed for drawing the samples.
 
     Raises:
         ValueError: If the method is unknown, there is a single class, or no class has two samples.
@@ -59,14 +59,15 @@ def _fitted(method: str, points: Floats, labels: Ints, count: int, seed: int) ->
     if method == "lda":
         from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-        # In the original axes: shrinkage standardises each axis first, which would amplify the noise of principal axes.
+        # Fitted in the original axes: shrinkage first standardises each axis, which would amplify noise in principal
+        # axes.
         scalings = LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto").fit(points, labels).scalings_
         rows: Floats = scalings.T[: min(count, len(np.unique(labels)) - 1)]
         return rows
     from sklearn.decomposition import PCA
 
     principal = PCA(random_state=seed).fit(points)
-    # Directions without variance would be scaled beyond the range of float32.
+    # Directions with almost no variance are dropped; scaling them to unit variance would exceed the range of float32.
     axes: Floats = principal.components_[principal.singular_values_ > LEAST * principal.singular_values_[0]]
     if method == "pca":
         return axes[:count]

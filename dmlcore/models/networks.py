@@ -1,4 +1,4 @@
-"""Networks: an MLP for vectors, a backbone with pooling and embedding head for images, token vectors for bags."""
+"""Networks: an MLP for vectors, a backbone with pooling and embedding head for images, and token vectors for bags."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from dmlcore.spec import ModelSpec, PoolingSpec
 
 LEAKY_SLOPE = 0.01
 IMAGE_MEAN, IMAGE_STD = IMAGENET.mean, IMAGENET.std
-TAKES = {"mlp": "vectors", "tokens": "bags of tokens"}  # all other networks take images
+TAKES = {"mlp": "vectors", "tokens": "bags of tokens"}  # inputs of the networks that do not take images
 TOKEN_BOUND = 0.3  # tokens and prototypes are clipped to +-0.3 after each step (Gurbuz 2022, code)
 
 
 class ModelError(ValueError):
-    """Error for a network that does not fit the data; the message says which inputs the network takes."""
+    """Error for a network that cannot take the data; the message says which inputs the network takes."""
 
 
 def build(
@@ -39,15 +39,15 @@ def build(
     std: float = 1.0,
     vocabulary: int = 0,
 ) -> MLP | ImageNetwork | TokenNetwork:
-    """Build and initialise a network as a function of `seed`.
+    """Build a network and initialise it from `seed`.
 
     Args:
         spec: Settings of the network.
         input_shape: (F,) for vectors, (3, H, W) or (1, H, W) for images, (L,) for bags of tokens.
-        seed: Seed of the initialisation.
+        seed: Seed for the initialisation.
         pool: Settings of the pooling.
-        mean: Mean of the training vectors; images use the mean of their backbone.
-        std: Standard deviation of the training vectors.
+        mean: Mean of the training vectors; ignored for images, which are normalised as their backbone requires.
+        std: Standard deviation of the training vectors; ignored for images.
         vocabulary: Number of tokens; 0 for data that are not bags.
 
     Raises:
@@ -97,9 +97,9 @@ def _backbone(spec: ModelSpec, image: tuple[int, int]) -> backbones.Backbone:
 
 
 class Network(nn.Module):
-    """Base class of networks that map inputs (B, ...) to embeddings (B, D), with hooks for training runs."""
+    """Base class of networks that map inputs (B, ...) to embeddings (B, D), with the methods that training calls."""
 
-    # True if the backbone does not train; the network then also accepts stored feature maps of the backbone
+    # True if the backbone is not trained; the network then also accepts stored feature maps of the backbone
     frozen = False
     on_sphere: bool
     in_ball: bool
@@ -122,11 +122,13 @@ class Network(nn.Module):
         return []
 
     def after_step(self) -> None:
-        """Clip parameters that the optimiser may have moved out of their range."""
+        """Clip parameters that an optimiser step may have moved out of their valid range."""
 
     @property
     def shares(self) -> Tensor | None:
-        """Prototype shares (B, m) of the last batch, at least float32; None for a pooling without prototypes."""
+        """Share of each pooling prototype in each sample of the last batch, (B, m), float32 or wider; None without
+        prototypes.
+        """
         pooled: Tensor | None = getattr(getattr(self, "pool", None), "shares", None)
         return None if pooled is None else pooling.at_least_float32(pooled)
 
@@ -138,13 +140,15 @@ class Network(nn.Module):
 
     @property
     def pooled(self) -> Tensor | None:
-        """Inputs (B, P) of the embedding layer for the last batch, at least float32; None if they are not kept."""
+        """Inputs (B, P) of the embedding layer for the last batch, at least float32; None if the layer did not record
+        them.
+        """
         taken = getattr(self.embedding_layer, "last_input", None)
         return None if taken is None else pooling.at_least_float32(taken)
 
     @property
     def pooling_ready(self) -> bool:
-        """False while a pooling with prototypes still averages, because its prototypes have no initial values yet."""
+        """False while a pooling with prototypes still averages, because its prototypes are not initialised yet."""
         return bool(getattr(getattr(self, "pool", None), "ready", True))
 
 
@@ -184,7 +188,7 @@ class MLP(Network):
         return _embed(self.linear(self.dropout(features)), self.on_sphere, self.in_ball)
 
     def head_parameters(self) -> list[nn.Parameter]:
-        """Return the parameters of the last layer."""
+        """Return the parameters of the last linear layer."""
         return list(self.linear.parameters())
 
 
@@ -213,8 +217,8 @@ class ImageNetwork(Network):
     """Network that maps images (B, 3 or 1, H, W) to embeddings (B, D): a backbone, then a head that pools and projects.
 
     Images are RGB or grey in 0..255, uint8 or floating point. With `model.keep_classifier` the pooled features pass
-    through the classifier of the backbone's checkpoint before the linear layer (1000 -> D). With `model.freeze` the
-    backbone stays in evaluation mode without gradients, and inputs may also be its feature maps.
+    through the classifier of the backbone's checkpoint (C -> 1000) before the linear layer (1000 -> D). With
+    `model.freeze` the backbone stays in evaluation mode without gradients, and inputs may also be its feature maps.
     """
 
     def __init__(self, spec: ModelSpec, pool: PoolingSpec, backbone: backbones.Backbone) -> None:
@@ -243,15 +247,16 @@ class ImageNetwork(Network):
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the embeddings (B, D).
 
-        Afterwards `head.pooling` holds the pooling weights and prototype shares of this batch, if it computes any.
+        If the pooling module computes pooling weights or prototype shares, it stores those of this batch in its
+        attributes.
         """
         return _embed(self.head(self.features(inputs)), self.on_sphere, self.in_ball)
 
     def features(self, inputs: Tensor) -> Tensor:
         """Return the feature maps (B, C, h, w) of the backbone as float.
 
-        If the backbone is frozen, inputs that are its stored feature maps are returned unchanged. Maps of earlier
-        depths are stored in the head if the head uses them.
+        If the backbone is frozen, inputs that are its stored feature maps are returned unchanged. Earlier feature maps
+        are stored in the head if the head uses them.
         """
         if self.frozen and inputs.shape[1] == self.backbone.out_channels:
             return inputs.float()
@@ -272,10 +277,10 @@ class ImageNetwork(Network):
         return list(self.head.parameters())
 
     def freeze_batch_norm(self) -> None:
-        """Freeze the statistics, scales and shifts of the backbone's batch norm, in training mode too.
+        """Freeze the statistics, scales and shifts of the backbone's batch norm layers, even in training mode.
 
-        These layers stay in evaluation mode when `train()` is called. Batch norm in the head is not pretrained and not
-        affected.
+        These layers stay in evaluation mode when `train()` is called. Batch norm layers in the head are not pretrained
+        and are not frozen.
 
         Reference:
             The code of Proxy-Anchor (Kim et al. 2020).
@@ -307,7 +312,7 @@ class ImageNetwork(Network):
 class ClassifierHead(nn.Module):
     """Head (B, C, H, W) -> (B, D): pooling, the backbone's classifier C -> 1000, then a new linear layer 1000 -> D.
 
-    Karaman 2021 keeps the 1000-way output of ImageNet and embeds its logits. Raises ValueError for a pooling whose
+    Karaman 2021 keeps the 1000-way ImageNet classifier and embeds its logits. Raises ValueError for a pooling whose
     result does not have the C channels that the classifier expects.
     """
 
@@ -333,7 +338,7 @@ class ClassifierHead(nn.Module):
         return embedded
 
     def local(self, features: Tensor) -> Tensor | None:
-        """Return local features (B, H*W, D) whose mean is the embedding if the pooling averages, else None."""
+        """Return local features (B, H*W, D) that average to the embedding, or None if the pooling is not an average."""
         return self._embed(features.flatten(2).mT) if self.pooling.averages else None
 
     def _embed(self, values: Tensor) -> Tensor:
@@ -344,7 +349,7 @@ class ClassifierHead(nn.Module):
 class TokenNetwork(Network):
     """Network that pools trainable token vectors: token ids (B, L) to embeddings (B, D).
 
-    `after_step` clips tokens and prototypes to [-0.3, 0.3].
+    After each step, `after_step` clips token vectors and prototypes to [-0.3, 0.3].
 
     Reference:
         Gurbuz 2022, Sec. 5.3.1.

@@ -1,6 +1,6 @@
 """Pretrained weights of backbones: a table of public checkpoints with digests, their lookup or download, and loading.
 
-Names and shapes in a file must match those of the backbone.
+Parameter names and shapes in a weight file must match those of the backbone.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _TORCHVISION = "https://download.pytorch.org/models/"
 
 @dataclass(frozen=True)
 class PublicWeights:
-    """Public file of pretrained weights: its network, its training data, and the digest that it must have."""
+    """Published file of pretrained weights, with its network, its training data and the digest that verifies it."""
 
     network: str
     file: str
     trained_on: Literal["imagenet", "cifar10"]
-    url: str | None  # None: not downloadable, included in the data packs
-    sha256: str  # 64 digits, or the first digits from the file name if no more were published
+    url: str | None  # None if the file cannot be downloaded because it is part of the data packs
+    sha256: str  # 64 hexadecimal digits, or the leading digits in the file name if no more were published
     size: int | None = None
 
     @property
     def digest(self) -> download.Digest:
-        """Digest that the file is verified against."""
+        """Digest with which the file is verified."""
         return download.Digest(self.size, sha256_prefix=self.sha256)
 
 
@@ -56,7 +56,7 @@ CHECKPOINTS: Mapping[str, PublicWeights] = {
             46_830_571,
         ),
         _torchvision("resnet34", "resnet34-b627a593.pth", "b627a593"),
-        _torchvision(  # the first version, which papers call ImageNet weights
+        _torchvision(  # IMAGENET1K_V1, the version that papers call ImageNet weights
             "resnet50",
             "resnet50-0676ba61.pth",
             "0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
@@ -79,7 +79,7 @@ CHECKPOINTS: Mapping[str, PublicWeights] = {
         _torchvision("squeezenet1_1", "squeezenet1_1-b8a52dc0.pth", "b8a52dc0"),
         _torchvision("mobilenet_v3_small", "mobilenet_v3_small-047dcff4.pth", "047dcff4"),
         _torchvision("mobilenet_v3_large", "mobilenet_v3_large-8738ca79.pth", "8738ca79"),  # the first version
-        PublicWeights(  # pruned and quantised by Han et al. 2015, with torchvision's names and inputs
+        PublicWeights(  # pruned and quantised by Han et al. 2015; parameter names and inputs as in torchvision
             "squeezenet1_0",
             "squeezenet1_0-deep-compression.safetensors",
             "imagenet",
@@ -100,7 +100,7 @@ CHECKPOINTS: Mapping[str, PublicWeights] = {
 
 
 class WeightsError(ValueError):
-    """Error for weights that cannot be found or do not fit; the message says what to do.
+    """Error for weights that cannot be found or do not match the backbone; the message says what to do.
 
     `missing` and `unexpected` hold parameter names; `mismatched` holds "name: shape instead of shape". All three are
     complete, while the message lists at most 20 names of each.
@@ -118,17 +118,17 @@ class WeightsError(ValueError):
 
 
 def load(backbone: Backbone, name: str, start: str, progress: download.Progress | None = None) -> Path:
-    """Load weights into the backbone `name`, all or none, and return the file they came from.
+    """Load weights into a backbone and return the file they came from; on an error, no weight is changed.
 
-    Names and shapes must be those of the backbone. A file may additionally contain a classifier and auxiliary heads,
-    and it may lack or contain the batch counters of batch norm.
+    Parameter names and shapes must match those of the backbone. A file may additionally contain a classifier and
+    auxiliary heads, and it may lack or contain the batch counters of batch norm.
 
     Args:
-        backbone: The backbone.
+        backbone: Backbone to load the weights into.
         name: Name of the backbone.
-        start: "imagenet" for the pinned checkpoint, which is searched on this machine and else downloaded into the
-            cache; the name of a pinned file; or a path to a .pt, .pth or .safetensors file.
-        progress: Callback of a download.
+        start: "imagenet" for the pinned checkpoint, which is downloaded into the cache unless it is found on this
+            machine; the name of a pinned file; or a path to a .pt, .pth or .safetensors file.
+        progress: Callback for the download progress.
 
     Raises:
         WeightsError: If the file cannot be found, read or loaded.
@@ -139,12 +139,12 @@ def load(backbone: Backbone, name: str, start: str, progress: download.Progress 
 
 
 def pinned(name: str) -> PublicWeights | None:
-    """Return the pinned ImageNet checkpoint of a backbone, or None if it has none."""
+    """Return the pinned ImageNet checkpoint of the backbone `name`, or None if it has none."""
     return next((c for c in CHECKPOINTS.values() if c.network == name and c.trained_on == "imagenet"), None)
 
 
 def published(name: str) -> list[PublicWeights]:
-    """Return all pinned checkpoints of a backbone; the one that "imagenet" selects comes first."""
+    """Return all pinned checkpoints of the backbone `name`, starting with the one that "imagenet" selects."""
     return [checkpoint for checkpoint in CHECKPOINTS.values() if checkpoint.network == name]
 
 
@@ -165,16 +165,16 @@ def _is_intact(path: Path, checkpoint: PublicWeights) -> bool:
 
 @lru_cache(maxsize=64)
 def _has_digest(path: Path, digest: download.Digest, size: int, changed: int) -> bool:
-    """Return True if the file has this digest; size and time of change are part of the cache key only."""
+    """Return True if the file has this digest. `size` and `changed` (modification time) only extend the cache key."""
     return digest.refusal(path) is None
 
 
 def refuse_absent(name: str, start: str) -> None:
-    """Check, without loading, that `load` will find its file or can download it.
+    """Check that the weights `start` of the backbone `name` are on this machine or can be downloaded.
 
     Raises:
-        WeightsError: If the file is neither on this machine nor downloadable; the message names weights that can be
-            used instead.
+        WeightsError: If the file is neither on this machine nor downloadable; the message suggests weights to use
+            instead.
     """
     checkpoint = _checkpoint(name, start)
     if checkpoint is None or find(checkpoint):
@@ -220,12 +220,12 @@ def read(path: Path) -> dict[str, Tensor]:
 
 
 def assign(backbone: Backbone, weights: Mapping[str, Tensor], origin: str) -> None:
-    """Copy `weights` into the backbone, all or none; raise WeightsError naming the entries that do not fit."""
+    """Copy `weights` into the backbone; change nothing and raise WeightsError if any entry does not match."""
     prefix, known = backbone.key_prefix, backbone.state_dict()
     if prefix and not any(key.startswith(prefix) for key in weights):
         weights = {prefix + key: value for key, value in weights.items()}
     given = {k: v for k, v in weights.items() if k in known or not k.startswith(backbone.without_place())}
-    # The BN-Inception file holds the vectors of batch norm as (1, C).
+    # The BN-Inception file stores batch norm vectors with shape (1, C).
     given = {k: v[0] if k in known and v.shape == (1, *known[k].shape) else v for k, v in given.items()}
     missing = tuple(k for k in known if k not in given and not k.endswith("num_batches_tracked"))
     unexpected = tuple(k for k in given if k not in known and not k.endswith("num_batches_tracked"))
@@ -247,7 +247,8 @@ def _checkpoint(name: str, start: str) -> PublicWeights | None:
     """Return the pinned checkpoint that `start` names, or None for the path of any other file.
 
     Raises:
-        WeightsError: If `start` is neither, or if a file with the name of a pinned checkpoint has different contents.
+        WeightsError: If `start` is neither a pinned checkpoint nor a path, or if a file with the name of a pinned
+            checkpoint has different contents.
     """
     if start != "imagenet" and start not in CHECKPOINTS:
         path = Path(start).expanduser()

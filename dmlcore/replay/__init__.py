@@ -1,1 +1,1 @@
-"""Training runs in this process that are recorded step by step, so that they can be played, scrubbed and forked."""
+"""Training runs in this process that are recorded step by step, for replaying, scrubbing and forking."""

@@ -30,7 +30,8 @@ from dmlcore.typing import Bytes, Floats, Ints, Singles
 Moves = Literal["both", "pulls", "pushes"]
 
 MOST_STEPS = 20_000
-SNAPSHOT_EVERY = 64  # training steps between two snapshots; a fork is recomputed from the nearest one before it
+# training steps between two snapshots; a fork recomputes the steps since the nearest earlier snapshot
+SNAPSHOT_EVERY = 64
 SCORE_EVERY = 10  # steps between two computations of MAP@R
 AVERAGE = 64  # byte that encodes the weight of average pooling in a weight map
 CHANGEABLE = ("loss", "optimiser.learning_rate", "pooling.mu", "pooling.epsilon")
@@ -39,13 +40,13 @@ _BUILDING = threading.Lock()  # initialisation uses torch's single global genera
 
 @dataclass(frozen=True)
 class SpecChange:
-    """Change of a run that takes effect after step `step`.
+    """Change to the spec of a live run that takes effect after step `step`.
 
     Attributes:
         step: Last step before the change.
         overrides: key=value overrides of the spec.
-        moves: Gradients that train the network: "pulls" (same-class pairs), "pushes" (other pairs) or "both"; None
-            keeps the current setting.
+        moves: Pairs with gradients that train the network: "pulls" (same class), "pushes" (different classes) or
+            "both"; None keeps the current setting.
     """
 
     step: int
@@ -54,7 +55,7 @@ class SpecChange:
 
     @property
     def first(self) -> int:
-        """Index of the first frame that shows the change."""
+        """Index of the first frame that the change affects."""
         return self.step + 1
 
 
@@ -75,7 +76,7 @@ class LiveSpec:
     splits: tuple[str, ...] = ("train",)
 
     def __post_init__(self) -> None:
-        """Sort the changes by step; raise SpecError or ValueError if one of them is not possible."""
+        """Sort the changes by step; raise SpecError or ValueError if one of them is invalid."""
         if not 1 <= self.per_class <= 10_000:
             raise ValueError(f"per_class must be in 1..10000, got {self.per_class}")
         for change in self.changes:
@@ -90,12 +91,12 @@ class LiveSpec:
         self.run_at(MOST_STEPS)
 
     def run_at(self, step: int) -> RunSpec:
-        """Return the spec with all changes before step `step` applied; raise SpecError if it is invalid."""
+        """Return the spec with all changes that take effect before step `step`; raise SpecError if it is invalid."""
         made = (override for change in self.changes if change.step < step for override in change.overrides)
         return self.run.with_overrides(made)
 
     def moves_at(self, step: int) -> Moves:
-        """Return the gradients that train the network at step `step`: both, pulls or pushes."""
+        """Return "both", "pulls" or "pushes": the pairs with gradients that train the network at step `step`."""
         return next((c.moves for c in reversed(self.changes) if c.step < step and c.moves), "both")
 
 
@@ -104,7 +105,7 @@ class TrainingFrame:
     """Recorded state after one training step; embeddings and scores are those of the watched samples."""
 
     step: int
-    loss: float | None  # loss on this step's batch; None before the first step
+    loss: float | None  # loss on the batch of this step; None before the first step
     active: float | None  # share of the batch's triplets with nonzero gradient; None for a loss without triplets
     nonzero: float | None
     map_at_r: float | None  # MAP@R of the watched samples, every SCORE_EVERY steps
@@ -112,9 +113,9 @@ class TrainingFrame:
     tokens: Singles | None = None  # (vocabulary, D) token vectors, if inputs are bags of tokens
     prototypes: Singles | None = None  # (m, D) prototypes of the pooling, once they are initialised
     histograms: Singles | None = (
-        None  # (classes, vocabulary): mean pooling weight that the bags of a class put on a token
+        None  # (classes, vocabulary): mean pooling weight of each token in the bags of each class
     )
-    plane: Singles | None = None  # (n, 2) projection if D > 3, rotated to match the previous frame
+    plane: Singles | None = None  # (n, 2) projection of the embeddings if D > 3, rotated to match the previous frame
     weights: Bytes | None = None  # (n, h * w) pooling weights; AVERAGE encodes average pooling
     recall: float | None = None  # R@1, for the same samples and steps as map_at_r
 
@@ -126,7 +127,7 @@ class _Snapshot:
 
 
 class LiveTraining(History[LiveSpec, TrainingFrame]):
-    """Recorded training run with the same batches as `python -m dmlcore train`.
+    """Recorded training run in this process. Its batches equal those of `python -m dmlcore train`.
 
     Raises:
         TrainingError, ModelError, DataError: If the run cannot be trained.
@@ -145,7 +146,8 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
         self._state, self._at = self._build(spec.run), 0
         self.dataset = self._state.data  # includes the feature maps of a frozen backbone
         inputs = batches.to_device(self.dataset, self.watched, torch.device("cpu"))
-        self._inputs = inputs.float() if inputs.is_floating_point() else inputs  # converted once, not for every frame
+        # convert once instead of for every frame
+        self._inputs = inputs.float() if inputs.is_floating_point() else inputs
         batch = spec.run.batch.classes * spec.run.batch.samples
         self.steps_per_epoch = max(1, len(self.dataset.splits["train"]) // batch)
         self._keep_state()
@@ -153,12 +155,12 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
 
     @property
     def nbytes(self) -> int:
-        """Upper bound of the memory use in bytes: frames, the snapshots between them, and the watched inputs."""
+        """Upper bound on the memory use in bytes: recorded frames, training state snapshots and watched inputs."""
         arrays = (array for array in vars(self.frames[0]).values() if isinstance(array, np.ndarray))
         return len(self.frames) * (sum(array.nbytes for array in arrays) + 1256) + self._inputs.nbytes
 
     def curves(self, since: int = 0) -> dict[str, Floats]:
-        """Return curves over the frames from index `since` on; missing values are NaN.
+        """Return curves of recorded values over the frames from index `since` onwards; missing values are NaN.
 
         The keys are step, loss, active, nonzero, map_at_r and recall.
         """
@@ -167,7 +169,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
         return {name: np.array([getattr(f, name) for f in rows], dtype=np.float64) for name in columns}
 
     def scored(self, vectors: Singles) -> RetrievalScores:
-        """Return retrieval scores on the last split; `vectors` (n, D) are embeddings of all watched samples."""
+        """Return retrieval scores on the last of `splits`, given embeddings (n, D) of all watched samples."""
         labels = self.dataset.labels[self.watched]
         return retrieval(vectors[self._scored], labels[self._scored], ks=(1,))
 
@@ -195,7 +197,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
             return build.build(run, self.dataset, torch.device("cpu"))
 
     def _catch_up(self) -> None:
-        """Bring the network to the last recorded step by repeating the steps after the nearest earlier snapshot."""
+        """Restore the nearest snapshot and repeat the steps after it, up to the last recorded step."""
         if self._at == self.recorded:
             return
         kept = sorted(self._snapshots)
@@ -208,7 +210,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
             self._step()
 
     def _step(self) -> Tensor:
-        """Make one training step with the settings in effect; return its loss."""
+        """Run one training step with the settings in effect at that step, and return its loss."""
         step = self._at + 1
         if any(change.step == self._at for change in self.spec.changes):
             self._obey(self.spec.run_at(step))
@@ -223,7 +225,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
         self._snapshots[self._at] = _Snapshot(kept, self._state.spec)
 
     def _obey(self, run: RunSpec) -> None:
-        """Apply a changed loss, learning rate, mu or epsilon; keep the network weights and the optimiser state."""
+        """Switch to a changed spec, keeping the network weights and the optimiser state."""
         before = self._state.spec
         if run == before:
             return
@@ -290,7 +292,7 @@ def _plane(embeddings: Singles, before: Singles | None) -> Singles:
 
 
 def _in_bytes(weights: Tensor | None) -> Bytes | None:
-    """Return pooling weights (n, h * w) as bytes, in units of average pooling / AVERAGE; None without weights."""
+    """Return pooling weights (n, h * w) as bytes, where AVERAGE encodes 1 / (h * w); None without weights."""
     if weights is None or not len(weights):
         return None
     quantised: Bytes = (weights * weights.shape[1] * AVERAGE).round().clamp(0, 255).to(torch.uint8).numpy()
@@ -298,7 +300,7 @@ def _in_bytes(weights: Tensor | None) -> Bytes | None:
 
 
 def _watched(dataset: Dataset, spec: LiveSpec) -> Ints:
-    """Return the indices of the first `per_class` samples of each class in each split, ascending."""
+    """Return the ascending indices of the first `per_class` samples of each class in each split of the spec."""
     chosen = []
     for split in spec.splits:
         if split not in dataset.splits:
@@ -310,7 +312,9 @@ def _watched(dataset: Dataset, spec: LiveSpec) -> Ints:
 
 
 def _sided(objective: Objective, moves: Moves) -> Callable[..., Tensor] | None:
-    """Return a loss whose gradient has only pulls (same-class pairs) or only pushes (other pairs); None for both."""
+    """Return a loss with gradients from same-class pairs only ("pulls") or other pairs only ("pushes"); None for
+    "both".
+    """
     if moves == "both":
         return None
     metric = objective.metric
@@ -324,7 +328,7 @@ def _sided(objective: Objective, moves: Moves) -> Callable[..., Tensor] | None:
 
 
 def _sided_triplets(metric: losses.TripletLoss, pulls: bool, embeddings: Tensor, labels: Tensor, *_: object) -> Tensor:
-    # Norm terms act on single points and are neither pull nor push, so norms are detached.
+    # Norm terms act on single points and neither pull nor push, so norms are detached.
     distances, norms = pair_tables(embeddings)
     moving = (labels[:, None] == labels) == pulls
     return metric.of_tables(torch.where(moving, distances, distances.detach()), norms.detach(), labels)

@@ -36,13 +36,13 @@ SETS = ("toy", "moons", "rings", "digits", *IMAGES)
 SIDES = {"cub": 128, "glyphs": 28}  # pixels per side
 NETWORKS = {"cub": "squeezenet1_0", "glyphs": "conv4"}
 SPOT_FILE = "backbone.safetensors"
-SPOT_STEPS = 150  # pretraining steps of the convolution blocks
-NEIGHBOURS = 5  # neighbours shown per query
+SPOT_STEPS = 150  # pretraining steps of the convolution blocks for glyphs
+NEIGHBOURS = 5  # number of neighbours shown per query
 QUERIES = 3
 LOOK_EVERY = 30.0  # seconds between two checks for the CUB images and weights
 SHOWN = 64  # side in pixels of an image in the strip of neighbours
 HIDDEN = 32  # width of the hidden layer, as in the toy network of Karaman 2021
-RECENT = 25  # batches that are averaged to smooth a noisy curve
+RECENT = 25  # number of batches over which a noisy curve is averaged
 TABLE = "4.1"
 COLUMNS = ("R@1", "R@8", "P@R", "MAP@R")
 NOT_STATED = (
@@ -53,7 +53,7 @@ NOT_STATED = (
 
 @dataclass(frozen=True)
 class InputSpace:
-    """Inputs as points (n, 3) for display, the names of the axes, and a note on how the points were computed."""
+    """Inputs as points (n, 3) for display, with axis names and a note on how the points were computed."""
 
     points: Singles
     axes: tuple[str, str, str]
@@ -74,12 +74,12 @@ def toy_run(name: str, seed: int = 0, **sections: dict[str, Any]) -> RunSpec:
     """Return the spec of a training run on one of the data sets SETS.
 
     Runs on vectors use a linear layer to 32 units, a leaky ReLU and a linear layer to 2 outputs, trained with RMSprop
-    on batches of 4 classes x 8 samples. This is the network of Karaman 2021, Sec. 4.1, but with output dimension 2 so
-    that it can be plotted. Runs on images use a frozen backbone, pooling and a linear layer.
+    on batches of 4 classes x 8 samples. This is the network of Karaman 2021, Sec. 4.1, but with two outputs so that the
+    embeddings can be plotted. Runs on images use a frozen backbone, pooling and a linear layer.
 
     Args:
         name: One of SETS.
-        seed: Seed of the generated images on which the backbone is pretrained; used only for "glyphs".
+        seed: Seed for the generated images on which the backbone is pretrained; used only for "glyphs".
         sections: Values that override the defaults, by section of the spec.
 
     Raises:
@@ -101,7 +101,9 @@ def toy_run(name: str, seed: int = 0, **sections: dict[str, Any]) -> RunSpec:
 
 @lru_cache(maxsize=16)
 def dataset(name: str, seed: int) -> Dataset:
-    """Load one of the data sets SETS with the split of its toy run; cached, as data sets are never modified."""
+    """Load one of the data sets SETS with the split that its toy run uses. The result is cached and must not be
+    modified.
+    """
     if name in IMAGES:
         return data.load(name, image_size=SIDES[name], seed=seed)
     return build.load_data(toy_run(name).model_copy(update={"seed": seed}))
@@ -119,7 +121,7 @@ def _offered(_: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def prepare_data(name: str, seed: int) -> Dataset:
-    """Load one of the data sets SETS; add the feature maps of the frozen backbone to images, computing missing ones."""
+    """Load one of the data sets SETS; for images, add the feature maps of the frozen backbone, computed if missing."""
     made = dataset(name, seed)
     if name not in IMAGES:
         return made
@@ -130,7 +132,7 @@ def prepare_data(name: str, seed: int) -> Dataset:
 
 
 def queries(training: LiveTraining) -> list[int]:
-    """Return positions among the watched samples to use as queries: the first sample of each of QUERIES classes."""
+    """Return one sample from each of QUERIES classes to show as a query, as indices into the watched samples."""
     labels = training.dataset.labels[training.watched]
     classes = np.unique(labels)
     chosen = classes[np.linspace(0, len(classes) - 1, QUERIES + 2).round().astype(int)[1:-1]]
@@ -138,7 +140,7 @@ def queries(training: LiveTraining) -> list[int]:
 
 
 def neighbours(embeddings: Singles, asked: list[int]) -> NDArray[np.uint16]:
-    """Return indices (q, NEIGHBOURS) of the nearest other embeddings to those in `asked`; the lower index wins ties."""
+    """Return indices (q, NEIGHBOURS) of the embeddings nearest to those in `asked`; ties go to the lower index."""
     points = embeddings.astype(np.float64)
     squares = ((points[asked, None] - points) ** 2).sum(2)
     squares[np.arange(len(asked)), asked] = np.inf
@@ -146,7 +148,7 @@ def neighbours(embeddings: Singles, asked: list[int]) -> NDArray[np.uint16]:
 
 
 def contact_sheet(dataset: Dataset, indices: Ints) -> tuple[Pixels, int]:
-    """Return a contact sheet of images, SHOWN pixels per side, as JPEG bytes (b,), and the number of images per row."""
+    """Return a contact sheet of the images as JPEG bytes (b,), and its number of images per row."""
     from PIL import Image
 
     assert dataset.image is not None
@@ -174,7 +176,7 @@ def _image_run(name: str, seed: int, sections: dict[str, dict[str, Any]]) -> Run
 
 @lru_cache(maxsize=1)
 def _photograph_weights() -> str | None:
-    """Return the file name of SqueezeNet weights trained on ImageNet that exist on this machine, or None."""
+    """Return the name of a SqueezeNet weight file trained on ImageNet that is on this machine, or None."""
     fits = (c for c in pretrained.CHECKPOINTS.values() if c.network == NETWORKS["cub"] and c.trained_on == "imagenet")
     return next((c.file for c in fits if pretrained.find(c)), None)
 
@@ -199,7 +201,7 @@ def _spot_folder(spec: RunSpec) -> Path:
 
 
 def _train_on_the_spot(name: str, seed: int) -> None:
-    """Pretrain and store the backbone for runs on a data set unless it exists; takes about ten seconds."""
+    """Pretrain and store the frozen backbone for an image data set unless it exists, which takes about ten seconds."""
     spec = _spot_spec(name, seed)
     folder = _spot_folder(spec)
 
@@ -215,11 +217,11 @@ def _train_on_the_spot(name: str, seed: int) -> None:
 
 
 def input_space(dataset: Dataset, indices: Ints) -> InputSpace:
-    """Return the inputs of samples as points in three dimensions.
+    """Return the inputs of the samples at `indices` as points in three dimensions.
 
-    Up to three features are used directly; more are projected onto principal components of the training split, in the
-    units of the inputs. Images are represented by the averages of their stored feature maps. Raises ValueError for
-    other inputs.
+    Vectors with up to three features are used directly; longer ones are projected onto principal components of the
+    training split, in the units of the inputs. Images are represented by the averages of their stored feature maps.
+    Raises ValueError for other inputs.
     """
     chosen = _vectors(dataset, indices)
     features = chosen.shape[1]
@@ -246,7 +248,7 @@ def _vectors(dataset: Dataset, indices: Ints) -> Floats:
 
 
 def train_scores(training: LiveTraining, step: int, split: str = "train") -> RetrievalScores:
-    """Return retrieval scores of the network after `step` on a split, where each sample queries all others."""
+    """Return retrieval scores after `step` on a split, where each sample queries all others of the split."""
     before = tuple(change for change in training.spec.changes if change.step < step)
     stopped = replace(training.spec, changes=(*before, SpecChange(step)))
     with training.lock:
@@ -268,19 +270,19 @@ def input_scores(dataset: Dataset, split: str = "train") -> RetrievalScores:
 def comparison_vectors(dataset: Dataset, indices: Ints) -> Singles:
     """Return the inputs of samples as vectors (n, F) for retrieval; for images, normalised averages of feature maps."""
     vectors = _vectors(dataset, indices).astype(np.float32)
-    if dataset.features is not None:  # compared by angle, as the embeddings of the network are
+    if dataset.features is not None:  # normalised, because the embeddings of the network are compared by angle too
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     return vectors
 
 
 def in_columns(scores: RetrievalScores) -> dict[str, float | None]:
-    """Return scores in percent, keyed by the column names of Table 4.1."""
+    """Return scores in percent, keyed by the column headings of Table 4.1 in Karaman 2021."""
     columns = (scores.recall_at[1], scores.recall_at[8], scores.r_precision, scores.map_at_r)
     return {name: None if v is None else 100 * v for name, v in zip(COLUMNS, columns, strict=True)}
 
 
 def recent_mean(values: Floats, window: int = RECENT) -> Floats:
-    """Return the mean of the last `window` values at each position, ignoring NaN; NaN if all of them are NaN."""
+    """Return the moving mean of the last `window` values, ignoring NaN; positions with only NaN give NaN."""
     known = np.isfinite(values)
     sums, counts = (np.concatenate([[0.0], np.cumsum(x)]) for x in (np.where(known, values, 0.0), known))
     end = np.arange(1, len(values) + 1)
@@ -291,7 +293,7 @@ def recent_mean(values: Floats, window: int = RECENT) -> Floats:
 
 
 def published_scores() -> list[ThesisRow]:
-    """Return the rows of Table 4.1 in Karaman 2021, whose scores are those on the training data."""
+    """Return the rows of Table 4.1 in Karaman 2021, with scores on the training data."""
     return [_published(row) for row in karaman.rows() if row.table == TABLE]
 
 
@@ -318,7 +320,9 @@ def _published(row: karaman.LossRow) -> ThesisRow:
 
 
 def _principal_axes(vectors: Floats) -> tuple[Floats, Floats]:
-    """Return the three leading principal axes (3, F), with positive largest entries, and their shares of variance."""
+    """Return the three leading principal axes (3, F), signed so that the largest entry is positive, and their variance
+    shares.
+    """
     _, singular, axes = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)
     signs = np.sign(axes[np.arange(3), np.abs(axes[:3]).argmax(1)])
     return axes[:3] * signs[:, None], (singular**2 / (singular**2).sum())[:3]

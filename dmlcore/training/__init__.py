@@ -1,1 +1,1 @@
-"""Training: the training loop and its parts, such as batches, objective, optimiser, validation and checkpoints."""
+"""Training: the training loop and its components, such as batches, objective, optimiser, validation and checkpoints."""

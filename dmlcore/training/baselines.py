@@ -1,6 +1,6 @@
 """Baselines of a run before its first step: chance, the raw inputs, and the untrained network.
 
-The scores of the inputs are the same for every run on the same data, so they are computed once and cached.
+Scores of raw inputs are the same for every run on the same data, so they are computed once and cached.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ from dmlcore.training import evaluation, final_analyses
 from dmlcore.training.state import TrainingState, embedder
 from dmlcore.typing import Bools, Ints
 
-VERSION = 1  # version of the cached rows; a part of the cache key
-OF_TRAIN = (1, 8)  # values of K in R@K on the training split, as in `final_analyses.train_scores`
+VERSION = 1  # version of the cached rows, which is included in the cache key
+OF_TRAIN = (1, 8)  # values of K for R@K on the training split, as in `final_analyses.train_scores`
 log = logging.getLogger(__name__)
 
 
 def first_rows(state: TrainingState) -> list[Row]:
-    """Return the first metrics rows of a run: test scores of raw inputs and untrained network, and further baselines.
+    """Return the first metrics rows of a run, which hold the scores of its baselines.
+
+    Two rows hold the test scores of the raw inputs and of the untrained network.
 
     The rows of kind "baseline" hold the scores of a random ranking on the test split, of the inputs on the validation
-    split, and of both inputs and untrained network on the training split. The latter exist only if the trained network
-    is scored on the training split too (`final_analyses.rows`).
+    split, and of the inputs and the untrained network on the training split. Training scores are included only if the
+    trained network will also be scored on the training split (`final_analyses.rows`).
     """
     data, ks = state.data, state.spec.ks
     embeddings = evaluation.embed(embedder(state), data, "test", state.device)
@@ -48,7 +50,7 @@ def first_rows(state: TrainingState) -> list[Row]:
 
 
 def chance(labels: Ints, searched: Bools) -> dict[str, float | None]:
-    """Return the expected MAP@R and R@1 of neighbours in random order, over the queries that have a match.
+    """Return the expected MAP@R and R@1 if neighbours are ranked at random, averaged over the queries with a match.
 
     If R of n candidates match, rank k holds a match with probability p = R / n, and given that, an earlier rank holds
     one with probability q = (R - 1) / (n - 1). So E[AP@R] = p / R * sum over k = 1..R of (1 + (k - 1) q) / k. The value
@@ -56,8 +58,8 @@ def chance(labels: Ints, searched: Bools) -> dict[str, float | None]:
 
     Args:
         labels: Integer labels, (n,).
-        searched: Mask of the gallery samples, (n,), among which all other samples search. If it is all False, every
-            sample searches among all others.
+        searched: Mask of the gallery samples, (n,), in which all other samples are queries. If it is all False, each
+            sample is a query among all others.
     """
     own = not searched.any()
     candidates = np.unique(labels if own else labels[searched], return_counts=True)
@@ -77,7 +79,7 @@ def chance(labels: Ints, searched: Bools) -> dict[str, float | None]:
 
 
 def inputs_row(data: Dataset, split: str, ks: tuple[int, ...]) -> Row:
-    """Return the row with the scores of the raw inputs of a split, from the cache if equal inputs were scored before.
+    """Return a metrics row with the scores of a split's raw inputs, from the cache if they were scored before.
 
     Inputs have thousands of dimensions, which makes this search the slowest part of a short run. A cache that cannot be
     read or written is ignored.
@@ -112,6 +114,6 @@ def _baseline(subject: str, split: str, scores: Mapping[str, Any]) -> Row:
 
 
 def _flat(row: Row) -> dict[str, Any]:
-    """Flatten MAP@R, R-precision and R@K of a row of scores into one mapping, with keys such as recall_at_1."""
+    """Flatten a row of scores into one mapping of MAP@R, R-precision and R@K, with keys such as recall_at_1."""
     recall = {f"recall_at_{k}": value for k, value in row["recall_at"].items()}
     return recall | {"r_precision": row["r_precision"], "map_at_r": row["map_at_r"]}

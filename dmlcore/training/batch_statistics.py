@@ -1,4 +1,4 @@
-"""Statistics of a batch of embeddings during training: distances, triplets, singular values, and gradients per pair."""
+"""Statistics of a batch of embeddings during training: distances, triplets, singular values, and pair gradients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dmlcore.typing import Floats
 
 BINS = 20  # bins of each histogram
 SPHERE = 2.0  # largest distance between two unit vectors
-UNIT = 1e-3  # tolerance on the lengths of embeddings that count as unit vectors
+UNIT = 1e-3  # tolerance on the length of an embedding that counts as a unit vector
 
 Measured = dict[str, float | list[int]]
 
@@ -24,16 +24,16 @@ def measure(
 ) -> Measured:
     """Compute statistics of a batch of embeddings.
 
-    The result has the entries below, without those that are undefined or not finite. All values stay on the device
-    until one transfer at the end.
+    The result has the entries below, except those that are undefined or not finite. All values are computed on the
+    device of the embeddings and transferred once at the end.
 
         triplets: number of valid triplets
         violating: share of the triplets with d_ap > d_an
-        active: share of the triplets inside the clamp window
+        active: share of the triplets inside the window that `clamp` defines
         positive_distance, negative_distance: means over pairs
         positive_histogram, negative_histogram: 20 counts of ordered pairs, for distances from 0 to histogram_to
         histogram_to: 2 for unit vectors, else the power of two above the largest distance
-        norm: mean length
+        norm: mean length of the embeddings
         spread: root mean square distance from the mean over the root mean square length, in 0..1
         effective_rank: exp of the entropy of the normalised singular values of the centred batch, in 1..D (Roy &
             Vetterli 2007)
@@ -42,10 +42,11 @@ def measure(
         uniformity: log mean exp(-2 d^2) over all pairs on the unit sphere (Wang & Isola 2020, t = 2)
         covering_radius: radius of the smallest ball around one of its samples that contains a class, averaged over
             classes
-        pull: mean length per sample of the loss gradient due to pairs of one class
-        push: mean length per sample of the loss gradient due to pairs of two classes
+        pull: mean length, over samples, of the part of the loss gradient that same-class pairs cause
+        push: mean length, over samples, of the part that pairs from different classes cause
 
-    `pull` and `push` exist only for losses of distances (with `of_tables`, such as TripletLoss).
+    `pull` and `push` exist only for losses that are computed from distances (those with the method `of_tables`, such as
+    TripletLoss).
 
     Args:
         embeddings: Embeddings, (B, D), on any device.
@@ -84,7 +85,7 @@ def measure(
 def _numbers(
     x: Tensor, centred: Tensor, distances: Tensor, labels: Tensor, clamp: tuple[float, float] | None
 ) -> tuple[dict[str, Tensor], Tensor]:
-    """Return scalar statistics by name, NaN if there is nothing to average, and the counts of both histograms."""
+    """Return scalar statistics by name (NaN if there is nothing to average), and the counts of both histograms."""
     same = labels[:, None] == labels
     other = ~same
     same = same & ~torch.eye(len(x), dtype=torch.bool, device=x.device)
@@ -94,7 +95,7 @@ def _numbers(
     numbers["negative_distance"] = distances.where(other, 0).sum() / negatives
     norms = squares.sqrt()
     unit = ((norms - 1).abs() <= UNIT).all()
-    # a power of two, so that rows remain comparable while distances grow
+    # rounded up to a power of two, so that histograms of different steps remain comparable while distances grow
     largest = torch.exp2(torch.log2(distances.max()).ceil())
     numbers["histogram_to"] = torch.where(unit, SPHERE, largest.where(largest > 0, 1.0))
     numbers["norm"] = norms.mean()
@@ -106,8 +107,8 @@ def _numbers(
     numbers["alignment"] = near.where(same, 0).sum() / positives
     numbers["uniformity"] = ((-2 * near).exp().where(pairs, 0).sum() / pairs.sum()).log()
 
-    # Radius of the ball around each sample that contains its class, and the smallest of these radii within its class.
-    # Dividing by the size of the class gives every class the same weight.
+    # For each sample, the radius of the ball around it that contains its class; then the smallest such radius in the
+    # class. Dividing by the class size gives every class the same weight.
     size = same.sum(1) + 1
     reach = distances.where(same, 0).amax(1)
     radius = reach.expand_as(distances).where(same, torch.inf).amin(1).minimum(reach)
@@ -116,7 +117,7 @@ def _numbers(
 
 
 def _triplets(distances: Tensor, same: Tensor, other: Tensor, clamp: tuple[float, float] | None) -> dict[str, Tensor]:
-    """Return the number of triplets, and the shares of violating triplets and of those inside the clamp window."""
+    """Return the number of triplets, and the shares of violating triplets and of those in the window `clamp`."""
     positives = same.sum(1, keepdim=True)
     count = (positives * other.sum(1, keepdim=True)).sum()
     shifts = [0.0] if clamp is None else [0.0, clamp[0]] + [clamp[0] - clamp[1]] * (clamp[1] < torch.inf)
@@ -145,22 +146,23 @@ def _histograms(distances: Tensor, top: Tensor, same: Tensor, other: Tensor) -> 
 def _spectrum(gram: Floats) -> Measured:
     if not np.isfinite(gram).all():
         return {}
-    # Singular values from a scaled Gram matrix: its eigenvalues are their squares; rounding makes some slightly
+    # Singular values are the square roots of the eigenvalues of a scaled Gram matrix; rounding makes some slightly
     # negative.
     total = float(np.trace(gram))
     if total <= 0:
         return {}
     squares = np.linalg.eigvalsh(gram / total)
-    sizes = np.sqrt(squares.clip(min=0.0) * (squares > 1e-14))  # smaller values are rounding errors of the product
+    # smaller eigenvalues are rounding errors of the matrix product
+    sizes = np.sqrt(squares.clip(min=0.0) * (squares > 1e-14))
     shares = sizes / sizes.sum()
     entropy = -float((shares[shares > 0] * np.log(shares[shares > 0])).sum())
     return {"effective_rank": float(np.exp(entropy)), "largest_share": float(shares.max())}
 
 
 def _forces(loss: Any, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Return the mean length per sample of the loss gradient due to pairs of one class (pull) and of two (push).
+    """Return the mean length, over samples, of the loss gradients from same-class pairs (pull) and others (push).
 
-    Returns {} for a loss that depends on more than distances.
+    Returns {} for a loss that does not depend on distances alone.
     """
     if not hasattr(loss, "of_tables"):
         return {}
@@ -170,7 +172,7 @@ def _forces(loss: Any, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
         (by,) = torch.autograd.grad(
             loss.of_tables(distances, squares, labels), distances, allow_unused=True, materialize_grads=True
         )
-    loss.counts = counts  # restore the counts of the training step
+    loss.counts = counts  # restore the counts that the loss computed in the training step
     with torch.no_grad():
         weights = (by + by.T) / distances.where(distances > 0, torch.inf)
         same = labels[:, None] == labels

@@ -1,4 +1,4 @@
-"""Batches: choice of samples, reading them, and augmentation of images on the device."""
+"""Batches: choosing samples, reading them, and augmenting images on the device."""
 
 from __future__ import annotations
 
@@ -23,18 +23,24 @@ from dmlcore.training.errors import TrainingError
 from dmlcore.training.objective import Tuples, seed_of
 from dmlcore.typing import Array, Ints, Pixels, Singles
 
-# limits of affine augmentation: angle in radians, relative change of scale, shift as a share of the side
+# limits of random affine augmentation: angle in radians, relative change in scale, shift as a share of the side
 TURN, SCALE, SHIFT = math.radians(12), 0.15, 0.1
-TRIES = 10  # attempts to draw a crop before the centre is used, as in torchvision's RandomResizedCrop
-CHUNK = 256  # samples embedded per forward pass
+TRIES = 10  # attempts to draw a crop before a centred one is used, as in torchvision's RandomResizedCrop
+CHUNK = 256  # number of samples embedded in one forward pass
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A batch: indices (B,) into the data set, inputs, labels (B,) on the device, and tuples if the sampler mines them.
+    """Batch of training samples.
 
-    If several processes train the run, `inputs` are those of this process, and all other fields describe the whole
-    batch.
+    If several processes train the run, `inputs` holds the share of this process, and all other fields describe the
+    whole batch.
+
+    Attributes:
+        indices: Indices into the data set, shape (B,).
+        inputs: Inputs of the network, on the device.
+        labels: Shape (B,), on the device.
+        tuples: Tuples of samples that the sampler has mined, or None.
     """
 
     indices: Ints
@@ -47,8 +53,9 @@ class Batches:
     """Source of the batches of a run.
 
     A batch is a function of (seed, step). Mined and neighbourhood batches also depend on `table`, the embeddings (N, D)
-    of the training split. It is None until the first such batch, after `batch.balanced_steps`, and is computed again
-    every `batch.refresh` steps. On a GPU a thread chooses and reads the next batch while the device computes.
+    of the training split. The table is None until the first such batch, which follows after `batch.balanced_steps`
+    steps, and is recomputed every `batch.refresh` steps. On a GPU, a thread chooses and reads the next batch while the
+    device computes.
     """
 
     def __init__(self, spec: RunSpec, dataset: Dataset, device: torch.device) -> None:
@@ -108,13 +115,13 @@ class Batches:
         )
 
     def prepared(self, indices: Ints, seed: int) -> Tensor:
-        """Load samples onto the device and augment them as for training; a function of (indices, seed)."""
+        """Load samples onto the device and augment them as for training. The result depends only on (indices, seed)."""
         if self.dataset.features is not None:
             return upload(self.dataset.features.batch(indices, seed), self.device)
         return load_augmented(self.dataset, indices, self.spec.data, seed, self.device)
 
     def sampler_of(self, step: int) -> samplers.Sampler:
-        """Return the sampler of a step; for the first `batch.balanced_steps` steps this is a balanced one."""
+        """Return the sampler for a step, which is a balanced one for the first `batch.balanced_steps` steps."""
         return self.first if self.first is not None and step <= self.spec.batch.balanced_steps else self.sampler
 
     def _stale(self, step: int) -> bool:
@@ -127,7 +134,7 @@ class Batches:
         return seed_of(self.spec.seed, "augment", step)
 
     def _read(self, step: int) -> tuple[Ints, Gathered]:
-        """Return the samples of a step, and their images or the stored feature maps of a frozen backbone."""
+        """Return the sample indices of a step, and their images or the stored feature maps of a frozen backbone."""
         indices = self.train[self.sampler_of(step).batch(step, self.table)]
         rows = processes.share(len(indices)).rows
         if self.dataset.features is not None:
@@ -138,9 +145,9 @@ class Batches:
 
 
 def to_device(dataset: Dataset, indices: Ints, device: torch.device) -> Tensor:
-    """Return the inputs of samples, or stored feature maps of a frozen backbone, on the device.
+    """Return the inputs of the samples at `indices`, or the stored feature maps of a frozen backbone, on the device.
 
-    The layout in memory is channels-last.
+    Images and maps have the channels_last memory format.
     """
     return upload((dataset.inputs if dataset.features is None else dataset.features)[indices], device)
 
@@ -168,7 +175,8 @@ def embed(
     """Return embeddings (n, D) float32 of samples without augmentation, computed in evaluation mode.
 
     A model with conditioned embeddings receives the whole set at once, because the samples may be neighbours of each
-    other. If several processes train a run together, each embeds a share of the samples.
+    other. If several processes train a run together, each embeds a share of the samples and all receive the whole
+    result.
 
     Args:
         model: A network, or any function of inputs on the device.
@@ -204,10 +212,10 @@ class Gathered:
 
 
 def load_augmented(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, device: torch.device | str) -> Tensor:
-    """Return training inputs on the device: images (n, 3, S, S) uint8, augmented as `data` says.
+    """Return training inputs on the device: images (n, 3, S, S) uint8, augmented according to the settings `data`.
 
-    Vectors and tokens are unchanged. The result is a function of (indices, data, seed), the same on every device up to
-    rounding.
+    Vectors and tokens are unchanged. The result depends only on (indices, data, seed) and is the same on every device
+    up to rounding.
     """
     return augment(gather(dataset, indices, data, seed), dataset.inputs.shape[-1], data, seed, device)
 
@@ -215,10 +223,10 @@ def load_augmented(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, d
 def gather(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, rows: slice = slice(None)) -> Gathered:
     """Read the inputs of the samples `indices[rows]` in the form that `augment` expects.
 
-    Only NumPy is used, so that a thread can read while the previous step computes.
+    Uses NumPy only, so that a thread can read while the previous training step runs.
     """
     if data.fresh:
-        assert hasattr(dataset.inputs, "fresh")  # `Batches` rejects other data sets
+        assert hasattr(dataset.inputs, "fresh")  # `Batches` rejects data sets without this method
         return Gathered(dataset.inputs.fresh(indices, seed, rows))
     indices = indices[rows]
     if data.augment and data.crop == "resized" and hasattr(dataset.inputs, "uncut"):
@@ -227,7 +235,7 @@ def gather(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, rows: sli
 
 
 def _padded(images: Sequence[Pixels]) -> Gathered:
-    """Put images (h, w, 3) into one zero-padded tensor (n, 3, H, W), and return it with their sizes.
+    """Return images (h, w, 3) of different sizes as one zero-padded tensor (n, 3, H, W) with their sizes.
 
     One call copies all images. With one NumPy call per image, this thread requests the GIL a hundred times and the
     training thread waits as often: that took 11 of the 42 ms of a step on an H200.
@@ -242,15 +250,16 @@ def _padded(images: Sequence[Pixels]) -> Gathered:
 def augment(
     gathered: Gathered, side: int, data: DataSpec, seed: int, device: torch.device | str, share: Share | None = None
 ) -> Tensor:
-    """Move gathered inputs to the device and augment them; images become (n, 3, side, side) uint8, channels last.
+    """Move gathered inputs to the device and augment them; images become (n, 3, side, side) uint8, channels_last.
 
     Args:
         gathered: Inputs in main memory.
         side: Side of the resulting images in pixels.
-        data: Settings of augmentation.
-        seed: Seed of augmentation.
+        data: Augmentation settings.
+        seed: Seed for augmentation.
         device: Device to compute on.
-        share: Rows of the batch that the inputs make up; each sample is then augmented as in a single process.
+        share: Share of the batch that this process computes, if several do; samples are augmented as in a single
+            process.
     """
     inputs = upload(gathered.inputs, device)
     share = share or Share(0, len(inputs), len(inputs))
@@ -268,17 +277,17 @@ def augment(
 
 
 def upload(inputs: Array | Tensor, device: torch.device | str) -> Tensor:
-    """Copy inputs to the device; images are stored in channels-last layout, which is faster for convolutions."""
+    """Copy inputs to the device; images get the channels_last memory format, which is faster for convolutions."""
     tensor = _send(_tensor(inputs), torch.device(device))
     return tensor.contiguous(memory_format=torch.channels_last) if tensor.ndim == 4 else tensor.contiguous()
 
 
 def shift_images(images: Tensor, seed: int, share: Share | None = None) -> Tensor:
-    """Flip half of the images (B, 3, H, W) and shift each by up to an eighth of its side, filling with black."""
+    """Flip half of the images (B, 3, H, W), and shift each by up to an eighth of its side, filling with black."""
     batch, _, height, width = images.shape
     share = share or Share(0, batch, batch)
     pad = height // 8
-    random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device draws the same values
+    random = torch.Generator().manual_seed(seed)  # generator on the CPU, so that every device draws the same values
     flip = (torch.rand(share.total, 1, generator=random) < 0.5)[share.rows]
     top, left = torch.randint(0, 2 * pad + 1, (2, share.total, 1), generator=random)[:, share.rows]
     rows = torch.arange(height) + top
@@ -295,7 +304,7 @@ def move_images(images: Tensor, seed: int, share: Share | None = None) -> Tensor
     All values are drawn uniformly: angle and shear from +-TURN radians, horizontal and vertical scale from 1 +- SCALE,
     and shifts from +-SHIFT of the side.
     """
-    random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device draws the same values
+    random = torch.Generator().manual_seed(seed)  # generator on the CPU, so that every device draws the same values
     share = share or Share(0, len(images), len(images))
     turn, shear, wide, high, right, down = 2 * torch.rand(6, share.total, generator=random)[:, share.rows] - 1
     turn, shear = TURN * turn, TURN * shear
@@ -322,8 +331,8 @@ def draw_boxes(
         sizes: Height and width of each image, (n, 2).
         area: Range of the crop's share of the image area, uniform.
         ratio: Range of the aspect ratio width / height, log-uniform.
-        seed: Seed of the draw.
-        share: Rows of the batch that these images make up.
+        seed: Seed for the draw.
+        share: Share of the batch that these images are, if several processes compute the batch.
     """
     random = torch.Generator().manual_seed(seed)
     n = len(sizes)
@@ -342,7 +351,7 @@ def draw_boxes(
     accepted = fits.any(1)
     h, w = h.gather(1, first)[:, 0], w.gather(1, first)[:, 0]
 
-    # No draw fits: use the centre, cropped where the image is flatter or taller than `ratio`.
+    # If no draw fits, take the centre, cropped where the image is flatter or taller than `ratio` allows.
     whole_h = torch.minimum(height, (width / ratio[0]).round().long())
     whole_w = torch.minimum(width, (height * ratio[1]).round().long())
     h, w = torch.where(accepted, h, whole_h), torch.where(accepted, w, whole_w)
@@ -352,7 +361,7 @@ def draw_boxes(
 
 
 def crop_and_resize(images: Tensor, boxes: Tensor, flip: Tensor, side: int) -> Tensor:
-    """Crop the boxes (n, 4) out of images (n, 3, H, W) uint8 and resize them: (n, 3, side, side) uint8, channels last.
+    """Crop the boxes (n, 4) out of images (n, 3, H, W) uint8 and resize them: (n, 3, side, side) uint8, channels_last.
 
     Interpolation is bilinear with antialiasing, equal to `F.interpolate(cut, side, mode="bilinear", antialias=True)` of
     each crop. Resizing is linear and separable, so a batch takes two matrix products, one for rows and one for columns.
@@ -396,7 +405,7 @@ def _tensor(inputs: Array | Tensor) -> Tensor:
 
 
 def _send(tensor: Tensor, device: torch.device) -> Tensor:
-    # A copy from pinned memory is queued; one from ordinary memory waits for the device.
+    # A copy from pinned memory is asynchronous; one from pageable memory waits for the device.
     if device.type != "cuda":
         return tensor.to(device)
     return (tensor if tensor.is_pinned() else tensor.pin_memory()).to(device, non_blocking=True)

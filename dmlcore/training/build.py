@@ -33,13 +33,14 @@ M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # constants of malloc.h
 
 
 def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool = True) -> TrainingState:
-    """Build network, losses and optimiser, initialised as a function of the seed.
+    """Build the network, losses and optimiser, initialised from the seed of the spec.
 
     Args:
-        spec: The spec.
-        dataset: The data set.
+        spec: Spec of the run.
+        dataset: Data set to train on.
         device: Device to train on.
-        start: False skips `model.start` and `model.embedding_start`, which a resumed run does not need.
+        start: If False, the initial weights `model.start` and `model.embedding_start` are not loaded, because a resumed
+            run overwrites them.
 
     Raises:
         TrainingError: If the spec cannot be trained.
@@ -63,7 +64,8 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
     if model.frozen and dataset.features is None:
         features = stored_features.StoredFeatures(cast(ImageNetwork, model), spec, dataset, device)
         dataset = replace(dataset, features=features)
-    if spec.projection.pool:  # train only proxies of classes with samples; the others are never placed
+    # train only the proxies of classes with samples; those of other classes are never initialised
+    if spec.projection.pool:
         present = np.unique(dataset.labels[dataset.splits["train"]])
         loss.metric.trained = torch.from_numpy(present.astype(np.int64)).to(device)
     state = TrainingState(
@@ -85,12 +87,18 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
 
 
 def classes_of(dataset: Dataset) -> int:
-    """Return the number of proxies or label embeddings a loss needs: the largest training label plus one."""
+    """Return the number of classes for which a loss creates parameters: the largest training label plus one."""
     return int(dataset.labels[dataset.splits["train"]].max()) + 1
 
 
 def refuse_unusable(spec: RunSpec) -> None:
-    """Raise SpecError for unknown names, TrainingError for unusable settings, DataError for missing data."""
+    """Raise an error if a run cannot be trained with this spec.
+
+    Raises:
+        SpecError: If the spec contains unknown names.
+        TrainingError: If settings cannot be used.
+        DataError: If data are missing.
+    """
     objective.refuse_unknown(spec)
     objective.refuse_unusable(spec)
     known = [*networks.TAKES, *backbones.names()]
@@ -141,15 +149,15 @@ def has_cuda() -> bool:
 def prepare_device(name: str, threads: int) -> torch.device:
     """Choose the device and make its arithmetic deterministic.
 
-    On a GPU, the few operations without a deterministic kernel only warn. Matrix products of float32 are exact (no
-    TF32), so that distances are exact; convolutions in float32 may use TF32.
+    On a GPU, the few operations without a deterministic kernel only issue a warning. Matrix products of float32 are
+    exact (no TF32), so that distances are exact; convolutions in float32 may use TF32.
 
     Args:
         name: "auto", "cpu" or "cuda".
         threads: Number of CPU threads.
 
     Raises:
-        TrainingError: If there is no such device.
+        TrainingError: If this machine has no such device.
     """
     present = name != "cpu" and has_cuda()
     if name == "cuda" and not present:
@@ -174,11 +182,11 @@ def prepare_device(name: str, threads: int) -> torch.device:
 
 
 def keep_freed_memory() -> None:
-    """Make glibc keep freed memory of large tensors; requesting it again at each step takes 30 to 40 % of the step.
+    """Make glibc keep the freed memory of large tensors; requesting it again takes 30 to 40 % of each training step.
 
-    Call this only in a process that trains and ends; a server would never release the memory. Measured on one core with
-    conv4 and batches of 64: a step takes 44 instead of 63 ms at 28 pixels per side, and 156 instead of 259 ms at 56,
-    with 470 MB of memory in each case.
+    Call this only in a process that ends after training; a server would never release the memory. Measured on one core
+    with conv4 and batches of 64: a step takes 44 instead of 63 ms at 28 pixels per side, and 156 instead of 259 ms at
+    56, with 470 MB of memory in each case.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:  # other C libraries do not have it
@@ -187,7 +195,7 @@ def keep_freed_memory() -> None:
 
 
 def device_name(device: torch.device) -> str:
-    """Return the name of the device as displayed to the user."""
+    """Return the name of the device for display."""
     if device.type == "cuda":
         name = device_model(device)
     else:
@@ -219,7 +227,7 @@ def _model(spec: RunSpec, dataset: Dataset, start: bool) -> Network:
 
 
 def _load_start(model: nn.Module, name: str, origin: str) -> None:
-    """Load all weights of the backbone `name`; raise TrainingError if any of them is missing.
+    """Load the initial weights of the backbone `name`; raise TrainingError if any weight is missing.
 
     `origin` is "imagenet" or another name of `pretrained.CHECKPOINTS`, a file of weights, a run id, or the folder of a
     run.
@@ -241,7 +249,7 @@ def _is_file_of_weights(origin: str) -> bool:
 
 
 def _best_backbone(path: Path, origin: str) -> dict[str, Tensor]:
-    """Return the backbone's tensors of a run: from its best weights by validation, or else its last weights."""
+    """Return the backbone's tensors from a run: its best weights by validation if stored, else its last weights."""
     folder = path if path.is_dir() else RunStore().open(origin).path
     saved = checkpoint.load(folder)
     if saved is None:

@@ -1,4 +1,4 @@
-"""Writer of checkpoints: synchronous on a CPU, in a background thread on a GPU."""
+"""Writer of checkpoints, which writes synchronously on a CPU and in a background thread on a GPU."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dmlcore.storage.runs import Run
 from dmlcore.training import state as training_state
 from dmlcore.training.state import TrainingState
 
-# prefixes of tensors that are replaced as a whole, never modified in place, so that no copy is needed
+# prefixes of tensors that training replaces as a whole and never modifies in place, so that no copy is needed
 REPLACED = ("best.", "best_loss.", "anchor.", "candidate.", "table.")
 
 
@@ -22,8 +22,8 @@ class CheckpointWriter:
     """Context manager that writes the checkpoints of a run; the caller must hold the run's lock.
 
     On a GPU, `save` copies the tensors on the device, and a thread transfers the copy to main memory and writes it.
-    Later steps do not affect the copy, so the file holds exactly the state of its step. An error of the thread (such as
-    a full disk) is raised by the next `save`, by `wait`, or on exit.
+    Later steps do not affect the copy, so the file holds exactly the state at the time of the call. An error of the
+    thread (such as a full disk) is raised by the next `save`, by `wait`, or on exit.
     """
 
     def __init__(self, run: Run, device: torch.device) -> None:
@@ -36,13 +36,13 @@ class CheckpointWriter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if self._thread is not None:
-            self._thread.shutdown()  # the next holder of the lock must not find an active writer
+            self._thread.shutdown()  # the next holder of the lock must not find an active writer thread
         if kind is None:
             self.wait()
 
     @property
     def busy(self) -> bool:
-        """True while a checkpoint is being written; an optional one is then postponed to the next due step."""
+        """True while a checkpoint is being written. The training loop then postpones an optional checkpoint."""
         return self._under_way is not None and not self._under_way.done()
 
     def wait(self) -> None:
@@ -52,9 +52,9 @@ class CheckpointWriter:
             under_way.result()
 
     def save(self, state: TrainingState, metrics_offset: int) -> None:
-        """Write the current state.
+        """Write a checkpoint of the current state.
 
-        `metrics_offset` is the length of metrics.jsonl in bytes; all rows up to there must be on disk.
+        `metrics_offset` is the length of metrics.jsonl in bytes; all rows before this offset must be on disk.
         """
         facts = training_state.facts(self._run, state, metrics_offset)
         if self._thread is None:
@@ -70,7 +70,8 @@ class CheckpointWriter:
         self._under_way = self._thread.submit(self._write, copies, facts, copied)
 
     def _write(self, copies: Mapping[str, Tensor], facts: Mapping[str, Any], copied: torch.cuda.Event) -> None:
-        copy_stream = torch.cuda.Stream(self._device)  # in the stream of training, the copy would delay its next steps
+        # in the stream of the training steps, the copy would delay the next steps
+        copy_stream = torch.cuda.Stream(self._device)
         copy_stream.wait_event(copied)
         with torch.cuda.stream(copy_stream):
             tensors = {name: tensor.cpu() for name, tensor in copies.items()}

@@ -1,10 +1,10 @@
-"""Conditioned embeddings in training: the switch from the network alone to samples with their neighbours.
+"""Training with conditioned embeddings: the switch from single samples to samples with their neighbours.
 
 The network is trained alone for `conditioning.after` steps. Its best weights then embed the training split, in which
 the neighbours of every sample are searched once. From then on, each sample of a batch forms a sequence of its own
-embedding and the stored embeddings of its neighbours. By default the network stays fixed, because Can 2018 does not say
-that it trains further. With `conditioning.continued` it trains on, and the stored embeddings are recomputed every
-`batch.refresh` steps.
+embedding and the stored embeddings of its neighbours. By default the network is then frozen, because Can 2018 does not
+mention further training. With `conditioning.continued` it continues to train, and the stored embeddings are recomputed
+every `batch.refresh` steps.
 
 Reference:
     Can 2018, Ch. 4.
@@ -26,7 +26,7 @@ from dmlcore.typing import Ints
 
 
 def is_due(state: TrainingState) -> bool:
-    """Return True if embeddings are to be conditioned on neighbours from this step on, but are not yet."""
+    """Return True if conditioning starts now: it has not started, and `conditioning.after` steps are done."""
     spec, progress = state.spec.conditioning, state.progress
     return spec.neighbours > 0 and not progress.conditioned and progress.step == spec.after
 
@@ -54,14 +54,14 @@ def begin(state: TrainingState) -> list[Row]:
 
 
 def find(state: TrainingState) -> None:
-    """Embed the training split by the network alone, and list the neighbours of each of its samples."""
+    """Embed the training split without conditioning, and store the embeddings and the neighbours of each sample."""
     table = _embedded(state)
     listed = neighbours(table, None, state.spec.conditioning.neighbours)
     state.neighbourhood = {"table": table, "neighbours": torch.from_numpy(listed)}
 
 
 def before_step(state: TrainingState, number: int) -> None:
-    """Prepare a step with conditioned embeddings: freeze the network, or recompute the stored embeddings if due."""
+    """Prepare a training step with conditioning: freeze the network, or recompute the stored embeddings if due."""
     if not state.progress.conditioned:
         return
     spec = state.spec

@@ -14,11 +14,11 @@ from dmlcore.training.projections import in_ball
 from dmlcore.training.state import TrainingState, embedder
 from dmlcore.typing import Ints
 
-CLASSES, SAMPLES = 500, 50  # limits: classes per split, and samples per class
+CLASSES, SAMPLES = 500, 50  # maximum number of classes per split, and of samples per class
 
 
 def is_due(state: TrainingState, step: int) -> bool:
-    """Return True if coverings are computed at this step."""
+    """Return True if covering radii are computed at this step."""
     every = state.spec.schedule.covering_every
     return every > 0 and step % every == 0
 
@@ -27,9 +27,9 @@ def row(state: TrainingState, kind: str = "covering", step: int | None = None) -
     """Return a metrics row with average covering radii and distances between class means.
 
     train_radius and test_radius are average covering radii; train_between and test_between are mean distances between
-    class means. For losses whose proxies are points in the embedding space, proxy_radius is the covering radius of a
-    class by its proxies, averaged over training classes. Embeddings longer than 1 are scaled to the unit ball, in which
-    losses with proxies compare them.
+    class means. For losses whose proxies are points in the embedding space, proxy_radius is the radius with which the
+    proxies of a class cover its samples, averaged over training classes. Embeddings longer than 1 are scaled to the
+    unit ball, in which losses with proxies compare them.
 
     Reference:
         Gurbuz 2022, Ch. 3.
@@ -61,7 +61,7 @@ def row(state: TrainingState, kind: str = "covering", step: int | None = None) -
 
 
 def _draw_samples(data: Dataset, split: str, seed: int) -> Ints:
-    """Draw at most SAMPLES samples from each of at most CLASSES classes of a split, the same at every step."""
+    """Draw up to SAMPLES samples from each of up to CLASSES classes of a split; the draw is the same at every step."""
     random = np.random.default_rng(seed_of(seed, f"covering {split}"))
     indices = data.splits[split]
     labels = data.labels[indices]

@@ -13,23 +13,23 @@ discover(__name__, first=("resnet20", "conv4", "resnet", "googlenet", "bn_incept
 
 
 def names() -> list[str]:
-    """Return the names of all registered backbones; timm:NAME is available too if timm is installed."""
+    """Return the names of all registered backbones, excluding timm models, which are created as timm:NAME."""
     return list(BACKBONES)
 
 
 def create(name: str, image: tuple[int, int] | None = None) -> Backbone:
     """Create a backbone by name, a module with the attributes `out_channels` and `normalisation`.
 
-    The weights are He initialised; networks of timm keep timm's own initialisation.
+    The weights are He initialised, except that timm models keep timm's own initialisation.
 
     Args:
         name: Name of the backbone, or timm:NAME.
-        image: (H, W) of the images, which some networks of timm need.
+        image: (H, W) of the images, which some timm models need.
 
     Raises:
         KeyError: If the name is unknown; the message lists the known names.
         ImportError: If timm is missing.
-        ValueError: If timm has no such network.
+        ValueError: If timm has no model of this name.
     """
     if name.startswith(TIMM):
         from dmlcore.models.backbones.from_timm import TimmBackbone
@@ -41,13 +41,13 @@ def create(name: str, image: tuple[int, int] | None = None) -> Backbone:
 
 
 def smallest(name: str) -> int:
-    """Return the smallest side of an image in pixels that a backbone accepts."""
+    """Return the smallest image side in pixels that the backbone `name` accepts."""
     return BACKBONES.get(name, Backbone).smallest
 
 
 def gives_depths(name: str) -> bool:
-    """Return True if a backbone can also return feature maps of earlier depths; the backbone is not built."""
+    """Return True if the backbone `name` can also return earlier feature maps. The backbone is not built."""
     return BACKBONES.get(name, Backbone).with_depths is not Backbone.with_depths
 
 
-load_plugins()  # last, because plugins import this package
+load_plugins()  # loaded at the end, because plugins import this package

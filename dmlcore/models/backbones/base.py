@@ -1,4 +1,4 @@
-"""Base class of backbones: features, input normalisation, and the classifier of the checkpoint."""
+"""Base class of backbones, which extract features, and the settings of their input normalisation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dmlcore.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class Normalisation:
-    """Normalisation of raw images: scale to 0..scale, order channels as `order`, then (x - mean) / std."""
+    """Normalisation of raw images: scale to 0..scale, order channels as in `order`, then compute (x - mean) / std."""
 
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
@@ -21,42 +21,44 @@ class Normalisation:
     scale: Literal[1, 255] = 1
 
 
-# Means and standard deviations of ImageNet's channels, which torchvision's weights and the ResNet20 of the data pack
-# expect.
+# Channel means and standard deviations of ImageNet, with which the torchvision weights and the ResNet20 in the data
+# pack were trained.
 IMAGENET = Normalisation((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 class Backbone(nn.Module):
-    """Network that maps normalised images (B, 3, H, W) to features (B, out_channels, h, w), before any global pooling.
+    """Network that maps normalised images (B, 3, H, W) to features (B, out_channels, h, w), before global pooling.
 
-    The classifier of the public checkpoint is a linear layer with `classes` outputs; the attribute `classifier` is its
-    name. The layer exists only after `keep_classifier`, and the features do not pass through it.
+    The classifier in the published checkpoint is a linear layer with `classes` outputs, and `classifier` is the name of
+    this layer. The layer exists only after `keep_classifier`, and `forward` does not apply it.
     """
 
     normalisation: Normalisation = IMAGENET
     classifier: ClassVar[str] = "fc"
     classes: ClassVar[int] = 1000
-    smallest: ClassVar[int] = 32  # smallest side of an image in pixels
-    key_prefix: ClassVar[str] = ""  # prefix that parameter names have in this module but not in the checkpoint
+    smallest: ClassVar[int] = 32  # smallest accepted side of an image in pixels
+    key_prefix: ClassVar[str] = ""  # prefix that parameter names have in this module but not in the checkpoint file
     out_channels: int
 
     @property
     def depths(self) -> Mapping[str, int]:
-        """Number of channels of each earlier feature map that the backbone can return, by name of the map."""
+        """Number of channels of each earlier feature map that `with_depths` returns, by name of the map."""
         return {}
 
     def with_depths(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Return the last features, and the earlier feature maps in the order of `depths`."""
+        """Return the final feature map, and a tuple of the earlier feature maps in the order of `depths`."""
         raise NotImplementedError
 
     def keep_classifier(self) -> nn.Linear:
-        """Add the checkpoint's classifier, (B, out_channels) -> (B, classes), so that its weights are loaded too."""
+        """Add and return the checkpoint's classifier, (B, out_channels) -> (B, classes), so that its weights are
+        loaded.
+        """
         layer = nn.Linear(self.out_channels, self.classes)
         self.add_module(self.classifier, layer)
         return layer
 
     def without_place(self) -> tuple[str, ...]:
-        """Return prefixes of checkpoint entries that this network does not use and that may be ignored."""
+        """Return the prefixes of checkpoint entries that may be ignored because this network has no such parameters."""
         return () if hasattr(self, self.classifier) else (f"{self.classifier}.",)
 
 
@@ -65,7 +67,7 @@ Network = TypeVar("Network", bound=type[Backbone])
 
 
 def backbone(name: str) -> Callable[[Network], Network]:
-    """Register a backbone that is created without arguments."""
+    """Return a decorator that registers a backbone class under `name`; the class takes no arguments."""
 
     def enter(network: Network) -> Network:
         BACKBONES.enter(name, network)
@@ -75,7 +77,9 @@ def backbone(name: str) -> Callable[[Network], Network]:
 
 
 class Headless(Backbone):
-    """Base class of backbones whose public classifier is not a linear layer after a pooling and cannot be kept."""
+    """Base class of backbones with a published classifier that is not one linear layer after pooling and cannot be
+    kept.
+    """
 
     def keep_classifier(self) -> nn.Linear:
         """Raise ValueError, because the classifier is not a linear layer after a pooling."""

@@ -12,15 +12,16 @@ from dmlcore.models.backbones.base import Backbone, Normalisation, backbone, con
 
 
 class InceptionBlock(NamedTuple):
-    """Channels of the branches of one block.
+    """Number of channels in each branch of one Inception block.
 
-    A block with `plain` = 0 and `projected` = 0 halves the map. It has no 1 x 1 branch, and its pooling branch has no
-    convolution.
+    A block with `plain` = 0 and `projected` = 0 halves the size of the feature map. It has no 1 x 1 branch, and its
+    pooling branch has no convolution.
     """
 
     plain: int  # of the 1 x 1 convolution
-    three: tuple[int, int]  # channels of the 3 x 3 branch: after reduction, and of its output
-    double: tuple[int, int]  # channels of the branch with two 3 x 3: after reduction, and of its output
+    three: tuple[int, int]  # channels of the 3 x 3 branch: after the 1 x 1 reduction, and at the output
+    # channels of the branch with two 3 x 3 convolutions: after the 1 x 1 reduction, and at the output
+    double: tuple[int, int]
     pool: str
     projected: int  # of the pooling branch
 
@@ -41,12 +42,14 @@ _BLOCKS = {
 
 @backbone("bn_inception")
 class BNInception(Backbone):
-    """BN-Inception: images (B, 3, H, W), BGR in 0..255 minus channel means, to features (B, 1024, h, w), 7 x 7 at 224.
+    """BN-Inception: images (B, 3, H, W), BGR in 0..255 minus channel means, to features (B, 1024, h, w); h = w = 7 for
+    H = W = 224.
 
     Names and shapes are those of the port in Cadene's pretrained-models (`bn_inception-52deb4733.pth`), which
-    Proxy-NCA, SoftTriple and Proxy-Anchor use, without `last_linear`. The port fails if a map of odd side is halved;
-    here such a map is padded. The momentum of batch norm is 0.1, as in release 0.7.4 of the port. Copies of older
-    releases have 0.9, because Caffe's momentum is the weight of the *old* statistics. He initialised.
+    Proxy-NCA, SoftTriple and Proxy-Anchor use, without `last_linear`. The port fails on feature maps with an odd side;
+    this module pads them before halving. The momentum of batch norm is 0.1, as in release 0.7.4 of the port. Copies of
+    older releases use 0.9, because Caffe defines momentum as the weight of the *old* statistics. The weights are He
+    initialised.
 
     Reference:
         Ioffe & Szegedy, ICML 2015, Fig. 5.
@@ -86,7 +89,7 @@ class BNInception(Backbone):
         return {"4d": 608, "4e": 1056, "5a": 1024}
 
     def with_depths(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Return the features of the last block and those of three earlier blocks."""
+        """Return the final feature map, and the outputs of the three earlier blocks listed in `depths`."""
         maps = self.blocks(images)
         return maps["5b"], tuple(maps[name] for name in self.depths)
 
@@ -106,8 +109,8 @@ class BNInception(Backbone):
         double = self._unit(f"{at}_double_3x3_1", self._unit(f"{at}_double_3x3_reduce", x))
         branches.append(self._unit(f"{at}_double_3x3_2", double))
         if not block.projected:
-            # Unpadded in the port; for an odd side the result would be one pixel smaller than that of the strided
-            # convolutions.
+            # The port does not pad this pooling; for an odd side its result would be one pixel smaller than that of the
+            # strided convolutions.
             odd = (x.shape[2] % 2, x.shape[3] % 2)
             pooled = F.max_pool2d(x, 3, 2, padding=odd, ceil_mode=True)
         elif block.pool == "maximum":

@@ -1,4 +1,4 @@
-"""Network of four convolution blocks from the few-shot literature."""
+"""Conv4, a network of four convolution blocks from the few-shot literature."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dmlcore.models.backbones.base import Headless, backbone, convolution, initi
 
 @backbone("conv4")
 class Conv4(Headless):
-    """Conv4: normalised images (B, 3, H, W) to features (B, 64, H // 8, W // 8), 3 x 3 at 28 and 7 x 7 at 56.
+    """Conv4: normalised images (B, 3, H, W) to features (B, 64, H // 8, W // 8), 3 x 3 for images of 28 pixels.
 
-    Each block is a 3 x 3 convolution, batch norm and ReLU; the first three are followed by a 2 x 2 max pooling. The
-    literature has a fourth max pooling and flattens the result; here the pooling of the spec receives the last map. He
-    initialised.
+    Each block is a 3 x 3 convolution, batch norm and ReLU; the first three are followed by a 2 x 2 max pooling. In the
+    literature the fourth block is also followed by a max pooling, and the result is flattened; here the last feature
+    map is the output. The weights are He initialised.
 
     Reference:
         Vinyals et al. 2016, Snell et al. 2017.
@@ -23,7 +23,7 @@ class Conv4(Headless):
 
     @property
     def depths(self) -> dict[str, int]:
-        """Number of channels of the second and the third block, by number of the block."""
+        """Number of channels of the second and third blocks, by block number."""
         return dict.fromkeys(("2", "3"), self.out_channels)
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Conv4(Headless):
         return maps
 
     def with_depths(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Return the features, and the maps of the second and the third block before their max pooling."""
+        """Return the features, and the outputs of the second and third blocks before max pooling."""
         second = self.blocks[:7](images)
         third = self.blocks[7:11](second)
         return self.blocks[11:](third), (second, third)
@@ -51,6 +51,6 @@ class Conv4(Headless):
 
 @backbone("conv4_32")
 class Conv4Narrow(Conv4):
-    """`Conv4` with 32 channels, as in Finn et al. 2017: a quarter of the weights, a third of the time."""
+    """`Conv4` with 32 channels, as in Finn et al. 2017: a quarter of the weights, a third of the training time."""
 
     out_channels = 32

@@ -1,4 +1,4 @@
-"""Adapter for networks of timm as backbones: maps and tokens become features (B, C, h, w)."""
+"""Adapter that turns timm models into backbones: their feature maps or tokens become features (B, C, h, w)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class TimmBackbone(Backbone):
     """Backbone from timm, with timm's initialisation and parameter names.
 
     Normalised images (B, 3, H, W) become features (B, out_channels, h, w). The tokens (B, n, C) of a vision transformer
-    are reshaped to a map, without the class and register tokens that precede the patches. Maps (B, h, w, C) are
-    permuted.
+    are reshaped to a feature map, without the class and register tokens that precede the patches. Feature maps (B, h,
+    w, C) are permuted to (B, C, h, w).
 
     Args:
-        name: Name of the network in timm.
+        name: Name of the model in timm.
         image: (H, W) of the images, for networks with a fixed input size.
 
     Raises:
         ImportError: If timm is missing.
-        ValueError: If timm has no such network.
+        ValueError: If timm has no model of this name.
 
     Reference:
         Wightman, github.com/huggingface/pytorch-image-models.
@@ -54,11 +54,11 @@ class TimmBackbone(Backbone):
         self.normalisation = _normalisation(config)
 
     def keep_classifier(self) -> nn.Linear:
-        """Raise ValueError, because the position of the classifier differs between networks of timm."""
+        """Raise ValueError, because each timm model has its classifier in a different place."""
         raise ValueError(f"the classifier of timm:{self.name} cannot be kept; choose model.keep_classifier=false")
 
     def without_place(self) -> tuple[str, ...]:
-        """Return the prefixes of the classifiers in timm's files."""
+        """Return the prefixes of classifier parameters in timm's checkpoint files."""
         return tuple(f"{self.key_prefix}{name}." for name in self._classifiers)
 
     def forward(self, images: Tensor) -> Tensor:

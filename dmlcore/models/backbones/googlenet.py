@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from dmlcore.models.backbones.base import Backbone, Normalisation, backbone, convolution, initialise
 
-# Channels of each block: 1 x 1; 3 x 3 branch reduced, then full; "5 x 5" branch reduced, then full; pooling branch.
+# Output channels in each block: 1 x 1 branch; 3 x 3 branch (reduction, output); "5 x 5" branch (reduction, output);
+# pooling branch.
 _BLOCKS = {
     "3a": (64, (96, 128), (16, 32), 32),
     "3b": (128, (128, 192), (32, 96), 64),
@@ -24,10 +25,10 @@ _BLOCKS = {
 
 @backbone("googlenet")
 class GoogLeNet(Backbone):
-    """GoogLeNet: normalised images (B, 3, H, W) to features (B, 1024, h, w), 7 x 7 at 224, without auxiliary heads.
+    """GoogLeNet: normalised images (B, 3, H, W) to features (B, 1024, h, w), without auxiliary heads.
 
-    torchvision feeds its pretrained weights x (std / 0.5) + (mean - 0.5) / 0.5 of ImageNet-normalised images x. This
-    equals (image - 0.5) / 0.5, which is the normalisation here. He initialised.
+    With pretrained weights, torchvision transforms ImageNet-normalised images x to x (std / 0.5) + (mean - 0.5) / 0.5.
+    This equals (image - 0.5) / 0.5, which is the normalisation of this backbone. The weights are He initialised.
 
     Reference:
         Szegedy et al., CVPR 2015, with batch norm, and with 3 x 3 convolutions where the paper has 5 x 5, as in
@@ -64,7 +65,7 @@ class GoogLeNet(Backbone):
 
 
 class Inception(nn.Module):
-    """Inception block of four parallel branches: 1 x 1; 1 x 1 then 3 x 3, twice; 3 x 3 max pooling then 1 x 1."""
+    """Inception block of four parallel branches: 1 x 1; two of 1 x 1 then 3 x 3; and 3 x 3 max pooling then 1 x 1."""
 
     def __init__(self, inward: int, plain: int, threes: tuple[int, int], fives: tuple[int, int], pooled: int) -> None:
         super().__init__()
@@ -79,7 +80,7 @@ class Inception(nn.Module):
 
 
 class Unit(nn.Module):
-    """Convolution without bias, batch norm and ReLU."""
+    """Convolution without bias, followed by batch norm and ReLU."""
 
     def __init__(self, inward: int, outward: int, size: int, stride: int = 1) -> None:
         super().__init__()
@@ -87,5 +88,5 @@ class Unit(nn.Module):
         self.bn = nn.BatchNorm2d(outward, eps=1e-3)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the output of the block for features (B, C, h, w)."""
+        """Apply the convolution, batch norm and ReLU to features (B, C, h, w)."""
         return F.relu(self.bn(self.conv(x)), inplace=True)

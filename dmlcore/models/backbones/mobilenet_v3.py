@@ -11,7 +11,7 @@ from dmlcore.models.backbones.base import Headless, backbone, convolution, initi
 
 
 class Bneck(NamedTuple):
-    """Settings of one inverted residual: a row of Table 1 or 2 of the paper.
+    """Settings of one inverted residual block, as in a row of Table 1 or 2 in Howard et al. 2019.
 
     The number of input channels is the number of output channels of the previous row.
     """
@@ -72,9 +72,10 @@ _SMALL = (
 
 
 class MobileNetV3(Headless):
-    """MobileNetV3: normalised images (B, 3, H, W) to features (B, out_channels, h, w), 7 x 7 at 224, without dropout.
+    """MobileNetV3: normalised images (B, 3, H, W) to features (B, out_channels, h, w), without dropout.
 
-    The classifier of the checkpoint has two layers, so it cannot be kept as one linear layer. He initialised.
+    The classifier of the checkpoint has two layers, so it cannot be kept as one linear layer. The weights are He
+    initialised.
 
     Reference:
         Howard et al., ICCV 2019, as in torchvision.
@@ -114,7 +115,7 @@ class MobileNetV3Large(MobileNetV3):
 
 
 class InvertedResidual(nn.Module):
-    """Inverted residual: 1 x 1 expansion, depthwise convolution, channel attention, 1 x 1 projection, shortcut."""
+    """Inverted residual block: 1 x 1 expansion, depthwise convolution, channel attention, 1 x 1 projection, skip."""
 
     def __init__(self, inward: int, row: Bneck) -> None:
         super().__init__()
@@ -136,7 +137,7 @@ class InvertedResidual(nn.Module):
 
 
 class SqueezeExcitation(nn.Module):
-    """Squeeze-and-excitation: channels weighted by a hard sigmoid of their averages, with a bottleneck of C / 4."""
+    """Squeeze-and-excitation with a bottleneck of C / 4 units and a hard sigmoid that gives the channel weights."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -151,7 +152,7 @@ class SqueezeExcitation(nn.Module):
 def unit(
     inward: int, outward: int, size: int, activation: type[nn.Module] | None, stride: int = 1, *, groups: int = 1
 ) -> nn.Sequential:
-    """Create a convolution without bias, a batch norm, and the activation if there is one."""
+    """Create a convolution without bias, followed by batch norm and, unless it is None, the activation."""
     layers = [
         convolution(inward, outward, size, stride, groups=groups),
         nn.BatchNorm2d(outward, eps=1e-3, momentum=0.01),
@@ -160,6 +161,6 @@ def unit(
 
 
 def _divisible(channels: int) -> int:
-    """Round to the nearest multiple of 8 that is at most a tenth smaller."""
+    """Round to the nearest multiple of 8 that is not more than 10 % below `channels`."""
     nearest = max(8, (channels + 4) // 8 * 8)
     return nearest + 8 if nearest < 0.9 * channels else nearest

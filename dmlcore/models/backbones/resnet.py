@@ -124,7 +124,7 @@ class ResNet101(ResNet):
 
 
 def _projection(inward: int, outward: int, stride: int) -> nn.Sequential | None:
-    """Return the projection of the shortcut if size or channels change, else None."""
+    """Return the 1 x 1 projection of the shortcut if `stride` or the number of channels requires one, else None."""
     if stride == 1 and inward == outward:
         return None
     return nn.Sequential(nn.Conv2d(inward, outward, 1, stride, bias=False), nn.BatchNorm2d(outward))

@@ -1,4 +1,4 @@
-"""The CIFAR ResNet20 up to its last feature map."""
+"""ResNet20 for CIFAR, up to its last feature map."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dmlcore.models.backbones.base import Backbone, backbone
 class ResNet20(Backbone):
     """ResNet20: normalised images (B, 3, H, W) of at least 32 x 32 to features (B, 64, H/4, W/4).
 
-    Parameters are named as in akamaster/pytorch_resnet_cifar10, without its classifier of ten classes.
+    Parameters are named as in akamaster/pytorch_resnet_cifar10, without that network's ten-class classifier.
 
     Reference:
         He et al. 2016, Sec. 4.2, option A shortcuts.
@@ -57,7 +57,9 @@ class ResidualBlock(nn.Module):
         return F.relu(self.bn2(self.conv2(features)) + self.shortcut(inputs))
 
     def shortcut(self, inputs: Tensor) -> Tensor:
-        """Return the option A shortcut: every stride-th pixel, with missing channels filled by zeros on both sides."""
+        """Return the option A shortcut: every stride-th pixel, with zeros for the missing channels, half of them on
+        each side.
+        """
         half = self.new_channels // 2
         return F.pad(inputs[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, half, half))
 

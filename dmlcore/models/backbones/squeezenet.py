@@ -13,14 +13,16 @@ from dmlcore.models.backbones.base import Headless, backbone
 
 # output channels of the first convolution of each of the eight Fire modules
 _SQUEEZED = (16, 16, 32, 32, 48, 48, 64, 64)
-_EXPANDED = (64, 64, 128, 128, 192, 192, 256, 256)  # output channels of each of their two parallel convolutions
+# output channels of each of the two parallel convolutions in the eight Fire modules
+_EXPANDED = (64, 64, 128, 128, 192, 192, 256, 256)
 
 
 class SqueezeNet(Headless):
-    """SqueezeNet: normalised images (B, 3, H, W) to features (B, 512, h, w), 13 x 13 at 224, without dropout.
+    """SqueezeNet: normalised images (B, 3, H, W) to features (B, 512, h, w), without dropout.
 
-    Images have at least 17 pixels per side (1.0: 21). The classifier of the checkpoint is a convolution before the
-    average pooling, so it cannot follow a pooling and cannot be kept. He initialised.
+    Images must have at least 17 pixels per side (version 1.1) or 21 (version 1.0). The classifier of the checkpoint is
+    a convolution before the average pooling, so it cannot be kept as a linear layer after it. The weights are He
+    initialised.
 
     Reference:
         Iandola et al. 2016, as in torchvision.
@@ -28,7 +30,7 @@ class SqueezeNet(Headless):
 
     out_channels = 512
     first: ClassVar[tuple[int, int]]  # output channels and kernel size of the first convolution, whose stride is 2
-    pooled: ClassVar[tuple[int, ...]]  # indices of the Fire modules before which the map is halved
+    pooled: ClassVar[tuple[int, ...]]  # indices of the Fire modules that follow a max pooling
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,7 +63,7 @@ class SqueezeNet10(SqueezeNet):
 
 @backbone("squeezenet1_1")
 class SqueezeNet11(SqueezeNet):
-    """SqueezeNet 1.1, which starts with 64 filters of 3 x 3 and pools earlier.
+    """SqueezeNet 1.1, which starts with 64 filters of 3 x 3 and halves the feature maps in earlier layers.
 
     It needs 2.4 times fewer operations than version 1.0 at equal accuracy.
     """
@@ -70,7 +72,9 @@ class SqueezeNet11(SqueezeNet):
 
 
 class Fire(nn.Module):
-    """Fire module: a 1 x 1 convolution to few channels, then parallel 1 x 1 and 3 x 3 convolutions; ReLU after each."""
+    """Fire module: a 1 x 1 convolution that reduces the channels, then parallel 1 x 1 and 3 x 3 convolutions; all with
+    ReLU.
+    """
 
     def __init__(self, inward: int, squeezed: int, expanded: int) -> None:
         super().__init__()
