@@ -14,8 +14,7 @@ GATHERS = ("none", "mean", "attention")
 
 
 class GatheredFeatures(nn.Module):
-    """Concatenation phi = [u, p_1, ...] of pooled last features u (B, l) and one vector p_i (B, C_i) per earlier
-    feature map.
+    """Concatenation phi = [u, p_1, ...] of pooled last features u (B, l) and one vector (B, C_i) per earlier map.
 
     Without attention, p_i is the mean of map i. With attention, p_i = sum_j a_j q_j, where q_j is the feature at
     position j of the map and a = softmax_j(w_i^T tanh(W_i q_j + u)), with W_i of shape (l, C_i). The attribute

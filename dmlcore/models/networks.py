@@ -126,9 +126,7 @@ class Network(nn.Module):
 
     @property
     def shares(self) -> Tensor | None:
-        """Share of each pooling prototype in each sample of the last batch, (B, m), float32 or wider; None without
-        prototypes.
-        """
+        """Share of each pooling prototype in each sample of the last batch, (B, m), at least float32, or None."""
         pooled: Tensor | None = getattr(getattr(self, "pool", None), "shares", None)
         return None if pooled is None else pooling.at_least_float32(pooled)
 
@@ -140,9 +138,7 @@ class Network(nn.Module):
 
     @property
     def pooled(self) -> Tensor | None:
-        """Inputs (B, P) of the embedding layer for the last batch, at least float32; None if the layer did not record
-        them.
-        """
+        """Inputs (B, P) of the embedding layer for the last batch, at least float32; None if they were not recorded."""
         taken = getattr(self.embedding_layer, "last_input", None)
         return None if taken is None else pooling.at_least_float32(taken)
 

@@ -312,9 +312,7 @@ def _watched(dataset: Dataset, spec: LiveSpec) -> Ints:
 
 
 def _sided(objective: Objective, moves: Moves) -> Callable[..., Tensor] | None:
-    """Return a loss with gradients from same-class pairs only ("pulls") or other pairs only ("pushes"); None for
-    "both".
-    """
+    """Return a loss with gradients from same-class pairs only (pulls) or other pairs only (pushes); None for both."""
     if moves == "both":
         return None
     metric = objective.metric

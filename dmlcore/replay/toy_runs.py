@@ -101,9 +101,7 @@ def toy_run(name: str, seed: int = 0, **sections: dict[str, Any]) -> RunSpec:
 
 @lru_cache(maxsize=16)
 def dataset(name: str, seed: int) -> Dataset:
-    """Load one of the data sets SETS with the split that its toy run uses. The result is cached and must not be
-    modified.
-    """
+    """Load one of the data sets SETS with the split of its toy run; the result is cached and must not be modified."""
     if name in IMAGES:
         return data.load(name, image_size=SIDES[name], seed=seed)
     return build.load_data(toy_run(name).model_copy(update={"seed": seed}))
@@ -320,9 +318,7 @@ def _published(row: karaman.LossRow) -> ThesisRow:
 
 
 def _principal_axes(vectors: Floats) -> tuple[Floats, Floats]:
-    """Return the three leading principal axes (3, F), signed so that the largest entry is positive, and their variance
-    shares.
-    """
+    """Return the three leading principal axes (3, F), with positive largest entries, and their variance shares."""
     _, singular, axes = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)
     signs = np.sign(axes[np.arange(3), np.abs(axes[:3]).argmax(1)])
     return axes[:3] * signs[:, None], (singular**2 / (singular**2).sum())[:3]

@@ -50,9 +50,7 @@ class Backbone(nn.Module):
         raise NotImplementedError
 
     def keep_classifier(self) -> nn.Linear:
-        """Add and return the checkpoint's classifier, (B, out_channels) -> (B, classes), so that its weights are
-        loaded.
-        """
+        """Add and return the checkpoint's classifier (B, out_channels) -> (B, classes), so that its weights load."""
         layer = nn.Linear(self.out_channels, self.classes)
         self.add_module(self.classifier, layer)
         return layer
@@ -77,9 +75,7 @@ def backbone(name: str) -> Callable[[Network], Network]:
 
 
 class Headless(Backbone):
-    """Base class of backbones with a published classifier that is not one linear layer after pooling and cannot be
-    kept.
-    """
+    """Base class of backbones with a published classifier that is not one linear layer after pooling."""
 
     def keep_classifier(self) -> nn.Linear:
         """Raise ValueError, because the classifier is not a linear layer after a pooling."""

@@ -42,8 +42,11 @@ _BLOCKS = {
 
 @backbone("bn_inception")
 class BNInception(Backbone):
-    """BN-Inception: images (B, 3, H, W), BGR in 0..255 minus channel means, to features (B, 1024, h, w); h = w = 7 for
-    H = W = 224.
+    """BN-Inception: images (B, 3, H, W), BGR in 0..255 minus channel means, to features (B, 1024, h, w).
+
+    Images of 224 pixels per side give feature maps of 7 x 7.
+
+
 
     Names and shapes are those of the port in Cadene's pretrained-models (`bn_inception-52deb4733.pth`), which
     Proxy-NCA, SoftTriple and Proxy-Anchor use, without `last_linear`. The port fails on feature maps with an odd side;

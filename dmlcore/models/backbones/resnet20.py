@@ -57,9 +57,7 @@ class ResidualBlock(nn.Module):
         return F.relu(self.bn2(self.conv2(features)) + self.shortcut(inputs))
 
     def shortcut(self, inputs: Tensor) -> Tensor:
-        """Return the option A shortcut: every stride-th pixel, with zeros for the missing channels, half of them on
-        each side.
-        """
+        """Return the option A shortcut: every stride-th pixel, with missing channels padded by zeros on both sides."""
         half = self.new_channels // 2
         return F.pad(inputs[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, half, half))
 

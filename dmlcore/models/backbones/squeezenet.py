@@ -72,9 +72,7 @@ class SqueezeNet11(SqueezeNet):
 
 
 class Fire(nn.Module):
-    """Fire module: a 1 x 1 convolution that reduces the channels, then parallel 1 x 1 and 3 x 3 convolutions; all with
-    ReLU.
-    """
+    """Fire module: a 1 x 1 convolution to few channels, then parallel 1 x 1 and 3 x 3 convolutions, all with ReLU."""
 
     def __init__(self, inward: int, squeezed: int, expanded: int) -> None:
         super().__init__()
