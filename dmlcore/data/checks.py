@@ -1,4 +1,4 @@
-"""Complete check of a data set for undecodable samples and for identical samples in several classes or splits."""
+"""Check of a whole data set for samples that cannot be decoded and identical samples in several classes or splits."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from dmlcore.data.shards.index import ShardImages
 from dmlcore.storage import atomic_files
 from dmlcore.storage.task import Progress, ProgressState, Task
 
-LISTED = 1000  # maximum number of stored errors, and of stored groups of copies
-CHUNK = 256  # samples between two progress reports
-SHORT = 72  # shorter side in pixels to which images are decoded, as for training on images of 64 px
+LISTED = 1000  # maximum number of unreadable samples, and of groups of identical samples, that a result lists
+CHUNK = 256  # number of samples between two progress reports
+SHORT = 72  # shorter side in pixels to which images are decoded; training on images of 64 px uses the same
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class DataCheck:
     Attributes:
         samples: Number of samples.
         failures: Number of samples that cannot be read.
-        unreadable: (key, reason) of the first LISTED failures.
+        unreadable: Pairs (key of the sample, reason) for the first LISTED failures.
         groups: Number of groups of identical samples.
-        copies: Sample indices of the first LISTED groups; groups with samples of several classes come first.
-        seconds: Duration of the check.
+        copies: Sample indices in each of the first LISTED groups; groups that span the most classes come first.
+        seconds: Duration of the check in seconds.
         stamp: Digest of the files at the time of the check, as returned by `stamp_of`.
     """
 
@@ -49,7 +49,7 @@ class DataCheck:
 
 
 def task_of(name: str, root: Path | str | None = None) -> Task[ProgressState]:
-    """Return the background task that checks a data set in the folder `root`; its result is in the task's folder."""
+    """Return the background task that checks data set `name` in the folder `root`; its folder also holds the result."""
     where = hashlib.sha256(str(root or "").encode()).hexdigest()[:12]
     return Task(locate.cache_folder() / "checks" / f"{name}-{where}", ProgressState)
 
@@ -64,7 +64,7 @@ def start(name: str, root: Path | str | None = None) -> None:
 
 
 def run(name: str, root: Path | str | None = None) -> tuple[DataCheck, Report]:
-    """Check every sample in this process and store the result; raise DataError if the lists cannot be read."""
+    """Check every sample in this process and store the result; raise DataError if the data set cannot be read."""
     task = task_of(name, root)
     listed = report.report(name, root)
     samples = listed.located.samples
@@ -100,7 +100,7 @@ def result(name: str, root: Path | str | None = None) -> DataCheck | None:
 
 
 def stamp_of(made: Dataset | Samples) -> str:
-    """Return a digest of the labels and of the sizes and modification times of the files."""
+    """Return a digest of the labels and of the names, sizes and modification times of the files."""
     digest = hashlib.sha256(made.labels.tobytes())
     for file in made.files or ():
         try:
@@ -112,7 +112,10 @@ def stamp_of(made: Dataset | Samples) -> str:
 
 
 def examine(made: Dataset | Samples, progress: Callable[[int, int], object] = lambda done, total: None) -> DataCheck:
-    """Read every sample: decode image files as for training, in threads; only hash the inputs of other data sets."""
+    """Read every sample and return the findings; image files are decoded, other inputs only hashed.
+
+    `progress` receives the number of completed samples and the total.
+    """
     begun, stamp = time.monotonic(), stamp_of(made)
     digests: dict[bytes, list[int]] = {}
     unreadable: list[tuple[str, str]] = []
@@ -121,7 +124,8 @@ def examine(made: Dataset | Samples, progress: Callable[[int, int], object] = la
             unreadable.append((_key(made, index), str(digest)))
         else:
             digests.setdefault(digest, []).append(index)
-    if isinstance(made.files, ShardImages) and not unreadable:  # bytes between the images may be damaged as well
+    # only decoded images were checked so far; bytes between the images of a shard may be damaged as well
+    if isinstance(made.files, ShardImages) and not unreadable:
         unreadable = made.files.shards.damaged_shards()
     copies = [tuple(group) for group in digests.values() if len(group) > 1]
     copies.sort(key=lambda group: -len({int(made.labels[index]) for index in group}))
@@ -137,7 +141,7 @@ def examine(made: Dataset | Samples, progress: Callable[[int, int], object] = la
 
 
 def _contents(made: Dataset | Samples, progress: Callable[[int, int], object]) -> Iterator[bytes | DataError]:
-    """Yield for each sample a digest of its content, or the error if it cannot be read."""
+    """Yield for each sample a digest of its content, or the DataError raised when it was read."""
     total = len(made.labels)
     with ThreadPoolExecutor(images.WORKERS, "check") as pool:  # Pillow releases the GIL while it decodes
         for begin in range(0, total, CHUNK):

@@ -13,16 +13,16 @@ from dmlcore.typing import Ints
 
 @dataclass(frozen=True)
 class Folds:
-    """Fold of the training classes that is held out for validation, in a cross-validation over classes.
+    """Division of the training classes into folds, one of which is held out for validation.
 
     Sizes of the folds differ by at most one class.
 
     Attributes:
         count: Number of folds.
-        number: Number of the fold that is held out, from 1.
+        number: Number of the held-out fold, 1 to `count`.
         order: "contiguous" takes ranges of class numbers, counted from the end, so that fold 1 of 4 is the last quarter
-            (Gurbuz 2022, Sec. 3.3). "random" shuffles the classes by `seed` first (Psomas 2020, Sec. 4.2), equally for
-            every fold.
+            (Gurbuz 2022, Sec. 3.3). "random" first shuffles the classes with `seed` (Psomas 2020, Sec. 4.2); the order
+            is the same for every `number`.
         seed: Seed of the shuffle.
     """
 
@@ -37,7 +37,7 @@ class Folds:
             raise DataError(f"fold must be in 1..folds with folds >= 2, got fold {self.number} of {self.count}")
 
     def validation_classes(self, classes: Ints) -> Ints:
-        """Return the held-out classes among `classes`, ascending; raise DataError if a fold has fewer than two."""
+        """Return the classes in the held-out fold, ascending; raise DataError if a fold would have fewer than two."""
         if len(classes) < 2 * self.count:
             raise DataError(
                 f"{self.count} folds need {2 * self.count} training classes, two per fold, but there are "

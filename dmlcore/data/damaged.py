@@ -1,4 +1,4 @@
-"""Exclusion of damaged images from a data set; they are found by decoding every image once."""
+"""Exclusion of damaged images from a data set. To find them, every image is decoded once."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from dmlcore.data.shards.index import ShardImages
 from dmlcore.storage import atomic_files
 
 ROWS = "rows.json"
-NAMED = 5  # maximum number of damaged images named in a note
+NAMED = 5  # maximum number of damaged images that a note names
 
 log = logging.getLogger(__name__)
 
 
 def leave_out(samples: Samples) -> Samples:
-    """Return the samples without the images that cannot be decoded, with a note that counts and names those images.
+    """Return the samples without images that cannot be decoded; a note added to them counts and names those images.
 
-    The list of damaged images is cached until a file changes. Classes keep their numbers. Raises DataError if the cache
-    cannot be written.
+    The list of damaged images is cached until a file changes. Class numbers do not change, even if a class loses all
+    its images. Raises DataError if the cache cannot be written.
     """
     files, keys = samples.files, samples.keys
     if files is None or not isinstance(samples.inputs, StoredImages):
@@ -77,7 +77,7 @@ def _damaged_rows(files: Sequence[ImageFile], short: int) -> list[int]:
 
 
 def _find(files: Sequence[ImageFile], short: int, staging: Path) -> None:
-    """Decode every image and write the indices of those that fail into the folder `staging`."""
+    """Decode every image and write the indices of those that cannot be decoded into a file in `staging`."""
     log.info("decoding %s images to find damaged ones", f"{len(files):,}")
     rows: list[int] = []
     with ThreadPoolExecutor(images.WORKERS, "check") as pool:  # Pillow releases the GIL while it decodes

@@ -15,19 +15,19 @@ from dmlcore.data.printable import encodable, printable, printable_names
 from dmlcore.typing import Array, Bools, Halves, Ints, Pixels
 
 Split = Literal["classes", "samples", "own"]  # "own": the data set defines its splits
-Damaged = Literal["error", "skip"]  # treatment of images that cannot be decoded: raise an error or leave them out
+Damaged = Literal["error", "skip"]  # action if images cannot be decoded: raise an error, or leave them out
 Validation = Literal["classes", "samples", "none", "own"]
 
 
 class DataError(ValueError):
-    """Error raised if a data set is missing, damaged or cannot be split as requested; names file and remedy."""
+    """Error raised if a data set is missing, damaged or cannot be split as requested; the message suggests a remedy."""
 
     def __str__(self) -> str:
         return encodable(super().__str__())  # a file name in the message may contain undecodable bytes
 
 
 def rows_of(index: Any, count: int) -> Ints:
-    """Return the row numbers that a numpy index selects from `count` rows; raise IndexError for more than one axis."""
+    """Return the row numbers that a numpy index selects from `count` rows; raise IndexError for several axes."""
     if isinstance(index, tuple):
         raise IndexError("these inputs can only be indexed along their first axis")
     rows: Ints = np.arange(count)[index]
@@ -45,7 +45,7 @@ class FileStatus(Protocol):
 
 
 class ImageFile(Protocol):
-    """Location of an image: a Path, or a position in a shard; `str` returns its name."""
+    """Image file that can be opened: a Path, or an image in a shard. `str` returns its name."""
 
     def open(self, mode: Literal["rb"], /) -> IO[bytes]: ...
 
@@ -67,7 +67,7 @@ class Inputs(Protocol):
 
 
 class Features(Protocol):
-    """Precomputed feature maps of a frozen backbone, (n, C, h, w) float16, used instead of the images."""
+    """Feature maps (n, C, h, w) float16 that a frozen backbone precomputed; used instead of the images."""
 
     def __getitem__(self, indices: Ints, /) -> Halves: ...
 
@@ -98,22 +98,23 @@ class Description:
     sentence: str
     citation: str
     kind: Literal["vectors", "images", "tokens"]
-    split: Split = "classes"  # default split; "own" cannot be changed
-    validation: Validation = "classes"  # default validation; "own" if split is "own"
-    image_size: int | None = None  # default side of the square images in pixels; None for vectors and tokens
-    channels: int = 3  # channels of the images: 3 for RGB, 1 for grey
+    split: Split = "classes"  # default for how samples are divided into train and test; "own" cannot be changed
+    validation: Validation = "classes"  # default for how validation samples are held out; "own" if `split` is "own"
+    image_size: int | None = None  # default side length of the square images in pixels; None for vectors and tokens
+    channels: int = 3  # number of colour channels of the images: 3 for RGB, 1 for grey
     centre_cut: bool = False  # True if images are centre crops of copies whose shorter side is 256/227 of image_size
-    grid: int = 0  # tiles per side if each image is a collage, else 0
+    grid: int = 0  # number of tiles per side if images are square collages of tiles, else 0
     resizes: bool = False  # True if `load` accepts other values of image_size
     needs_files: bool = False
-    folder: str = ""  # folder of the official layout; "" accepts any folder given as root
-    other_folders: tuple[str, ...] = ()  # names of the folder in other layouts
-    markers: tuple[str, ...] = ()  # glob patterns, at least one of which must match in the folder
-    images: tuple[str, ...] = (".",)  # subfolders that may hold the images
-    archives: tuple[str, ...] = ()  # file names of known archives, preferred ones first
-    # File name of an archive -> names of the files that are unpacked together with it.
+    folder: str = ""  # name of the data set folder in the official layout; "" accepts any folder
+    other_folders: tuple[str, ...] = ()  # names of the data set folder in other layouts
+    # glob patterns, at least one of which must match in the data set folder
+    markers: tuple[str, ...] = ()
+    images: tuple[str, ...] = (".",)  # subfolders of the data set folder that may hold the images
+    archives: tuple[str, ...] = ()  # file names of known archives, in order of preference
+    # file name of an archive -> names of the files that are unpacked into the same folder
     companions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    url: str = ""  # address of the official archive, or of a page with instructions
+    url: str = ""  # address of the official archive, or of a page with download instructions
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,12 +128,13 @@ class Samples:
         inputs: (N, F) float32, (N, 3, H, W) uint8 or (N, L) int64 token ids.
         labels: (N,) in 0..C-1; classes below `train_classes` are the training classes of the class-disjoint split.
         official_train: (N,) bool mask of the training samples in the official image-wise split.
-        gallery: (N,) bool mask of the test samples that queries search; the other test samples are the queries.
-        keys: Identifiers of the images, used to check that no image is in two splits.
+        gallery: (N,) bool mask of the test samples among which queries are searched; the other test samples are the
+            queries.
+        keys: Unique names of the samples, used to check that no sample is in two splits.
         files: Files of the images; None if samples are not image files.
         splits: Indices of "train", "validation" and "test" if the data set defines its own splits.
-        image: Function from an index to (h, w, 3) uint8 for display.
-        notes: Messages about the data set for its users.
+        image: Function that maps a sample index to an image (h, w, 3) uint8 for display.
+        notes: Messages about the data set, shown to users.
         facts: Additional attributes of the samples by name, each of shape (N, ...).
     """
 
@@ -152,7 +154,8 @@ class Samples:
     def __post_init__(self) -> None:
         object.__setattr__(self, "class_names", tuple(printable_names(self.class_names)))
         object.__setattr__(self, "notes", tuple(map(printable, self.notes)))
-        if isinstance(self.keys, list | tuple):  # other sequences escape each key when it is accessed
+        # Other sequences, such as ShardKeys, escape each key when it is accessed.
+        if isinstance(self.keys, list | tuple):
             object.__setattr__(self, "keys", printable_names(self.keys, sys.maxsize))
 
 
@@ -165,12 +168,12 @@ class Dataset:
         labels: (N,) int64 in 0..C-1.
         splits: Disjoint ascending indices of the splits "train", "validation" (may be empty) and "test". If queries
             search a separate gallery, "test" holds the queries and "gallery" the samples that they search.
-        image: Function from an index to (h, w, 3) uint8 for display; None for plain vectors.
-        notes: Messages about the sizes of the splits and about samples that were left out.
+        image: Function that maps a sample index to an image (h, w, 3) uint8 for display; None for plain vectors.
+        notes: Messages for users, such as sizes of the splits and samples that were left out.
         facts: Additional attributes of the samples by name, each of shape (N, ...); they depend on the data set.
-        keys: Name of each image in the lists; None if there are no lists.
+        keys: Name of each image in the lists of the data set; None if there are no lists.
         files: File of each image; None if samples are not image files.
-        settings: Settings that determine the split, named as in DataSpec, and "seed".
+        settings: Values that determine the splits, under the names of the DataSpec settings, and "seed".
         features: Feature maps of a frozen backbone for each input; None if no backbone is frozen.
     """
 
@@ -188,12 +191,12 @@ class Dataset:
     features: Features | None = None
 
 
-Read = Callable[[Path, int | None, int], Samples]  # (folder, image_size, seed)
+Read = Callable[[Path, int | None, int], Samples]  # arguments: folder, image_size, seed
 DATASETS: Catalogue[tuple[Description, Read]] = Catalogue("data set")
 
 
 def reader(info: Description) -> Callable[[Read], Read]:
-    """Return a decorator that registers a data set together with the function that reads its folder."""
+    """Return a decorator that registers a data set, described by `info`, with the decorated function as its reader."""
 
     def enter(read: Read) -> Read:
         DATASETS.enter(info.name, (info, read))

@@ -1,4 +1,4 @@
-"""Safe and atomic extraction of data set archives: digests are verified, only plain files allowed, sizes limited."""
+"""Safe and atomic extraction of data set archives: verifies digests, accepts only plain files, and limits sizes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from typing import Any, BinaryIO, Protocol
 
 from dmlcore.data.dataset import DataError
 
-MAX_FILES = 250_000  # the largest official archive holds about 120,100 files
+MAX_FILES = 250_000  # maximum number of files in an archive; the largest official archive holds about 120,100
 MAX_BYTES = 8 * 2**30
-MAX_EXPANSION = 100  # maximum ratio of unpacked to packed bytes; gzip can reach 1032, lists of paths about 10
+# maximum ratio of unpacked to packed bytes; gzip can reach 1032, the lists of paths of a data set about 10
+MAX_EXPANSION = 100
 _BLOCK = 2**20
 
 
@@ -32,7 +33,7 @@ class _Content(Protocol):
 
 @dataclass(frozen=True)
 class Archive:
-    """Known archive or annotation file: name, size in bytes (None if unknown), and SHA-256, or MD5 if there is none."""
+    """Known archive or annotation file: name, size in bytes (None if unknown), and SHA-256 or, if unknown, MD5."""
 
     name: str
     size: int | None
@@ -72,7 +73,7 @@ KNOWN = (
     Archive(
         "images_background_small2.zip", 1_580_917, "3ccaa407515a8778e5d0861875af38b17e418f301ad5bb3b5a6b65d901a41c7f"
     ),
-    # Small subsets and lists in the layouts of the official archives.
+    # Small subsets and lists of data sets, packed in the layouts of the official archives.
     Archive("cifar-100-python.tar.gz", 19_623_674, "726050b4bbad660d4b314a04738b7b760c0ba36c4cdb356bac359dce3a203ac5"),
     Archive(
         "cifar-10-batches-py.tar.gz", 6_377_907, "32a144c5e707bcbdefe7ee91b1dacf1dcdade33001946875a806c1f51abb247f"
@@ -109,13 +110,13 @@ def identify(archive: Path) -> Archive:
 def unpack(archive: Path, into: Path, *, sha256: str | None = None, companions: Sequence[Path] = ()) -> Path:
     """Unpack a gzipped tar file or a zip file into the new folder `into` and return it.
 
-    The folder is created atomically: complete or not at all. Links, devices and paths that lead outside are refused.
-    The number of files, their total size and the ratio of unpacked to packed bytes are limited.
+    The folder is created atomically: complete or not at all. An archive with links, devices or paths that lead outside
+    the folder is refused, as is one with too many files, too many bytes, or too many unpacked bytes per packed byte.
 
     Args:
         archive: Archive to unpack.
         into: Folder to create.
-        sha256: Required digest; by default that of the known archive with this name and size.
+        sha256: Required SHA-256 of `archive`; by default the digest of the known archive with this name and size.
         companions: Known archives or plain files to put into the same folder.
 
     Raises:
@@ -161,7 +162,7 @@ def _require_digest(file: Path, content: io.BufferedReader, known: Archive) -> N
 
 
 def _extract(archive: Path, packed: BinaryIO, folder: Path) -> None:
-    """Write the members into `folder`; links are refused, so that no later member can be written through one."""
+    """Write the members of an archive into `folder`; refuse links, through which a member could leave the folder."""
     if archive.suffix == ".mat":
         members: Iterator[tuple[tuple[str, ...], _Content | None]] = iter([((archive.name,), packed)])
     else:
@@ -174,13 +175,14 @@ def _extract(archive: Path, packed: BinaryIO, folder: Path) -> None:
             target.mkdir(parents=True, exist_ok=True)
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("xb") as file:  # x: a duplicate name is an error, not a replacement
+        # mode "x": a duplicate file name raises an error instead of replacing the first file
+        with target.open("xb") as file:
             while block := content.read(_BLOCK):
                 file.write(block)
 
 
 def _tarred(archive: Path, packed: BinaryIO) -> Iterator[tuple[tuple[str, ...], _Content | None]]:
-    """Yield the path components of each member, with its content, or with None for a folder."""
+    """Yield (path components, content) for each member of a gzipped tar file; the content is None for a folder."""
     with gzip.open(packed) as unpacked:
         stream: Any = _MeteredFile(unpacked, _Meter(archive, _ceiling(archive)))  # counts tar headers as well
         with tarfile.open(fileobj=stream, mode="r|") as members:
@@ -188,13 +190,14 @@ def _tarred(archive: Path, packed: BinaryIO) -> Iterator[tuple[tuple[str, ...], 
                 if not (member.isdir() or member.isfile()) or member.issparse():
                     raise _not_plain(archive, member.name)
                 yield _safe_parts(archive, member.name), None if member.isdir() else members.extractfile(member)
-            # tar stops at its end mark; only the end of the gzip stream verifies its checksum
+            # Read on to the end: tarfile stops at the end mark of the tar file, but gzip verifies its checksum only at
+            # the end.
             while stream.read(_BLOCK):
                 pass
 
 
 def _zipped(archive: Path, packed: BinaryIO) -> Iterator[tuple[tuple[str, ...], _Content | None]]:
-    """Yield the members of a zip file as `_tarred` does, limiting the bytes read rather than the declared sizes."""
+    """Yield the members of a zip file as `_tarred` does; limit the bytes actually read, not the declared sizes."""
     meter = _Meter(archive, _ceiling(archive))
     with zipfile.ZipFile(packed) as members:
         for member in members.infolist():
@@ -225,7 +228,7 @@ def _not_plain(archive: Path, name: str) -> DataError:
 
 
 class _Meter:
-    """Counter of unpacked bytes that raises DataError above `ceiling`."""
+    """Counter of unpacked bytes that raises DataError if there are more than `ceiling`."""
 
     def __init__(self, archive: Path, ceiling: int) -> None:
         self._archive, self._ceiling, self._bytes = archive, ceiling, 0
@@ -238,7 +241,7 @@ class _Meter:
 
 
 class _MeteredFile:
-    """Readable content whose bytes are counted by a meter; several files share one meter."""
+    """Readable content of which each byte read is counted by a meter; several files may share one meter."""
 
     def __init__(self, content: _Content, meter: _Meter) -> None:
         self._content, self._meter = content, meter

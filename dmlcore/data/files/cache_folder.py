@@ -1,4 +1,4 @@
-"""Cache folders that one process creates atomically; if it is killed, the next process resumes its work."""
+"""Cache folders, each created atomically by one process; if that process is killed, the next one resumes its work."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ log = logging.getLogger(__name__)
 
 
 def create_once(folder: Path, kind: str, name: str, last: str, make: Callable[[Path], None], what: str) -> Path:
-    """Return the cache folder `folder`/`kind`-`name`; if it is missing, create it and remove others of the same kind.
+    """Return the cache folder `folder`/`kind`-`name`; if missing, create it and remove other folders with this `kind`.
 
     Args:
         folder: Parent folder in the cache.
-        kind: Identifier of the source.
-        name: Identifier of the current state of the source.
+        kind: Identifier of the source from which the contents are made, such as a digest of file paths.
+        name: Identifier of the current state of the source; a change makes older folders obsolete.
         last: Name of a file that only a complete folder contains.
         make: Function that writes the contents into a staging folder, which may hold files from a killed process. If it
             raises an error, the staging folder is removed.
@@ -40,7 +40,7 @@ def create_once(folder: Path, kind: str, name: str, last: str, make: Callable[[P
                     _remove_others(folder, kind, place.name)
                     create_folder(place, make)
         with contextlib.suppress(OSError):  # the cache may be read-only
-            os.utime(place)  # records the last use of the folder
+            os.utime(place)  # set the modification time to the time of last use
         return place
     except OSError as error:
         raise cache_error(folder, what, error) from error
@@ -59,7 +59,7 @@ def damaged_error(place: Path, what: str) -> DataError:
 
 
 def make_room(folder: Path, needed: int, most: int) -> None:
-    """Remove folders, least recently used first, until `needed` more bytes fit into a total limit of `most` bytes."""
+    """Remove subfolders of `folder`, least recently used first, so that they take at most `most` - `needed` bytes."""
     folders = []
     for place in folder.glob("*-*"):
         with contextlib.suppress(OSError):
@@ -74,7 +74,10 @@ def make_room(folder: Path, needed: int, most: int) -> None:
 
 @contextlib.contextmanager
 def alone(place: Path, what: str) -> Iterator[None]:
-    """Hold the lock for creating the folder `place`; other processes and threads wait and then find it complete."""
+    """Hold the lock for creating the folder `place`, waiting while another process or thread holds it.
+
+    `what` is a plural noun for the contents, used in a log message while waiting.
+    """
     lock = lock_of(place)
     try:
         held = locks.ProcessLock(lock, wait=0.0).__enter__()
@@ -88,16 +91,16 @@ def alone(place: Path, what: str) -> Iterator[None]:
 
 
 def _remove_others(folder: Path, kind: str, name: str) -> None:
-    """Remove the cache folders that belong to earlier states of the same source."""
+    """Remove the cache folders of the same `kind` (source) that have another name than `name`."""
     for other in folder.glob(f"{kind}-*"):
         if other.is_dir() and other.name.partition(".")[0] != name:
             remove(other)
 
 
 def remove(place: Path) -> bool:
-    """Remove a folder or file of the cache unless it is being created; return True if it was removed.
+    """Remove a folder or file from the cache, unless a process is creating it; return True if it was removed.
 
-    Files that are memory-mapped stay readable.
+    Files that a process has memory-mapped remain readable for that process.
     """
     lock = lock_of(place)
     if locks.holder(lock) != 0:
@@ -121,15 +124,15 @@ def staging_of(place: Path) -> Path:
 
 
 def create_folder(place: Path, make: Callable[[Path], None]) -> None:
-    """Create or replace the folder `place` with what `make(staging)` writes; the caller must hold `alone(place)`."""
+    """Create or replace the folder `place` with the files that `make(staging)` writes; call within `alone(place)`."""
     staging = staging_of(place)
     staging.mkdir(exist_ok=True)
     try:
         make(staging)
-    except Exception:  # the source is bad, or the staging folder has filled the disk
+    except Exception:  # the source is unreadable, or the contents have filled the disk
         shutil.rmtree(staging, ignore_errors=True)
         raise
     atomic_files.sync_directory(staging)
-    shutil.rmtree(place, ignore_errors=True)  # remainder of an interrupted removal
+    shutil.rmtree(place, ignore_errors=True)  # may be left over from an interrupted removal
     os.rename(staging, place)
     atomic_files.sync_directory(place.parent)

@@ -1,4 +1,4 @@
-"""Store of decoded images: one memory-mapped file in the cache or, if it would be too large, decoding on access."""
+"""Store of decoded images: a memory-mapped file in the cache or, if it would be too large, decoding on access."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from dmlcore.data.files.locate import cache_folder
 from dmlcore.data.shards.index import ShardImages
 from dmlcore.typing import Array, Ints, Pixels
 
-VERSION = 1  # version of file layout and resizing; stores of other versions are ignored
-CHUNK = 256  # images that are decoded between two writes to disk
+VERSION = 1  # version of file layout and resizing; stores with another version are ignored
+CHUNK = 256  # number of images decoded between two writes to disk
 SAY_EVERY = 5.0  # seconds between two log messages about the progress
 
 log = logging.getLogger(__name__)
 
 
 def short_side(side: int) -> int:
-    """Return the shorter side, in pixels, of stored images from which crops of side `side` are taken: 256 for 227.
+    """Return the shorter side, in pixels, of the stored images from which crops of side `side` are taken: 256 for 227.
 
-    Karaman 2021 and Psomas 2020 use this ratio.
+    Karaman 2021 and Psomas 2020 use the ratio 256/227.
     """
     return round(side * 256 / 227)
 
@@ -42,9 +42,9 @@ class StoredImages:
     """Images `paths` as an array-like of centre crops, (N, 3, size, size) uint8.
 
     The crops are taken from copies whose shorter side is 256/227 `size`; `uncut` returns the uncropped copies. Indexing
-    follows numpy along the first axis and returns a copy. All copies are decoded on first access, stored in the cache,
-    and used by later processes until a file changes. If they would take too much space (see `is_decoded_once`), each
-    image is decoded on every access instead, with the same pixel values.
+    follows numpy along the first axis and returns a copy. On first access, all images are decoded and stored in the
+    cache, where later processes find them until a file changes. If the copies would take too much space (see
+    `is_decoded_once`), each image is decoded on every access instead, with the same pixel values.
 
     Raises:
         DataError: On access, if images are unreadable or the cache cannot hold the copies.
@@ -68,7 +68,8 @@ class StoredImages:
         for cut, image in zip(cuts, self._images(rows), strict=True):
             top, left = (image.shape[0] - side) // 2, (image.shape[1] - side) // 2
             cut[:] = image[top : top + side, left : left + side]
-        # View with channels first, (N, 3, H, W), in the channels-last memory order that the device needs.
+        # View with channels first, (N, 3, H, W), of memory in channels-last order, which the network uses on the
+        # device.
         return cuts.reshape(*rows.shape, side, side, 3).swapaxes(-1, -2).swapaxes(-2, -3)
 
     def uncut(self, indices: Ints) -> list[Pixels]:
@@ -86,7 +87,7 @@ class StoredImages:
 
 
 def _open(paths: Sequence[ImageFile], short: int) -> Callable[[Ints], Iterator[Pixels]]:
-    """Return a function from row numbers to an iterator of images (h, w, 3), which are stored if there is room."""
+    """Return a function that maps row numbers to an iterator of images (h, w, 3); store the images if there is room."""
     folder, what = cache_folder() / "pictures", "the decoded images"
     kind, name = names(paths, short)
     if not is_decoded_once(folder / f"{kind}-{name}", len(paths), short):
@@ -110,14 +111,15 @@ def _open(paths: Sequence[ImageFile], short: int) -> Callable[[Ints], Iterator[P
 
 
 def is_decoded_once(place: Path, count: int, short: int) -> bool:
-    """Return True if images are decoded once and stored in `place`, instead of at each access.
+    """Return True if images are decoded once and stored in the folder `place`, instead of decoded on each access.
 
-    This is the case if a complete or unfinished store exists in `place`, or if the images take at most $DML_DECODED_GB,
-    by default half of the free space. Raises DataError if that variable is not a number.
+    This is the case if a complete or unfinished store exists in `place`, or if the images take at most $DML_DECODED_GB
+    gigabytes (by default, half of the free disk space). Raises DataError if $DML_DECODED_GB is not a number.
     """
     if place.exists() or staging_of(place).exists():
         return True
-    needed = count * short * short * 4  # three bytes per pixel, for photographs with an aspect ratio of 4:3
+    # three bytes per pixel, and 4/3 as many pixels as a square, for photographs with an aspect ratio of 4:3
+    needed = count * short * short * 4
     given = os.environ.get("DML_DECODED_GB")
     try:
         existing = next(folder for folder in place.parents if folder.exists())
@@ -125,7 +127,7 @@ def is_decoded_once(place: Path, count: int, short: int) -> bool:
     except (OSError, ValueError):
         if given:
             raise DataError(f"DML_DECODED_GB must be a number of gigabytes, got {given!r}") from None
-        return True  # creating the store will report the problem
+        return True  # free space is unknown; creating the store will report why
     if needed <= most:
         return True
     log.info(
@@ -136,7 +138,7 @@ def is_decoded_once(place: Path, count: int, short: int) -> bool:
 
 
 def _decoded_now(paths: Sequence[ImageFile], short: int, rows: Ints) -> Iterator[Pixels]:
-    """Yield the images with the row numbers `rows`, decoding CHUNK at a time to limit memory."""
+    """Decode and yield the images with the row numbers `rows`; at most CHUNK images are in memory at a time."""
     for begin in range(0, len(rows), CHUNK):
         chunk = [paths[row] for row in rows[begin : begin + CHUNK].tolist()]
         yield from _threads().map(lambda file: images.with_short_side(file, short), chunk)
@@ -148,10 +150,10 @@ def _threads() -> ThreadPoolExecutor:
 
 
 def names(paths: Sequence[ImageFile], size: int) -> tuple[str, str]:
-    """Return the two identifiers of a store: a digest of the image locations, and one of the current files."""
+    """Return the two identifiers of a store: a digest of the image locations, and one of the file sizes and times."""
     if isinstance(paths, ShardImages):
         place = f"{VERSION} {size} {os.path.realpath(paths.shards.folder)} {len(paths)} shards"
-        if not isinstance(paths.rows, range):  # if damaged images are left out
+        if not isinstance(paths.rows, range):  # not a range if damaged images are left out
             place += f" {hashlib.sha256(np.asarray(paths.rows).tobytes()).hexdigest()}"
         return hashlib.sha256(place.encode(errors="surrogateescape")).hexdigest()[:20], paths.shards.stamp[:20]
     return _names(cast("Sequence[Path]", paths), size)
@@ -165,13 +167,13 @@ def _names(paths: Sequence[Path], size: int) -> tuple[str, str]:
         try:
             status = path.stat()
             now.update(f"{status.st_size} {status.st_mtime_ns}\n".encode())
-        except OSError:  # decoding will report the missing file
+        except OSError:  # decoding will report that the file is missing
             now.update(b"-\n")
     return where.hexdigest()[:20], now.hexdigest()[:20]
 
 
 def _decode(paths: Sequence[ImageFile], short: int, staging: Path) -> None:
-    """Write both files of a store, continuing after the last complete image; raise DataError for unreadable images."""
+    """Write the files of a store, continuing after the last complete image; raise DataError if images fail."""
     with open(staging / "pixels", "ab") as pixels, open(staging / "sizes", "ab") as sizes:
         done = _rewind(staging, pixels, sizes)
         failures = _append(paths, done, short, pixels, sizes)
@@ -183,7 +185,7 @@ def _decode(paths: Sequence[ImageFile], short: int, staging: Path) -> None:
 
 
 def _append(paths: Sequence[ImageFile], done: int, short: int, pixels: IO[bytes], sizes: IO[bytes]) -> list[DataError]:
-    """Decode paths[done:] and append to both files; return the errors of images that failed."""
+    """Decode paths[done:] and append to the files `pixels` and `sizes`; return the errors of images that failed."""
 
     def decode(path: ImageFile) -> Pixels | DataError:
         try:
@@ -199,7 +201,8 @@ def _append(paths: Sequence[ImageFile], done: int, short: int, pixels: IO[bytes]
             failures += [image for image in outcomes if isinstance(image, DataError)]
             if not failures:
                 decoded = [image for image in outcomes if not isinstance(image, DataError)]
-                _write(pixels, *decoded)  # before their sizes, which mark an image as complete
+                # written before the sizes, because an entry in `sizes` marks an image as complete
+                _write(pixels, *decoded)
                 _write(sizes, np.array([image.shape[:2] for image in decoded], np.int32))
             done = begin + len(outcomes)
             if time.monotonic() > last_report + SAY_EVERY or (done == len(paths) and done > CHUNK):

@@ -1,4 +1,4 @@
-"""Table that joins the lists of an image data set, and its conversion to samples."""
+"""Table that joins the lists of an image data set, and its conversion to Samples."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ class ImageTable:
 
     Attributes:
         paths: Paths relative to the folder of the images, or other unique names.
-        labels: (N,) in 0..C-1, numbering the classes that have images, in official order; the first `train_classes`
-            classes are the training classes of the class-disjoint split.
+        labels: Class numbers (N,) in 0..C-1. Only classes with images are numbered, in official order; the first
+            `train_classes` are the training classes of the class-disjoint split.
         official_train: (N,) bool mask of the training images in the official image-wise split, if there is one.
-        gallery: (N,) bool mask of the test images that queries search, if they search a separate gallery.
+        gallery: (N,) bool mask of the test images among which queries are searched; None if there is no separate
+            gallery.
     """
 
     paths: Sequence[str]
@@ -40,7 +41,7 @@ class ImageTable:
 
 
 class Files(Sequence[Path]):
-    """Sequence of the paths `folder`/`names`; each Path is created on access, because creating all of them is slow."""
+    """Sequence of the paths `folder` / name; each Path is created on access, because creating all of them is slow."""
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
         self._folder, self._names = folder, names
@@ -59,7 +60,7 @@ class Files(Sequence[Path]):
 
 
 def compact(numbers: Sequence[int]) -> tuple[Ints, Ints]:
-    """Return the distinct numbers, ascending, and for each of `numbers` its index among them, a label in 0..C-1."""
+    """Return the distinct `numbers`, ascending, and the labels: for each number, its index among the distinct ones."""
     present, labels = np.unique(np.asarray(numbers, dtype=np.int64), return_inverse=True)
     return present, labels.astype(np.int64)
 
@@ -82,7 +83,7 @@ def samples(info: Description, folder: Path, table: ImageTable, image_size: int 
 
 
 def of_files(info: Description, files: Sequence[ImageFile], table: ImageTable, image_size: int | None) -> Samples:
-    """Return the samples of a table whose images are `files`, in the same order."""
+    """Return the Samples of a table; `files` are its images, in the order of its rows."""
 
     def image(index: int) -> Pixels:
         return thumbnail(files[index])
@@ -102,7 +103,7 @@ def of_files(info: Description, files: Sequence[ImageFile], table: ImageTable, i
 
 
 def _missing(folder: Path, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the paths that are not files in `folder`; list each directory once, because a check per file is slow."""
+    """Return the paths that are not files in `folder`; list each directory once, because a stat per file is slow."""
     parts = [path.rpartition("/") for path in paths]
     names = {place: _files_in(folder / place) for place in {place for place, _, _ in parts}}
     return tuple(path for path, (place, _, name) in zip(paths, parts, strict=True) if name not in names[place])
@@ -117,11 +118,11 @@ def _files_in(folder: Path) -> set[str]:
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """Return the subfolders of `folder`, sorted by name, without hidden ones and those that macOS adds to archives."""
+    """Return the subfolders of `folder`, sorted by name, except hidden ones and those that macOS adds to archives."""
     return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__MACOSX")))
 
 
 def images_in(folder: Path) -> list[Path]:
-    """Return the image files directly in `folder`, sorted by name, without hidden ones such as the `._*` of macOS."""
+    """Return the image files directly in `folder`, sorted by name, except hidden ones such as `._*` files of macOS."""
     names = sorted(name for name in os.listdir(folder) if name.lower().endswith(SUFFIXES) and not name.startswith("."))
     return [path for path in (folder / name for name in names) if path.is_file()]

@@ -1,7 +1,7 @@
-"""Decoding of image files to upright RGB pixels; a forged or damaged file raises an error that names it.
+"""Decoding of image files to upright RGB pixels; a forged or damaged file raises a DataError that names the file.
 
-Memory is limited in bytes, not pixels. The memory for decoding is estimated from the header of a file, and a file over
-BUDGET is refused before a pixel is decoded. Files over LARGE are decoded one at a time.
+Memory is limited in bytes, not pixels. The memory for decoding is estimated from the header of a file. If it exceeds
+BUDGET, the file is refused before a pixel is decoded. Files that need more than LARGE bytes are decoded one at a time.
 """
 
 from __future__ import annotations
@@ -21,19 +21,21 @@ from dmlcore.data.dataset import DataError, ImageFile, Inputs
 from dmlcore.data.shards.index import ShardImage
 from dmlcore.typing import Pixels
 
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP")  # accepted formats; Pillow supports more
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP")  # accepted image formats, a subset of those that Pillow supports
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
 MAX_PIXELS = (
-    # below Pillow's own warning at 89 million, so that a decompression bomb is refused instead of causing a warning
+    # Maximum number of pixels of an image. It is below the 89 million at which Pillow warns, so that decompression
+    # bombs are refused with an error.
     50_000_000
 )
-MAX_UPLOAD_PIXELS = 24_000_000  # maximum number of pixels in a file that a user uploads
+MAX_UPLOAD_PIXELS = 24_000_000  # maximum number of pixels of an image that a user uploads
 BUDGET = 224_000_000  # maximum memory in bytes for decoding one file
-LARGE = 64_000_000  # files that take more bytes are decoded one at a time
-TILE = 1024  # side in pixels of the tiles that are converted in one step
+LARGE = 64_000_000  # files that need more bytes of memory are decoded one at a time
+TILE = 1024  # side in pixels of the tiles in which an image is converted to RGB
 WORKERS = min(8, os.cpu_count() or 1)
 
-_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2}  # bytes per pixel in Pillow's memory; 4 for all other modes
+# bytes per pixel that Pillow uses, by image mode; 4 for all other modes
+_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2}
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -47,41 +49,41 @@ _one_large = threading.Lock()
 
 
 def thumbnail(path: ImageFile, longest: int = 256) -> Pixels:
-    """Decode `path` to (h, w, 3), uncropped, with the longer side at most `longest` pixels."""
+    """Decode `path` to pixels (h, w, 3), uncropped, with a longer side of at most `longest` pixels."""
     with _decoded(path, longest=longest) as image:
         image.thumbnail((longest, longest), Image.Resampling.BICUBIC)
         return np.array(image)
 
 
 def with_short_side(path: ImageFile | BinaryIO, short: int, most: int = MAX_PIXELS) -> Pixels:
-    """Decode `path` to (h, w, 3) with a shorter side of `short` pixels; crop the centre if longer than 4:1.
+    """Decode `path` to pixels (h, w, 3) with a shorter side of `short`; crop aspect ratios over 4:1 to 4:1.
 
     Args:
-        path: Image file, closed or open.
+        path: Path of an image file, or a file object.
         short: Shorter side of the result in pixels.
-        most: Maximum number of pixels in the file.
+        most: Maximum number of pixels of the stored image; a larger one raises DataError.
     """
     with _decoded(path, at_least=2 * short, most=most) as image:
         return scale_short_side(image, short)
 
 
 def decode(path: ImageFile | BinaryIO) -> Image.Image:
-    """Return the whole image as upright RGB; raise DataError naming `path`, or the `name` of an open file.
+    """Return the whole image as upright RGB; raise DataError naming `path`, or the `name` of a file object.
 
-    An animation is represented by its first frame.
+    Only the first frame of an animation is returned.
     """
     with _decoded(path) as image:
         return image
 
 
 def upright(image: Image.Image, at_least: int = 0, longest: int = 0) -> Image.Image:
-    """Return an opened image as upright RGB: rotated by its EXIF orientation, transparency on white.
+    """Return an opened image as RGB, rotated according to its EXIF orientation and on a white background.
 
     Args:
         image: The opened image.
         at_least: If the conversion would take more than BUDGET bytes, reduce the image by an integer factor that keeps
             the shorter side at least this number of pixels; 0 disables the reduction.
-        longest: Like `at_least`, but keep the longer side at least twice this number of pixels.
+        longest: Like `at_least`, but the longer side remains at least twice this number of pixels.
 
     Raises:
         Image.DecompressionBombError: If the conversion would take more than BUDGET bytes and no reduction is enabled.
@@ -99,27 +101,28 @@ def upright(image: Image.Image, at_least: int = 0, longest: int = 0) -> Image.Im
 
 
 def scale_short_side(image: Image.Image, short: int) -> Pixels:
-    """Resize an upright image as `with_short_side` does."""
+    """Resize an upright image to a shorter side of `short` pixels; crop aspect ratios over 4:1 to 4:1."""
     longest = 4 * min(image.size)
     cut_x, cut_y = (max(0, side - longest) / 2 for side in image.size)
     box = (cut_x, cut_y, image.width - cut_x, image.height - cut_y)
     scale = short / min(image.size)
     size = (round((box[2] - box[0]) * scale), round((box[3] - box[1]) * scale))
-    return np.asarray(image.resize(size, Image.Resampling.BILINEAR, box))  # Pillow averages pixels when it downscales
+    return np.asarray(image.resize(size, Image.Resampling.BILINEAR, box))  # `resize` averages pixels when it downscales
 
 
 @contextmanager
 def _decoded(
     path: ImageFile | BinaryIO, *, at_least: int = 0, longest: int = 0, most: int = MAX_PIXELS
 ) -> Iterator[Image.Image]:
-    """Decode an image as upright RGB in a context; contexts of large images wait for each other.
+    """Return a context manager that decodes an image as upright RGB; only one large image is open at a time.
 
     Args:
-        path: Image file, closed or open.
+        path: Path of an image file, or a file object.
         at_least: As for `upright`. In addition, a JPEG is decoded at 1/2, 1/4 or 1/8 of its size, which is several
             times faster, if no side gets shorter than this.
-        longest: As for `upright`, with the same reduction of a JPEG while decoding, by the longer side.
-        most: Maximum number of pixels in the file.
+        longest: As for `upright`. In addition, a JPEG is reduced while decoding if its longer side gets no shorter than
+            this.
+        most: Maximum number of pixels of the stored image.
     """
     source: Any = path.open("rb") if isinstance(path, ShardImage) else path
     named: object = path if isinstance(path, Path | ShardImage) else getattr(source, "name", "given")
@@ -153,12 +156,12 @@ def _decoded(
 
 
 def _in_memory(image: Image.Image) -> int:
-    """Return the bytes of an image in Pillow's memory: rows padded to a multiple of 4 bytes, and a pointer per row."""
+    """Return the bytes that Pillow uses for an image: rows padded to a multiple of 4 bytes, plus a pointer per row."""
     return image.height * (8 + (image.width * _BYTES.get(image.mode, 4) + 3) // 4 * 4)
 
 
 def _coefficients(image: Image.Image) -> int:
-    """Return the bytes that a decoder needs in addition to the pixels, for WebP and for JPEGs in several scans."""
+    """Return the bytes that the decoder needs besides the pixels: 0 except for WebP and for JPEGs in several scans."""
     pixels = image.width * image.height
     if image.format == "WEBP":
         return 3 * 4 * pixels
@@ -169,10 +172,10 @@ def _coefficients(image: Image.Image) -> int:
 
 
 def _is_one_scan(image: JpegImagePlugin.JpegImageFile) -> bool:
-    """Return True if the first scan of a JPEG that was just opened contains all components completely.
+    """Return True if the first scan of a JPEG contains the complete data of all colour components.
 
-    For any other JPEG, progressive or not, libjpeg stores the coefficients of the whole image. The file position must
-    be directly behind the header of the first scan.
+    For any other JPEG, progressive or not, libjpeg stores the coefficients of the whole image in memory. The file
+    position must be directly after the header of the first scan, as it is when Pillow has just opened the file.
     """
     if image.info.get("progressive") or image.fp is None:
         return False
@@ -185,7 +188,7 @@ def _is_one_scan(image: JpegImagePlugin.JpegImageFile) -> bool:
 
 
 def _reduced(image: Image.Image, at_least: int, longest: int) -> Image.Image:
-    """Convert a loaded image to RGB, reduced by an integer factor; with `at_least`, crop to an aspect ratio of 4:1."""
+    """Convert a loaded image to RGB, reduced as in `upright`; with `at_least`, crop aspect ratios over 4:1 to 4:1."""
     width, height = image.size
     shorter, longer = sorted(image.size)
     if at_least:
@@ -201,7 +204,10 @@ def _reduced(image: Image.Image, at_least: int, longest: int) -> Image.Image:
 
 
 def _tiled(image: Image.Image, box: tuple[int, int, int, int], factor: int) -> Image.Image:
-    """Convert a box of a loaded image to RGB, averaging `factor` x `factor` pixels, tile by tile to save memory."""
+    """Convert the region `box` of a loaded image to RGB, tile by tile to save memory.
+
+    `box` is (left, top, right, bottom) in pixels. Each pixel of the result is the mean of `factor` x `factor` pixels.
+    """
     left, top, right, bottom = box
     rgb = Image.new("RGB", (math.ceil((right - left) / factor), math.ceil((bottom - top) / factor)))
     step = factor * max(1, TILE // factor)
@@ -213,7 +219,7 @@ def _tiled(image: Image.Image, box: tuple[int, int, int, int], factor: int) -> I
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I"):  # 16 bits: convert() would saturate at 255 instead of scaling
+    if image.mode.startswith("I"):  # 16 bits per pixel: convert() would clip at 255 instead of scaling
         grey = np.rint(np.asarray(image, dtype=np.float64) / 257).clip(0, 255).astype(np.uint8)
         image = Image.fromarray(grey)
     if image.has_transparency_data:
@@ -223,7 +229,7 @@ def _to_rgb(image: Image.Image) -> Image.Image:
 
 
 def image_inputs(paths: Sequence[ImageFile], size: int) -> Inputs:
-    """Return the images `paths` as network inputs (N, 3, size, size) uint8, decoded and cached by an image store."""
-    from dmlcore.data.files.image_store import StoredImages  # imported here because of a circular import
+    """Return the images `paths` as network inputs (N, 3, size, size) uint8, decoded and cached when accessed."""
+    from dmlcore.data.files.image_store import StoredImages  # imported here because image_store imports this module
 
     return StoredImages(paths, size)

@@ -1,4 +1,4 @@
-"""Display of single-channel ink drawings, 0 for paper and 255 for ink, as dark ink on white."""
+"""Display of single-channel ink drawings (0 for paper, 255 for ink) as dark ink on white."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from dmlcore.typing import Pixels
 
 
 def image(pixels: Any, index: int) -> Pixels:
-    """Return image `index` of pixels (N, 1, H, W) uint8 as (H, W, 3), dark ink on white."""
+    """Return drawing `index` of `pixels` (N, 1, H, W) uint8 as an RGB image (H, W, 3) with dark ink on white."""
     return np.repeat(255 - np.asarray(pixels[index])[0, :, :, None], 3, axis=2)
