@@ -21,7 +21,7 @@ def widen(x: Tensor) -> Tensor:
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager[Any]:
-    """Return a context manager that disables autocast on `device`, or does nothing where autocast is off."""
+    """Return a context manager that disables autocast on `device`; it does nothing if autocast is already off."""
     kind = device.type
     return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
@@ -43,7 +43,7 @@ def check_finite(name: str, x: Tensor, squares: bool = True) -> None:
     Args:
         name: Name of the argument for error messages.
         x: Tensor to check.
-        squares: True to check also that the sum of squares along the last axis cannot overflow the dtype.
+        squares: True to also check that the sum of squares along the last axis cannot overflow the dtype.
 
     Raises:
         TypeError: If `x` is not a floating-point tensor.
@@ -71,7 +71,7 @@ def check_embeddings(embeddings: Tensor, name: str = "embeddings", *, unbounded:
     Args:
         embeddings: Shape (B, D).
         name: Name of the argument for error messages.
-        unbounded: True to accept values whose squares overflow.
+        unbounded: True to accept finite values even if their squares overflow.
 
     Raises:
         TypeError: If `embeddings` is not a floating-point tensor.

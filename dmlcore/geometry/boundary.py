@@ -1,4 +1,4 @@
-"""Contour lines of an energy sampled on a grid: boundaries of the active region and equipotential lines."""
+"""Contour lines of an energy sampled on a grid: equipotential lines and the boundary of the active region."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Levels:
     def __init__(self, x: Floats, y: Floats, raw: Floats) -> None:
         self.lowest, self.highest = float(raw.min()), float(raw.max())
         across, up = np.broadcast_to(x, raw.shape), np.broadcast_to(y[:, None], raw.shape)
-        # Construct the class directly: contour_generator() spends more time on checks than on a 41 x 41 grid.
+        # Construct the class directly, because contour_generator() spends more time on argument checks than on
+        # contouring a 41 x 41 grid.
         self._edges = (x[0], x[-1]), (y[0], y[-1])
         self._contours = contourpy.SerialContourGenerator(
             across,
@@ -39,7 +40,7 @@ class Levels:
         )
 
     def lines(self, level: float) -> Lines:
-        """Return the polylines, each of shape (K, 2), along which `raw` equals `level`."""
+        """Return the polylines, each of shape (K, 2), along which `raw` equals `level`; [] if there are none."""
         if not self.lowest <= level <= self.highest:
             return []
         return cast(Lines, self._contours.lines(float(_compress(level))))
@@ -47,8 +48,8 @@ class Levels:
     def patches(self, low: float, high: float, frame: tuple[float, float, float, float]) -> Lines:
         """Return closed polygons, each of shape (K, 2), that bound the region low < raw < high.
 
-        Holes are polygons of their own; fill with the even-odd rule. Vertices on the edge of the grid are moved outward
-        to the rectangle `frame` = (left, right, bottom, top).
+        Each hole is a separate polygon, so the polygons must be filled with the even-odd rule. Vertices on the edge of
+        the grid are moved outward to the rectangle `frame` = (left, right, bottom, top).
         """
         above = float(_compress(math.inf)) + 1 if high == math.inf else float(_compress(high))
         points, offsets = cast(tuple[Lines, Lines], self._contours.filled(float(_compress(low)), above))
@@ -66,5 +67,5 @@ def _compress(raw: Floats | float) -> Floats:
 
 
 def level_lines(x: Floats, y: Floats, raw: Floats, level: float) -> Lines:
-    """Return the contour lines of `raw` (H, W) at a single level, as `Levels(x, y, raw).lines(level)`."""
+    """Return the contour lines of `raw` (H, W) at one level; a shortcut for `Levels(x, y, raw).lines(level)`."""
     return Levels(x, y, raw).lines(level)

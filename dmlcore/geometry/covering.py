@@ -73,7 +73,7 @@ def covering_curve(points: ArrayLike | torch.Tensor) -> Floats:
     """Return the covering radii (N,) of greedy k-centre selection from points (N, D) for k = 1, ..., N.
 
     The first centre is the exact optimum for k = 1, so the first radius is the smallest possible; the last radius is 0.
-    The optimum for k > 1 is NP-hard, and the greedy radii are at most twice as large.
+    For k > 1 the optimum is NP-hard to find; the greedy radii are at most twice the optimal ones.
 
     Raises:
         ValueError: If there are no points or a coordinate is not finite.

@@ -21,7 +21,7 @@ class Worked:
 
 
 def explain_margin_for_ellipse(d: float, m_ranking: float, s: float, rho: float) -> Worked:
-    """Return the step-by-step derivation of `margin_for_ellipse`; arguments and errors are those of that function."""
+    """Return `margin_for_ellipse` with its derivation; arguments and errors are those of `margin_for_ellipse`."""
     value = margin_for_ellipse(d, m_ranking, s, rho)
     R = d + m_ranking
     b = R**2 + (d * math.sqrt(d**2 + 32 * R**2) - d**2) / 16
@@ -49,7 +49,7 @@ def explain_margin_for_ellipse(d: float, m_ranking: float, s: float, rho: float)
 
 
 def explain_margin_enclosing(d: float, m_ranking: float, s: float, r: float, rho: float) -> Worked:
-    """Return the step-by-step derivation of `margin_enclosing`; arguments and errors are those of that function."""
+    """Return `margin_enclosing` with its derivation; arguments and errors are those of `margin_enclosing`."""
     value = margin_enclosing(d, m_ranking, s, r, rho)
     R, q, n = d + m_ranking, 1 - r, number
     pull, pull_number = _pull(s, d)
@@ -67,7 +67,7 @@ def explain_margin_enclosing(d: float, m_ranking: float, s: float, r: float, rho
 
 
 def explain_balanced_rho(B: int, C: int) -> Worked:
-    """Return the step-by-step derivation of `balanced_rho`; arguments and errors are those of that function."""
+    """Return `balanced_rho` with its derivation; arguments and errors are those of `balanced_rho`."""
     value = balanced_rho(B, C)
     K = B // C
     return Worked(

@@ -6,12 +6,12 @@ vector from the origin towards the foot and h >= 0 is the distance of the plane 
 
     |x - y| = |u - w|,    x.y = u.w + h^2,    |x|^2 = |u|^2 + h^2,
 
-where w holds the coordinates of y. A loss of edge lengths and squared norms, such as any triplet loss of the catalogue,
-therefore has the same energy in the plane. By the chain rule its gradient at x is a sum of (x - y)/|x - y| times d
-loss/d|x - y| and of 2 x times d loss/d|x|^2:
+where w holds the coordinates of y. A loss that depends only on edge lengths and squared norms, as all triplet losses of
+the catalogue do, therefore has the same energy in the plane. By the chain rule its gradient at x is the sum of (x -
+y)/|x - y| d loss/d|x - y| over the other two points y, plus 2 x d loss/d|x|^2:
 
-- For a loss of the three distances alone, forces are combinations of the edge vectors and lie in the plane. A drawing
-of the plane is complete, and the position of the origin is irrelevant.
+- For a loss that depends on the three distances alone, forces are combinations of the edge vectors and lie in the
+plane. A drawing of the plane is complete, and the position of the origin is irrelevant.
 - For a loss that depends on norms or inner products (`needs_origin`), points and origin span up to three dimensions.
 The plane shows the force except for its component along v, -2 h d loss/d|x|^2, which vanishes if the plane contains the
 origin.
@@ -68,7 +68,7 @@ class EmbeddedTriplet:
 
 
 def embed(anchor: ArrayLike, positive: ArrayLike, negative: ArrayLike) -> EmbeddedTriplet:
-    """Compute the plane through three embeddings of shape (D,), and their coordinates in it, in float64.
+    """Return three embeddings of shape (D,) as points of the plane through them, computed in float64.
 
     Raises:
         ValueError: If the embeddings are not finite vectors of the same shape.
@@ -134,7 +134,7 @@ def raise_triplet(triplet: Triplet, height: float, unit: float = 1.0) -> Triplet
 
 
 def needs_origin(loss: EdgeEnergy) -> bool:
-    """Return True if the derivative of a loss with respect to a squared norm is nonzero on random triplets."""
+    """Return True if a loss depends on norms, according to its derivatives at random triplets."""
     generator = torch.Generator().manual_seed(0)
     a, p, n = torch.randn(3, 64, 3, generator=generator, dtype=torch.float64)
     _, by = edge_gradient(loss, Edges.of(a, p, n))
@@ -146,8 +146,9 @@ class PlaneForces:
     """Forces on anchor, positive and negative of an embedded triplet, minus the gradient of the clamped loss.
 
     All forces are zero unless the energy before the clamp satisfies 0 < raw < m2. A force equals in_plane B + off_plane
-    v. `radial` (positive outward) is its component along the position vector of its point, which normalisation removes.
-    The remaining tangential force has the components `tangential` in the plane and `tangential_off` along v.
+    v, where B is the basis and v the normal of the plane (`EmbeddedTriplet`). `radial` (positive outward) is its
+    component along the position vector of its point, which normalisation removes. The remaining tangential force has
+    the components `tangential` in the plane and `tangential_off` along v.
     """
 
     raw: float

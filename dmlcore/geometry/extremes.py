@@ -1,4 +1,4 @@
-"""Minimum and maximum energy over all triplets of unit vectors, and gradient components along no edge of the triplet.
+"""Minimum and maximum energy over all triplets of unit vectors, and gradient components that lie along no edge.
 
 Three unit vectors span at most three dimensions, so the extremes on the sphere in 3-D hold for every higher dimension.
 """
@@ -20,7 +20,7 @@ Energy = Callable[[Triplet], Tensor]
 Points = tuple[Tensor, Tensor, Tensor]
 
 NODES = 25  # grid nodes per angle from 0 to pi: steps of 7.5 degrees, including both ends
-STARTS = 24  # nodes from which the pattern search starts
+STARTS = 24  # number of best grid nodes from which a pattern search starts
 FINEST = 1e-11  # step size in radians at which the pattern search ends
 
 
@@ -40,7 +40,7 @@ def extremes(energy: Energy, dimension: int = 3) -> tuple[Extreme, Extreme]:
 
     The energy is evaluated on a grid over the angles between the points, including the ends of their ranges. A pattern
     search then starts from the best grid nodes. It uses no gradients, because extremes tend to lie at ends of these
-    ranges. The value is infinite if the energy diverges as two points meet.
+    ranges. The value is infinite if the energy diverges as two points approach each other.
 
     Args:
         energy: Energy as a function of a `Triplet`.
@@ -98,7 +98,7 @@ def configuration(at: Tensor) -> Points:
 def _search(f: Callable[[Tensor], Tensor], nodes: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, float]:
     """Minimise f over the box [low, high] by pattern search from the best `STARTS` of the nodes.
 
-    In each iteration a start moves to its best neighbour; if no neighbour is better its step is halved.
+    In each iteration every starting point moves to its best neighbour. If no neighbour is better, its step is halved.
 
     Returns:
         The minimiser and the minimum.
@@ -118,10 +118,11 @@ def _search(f: Callable[[Tensor], Tensor], nodes: Tensor, low: Tensor, high: Ten
 
 
 def _diverges(energy: Energy, dimension: int) -> bool:
-    """Return True if the energy decreases without bound as two points meet.
+    """Return True if the energy decreases without bound as two points approach each other.
 
-    It diverges if it is -inf at distance 0. A formula that freezes distances below FLOOR diverges if the energy is
-    constant below FLOOR and above FLOOR decreases, per halving of the distance, at least as fast as a logarithm.
+    It diverges if it is -inf at distance 0. Some formulas replace distances below FLOOR with FLOOR. Their energy counts
+    as divergent if it is constant below FLOOR and, just above FLOOR, each halving of the distance lowers it by at least
+    as much as the previous one, as for a logarithm.
     """
     gaps = torch.tensor([0.0, FLOOR / 64, FLOOR / 8, 2 * FLOOR, 4 * FLOOR, 8 * FLOOR], dtype=torch.float64)
     other = torch.linspace(0, math.pi, NODES, dtype=torch.float64)
@@ -142,22 +143,24 @@ def _diverges(energy: Energy, dimension: int) -> bool:
 
 @dataclass(frozen=True)
 class Residuals:
-    """Gradient components along no edge, and radial gradients, of an energy over random triplets of unit vectors.
+    """Residual gradients, which lie along no edge, and radial gradients of an energy, over random triplets of unit
+    vectors.
 
-    All values are relative to the norm of the three gradients of a triplet together. `whole` may exceed 1, because
-    components along and off the edges may cancel.
+    Each value is relative to the joint norm of the three gradients of a triplet. `whole` may exceed 1, because the
+    residual may partly cancel the components along the edges.
     """
 
-    whole: float  # largest norm of the component that lies along no edge of the triplet
-    tangential: float  # largest norm of the tangential part of that component, which survives normalisation
+    whole: float  # largest norm of the residual, the gradient component that lies along no edge of the triplet
+    tangential: float  # largest norm of the tangential part of the residual, which survives normalisation
     radial: float  # mean fraction of the squared gradient norm that is radial, which normalisation removes
 
 
 def residuals(energy: Energy, dimension: int = 3, count: int = 512, seed: int = 0) -> Residuals:
-    """Measure the gradient components along no edge of the triplet, before and after projection on the sphere.
+    """Measure the gradient components along no edge of the triplet, before and after projection onto the sphere.
 
-    The edge components follow from the derivatives of the energy with respect to the edge lengths. They are subtracted
-    from the gradients with respect to the points, over `count` random triplets of unit vectors.
+    The components along the edges are computed from the derivatives of the energy with respect to the edge lengths, and
+    subtracted from the gradients with respect to the points. The statistics cover `count` random triplets of unit
+    vectors.
     """
     a, p, n = (x.requires_grad_() for x in random_triplets(count, dimension, seed))
     points = {"a": a, "p": p, "n": n}

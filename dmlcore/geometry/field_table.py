@@ -32,11 +32,11 @@ TOUCHES = (*ENDS, (0,), (1,), (2,))
 # factors that turn the slopes along ap, an and pn into the strengths of the pull and of both pushes
 SIGNS = (1.0, -1.0, -1.0)
 SWAPPED = [0, 2, 1, 4, 3, 5]  # permutation of (ap, an, pn, aa, pp, nn) that exchanges anchor and positive
-CHUNK = 1 << 14  # triplets per pass, to bound memory
+CHUNK = 1 << 14  # maximum number of triplets per pass through the loss; limits memory
 
 
 def edge_gradient(loss: EdgeEnergy, edges: Edges) -> tuple[Tensor, Edges]:
-    """Compute the energy before the clamp (...) and its derivatives by each edge length and squared norm, in one pass.
+    """Compute the energy before the clamp (...) and its derivatives with respect to edge lengths and squared norms.
 
     Returns:
         The energy, and its six derivatives of shape (...). The derivatives ignore the clamp: they are not set to zero
@@ -47,10 +47,10 @@ def edge_gradient(loss: EdgeEnergy, edges: Edges) -> tuple[Tensor, Edges]:
 
 
 def _partial(loss: EdgeEnergy, edges: Sequence[Tensor], by: Sequence[int]) -> tuple[Tensor, Sequence[Tensor | None]]:
-    """Compute the energy before the clamp (...) and its derivatives with respect to the numbers with indices `by`.
+    """Compute the energy before the clamp (...) and its derivatives with respect to the entries `by` of `edges`.
 
-    The six numbers are the three edge lengths and the three squared norms. A derivative is None where the energy does
-    not depend on the number.
+    `edges` holds the three edge lengths, then the three squared norms. A derivative is None if the energy does not
+    depend on that entry.
     """
     with torch.enable_grad():
         leaves = Edges(*(x.detach().requires_grad_(k in by) for k, x in enumerate(edges)))
@@ -75,11 +75,12 @@ class FieldTable:
     raw: Tensor  # (...) energy before the clamp
     energy: Tensor  # (...) clamped energy, or the raw energy if the table was computed without a clamp
     active: Tensor  # (...) bool: 0 < raw < m2 in at least one order; True everywhere without a clamp
-    # (...) each: energy before the clamp of (a, p, n) and, with both orders, also of (p, a, n)
+    # energies (...) before the clamp, of (a, p, n) and, if both orders were requested, of (p, a, n)
     orders: Sequence[Tensor]
     probe: Probe  # point whose force is `force`
     sides: Sides
-    # (...) each: derivative with respect to edge length or squared norm k, if the energy depends on it
+    # derivatives (...) with respect to edge lengths and squared norms, keyed by index in (ap, an, pn, aa, pp, nn);
+    # without entries for those that the energy does not depend on
     slopes: Mapping[int, Floats]
     scans: bool = False  # True if only the probe moves, so that the table lacks slopes that do not depend on the probe
     tangential: bool = False  # True if forces are projected on the tangent spaces of the sphere about the origin
@@ -202,7 +203,8 @@ def field_table(
     most = max(x.ndim for x in points)
     sides = Sides.of([_first(x[(None,) * (most - x.ndim)]) for x in points])
     shape = np.broadcast_shapes(*(x.shape for x in sides.lengths))
-    # If only the probe moves, differentiate only by the lengths and norms that depend on it; the others stay scalars.
+    # If only the probe moves, differentiate only with respect to the lengths and norms that depend on it; the others
+    # remain scalars.
     by = [k for k in range(6) if at is None or scanned in TOUCHES[k]]
     numbers = [
         x.reshape(-1) if x.shape == shape or (k not in by and x.size == 1) else np.broadcast_to(x, shape).flatten()
@@ -252,8 +254,8 @@ def snapshot(loss: EdgeEnergy, points: Floats, *, probe: Probe, at: Floats, reac
     """Compute everything that a view of one triplet shows, in one pass through the loss.
 
     A force profile is the strength of the pull or push along one edge as a function of its length, with the other edges
-    of the triplet fixed. The profiles of the distance-sensitive loss are d^s and rho / d^r whatever the other edges
-    are. Those of a coupled loss (ratio, lifted, moving, ...) depend on the triplet.
+    of the triplet fixed. The profiles of the distance-sensitive loss are d^s and rho / d^r, regardless of the other
+    edges. For a loss that couples the edges (ratio, lifted, moving, ...) they depend on the triplet.
 
     Args:
         loss: Triplet loss as a function of edge lengths and squared norms.
@@ -329,7 +331,7 @@ def _table(
 
 
 def _one_pass(loss: EdgeEnergy, numbers: Sequence[Floats], by: Sequence[int]) -> tuple[Floats, list[Floats | None]]:
-    """Evaluate `_partial` in chunks of at most CHUNK triplets.
+    """Evaluate `_partial` in chunks of at most CHUNK triplets, and return its results for all N triplets.
 
     `numbers` holds six arrays of edge lengths and squared norms, each of shape (N,), or (1,) if all triplets share the
     value.

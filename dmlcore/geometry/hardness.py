@@ -17,7 +17,10 @@ RAY = torch.linspace(0.02, 6.0, 300, dtype=torch.float64)
 
 @dataclass(frozen=True)
 class Hardness:
-    """Circle around the anchor between hard and semi-hard positions, and a label position (x, y) for each region."""
+    """Radius of the circle around the anchor between hard and semi-hard, and a label position (x, y) for each region.
+
+    If the anchor is the probe, there are no regions and `radius` is None.
+    """
 
     radius: float | None
     names: tuple[tuple[str, tuple[float, float]], ...]
@@ -45,7 +48,7 @@ def hardness(loss: EdgeEnergy, a: Tensor, p: Tensor, n: Tensor, probe: Probe) ->
     other = p if probe == "negative" else n
     radius = float((a - other).norm())
     x, y = (other - a).tolist()
-    away = math.atan2(y, x) + 0.75 * math.pi  # direction from the anchor that is clear of the other point
+    away = math.atan2(y, x) + 0.75 * math.pi  # direction away from the other point, so that no label covers it
     ray = torch.tensor([math.cos(away), math.sin(away)], dtype=torch.float64)
     active = field_table(loss, a, p, n, probe=probe, at=a + RAY[:, None] * ray).active
     near = radius > RAY

@@ -29,11 +29,12 @@ class Overlaps:
     hull_iou: float | None  # intersection over union of the hulls; None unless prototypes are 2-D
     histogram_intersection: float  # sum over prototypes of the smaller share; for any dimension, without a threshold
     active_jaccard: float  # number of prototypes active in both classes divided by the number active in either
-    # distance between the hulls, their largest separating margin; 0 if and only if they intersect
+    # distance between the hulls, which is the largest margin that separates them; 0 if and only if they intersect
     hull_separation: float
     # fraction of the embeddings of a class inside the hull of another class; None without embeddings
     membership_rate: float | None
-    # measure -> (C, C) table, NaN on the diagonal; membership_rate[a, b] is the fraction of embeddings of a in hull b
+    # maps each measure to a (C, C) table, NaN on the diagonal; membership_rate[a, b] is the fraction of embeddings of
+    # class a inside the hull of class b
     pairs: Mapping[str, Floats]
 
 
@@ -95,7 +96,7 @@ def area(polygon: ArrayLike) -> float:
     x = np.asarray(polygon, dtype=np.float64).reshape(-1, 2)
     if len(x) < 3:
         return 0.0
-    x = x - x[0]  # Move the first vertex to the origin, because the products would cancel far from it.
+    x = x - x[0]  # Move the first vertex to the origin, because far from it the products below would cancel.
     y = np.roll(x, -1, axis=0)
     return float((x[:, 0] * y[:, 1] - x[:, 1] * y[:, 0]).sum() / 2)
 
@@ -103,7 +104,7 @@ def area(polygon: ArrayLike) -> float:
 def intersection(first: ArrayLike, second: ArrayLike) -> Floats:
     """Return the vertices (k, 2) of the intersection of two convex polygons.
 
-    The vertices of both polygons are in counterclockwise order, at least three each.
+    Both polygons need at least three vertices in counterclockwise order.
     """
     # For a few vertices plain floats are ten times faster than arrays.
     left: list[list[float]] = np.asarray(first, dtype=np.float64).reshape(-1, 2).tolist()
@@ -146,10 +147,11 @@ def active_jaccard(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def hull_separation(first: ArrayLike, second: ArrayLike) -> float:
-    """Return the distance between the convex hulls of point sets (n, D) and (k, D), their largest separating margin.
+    """Return the distance between the convex hulls of point sets (n, D) and (k, D).
 
-    The distance is 0 if and only if the hulls intersect, and inf if a set is empty. It equals the distance from the
-    origin to the convex hull of all pairwise differences, which is found by non-negative least squares.
+    This is the largest margin by which a hyperplane can separate the sets. It is 0 if and only if the hulls intersect,
+    and inf if a set is empty. It equals the distance from the origin to the convex hull of all pairwise differences,
+    which is found by non-negative least squares.
 
     Reference:
         Lawson & Hanson 1974, ch. 23 (least distance programming).
@@ -163,8 +165,8 @@ def hull_separation(first: ArrayLike, second: ArrayLike) -> float:
     extent = float(np.linalg.norm(differences, axis=1).max())
     if extent == 0 or not differences.any(axis=1).all():  # a common point
         return 0.0
-    # The minimiser u >= 0 of |D^T u|^2 + (sum u - 1)^2, divided by its sum, weights the hull point nearest to the
-    # origin.
+    # The minimiser u >= 0 of |D^T u|^2 + (sum u - 1)^2, divided by its sum, holds the weights of the hull point nearest
+    # to the origin.
     system = np.vstack([differences.T / extent, np.ones(len(differences))])
     weights, _ = nnls(system, np.append(np.zeros(a.shape[1]), 1.0))
     distance = float(np.linalg.norm(weights @ differences) / weights.sum())
@@ -205,15 +207,15 @@ def overlaps(
 ) -> Overlaps:
     """Compute all measures of overlap between classes.
 
-    In high dimensions two hulls intersect as soon as they share one prototype. The measures of the sets of active
-    prototypes, histogram_intersection and active_jaccard, remain informative.
+    In high dimensions two hulls intersect as soon as they share one prototype, but histogram_intersection and
+    active_jaccard remain informative.
 
     Args:
         prototypes: Prototypes, shape (m, D).
         histograms: Histograms of the samples over the prototypes, shape (N, m).
         labels: Class of each sample, shape (N,).
         embeddings: Embeddings of the samples, shape (N, D), or None to leave out `membership_rate`.
-        tau: Threshold of `active`.
+        tau: Share above which a prototype is active in a class; 1 / (10 m) if None.
 
     Raises:
         ValueError: If an argument is invalid or there are fewer than two classes.
@@ -240,8 +242,8 @@ def overlaps(
     names = ["histogram_intersection", "active_jaccard", "hull_separation"]
     names += ["hull_iou"] * (v.shape[1] == 2) + ["membership_rate"] * (x is not None)
     pairs = {name: np.full((count, count), np.nan) for name in names}
-    # All tables over pairs are symmetric except that of the membership rate, the fraction of a's points in the hull of
-    # b.
+    # All tables over pairs are symmetric except that of the membership rate, the fraction of the points of class a in
+    # the hull of class b.
     for a in range(count):
         for b in range(count):
             if a < b:

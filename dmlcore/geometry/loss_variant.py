@@ -69,5 +69,5 @@ class Variant:
 def scan_variant(
     variant: Variant, a: Tensor, p: Tensor, n: Tensor, *, probe: Probe = "negative", x: Tensor, y: Tensor
 ) -> FieldTable:
-    """Return the table (H, W) of a variant with the probe at each node of the grid x (W,), y (H,)."""
+    """Return the table (H, W) of a variant with the probe at each grid node with coordinates x (W,) and y (H,)."""
     return variant.table(a, p, n, probe=probe, at=grid(x, y))

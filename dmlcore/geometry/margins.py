@@ -1,4 +1,7 @@
-"""Margins for which the distance-sensitive loss covers the ranking loss, and the ratio that balances pull and push."""
+"""Margins of the distance-sensitive loss, and the ratio rho that balances its pull and push.
+
+With these margins the distance-sensitive loss is active wherever the ranking loss is.
+"""
 
 from __future__ import annotations
 

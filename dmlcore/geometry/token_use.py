@@ -25,7 +25,7 @@ class TokenUse:
 
     @classmethod
     def of(cls, tokens: ArrayLike, weights: ArrayLike, tau: float | None = None) -> TokenUse:
-        """Find the active tokens of each class and their convex hulls.
+        """Create a `TokenUse` from the active tokens of each class and their convex hulls.
 
         Args:
             tokens: Positions of the tokens, shape (T, 2).

@@ -15,7 +15,8 @@ from dmlcore.typing import Floats
 
 Edge = Callable[[str], Tensor]
 
-# Lower bound of distances in forces that diverge and that no upper clamp bounds (see the documentation of losses).
+# Default lower bound of distances in diverging potentials, for losses without an upper clamp (see the documentation of
+# losses).
 FLOOR = 1e-6
 ENDS = ((0, 1), (0, 2), (1, 2))  # indices of the end points of the edges ap, an, pn
 
@@ -35,8 +36,8 @@ class Triplet:
     Args:
         edge: Function that returns the edge length of "ap", "an" or "pn".
         square_norm: Function that returns the squared norm of "a", "p" or "n".
-        floor: Distance below which diverging forces are frozen. 0 lets them diverge, which requires a finite upper
-            clamp.
+        floor: Distance below which a diverging potential is constant and exerts no force. With 0 it diverges at
+            distance 0, which requires a finite upper clamp.
     """
 
     def __init__(self, edge: Edge, square_norm: Edge, floor: float = 0.0) -> None:

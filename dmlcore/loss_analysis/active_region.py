@@ -1,4 +1,4 @@
-"""Active region of a triplet loss in the plane: the positions in which a negative receives a force (in-loss miner).
+"""Active region of a triplet loss in the plane: the positions at which a negative receives a force.
 
 These are the positions with 0 < raw < m2, where raw is the energy before the clamp and m2 the upper clamp.
 `CLOSED_FORMS` maps the name of a loss to a function that returns the set {raw > level} exactly. The level is 0 for the
@@ -71,14 +71,14 @@ CLOSED_FORMS: dict[str, tuple[SetAbove, str | Callable[[TripletLoss], str]]] = {
 
 
 def active_region(loss: TripletLoss, anchor: ArrayLike, positive: ArrayLike, *, points: int = 256) -> ActiveRegion:
-    """Compute the region of the plane in which a negative receives a gradient.
+    """Return the region of the plane in which a negative receives a gradient.
 
     Args:
         loss: Triplet loss.
         anchor: Shape (2,).
         positive: Shape (2,).
-        points: Number of edges per exact boundary curve, at least 8. Contoured curves have as many edges as the grid
-            gives.
+        points: Number of edges per exact boundary curve, at least 8. The number of edges of a contoured curve depends
+            on the grid instead.
 
     Raises:
         ValueError: If a point is not two finite coordinates or `points` is below 8; the message names the argument.
@@ -203,7 +203,7 @@ def _moving(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
             return high  # rounding errors hide the change of sign
         return float(brentq(cubic, low, high, xtol=1e-300, rtol=1e-15))
 
-    valley = max(math.sqrt(max(Q, 0.0) / 3), FLOOR)  # minimum of the cubic; distances below FLOOR are frozen
+    valley = max(math.sqrt(max(Q, 0.0) / 3), FLOOR)  # minimum of the cubic; distances below FLOOR count as FLOOR
     if not cubic(valley) < 0:
         return NOTHING
     # The second argument is an upper bracket, at which the cubic is not negative.
@@ -216,7 +216,7 @@ LIFTED = RadialTerm(lambda d: -np.exp(-d), lambda v: -np.log(-v), lambda d: np.e
 
 @closed_form("lifted", r"e^{-d_{an}}+e^{-d_{pn}}=e^{-(d_{ap}+m)}")
 def _lifted(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
-    # the sum of both exponentials is at most 2, so any bound above 2 gives the empty set
+    # Cap the exponent at 1: the sum of both exponentials is at most 2, so the set is empty for any bound above 2.
     bound = math.exp(min(level - loss.margin - pair.d, 1.0))
     return two_distances(pair, LIFTED, -bound, rf"$e^{{-d_{{an}}}}+e^{{-d_{{pn}}}}>{number(bound, 4)}$")
 

@@ -16,7 +16,8 @@ from dmlcore.loss_analysis.level_sets import EVERYTHING, NOTHING, Curves, LevelS
 from dmlcore.losses.engine.triplet_loss import TripletLoss
 from dmlcore.typing import Floats
 
-# radii around M at which the set is sampled, relative to the largest of 1, d_ap and the coordinates
+# radii around the midpoint of anchor and positive at which the set is sampled, relative to the largest of 1, d_ap and
+# the coordinates
 RINGS = np.logspace(-3, 4, 71)
 ANGLES = 72
 NODES = 141  # grid nodes per axis before refinement near anchor and positive
@@ -65,7 +66,10 @@ def _raw(loss: TripletLoss, pair: PlanePair, negative: Floats) -> Floats:
 
 
 def _lines(loss: TripletLoss, pair: PlanePair, level: float, half: float) -> tuple[Curves, float]:
-    """Return the contour lines in the box of half width `half` around M, and the signed area inside the closed ones."""
+    """Return the contour lines around a pair, and the signed area inside the closed ones.
+
+    The lines cover the box of half width `half` around the midpoint of anchor and positive.
+    """
     even, graded = np.linspace(-half, half, NODES), np.logspace(-5, -1.5, 20) * half
     offsets = np.r_[-graded, graded]
     x = np.unique(np.r_[even, offsets - pair.d / 2, offsets + pair.d / 2])
@@ -83,7 +87,10 @@ def _lines(loss: TripletLoss, pair: PlanePair, level: float, half: float) -> tup
 
 
 def _polished(loss: TripletLoss, pair: PlanePair, level: float, points: Floats, step: float) -> tuple[Floats, Floats]:
-    """Move points onto the level by three Newton steps of at most `step`; return points and gradients there."""
+    """Move points onto the contour line at `level` by three Newton steps, each of length `step` or less.
+
+    Returns the points and the gradients of the energy there.
+    """
     a, p = (torch.as_tensor(x, dtype=torch.float64) for x in (pair.a, pair.p))
     n = torch.as_tensor(points, dtype=torch.float64)
     best = torch.full(n.shape[:-1], torch.inf, dtype=torch.float64)

@@ -1,7 +1,7 @@
 """Test of two triplet losses for equality up to a factor, by comparing their gradients on random triplets.
 
 The test compares energies before the clamp. With a clamp, two such losses deactivate the same triplets only if their
-energies also agree up to the factor; `Sameness.shift` is the constant by which they differ.
+energies also agree up to the factor; `Sameness.shift` is the constant by which these energies differ.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Sameness:
     raw is the energy before the clamp and grad its gradient.
     """
 
-    factor: float  # least-squares fit over all triplets
+    factor: float  # least-squares factor between the gradients of all triplets
     largest: float  # max |grad(first) - factor grad(second)| over triplets, divided by max |grad(first)|
     cosine: float  # cosine similarity of the gradients of all triplets, joined to one vector
     shift: float | None  # None if raw(first) - factor * raw(second) is not constant
@@ -59,6 +59,9 @@ def same_loss(
         symmetrised: True to sum each loss over (a, p, n) and (p, a, n), as a batch does.
         triplets: Number of triplets.
         seed: Seed of the random points.
+
+    Returns:
+        The fitted factor and shift, the remaining deviation, and a verdict in words.
 
     Raises:
         ValueError: If `space`, `dim` or `triplets` is invalid; the message names it.

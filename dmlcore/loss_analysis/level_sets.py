@@ -1,4 +1,4 @@
-"""Sets {raw > level} of the plane that active regions consist of, with boundary, area and description.
+"""Sets {raw > level} of the plane from which active regions are built, with boundary, area and description.
 
 raw is the energy of a triplet loss before the clamp, as a function of the position of the negative.
 """
@@ -21,7 +21,7 @@ from dmlcore.typing import Floats
 
 Curves = list[Floats]
 
-FAR = 1e6  # size in units of d_ap above which the region around the pair equals a disc to 1e-12
+FAR = 1e6  # size of a region in units of d_ap above which it is replaced with a disc, to which it is equal up to 1e-12
 EPS = 4 * float(np.finfo(float).eps)
 
 
@@ -46,7 +46,11 @@ class PlanePair:
             object.__setattr__(self, name, value)
 
     def place(self, local: Floats, centre: Floats | None = None) -> Floats:
-        """Convert coordinates (..., 2) along and across the pair, relative to M or `centre`, to points of the plane."""
+        """Convert local coordinates (..., 2) to points of the plane.
+
+        Local coordinates run along and across the line from a to p. Their origin is `centre`, or the midpoint M if
+        None.
+        """
         return (self.midpoint if centre is None else centre) + local @ self.frame
 
 
@@ -57,8 +61,8 @@ class LevelSet:
     `curves(points)` returns the boundary as polylines of `points` edges each. `words` describes the set.
 
     `reach` says how to use `area`. For "bounded", `area` is the area of the set. For "all but bounded", it is minus the
-    area of the complement, so that the difference of two areas of the same kind is right. For "neither" (a half plane)
-    it has no meaning. `exact` is False if the set is contoured on a grid.
+    area of the complement, so that the difference between two sets of this kind has the right area. For "neither" (a
+    half plane) it has no meaning. `exact` is False if the set is contoured on a grid.
     """
 
     words: str
@@ -109,7 +113,8 @@ def shell(centre: Floats, name: str, inner: float, outer: float) -> LevelSet:
 def half_plane(normal: Floats, bound: float) -> LevelSet:
     """Return the set of points x with normal . x > bound.
 
-    The set is everything or empty if the line is beyond floating-point range. Its boundary is drawn as a segment.
+    If the bounding line lies beyond floating-point range, the set is the whole plane or empty. The line is drawn as a
+    segment.
     """
     length = float(np.hypot(*normal))
     if abs(bound) >= 1e150 * length:
@@ -155,7 +160,7 @@ class RadialTerm:
         return float(self.value(np.asarray(d)))
 
     def back(self, value: float) -> float:
-        """Return the distance at which the function has this value; NaN or not positive if there is none."""
+        """Return the distance at which the function has this value; NaN or a number <= 0 if there is none."""
         return float(self.inverse(np.asarray(value)))
 
 
@@ -212,7 +217,7 @@ def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) 
         far = _far_end(law, bound, d, bisector)
         if bound > 2 * law.at(c):
             outline, pieces = _Outline(pair, law, bound, False, bisector, d + far), "one piece"
-        elif far < FLOOR:  # the lobes lie within FLOOR of a and p, where diverging functions are frozen
+        elif far < FLOOR:  # the lobes lie within FLOOR of a and p, where diverging functions are held constant
             return NOTHING
         else:
             outline, pieces = _Outline(pair, law, bound, True, -_inner_end(law, bound, d), far), "two lobes"
@@ -221,7 +226,7 @@ def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) 
 
 @dataclass(frozen=True)
 class _Outline:
-    """Boundary law(x) + law(y) = bound in one quarter of the plane, the other three of which are its mirror images.
+    """Boundary law(x) + law(y) = bound in one quarter of the plane; the other three quarters are mirror images.
 
     x and y are the distances from a and p. The quarter lies on the side of a, above the line through a and p, so y is
     the larger distance. The boundary is explicit in y: x = law^-1(bound - law(y)). y increases from the perpendicular
@@ -285,7 +290,7 @@ class _Outline:
 def _far_end(law: RadialTerm, bound: float, d: float, bisector: float) -> float:
     """Return the distance beyond a, away from p, at which the boundary meets the line through a and p.
 
-    It is negative if the boundary meets the line on the side of p.
+    The distance is negative if this point lies between a and p.
     """
 
     def excess(x: float) -> float:

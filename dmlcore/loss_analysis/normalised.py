@@ -18,13 +18,14 @@ from dmlcore.losses import formula as entry_of
 from dmlcore.losses.engine.formula import TripletFormula
 from dmlcore.losses.engine.triplet_loss import TripletLoss
 
-WIDE = 128  # second dimension in which random triplets are drawn, the embedding dimension of the thesis
+WIDE = 128  # dimension in which random triplets are drawn in addition to 3; the embedding dimension of the thesis
 LARGEST_MARGIN = 1000.0
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Simpler form that a loss formula takes on the unit sphere, in LaTeX, and the largest deviation found.
+    """Simpler form that a loss formula takes on the unit sphere, in LaTeX, and the largest deviation between both
+    forms.
 
     The deviation is measured over random triplets of unit vectors.
     """
@@ -35,10 +36,10 @@ class Identity:
 
 @dataclass(frozen=True)
 class Normalised:
-    """Properties of a loss on the unit sphere of any dimension from 3 on.
+    """Properties of a loss on the unit sphere in any space of at least 3 dimensions.
 
     The core is the value of the loss formula, without margin and clamp. `margin_off` is the smallest margin with which
-    no triplet is ever clamped to 0; it is inf if there is none and None if the loss has no margin.
+    no triplet is ever clamped to 0; it is inf if no margin has this effect and None if the loss has no margin.
     `largest_margin_below_m2` is the largest margin with which no triplet exceeds the upper clamp m2.
     """
 
@@ -47,7 +48,7 @@ class Normalised:
     margin_name: str | None
     margin_off: float | None
     largest_margin_below_m2: float  # inf without an upper clamp
-    residual: float  # largest gradient component along no edge of the triplet, relative to the gradient
+    residual: float  # largest gradient component that lies along no edge of the triplet, relative to the gradient norm
     residual_tangential: float  # same as `residual` after projection onto the tangent space of the sphere
     radial_share: (
         # fraction of the squared gradient norm that is radial, which normalisation removes; mean over random triplets
@@ -58,7 +59,7 @@ class Normalised:
 
     @property
     def clamp_is_off(self) -> bool:
-        """True if the core is positive for every triplet, so that no triplet is ever satisfied."""
+        """True if the core is positive for every triplet, so that the clamp at 0 never acts."""
         return self.least.value > 0
 
 

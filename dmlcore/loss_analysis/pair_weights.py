@@ -91,8 +91,8 @@ def unit_triplet(s: Similarities, dimension: int = 3) -> Tensor:
     """Return unit vectors a, p, n with the given inner products, shape (..., 3, dimension).
 
     Raises:
-        ValueError: Unless three linearly independent vectors with these inner products exist, that is, |S_ap| < 1 and
-            the determinant is positive, and `dimension` is at least 3.
+        ValueError: If `dimension` is below 3, or if no three linearly independent vectors have these inner products,
+            that is, unless |S_ap| < 1 and the determinant is positive.
     """
     ap, an, pn = torch.broadcast_tensors(*s)
     volume = s.determinant().expand(ap.shape)
@@ -144,7 +144,7 @@ def gram_weights(energy: Energy, s: Similarities, dimension: int = 3) -> PairWei
 def batch_energy(loss: nn.Module, labels: tuple[int, int, int] = (0, 0, 1)) -> Energy:
     """Return the energy loss(embeddings, labels) of the batch (a, p, n), for use with `gram_weights`.
 
-    A pair occurs in both orders in a batch, and the weight of the pair is the sum of both.
+    A pair occurs in both orders in a batch, and its weight is the sum over both orders.
     """
     return lambda points: loss(points, torch.tensor(labels))
 

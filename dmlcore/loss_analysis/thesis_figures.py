@@ -1,8 +1,8 @@
 """Settings that reproduce figures of Karaman 2021: points, loss and hyper-parameters of each panel.
 
 The points of figures 2.5, 3.1 and 3.3, which the thesis does not state, are typical choices. The margin of figures 3.1
-to 3.4, 3.6, 3.7 and the upper panel of B.1, which it does not state either, is chosen to keep every panel active;
-forces do not depend on it.
+to 3.4, 3.6, 3.7 and the upper panel of B.1, which the thesis does not state either, is chosen such that the triplet of
+every panel is active; forces do not depend on the margin.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Points in the plane that move under the forces of a triplet loss: charges, and a single marble."""
+"""Points in the plane that move under the forces of a triplet loss: all points (charges) or a single one (marble)."""
 
 from dmlcore.simulation.charges import MOST_POINTS, MOST_STEPS, REACH, STRIDE, ChargesFrame, Simulation
 from dmlcore.simulation.measures import FIXED_COLUMNS, DistanceHistogram, clamp_lines, depends_on, phase_portrait

@@ -1,4 +1,7 @@
-"""Simulation of charges: evaluate the loss for all points, move the points with an optimiser, record every step."""
+"""Simulation of charges, which are labelled points in the plane that move under the forces of a triplet loss.
+
+Each step evaluates the loss on all points, records a frame, and moves the points with an optimiser.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +31,16 @@ _MOVING = ("momentum_buffer", "exp_avg")  # entries of the optimiser state that 
 
 @dataclass(frozen=True)
 class ChargesFrame:
-    """State at one step: positions, the forces that will move the points, and measurements."""
+    """State of the charges at one step: positions, the forces that move the points next, and measurements."""
 
     positions: Singles  # (N, 2)
-    force: Singles  # (N, 2): N times the negative gradient of the mean loss, only its pull or push if `side` says so
+    # (N, 2): N times the negative gradient of the mean loss, or only its pull or push, as set by `Dynamics.side`
+    force: Singles
     loss: float
-    active: float  # share of triplets (of mined triplets, with a miner) with 0 < raw < m2
+    active: float  # fraction of the evaluated triplets with 0 < raw < m2
     pull: float  # mean over active triplets of dE/d(d_ap); E is the loss of a triplet
     push: float  # mean over active triplets of -dE/d(d_an) - dE/d(d_pn)
-    covering: float  # greedy covering radius, averaged over the classes
+    covering: float  # greedy covering radius, averaged over the classes (`average_covering_radius`)
     map_at_r: float
     largest_step: float  # largest distance that a point moved since the previous step
     triplets: int  # number of evaluated triplets: all valid ones, or the mined ones
@@ -46,10 +50,11 @@ class ChargesFrame:
 
 
 class Simulation(History[Spec, ChargesFrame]):
-    """History of the charges for a spec.
+    """Simulation of the charges that a spec describes, with one recorded frame per step.
 
-    Loss and gradients are computed in float32. With one thread of torch (`torch.set_num_threads(1)`), or with a loss
-    without norms and miners, repeated runs are bit-identical; parallel scatter sums have no fixed order.
+    Loss and gradients are computed in float32. Repeated runs are bit-identical with one torch thread
+    (`torch.set_num_threads(1)`), or if the loss does not depend on norms and no miner is used. Otherwise parallel
+    scatter sums have no fixed order.
     """
 
     most_steps = MOST_STEPS
@@ -104,7 +109,7 @@ class Simulation(History[Spec, ChargesFrame]):
         radial = by_norm if law.side == "both" else torch.zeros_like(by_norm)
         (gradient,) = weighted_gradients((distances, norms), (x,), (acting, radial))
         counts = loss.counts
-        # mean over active triplets; the loss is a mean over all valid ones
+        # converts means over valid triplets, such as the loss, to means over active triplets
         per_active = counts.valid / max(counts.active, 1)
         positions = x.detach().numpy().copy()
         exact = positions.astype(np.float64)
@@ -127,8 +132,9 @@ class Simulation(History[Spec, ChargesFrame]):
         )
 
     def _bounded(self, force: Tensor) -> Tensor:
-        """Project forces onto the tangent of the circle if `normalise` is "project", and limit their length to
-        STRONGEST.
+        """Return the forces with their lengths limited to STRONGEST.
+
+        If `normalise` is "project", forces are first projected onto the tangents of the unit circle.
         """
         x = self._x.detach()
         if self._law.normalise == "project":
@@ -139,7 +145,9 @@ class Simulation(History[Spec, ChargesFrame]):
 
     @torch.no_grad()
     def _move(self, force: Singles) -> None:
-        """Take one optimiser step; clip movements to STRIDE and coordinates to REACH."""
+        """Take one optimiser step; limit the distance moved per point to STRIDE and clip coordinates to [-REACH,
+        REACH].
+        """
         before = self._x.detach().clone()
         self._x.grad = -torch.from_numpy(force)
         self._optimiser.step()
@@ -153,7 +161,7 @@ class Simulation(History[Spec, ChargesFrame]):
 
     @torch.no_grad()
     def _enter(self, step: int) -> None:
-        """Apply the spec's changes at this step; called before the step is evaluated."""
+        """Apply the changes that the spec lists for this step; called before the step is evaluated."""
         for change in self.spec.changes:
             if change.at != step:
                 continue
@@ -169,7 +177,7 @@ class Simulation(History[Spec, ChargesFrame]):
                 self._to_circle()
 
     def _obey(self, law: Dynamics) -> None:
-        """Switch to other dynamics; if the optimiser is of the same kind, keep its state."""
+        """Switch to other dynamics; keep the optimiser state if the kind of optimiser does not change."""
         same_kind, self._law = law.optimiser == self._law.optimiser, law
         if same_kind:
             for group in self._optimiser.param_groups:

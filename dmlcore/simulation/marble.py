@@ -26,29 +26,29 @@ LONGEST_WAY = 1 / 40  # maximum length of a step in half widths of the view, so 
 TOLERANCE = 1e-4  # relative tolerance of a step; the absolute tolerance in half widths is a tenth of it
 # The marble has come to rest if it moved less than STILL half widths in RESTING steps.
 RESTING, STILL = 25, 1e-3
-NEAR = 0.01  # in half widths of the view: a marble closer to another point has fallen onto it
-STRONGEST = 1e6  # force near a pole
+NEAR = 0.01  # a marble closer than this to another point has fallen onto it; in half widths of the view
+STRONGEST = 1e6  # limit of the force, which diverges near a pole
 
 
 @dataclass(frozen=True)
 class Roll:
-    """Path of a marble and its ending: K positions with their times, energies and speeds.
+    """Path of a marble (K positions with times, energies and speeds) and the way in which it ended.
 
     `ending` is "floor" where the loss is 0, "ceiling" at the upper clamp, "onto" another point, named by `other`,
-    "hollow" where forces balance or, in a crease, alternate, "out" if the marble left the view, and "rolling" if the
-    simulation stopped first.
+    "hollow" where forces balance or, at a crease of the surface, alternate, "out" if the marble left the view, and
+    "rolling" if the simulation stopped first.
     """
 
     times: Floats  # (K,)
     path: Floats  # (K, 2)
-    energy: Floats  # (K,) energy of the variant, including its clamp
+    energy: Floats  # (K,) energy of the variant, clamped if the variant is
     speed: Floats  # (K,)
     ending: Ending
     other: Probe | None = None
 
     @property
     def moved(self) -> bool:
-        """True if there was a force at the start."""
+        """True if a force acted on the marble at the start."""
         return len(self.path) > 1
 
 
@@ -136,7 +136,7 @@ def roll(
 
 
 def _rests(states: list[Floats], half: float) -> bool:
-    """Return True if the marble moved less than STILL in the last RESTING steps."""
+    """Return True if the marble moved less than STILL half widths (`half`) in the last RESTING steps."""
     if len(states) <= RESTING:
         return False
     return bool(np.ptp(np.array(states[-RESTING:])[:, :2], axis=0).max() < STILL * half)

@@ -33,7 +33,7 @@ def class_radii(positions: Floats, labels: Ints) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class DistanceHistogram:
-    """Histogram of the distances in valid triplets.
+    """Histogram of the distance pairs (d_an, d_ap) of valid triplets.
 
     `counts` has shape (bins, bins) over [0, reach]^2; rows are d_an, columns d_ap.
     """
@@ -75,7 +75,8 @@ def phase_portrait(positions: Floats, labels: Ints, bins: int = 48) -> DistanceH
 def clamp_lines(loss: TripletLoss, reach: float, nodes: int = 97) -> tuple[Lines, Lines]:
     """Return the lines raw = 0 and raw = m2 over d_ap and d_an in [0, reach], as polylines (K, 2).
 
-    Other quantities that the loss depends on (`depends_on`) are set to d_pn = d_an and |a| = |p| = |n| = 1.
+    The second list is empty if m2 is inf. Other quantities that the loss depends on (`depends_on`) are set to d_pn =
+    d_an and |a| = |p| = |n| = 1.
     """
     axis = np.linspace(0.0, reach, nodes)
     d_an, d_ap = torch.meshgrid(*2 * [torch.from_numpy(axis)], indexing="ij")
@@ -101,9 +102,7 @@ def depends_on(loss: TripletLoss) -> frozenset[str]:
 
 
 def _round_up(x: float) -> float:
-    """Round up to one of 0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, so that axis limits do not
-    flicker.
-    """
+    """Round up to the next of a few axis limits from 0.05 to 32, so that the axes do not flicker."""
     steps = (0.05, 0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0)
-    # the tolerance lets the diameter of the circle round to 2
+    # the tolerance lets the diameter 2 of the unit circle, computed with rounding errors, give the limit 2
     return next((s for s in steps if s >= x * (1 - 1e-6)), 32.0)

@@ -16,7 +16,7 @@ Place = Callable[[np.random.Generator, int, int], Floats]
 
 @dataclass(frozen=True)
 class Placement:
-    """Initial placement: title and description for the panel, and a function that returns the points.
+    """Initial placement of the points, with its title and description in the settings panel.
 
     `place(random, classes, per_class)` returns an array (classes, per_class, 2).
     """

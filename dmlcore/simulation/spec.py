@@ -27,7 +27,7 @@ SIDES = {
 
 @dataclass(frozen=True)
 class Optimiser:
-    """Optimiser of torch.optim: title in the panel, and function that creates it from parameters and a step size."""
+    """Optimiser from torch.optim, with its title in the settings panel and a function that creates it."""
 
     title: str
     create: Callable[..., torch.optim.Optimizer]
@@ -48,17 +48,18 @@ ALL = "all"  # value of `miner` that uses every valid triplet
 
 @dataclass(frozen=True)
 class Dynamics:
-    """Dynamics of the points: loss with hyper-parameters, miner, side, optimiser, step size, normalisation.
+    """Rules by which the points move: loss, miner, forces, optimiser, step size and normalisation.
 
-    `step_size` is the distance per step at unit force with SGD; the force on a point is N times the negative gradient
-    of the mean loss over N points. `side` is "pull", "push" or "both".
+    `step_size` is the distance that a point moves per step of SGD under a force of length 1. The force on a point is N
+    times the negative gradient of the mean loss over N points. `side` selects the forces that act: "pull", "push" or
+    "both".
 
     Raises:
         KeyError, TypeError, ValueError: If a field is invalid; the message names it.
     """
 
     loss: str = "distance_sensitive"
-    hyper: Mapping[str, float | str] = field(default_factory=dict)  # may be given without defaults, which are filled in
+    hyper: Mapping[str, float | str] = field(default_factory=dict)  # omitted hyper-parameters get their defaults
     optimiser: str = "sgd"
     step_size: float = 0.05
     miner: str = ALL
@@ -78,13 +79,16 @@ class Dynamics:
         return hash((self.loss, *sorted(self.hyper.items()), self.optimiser, self.step_size, self.miner, self.side))
 
     def module(self) -> losses.TripletLoss:
-        """Create the loss with the hyper-parameters."""
+        """Return the loss module with the hyper-parameters `hyper`."""
         return losses.create(self.loss, **self.hyper)
 
 
 @dataclass(frozen=True)
 class Change:
-    """Change by the user before step `at`: other dynamics, or moved points as (index, x, y)."""
+    """Change made by the user before step `at`.
+
+    `law` holds the new dynamics, or None. `moved` holds the new positions of moved points as (index, x, y).
+    """
 
     at: int
     law: Dynamics | None = None
