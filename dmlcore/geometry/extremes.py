@@ -143,8 +143,7 @@ def _diverges(energy: Energy, dimension: int) -> bool:
 
 @dataclass(frozen=True)
 class Residuals:
-    """Residual gradients, which lie along no edge, and radial gradients of an energy, over random triplets of unit
-    vectors.
+    """Residual gradients (along no edge) and radial gradients of an energy over random triplets of unit vectors.
 
     Each value is relative to the joint norm of the three gradients of a triplet. `whole` may exceed 1, because the
     residual may partly cancel the components along the edges.

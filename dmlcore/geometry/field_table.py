@@ -242,7 +242,7 @@ def grid(x: Tensor, y: Tensor) -> Tensor:
 
 
 class TripletView(NamedTuple):
-    """A triplet, the force field of its probe at M positions, and the strength of pull and push by edge length."""
+    """A triplet, the force field of its probe at M positions, and the strengths of pull and push by edge length."""
 
     field: FieldTable  # (M,)
     triplet: FieldTable  # ()

@@ -107,7 +107,7 @@ def scan_sphere(
 def raw_on_sphere(
     loss: TripletEnergy, a: Tensor, p: Tensor, n: Tensor, *, probe: Probe = "negative", nodes: Tensor
 ) -> Tensor:
-    """Return the energy before the clamp (...) as in `scan_sphere`, but without forces; intended for fine textures."""
+    """Return the energy before the clamp (...) with the probe at each node, like `scan_sphere` but without forces."""
     with torch.no_grad():
         return loss.raw(*_replaced(probe, nodes, a, p, n)).expand(nodes.shape[:-1])
 

@@ -80,7 +80,7 @@ def for_training(
         pooled_dim: Dimension P of the features before the embedding layer. Needed only by losses that also read these
             features (`reads_pooled`). Such a loss is called with the additional argument `pooled` of shape (B, P).
         reduction: Reduction of a triplet loss, see `TripletLoss`. Other losses accept the default only, because each
-            has a reduction of its own.
+            has its own reduction.
         hyper: Hyper-parameters of the loss.
 
     Returns:

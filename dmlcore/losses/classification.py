@@ -88,7 +88,7 @@ class ArcFace(ProxyLoss):
         """Compute the scalar loss from validated embeddings (B, D), labels (B,) and the proxies."""
         cosine = self.cosines(embeddings, proxies)
         own = cosine.gather(1, labels[:, None])
-        # the square root has an infinite slope at 0
+        # stay away from 0, where the square root has an infinite derivative
         sine = (1 - own.square()).clamp(min=torch.finfo(own.dtype).eps).sqrt()
         turned = own * math.cos(self.margin) - sine * math.sin(self.margin)
         beyond = own - self.margin * math.sin(self.margin)

@@ -21,8 +21,8 @@ from dmlcore.losses.proxies import ProxyAnchor, SmoothedProxyNCA, SoftTriple
 PRIORS: dict[str, tuple[float, ...]] = {"source": (2 / 8, 1 / 8, 2 / 8, 3 / 8), "equal": (1 / 4,) * 4}
 
 
-# Possible members of an ensemble, in order. The first four are those of the source with its settings; the others have
-# default settings.
+# Possible members of an ensemble, in order. The first four are those of the paper with the settings used there; the
+# others have default settings.
 MEMBERS: dict[str, Callable[..., nn.Module]] = {
     "classifier": lambda sizes: CrossEntropy(1.0, 0.15, "all", **sizes),
     "triplet": lambda sizes: TripletHinge(1.0, "euclidean", "window", 0.1, "nonzero"),
@@ -34,7 +34,7 @@ MEMBERS: dict[str, Callable[..., nn.Module]] = {
     "proxy_anchor": lambda sizes: ProxyAnchor(**sizes),
     "soft_triple": lambda sizes: SoftTriple(**sizes),
 }
-# initial weights in eighths; members that are not listed get 2
+# initial weights of the paper, in eighths; members that are not listed get 2
 SOURCE_SHARES = {"classifier": 2, "triplet": 1, "binomial": 2, "proxy_nca": 3}
 
 
@@ -61,7 +61,7 @@ def initial_weights(prior: str, names: Sequence[str]) -> list[float]:
     """Return one initial weight per member; the weights sum to 1.
 
     Args:
-        prior: "equal" for equal weights, or "source" for the proportions of the source (`SOURCE_SHARES`).
+        prior: "equal" for equal weights, or "source" for the proportions in the paper (`SOURCE_SHARES`).
         names: Names of the members.
     """
     shares = [1 if prior == "equal" else SOURCE_SHARES.get(name, 2) for name in names]
@@ -141,7 +141,7 @@ def _parts(
 ) -> dict[str, Any]:
     """Return the arguments of `Ensemble` from the hyper-parameters that all ensembles share.
 
-    `blocks` is True if each member reads a block of its own of the embedding. `classifier_dim` is the dimension of the
+    `blocks` is True if each member reads its own block of the embedding. `classifier_dim` is the dimension of the
     features that the classifier reads, or 0 if it reads the embedding.
     """
     switches = (

@@ -49,7 +49,8 @@ class FacilityLocation(nn.Module):
 
     S is a set of chosen samples whose size is the number of classes, and NMI compares the clusters around them with the
     classes. F~ is the value of F if each sample is assigned to the medoid of its class. The maximum is found greedily
-    on the CPU and is constant for the gradient, so that a GPU synchronises once. Distances are Euclidean.
+    on the CPU, which requires one synchronisation with a GPU; the gradient treats the choice of S as constant.
+    Distances are Euclidean.
 
     `forward` maps embeddings (B, D) and labels (B,) to a scalar; index tuples are ignored, and a reference raises
     ValueError.
@@ -88,7 +89,8 @@ class FacilityLocation(nn.Module):
         best = choose_facilities(distances, known, self.gamma)
         columns = torch.from_numpy(np.stack([find_medoids(distances, known), best.assigned])).to(embeddings.device)
         away = embeddings - embeddings[columns]
-        # a sample and its own centre, for example; first and second derivatives there are set to 0
+        # True where a sample coincides with its centre, for example is its own centre; both derivatives are set to 0
+        # there
         coincident = (away == 0).all(2)
         lengths = torch.linalg.vector_norm(away.masked_fill(coincident[..., None], 1.0), dim=2)
         oracle, cost = lengths.masked_fill(coincident, 0.0).sum(1)
@@ -112,7 +114,7 @@ def choose_facilities(distances: Floats, labels: Ints, gamma: float) -> Faciliti
     classes, of_class = np.unique(labels, return_inverse=True)
     nmi = _Nmi(of_class)
     nearest, assigned = np.full(count, np.inf), np.zeros(count, np.int64)
-    # number of the (class, cluster) cell of each sample, and how many numbers are in use
+    # index of the (class, cluster) cell of each sample, and the number of indices in use
     cells, used = of_class.copy(), len(classes)
     chosen: list[int] = []
     # 1 - NMI, which is 1 for a single cluster, because it carries no information about the classes
@@ -136,11 +138,12 @@ def choose_facilities(distances: Floats, labels: Ints, gamma: float) -> Faciliti
 
 
 class _Nmi:
-    """NMI (geometric mean) of classes and clusters, for each candidate that would form a new cluster.
+    """Normalised mutual information (NMI) of classes and clusters, for each candidate for the next cluster centre.
 
-    A candidate takes the samples that are closer to it than to their present cluster centre. Entropies are sums of n
-    log n over clusters and over (class, cluster) cells. Only samples that change cluster change these sums, so the cost
-    is proportional to the number of samples that all candidates take.
+    The geometric mean of both entropies normalises it. A candidate takes the samples that are closer to it than to
+    their present cluster centre. Entropies are sums of n log n over clusters and over (class, cluster) cells. Only
+    samples that change cluster change these sums, so the cost is proportional to the number of samples that all
+    candidates take.
     """
 
     def __init__(self, of_class: Ints) -> None:
@@ -159,7 +162,7 @@ class _Nmi:
         Args:
             closer: Mask of the samples that each candidate takes, shape (candidates, samples) = (N, N).
             assigned: Cluster of each sample before the step, shape (N,).
-            cells: Number of the (class, cluster) cell of each sample before the step, shape (N,).
+            cells: Index of the (class, cluster) cell of each sample before the step, shape (N,).
         """
         drawn = np.flatnonzero(closer)
         candidate, sample = self.candidate[drawn], self.sample[drawn]
@@ -171,7 +174,11 @@ class _Nmi:
         return nmi
 
     def _entropy(self, candidate: Ints, sample: Ints, groups: Ints, joined: Ints, kinds: int) -> Floats:
-        """Return the entropy (N,) of the groups (N,) after each candidate moved its samples to groups `joined`."""
+        """Return the entropy (N,) of a partition into groups after the move of each of the N candidates.
+
+        Candidate `candidate[k]` moves sample `sample[k]` from its group in `groups` (N,) to the new group `joined[k]`.
+        Every candidate has `kinds` new groups.
+        """
         sizes = np.bincount(groups)
         left = groups[sample]
         key = candidate * len(sizes) + left

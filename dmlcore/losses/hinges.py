@@ -25,8 +25,8 @@ NEGATIVES = ("all", "semi_hard", "semi_hard_or_farthest", "window", "hardest")
 class TripletHinge(PairLoss):
     """Triplet hinge [d_ap - d_an + m]+ over all triplets of a batch, or over those that `negatives` selects.
 
-    Triplets that the caller lists are used without further selection. The divisor "pairs" divides by the number of
-    triplets.
+    Triplets that the caller lists are used without further selection. With the divisor "pairs" the sum is divided by
+    the number of triplets.
 
     Args:
         m: Margin.
@@ -36,7 +36,7 @@ class TripletHinge(PairLoss):
             if there is none, the farthest (Can 2018, Eq. 2.11-2.13); "window" for all with 0 < d_an - d_ap <= window
             (as in pytorch-metric-learning and Zabihzadeh et al. 2021); "hardest" for the nearest.
         window: Width of the window.
-        divisor: See `DIVISORS`.
+        divisor: Name of the number by which the sum is divided, see `reduce_terms`.
 
     Reference:
         Weinberger & Saul 2009; Schroff et al. 2015; Psomas 2020, Eq. 2.17 with cosine distance.
@@ -99,7 +99,7 @@ class TripletHinge(PairLoss):
         return self.window if self.negatives == "window" else None
 
     def _chosen(self, negatives: Tensor, d: Tensor, pairs: BatchPairs) -> tuple[Tensor, Tensor]:
-        """Return the distance (B, R) to the selected negative of each positive pair, and a mask of pairs with one."""
+        """Return the distance (B, R) to the negative selected for each positive pair, and a mask of pairs with one."""
         near, order = negatives.detach().sort(1)
         count = pairs.negative.sum(1, keepdim=True)
         kept = pairs.positive & (count > 0)
@@ -115,7 +115,7 @@ class TripletHinge(PairLoss):
 def count_triplets(
     d: Tensor, positive: Tensor, negative: Tensor, m: float, window: float | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Count the triplets with d_an < d_ap + m that contain each pair (B, R) as positive or as negative pair.
+    """For each pair, count the triplets with d_an < d_ap + m in which it is the positive or the negative pair.
 
     Negatives are sorted once, so the cost is O(B R log R). The counts of negative pairs follow from the ranks of the
     positives among the negatives, so rounding cannot make the two counts disagree.
@@ -128,7 +128,8 @@ def count_triplets(
         window: If given, count only triplets with 0 < d_an - d_ap <= window.
 
     Returns:
-        Counts (B, R) as positive pair, counts (B, R) as negative pair, and the number of all triplets, active or not.
+        Number of triplets in which each pair is the positive pair, shape (B, R), number in which it is the negative
+        pair, shape (B, R), and the number of all triplets, whether or not d_an < d_ap + m.
     """
     if d.device.type == "cpu" and int(positive.sum()) * d.shape[1] <= LISTED:
         return _count_listed(d, positive, negative, m, window)
@@ -150,7 +151,7 @@ def count_triplets(
         valid = (within - low).sum()
     marks = torch.zeros(len(d), d.shape[1] + 1, dtype=torch.int64, device=d.device)
     marks.scatter_add_(1, high, positive.long()).scatter_add_(1, low, -positive.long())
-    # number of positives for which the negative at each rank is active
+    # number of positives with which the negative at each rank forms a counted triplet
     by_rank = marks.flip(1).cumsum(1).flip(1)[:, 1:]
     return high - low, torch.zeros_like(order).scatter_(1, order, by_rank), valid
 
@@ -160,7 +161,7 @@ def _count_listed(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Compute the result of `count_triplets` by listing the triplets of each positive pair.
 
-    This is faster if samples have few positives, but a GPU would synchronise.
+    This is faster if samples have few positives, but it requires a synchronisation on a GPU.
     """
     anchors, positives = positive.nonzero(as_tuple=True)
     near, reach = d[anchors], d[anchors, positives][:, None]

@@ -24,14 +24,14 @@ class CrossBatchMemory(nn.Module):
     In evaluation mode the memory does not change.
 
     Args:
-        loss: Loss of pairs.
+        loss: Pair loss.
         batches: Number of batches in memory.
         batch_size: Number of samples per batch.
         embedding_dim: Dimension of the embeddings.
         start: Number of training steps before the memory starts to be used.
 
     Raises:
-        ValueError: If the loss is not a loss of pairs, or a batch in training mode has another size than `batch_size`.
+        ValueError: If the loss is not a pair loss, or a batch in training mode has another size than `batch_size`.
 
     Reference:
         Wang et al. 2020 (cross-batch memory); Gurbuz 2022, Sec. 3.3.2.1.
@@ -73,7 +73,7 @@ class CrossBatchMemory(nn.Module):
         """Compute the scalar loss of embeddings (batch_size, D) with integer labels (batch_size,)."""
         own = self._enqueue(embeddings, labels) if self.training else None
         past = self._of_memory(embeddings, labels, own) if self.joined else None
-        # computed last, so that `counts` are those of the batch
+        # computed last, so that `counts` describe the batch without the memory
         loss = cast(Tensor, self.loss(embeddings, labels, indices_tuple))
         return loss if past is None else loss + past
 
@@ -93,7 +93,7 @@ class CrossBatchMemory(nn.Module):
     def _of_memory(self, embeddings: Tensor, labels: Tensor, own: int | None) -> Tensor:
         """Compute the loss of the batch against the memory, without pairs of a sample and its own copy.
 
-        `own` is the row of the memory at which the copies of this batch start, or None.
+        `own` is the row of the memory at which the copies of this batch start, or None if the batch is not in memory.
         """
         rows, labels = check_batch(embeddings, labels, unbounded=self.loss.unbounded)
         positive = labels[:, None] == self.labels

@@ -38,7 +38,7 @@ class Contrastive(PairLoss):
     """Contrastive loss, the sum of [d - m_pos]+ over pairs of one class and [m_neg - d]+ over pairs of two classes.
 
     `divisor` names the number by which each of the two sums is divided: the number of its terms above 0 ("nonzero"),
-    the number of its pairs ("pairs"), the number of anchors ("anchors"), or 1 ("one"). Pairs count in both orders.
+    the number of its pairs ("pairs"), the number of anchors ("anchors"), or 1 ("one"). Each pair counts in both orders.
 
     Reference:
         Hadsell, Chopra & LeCun 2006. Gurbuz 2022, Sec. 3.3, for a positive margin ("C2") and for cosine distance with

@@ -75,8 +75,8 @@ def contrastive_proxy(
 ) -> nn.Module:
     """Create the `Contrastive` loss between samples and proxies.
 
-    The defaults are the variant C2 of Gurbuz 2022; variant C1 has cosine distance, m_pos = 1e-5, m_neg = 0.5 and
-    divisor "anchors".
+    The defaults give variant C2 of Gurbuz 2022; variant C1 has cosine distance, m_pos = 1e-5, m_neg = 0.5 and divisor
+    "anchors".
     """
     return ProxyPairs(Contrastive(m_pos, m_neg, distance, divisor), per_class, classes, embedding_dim)
 

@@ -148,7 +148,8 @@ class NPair(PairLoss):
             )
         order = torch.arange(len(pairs.rows), device=pairs.rows.device)
         partner = pairs.positive & (order > order[:, None])
-        second = torch.where(partner, order, len(order)).amin(1)  # index of the next positive of each sample
+        # index of the next positive after each sample in the batch
+        second = torch.where(partner, order, len(order)).amin(1)
         earlier = (pairs.positive & (order < order[:, None])).any(1)
         anchor = (second < len(order)) & ~earlier  # True for the first sample of each class that has a second one
         positive = torch.zeros(len(order) + 1, dtype=torch.bool, device=order.device)

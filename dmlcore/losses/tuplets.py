@@ -50,8 +50,8 @@ class Tuplet(PairLoss):
     """Mean of `centre_losses` of inner products over the samples with a positive, plus a penalty on embedding norms.
 
     `norm_weight` is the weight of the mean norm of the embeddings (J_reg, 0.02 in the source). The term J_pre of the
-    source keeps embeddings close to those of the pretrained network. It is available for every loss as the setting
-    `loss.start_weight` of a run.
+    source keeps embeddings close to those of the pretrained network. It is not included here, because the run setting
+    `loss.start_weight` provides it for every loss.
 
     Reference:
         Can 2018, Sec. 3.2-3.4.

@@ -35,7 +35,8 @@ Distance = Annotated[
         DISTANCES, "d", "Distance: Euclidean, its square, 1 - cosine, or Euclidean in the unit ball (long vectors cut)"
     ),
 ]
-NOTHING = -1e30  # stands for log(0) of an empty sum; exp(NOTHING) is 0 and, unlike exp(-inf), has no NaN gradients
+# result for an empty sum in place of log(0); exp(NOTHING) is 0 and, unlike exp(-inf), has no NaN gradients
+NOTHING = -1e30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +45,8 @@ class BatchFormula(LossEntry):
 
     Attributes:
         build: Class or function that creates the module.
-        sizes: Those of `classes`, `embedding_dim` and `pooled_dim` that `build` takes in addition to the
-            hyper-parameters.
+        sizes: Sizes that `build` takes in addition to the hyper-parameters, from `classes`, `embedding_dim` and
+            `pooled_dim`.
     """
 
     build: Callable[..., nn.Module]
@@ -131,7 +132,7 @@ def batch_loss(
 def masked_lse(values: Tensor, mask: Tensor, dim: int = 1) -> Tensor:
     """Compute log(sum(exp(values))) over the entries in `mask`.
 
-    The result is NOTHING, with zero gradient, where no entry is in `mask`.
+    Rows without an entry in `mask` give NOTHING, a large negative constant, with zero gradient.
     """
     return torch.logsumexp(values.masked_fill(~mask, NOTHING), dim)
 
@@ -170,7 +171,7 @@ def _deprecated_of(loss: nn.Module) -> Callable[..., Tensor]:
     """Return the deprecated method `of` of a plug-in loss that does not define `compute`, and warn.
 
     Raises:
-        NotImplementedError: If the loss defines neither.
+        NotImplementedError: If the loss defines neither method.
     """
     method: Callable[..., Tensor] | None = getattr(type(loss), "of", None)
     if method is None:
@@ -184,7 +185,7 @@ def _deprecated_of(loss: nn.Module) -> Callable[..., Tensor]:
 
 @dataclass(frozen=True)
 class BatchPairs:
-    """Pairs of a batch sample (row) and another sample (column), with masks of positive and negative pairs.
+    """Pairs between samples of a batch (rows) and other samples (columns), with masks of positive and negative pairs.
 
     Attributes:
         rows: Embeddings of the batch, shape (B, D).
@@ -226,7 +227,7 @@ class BatchPairs:
 
 
 class PairLoss(nn.Module):
-    """Base class of losses over the pairs of a batch, or over pairs of a batch and a reference such as a memory.
+    """Base class of losses over pairs within a batch, or over pairs between a batch and reference embeddings.
 
     `forward` maps embeddings (B, D) and labels (B,) to a scalar. Each sample of the batch is compared with the samples
     of `ref_emb` (R, D), or with the batch itself if `ref_emb` is None. A sample that is in both the batch and the
@@ -311,8 +312,8 @@ class ProxyLoss(nn.Module):
     0..classes-1 to a scalar. `indices_tuple` is ignored because every sample is compared with every proxy. A reference
     (`ref_emb`) raises ValueError.
 
-    `trained` may list the classes whose proxies take part, shape (K,) int64, in losses that can leave out the proxies
-    of classes without a sample in the batch (see `proxy_pairs`). None means all classes.
+    `trained` holds the classes whose proxies take part in the loss, shape (K,) int64, or None for all classes. Only
+    losses that can leave out the proxies of classes without a sample in the batch use it (see `proxy_pairs`).
     """
 
     pairs: ClassVar[bool] = False

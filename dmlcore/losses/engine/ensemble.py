@@ -47,7 +47,8 @@ class Rescaling(nn.Module):
 
     def forward(self, losses: Tensor) -> Tensor:
         """Return the rescaled losses, shape (M,)."""
-        if self.means.dtype in HALF:  # half precision is too coarse for running means, so undo a cast of this module
+        # half precision is too coarse for running means, so convert this module back to float32
+        if self.means.dtype in HALF:
             self.float()
         means = self.means.clone()
         if self.training:
@@ -190,7 +191,7 @@ class WeightedEnsemble(Ensemble):
     """Ensemble in which all members share one embedding (WEL).
 
     The classifier reads the embedding unnormalised, all other members read it normalised. With `reads_pooled` the
-    classifier instead reads the features before the embedding layer, as in the source (Fig. 9).
+    classifier instead reads the features before the embedding layer, as in the paper (Fig. 9).
     """
 
     def __init__(self, *args: Any, reads_pooled: bool = False, **more: Any) -> None:
@@ -211,7 +212,8 @@ class DiverseEnsemble(Ensemble):
     Blocks have unit length, and a hinge keeps the blocks of a sample apart. `embed` returns the vectors on which
     distances are measured: the blocks times the square roots of their weights (Eq. 15, corrected), or the output of
     `compression` if that is given (WEDL-C). The compression is trained at the same time, on detached embeddings.
-    `squared` is True if the hinge uses squared distances. The released code uses unsquared ones, whose mean is below 2.
+    `squared` is True if the hinge uses squared distances, as in the paper, and False if it uses unsquared distances, as
+    in the released code.
     """
 
     def __init__(
@@ -231,7 +233,7 @@ class DiverseEnsemble(Ensemble):
         self.apart = torch.tensor(2.0)
 
     def measured(self) -> dict[str, Tensor]:
-        """Return the measurements of the base class and "diversity", the mean (squared) distance of blocks."""
+        """Return the measurements of the base class, and "diversity", the mean (squared) distance between blocks."""
         return super().measured() | {"diversity": self.apart}
 
     @full_precision
@@ -259,7 +261,7 @@ class DiverseEnsemble(Ensemble):
         return loss + compression_loss(joined, self.compression(joined))
 
     def inputs(self, embeddings: Tensor, pooled: Tensor | None = None) -> list[Tensor]:
-        """Return the block (B, e) of the embeddings that each member reads."""
+        """Return, for each member, the block (B, e) of the embeddings that it reads."""
         return list(self.blocks(embeddings).unbind(1))
 
     def blocks(self, embeddings: Tensor) -> Tensor:

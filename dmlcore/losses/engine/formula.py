@@ -127,7 +127,7 @@ class TripletFormula(LossEntry):
 
     @property
     def sliders(self) -> Mapping[str, Parameter]:
-        """Hyper-parameters that a settings panel offers: all but m2 where it is not part of the published loss."""
+        """Hyper-parameters that a settings panel offers, without m2 if it is not part of the published loss."""
         return {k: v for k, v in self.parameters.items() if k != "m2" or self.clamp.slider}
 
 

@@ -121,7 +121,7 @@ def refuse_reference(loss: nn.Module, ref_emb: Tensor | None, ref_labels: Tensor
 
 
 def zero_loss(loss: nn.Module, embeddings: Tensor) -> Tensor:
-    """Return the loss 0 of an empty batch, with a zero gradient for the embeddings and all parameters.
+    """Return the loss 0 for an empty batch, with zero gradients for the embeddings and all parameters.
 
     Also resets the recorded counts of the loss and its submodules.
     """

@@ -33,7 +33,7 @@ def ranked_sum(
         valid: Mask of the positive pairs, broadcast to the shape of `ap`.
         m2: Upper end of the clamp window.
         clamped: True to sum min(m2, max(0, raw)), False to sum raw.
-        differentiable: False to leave out the gradients.
+        differentiable: False to skip the gradients.
 
     Returns:
         The sum, a tensor of the counts (valid, nonzero, active), and the gradients with respect to `ap` and `an`, or ()

@@ -21,7 +21,7 @@ from dmlcore.losses.engine.ranked import ranked_sum
 DENSE = 512
 DENSE_BLOCK = 1 << 23  # index triples per block on an accelerator: 32 MB per float32 intermediate
 BLOCK = 1 << 17  # triplets per block on a CPU: half a megabyte per float32 intermediate, which fits the cache
-RANKED = 12, 3000  # minimum samples per class and triplets per anchor for which sorting the negatives is faster
+RANKED = 12, 3000  # minimum samples per class and minimum triplets per anchor for which sorting the negatives is faster
 
 Energy = Callable[[Triplet], Tensor]
 Blocks = Callable[[bool], "Iterator[TripletBlock]"]
@@ -117,12 +117,12 @@ class TripletBlock:
     vertices: dict[str, Index]  # maps "a", "p", "n" to indices into the (B,) squared norms
     valid: Tensor  # bool mask of valid triplets, broadcasts to the block
     repeats: bool  # True if the index tensors may list a pair of samples twice
-    copies: int = 1  # 2 if each triplet (a, p, n) also stands for (p, a, n)
+    copies: int = 1  # 2 if each triplet (a, p, n) also represents (p, a, n)
     ranked: bool = False  # True to sort the negatives instead of evaluating each triplet
 
 
 def pair_tables(embeddings: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the distances (B, B) and squared norms (B,) of embeddings (B, D), from which all triplet losses follow."""
+    """Return the distances (B, B) and squared norms (B,) of embeddings (B, D), the inputs of all triplet losses."""
     return euclidean(embeddings, embeddings), embeddings.square().sum(1)
 
 
@@ -187,7 +187,7 @@ def valid_blocks(
         ranked = separable and size >= RANKED[0] and size * others >= RANKED[1]
 
         def values_per_anchor(pairs: int, others: int = others, ranked: bool = ranked) -> int:
-            """Return how many values one anchor with `pairs` positives needs in memory at a time."""
+            """Return how many values an anchor with `pairs` positives needs in memory at the same time."""
             return pairs + others if ranked else pairs * others
 
         per_block = max(1, BLOCK // (size * values_per_anchor(size)))
@@ -218,8 +218,8 @@ def valid_blocks(
 def dense_blocks(labels: Tensor, symmetric: bool = False) -> Iterator[TripletBlock]:
     """Yield all B^3 index triples (a, p, n) of a batch, with a mask of those that are valid triplets.
 
-    The shapes do not depend on the values of the labels, so an accelerator need not wait for them. Waiting would cost
-    more than evaluating a few million masked entries.
+    The shapes do not depend on the values of the labels, so the host need not synchronise with the accelerator to read
+    them. Synchronising would cost more than evaluating a few million masked entries.
     """
     size = len(labels)
     each = torch.arange(size, device=labels.device)
@@ -282,7 +282,7 @@ class _Leaves:
 
 
 class _TableSum(torch.autograd.Function):
-    """Sum of an energy over blocks, which computes the gradients of both tables already in the forward pass."""
+    """Sum of an energy over blocks; the forward pass also computes the gradients with respect to both tables."""
 
     @staticmethod
     def forward(
@@ -311,7 +311,10 @@ class _TableSum(torch.autograd.Function):
 def _differentiable_gradients(
     distances: Tensor, norms: Tensor, blocks: Blocks, energy: Energy, window: Window, floor: float
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients with respect to both tables, with a graph for second derivatives of all triplets at once."""
+    """Return the gradients with respect to both tables, with a graph for second derivatives.
+
+    The graph holds all triplets at once, so memory is not limited to one block.
+    """
     # make both tables part of the graph, even if only one requires a gradient
     distances, norms = distances * 1, norms * 1
     total = (distances * 0).sum() + (norms * 0).sum()
@@ -340,7 +343,7 @@ def _sum_blocks(
     tally: Tensor,
     gradients: tuple[Tensor, Tensor] | None,
 ) -> Tensor:
-    """Return the sum of the energies over the blocks, and add the counts to `tally`.
+    """Return the sum of the energies over all blocks, and add the numbers of triplets to `tally` (see `Counts`).
 
     The gradients with respect to norms and distances are added to `gradients` unless it is None.
     """
@@ -366,7 +369,7 @@ BlockSum = tuple[Tensor, tuple[Tensor, ...]]
 def _listed(
     leaves: _Leaves, block: TripletBlock, energy: Energy, window: Window, floor: float, tally: Tensor
 ) -> BlockSum:
-    """Evaluate every triplet of a block; return the sum and its gradients, and add the counts to `tally`."""
+    """Evaluate all triplets of a block; return the sum and its gradients, and add the triplet numbers to `tally`."""
     with torch.set_grad_enabled(leaves.differentiable):
         raw = energy(Triplet(leaves.edge, leaves.square_norm, floor)) + window.margin
     # Masking and clamping in place is safe, because raw is newly allocated and the backward pass does not read it.
@@ -390,7 +393,7 @@ def _listed(
 def _ranked(
     leaves: _Leaves, block: TripletBlock, energy: Energy, window: Window, floor: float, tally: Tensor
 ) -> BlockSum:
-    """Sum a block of a separable energy by sorting the negatives, and add the counts to `tally`."""
+    """Sum a separable energy over a block by sorting the negatives, and add the numbers of triplets to `tally`."""
     ap, an = leaves.edge("ap"), leaves.edge("an")
 
     def raw(ap: Tensor, an: Tensor) -> Tensor:

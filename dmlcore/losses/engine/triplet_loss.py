@@ -80,7 +80,7 @@ class TripletLoss(nn.Module):
 
     @property
     def difference_window(self) -> tuple[float, float] | None:
-        """Pair (m, m2) if the loss is active exactly for 0 < d_ap - d_an + m < m2; None for losses of another form."""
+        """Pair (m, m2) if the loss is active exactly for 0 < d_ap - d_an + m < m2; None for any other loss."""
         return (self.margin, self.m2) if self.formula.difference else None
 
     def core(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
