@@ -13,13 +13,14 @@ from torch import Tensor, nn
 
 from dmlcore.conformance.vectors import BALANCED, UNEVEN, Vector
 
-EXACT = 1e-9  # relative to max(1, |printed|), in float64
-SINGLE = 1e-6  # deviation that remains if a library keeps a float64 batch in float32 somewhere
+EXACT = 1e-9  # tolerance for an exact match in float64, relative to max(1, |printed|)
+# relative deviation up to which a match counts as exact to float32, because a library may convert a float64 batch
+SINGLE = 1e-6
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a computation: a number, and arrays (gradients, selected tuples) that must also agree."""
+    """Result of a computation: a number, and arrays (gradients or selected tuples), all of which are compared."""
 
     value: float
     arrays: Mapping[str, Tensor] = field(default_factory=dict)
@@ -36,8 +37,8 @@ class Case:
         printed: Formula of `source`, written out in float64 and differentiated by autograd. It shares no code with the
             losses of dmlcore or of a library.
         ours: Computation of dmlcore, if it has one.
-        variants: Other readings of the formula, keyed by description. The table of results names the variant that a
-            library follows if it deviates from the printed formula.
+        variants: Other readings of the formula, keyed by description. If a library deviates from the printed formula,
+            the table of results names the variant that the library computes.
         on: Batches on which the case is evaluated.
         tolerance: Relative tolerance.
     """
@@ -75,16 +76,16 @@ class Library:
 
 
 class LibraryMissing(RuntimeError):
-    """Error for a library that is not installed; the message says what to install."""
+    """Error raised if a library is not installed; the message states what to install."""
 
 
 class NotRun(RuntimeError):
-    """Error for a case that cannot run here, for example because a dependency of the library is missing."""
+    """Error raised if a case cannot run here, for example because a dependency of the library is missing."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Result of a case on one batch: outcomes or reasons for their absence, and deviations from the formula."""
+    """Result of a case on one batch: outcomes, or reasons why they are missing, and deviations from the formula."""
 
     case: Case
     vector: str
@@ -92,8 +93,8 @@ class Row:
     theirs: Outcome | str
     theirs_off: float  # deviation of the library; inf if it raised an error, NaN if the case could not run
     ours_off: float | None  # deviation of dmlcore; None if it has no such computation
-    follows: str | None = None  # variant that the library computes, if known
-    ours_follows: str | None = None  # variant that dmlcore computes, if known
+    follows: str | None = None  # name of the variant that the library computes, if known
+    ours_follows: str | None = None  # name of the variant that dmlcore computes, if known
 
     @property
     def agrees(self) -> bool:
@@ -107,7 +108,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """One-line verdict on which computations match the printed formula."""
+        """One-line verdict: which of dmlcore and the library match the printed formula."""
         if isinstance(self.theirs, str) and self.theirs_off != self.theirs_off:
             return f"not run: {self.theirs}"
         ours = None if self.ours_off is None else self.ours_off <= self.case.tolerance
@@ -126,7 +127,7 @@ class Row:
 
 
 def compare(case: Case, vector: Vector, theirs: Computation) -> Row:
-    """Evaluate a case by the printed formula, by dmlcore and by the library, on one batch."""
+    """Evaluate the printed formula, dmlcore and the library on one batch of a case, and return the compared results."""
     printed = case.printed(vector)
     ours = None if case.ours is None else case.ours(vector)
     ours_off = None if ours is None else deviation(ours, printed)
@@ -136,7 +137,7 @@ def compare(case: Case, vector: Vector, theirs: Computation) -> Row:
             result = theirs(vector)
     except (NotRun, ImportError) as reason:
         return Row(case, vector.name, printed, _in_short(reason), float("nan"), ours_off)
-    except Exception as error:  # an error that a library raises on a valid batch is its result
+    except Exception as error:  # an error on a valid batch counts as the library's result
         return Row(case, vector.name, printed, _in_short(error, type(error).__name__), float("inf"), ours_off)
     off = deviation(result, printed)
     followed = [
@@ -147,13 +148,13 @@ def compare(case: Case, vector: Vector, theirs: Computation) -> Row:
 
 
 def _variant(result: Outcome, case: Case, vector: Vector) -> str | None:
-    """Return the first variant of the case that gives `result`; None if no variant does."""
+    """Return the name of the first variant of the case that gives `result`; None if no variant does."""
     near = max(case.tolerance, SINGLE)
     return next((name for name, other in case.variants.items() if deviation(result, other(vector)) <= near), None)
 
 
 def run(cases: Sequence[Case], library: Library) -> list[Row]:
-    """Compare all cases for which the library has a call, each on all of its batches, in order.
+    """Compare all cases that the library implements, each on all of its batches, and return one row per comparison.
 
     Raises:
         LibraryMissing: If the library is not installed.
@@ -168,7 +169,7 @@ def run(cases: Sequence[Case], library: Library) -> list[Row]:
 
 
 def deviation(result: Outcome, printed: Outcome) -> float:
-    """Return the largest deviation of value and arrays, relative to max(1, |printed|).
+    """Return the largest deviation of the value and the arrays from the printed ones, relative to max(1, |printed|).
 
     The deviation is inf if a shape or name differs, or if a number is not finite.
     """
@@ -189,7 +190,7 @@ def deviation(result: Outcome, printed: Outcome) -> float:
 def evaluate_loss(
     loss: Callable[..., Tensor], vector: Vector, *weights: Tensor, dtype: torch.dtype = torch.float64
 ) -> Outcome:
-    """Return the value of loss(embeddings, *weights) and its gradients with respect to all arguments, by autograd."""
+    """Return the value of loss(embeddings, *weights) and its gradients with respect to all of these arguments."""
     leaves = [given.detach().to(dtype).clone().requires_grad_() for given in (vector.embeddings, *weights)]
     value = loss(*leaves)
     gradients = torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
@@ -199,9 +200,10 @@ def evaluate_loss(
 def evaluate_module(
     module: nn.Module, vector: Vector, weights: str = "", given: Tensor | None = None, *more: object
 ) -> Outcome:
-    """Return the value of module(embeddings, labels, *more) and its gradients.
+    """Return the value of module(embeddings, labels, *more) and its gradients with respect to embeddings and weights.
 
-    `weights` names the parameter of the module that is set to `given`, transposed if necessary.
+    `weights` is the name of the module parameter that is set to `given` (the batch's proxies if None), transposed if
+    necessary. If it is "", only the gradient with respect to the embeddings is computed.
     """
     embeddings = vector.embeddings.detach().clone().requires_grad_()
     if not weights:
@@ -218,7 +220,10 @@ def evaluate_module(
 
 
 def selection_masks(size: int, *tuples: Sequence[Tensor]) -> Outcome:
-    """Return the selection of a miner as masks. Each of `tuples` is a list of index arrays, for triplets or pairs."""
+    """Return the number of tuples that a miner selected, and the selection as masks.
+
+    Each of `tuples` is a list of index arrays: three for triplets, two for pairs.
+    """
     masks, count = {}, 0
     for place, indices in enumerate(tuples):
         mask = torch.zeros((size,) * len(indices), dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Known cases in which the formula is right but its computation may fail.
+"""Known cases in which the formula is correct but its computation may fail.
 
 They use float32, several processes, a memory of embeddings, or inputs at which a result may not be finite.
 """
@@ -20,7 +20,7 @@ from dmlcore.losses.engine.distances import euclidean
 from dmlcore.losses.memory import CrossBatchMemory
 
 PROCESSES = 2
-MEMORY_BATCHES = 2  # number of batches in the memory
+MEMORY_BATCHES = 2  # number of batches that the memory of embeddings holds
 SINGLES = 1e-4  # relative tolerance of a computation in float32
 
 
@@ -38,7 +38,7 @@ def _in_single(name: str, **hyper: Any) -> Computation:
 
 
 def rows_of(process: int, v: Vector) -> Tensor:
-    """Return the indices of the samples in the batch that a process holds."""
+    """Return the indices of the samples in the batch that the process with number `process` holds."""
     return torch.arange(process, len(v.labels), PROCESSES)
 
 
@@ -47,7 +47,10 @@ def _whole(v: Vector) -> Outcome:
 
 
 def _apart(v: Vector) -> Outcome:
-    """Compute the mean over processes of the loss of their own anchors, other processes' samples held constant."""
+    """Compute the loss of each process over its own anchors, with the samples of the other process held constant.
+
+    The value is the mean over the processes, the gradient is their sum.
+    """
     gradient, value = torch.zeros_like(v.embeddings), 0.0
     for process in range(PROCESSES):
         own = rows_of(process, v)
@@ -96,7 +99,10 @@ def _own_distances(v: Vector) -> Outcome:
 
 
 def of_table(distances: Tensor) -> Outcome:
-    """Return 10^4 times a distance matrix and its mean; the diagonal, which holds rounding errors, is set to 0."""
+    """Return a distance matrix times 10^4, with its mean as value.
+
+    The diagonal is set to 0, because it holds only rounding errors.
+    """
     table = 1e4 * distances.double().fill_diagonal_(0.0)
     return Outcome(table.mean().item(), {"distances": table})
 
@@ -111,7 +117,7 @@ def own_weight() -> Vector:
 
 
 def finite(computed: Outcome) -> Outcome:
-    """Return 1 if the value and the gradients are finite, else 0."""
+    """Return 1 if the value and the gradients of `computed` are finite, otherwise 0."""
     arrays = [torch.tensor(computed.value), *computed.arrays.values()]
     return Outcome(float(all(bool(array.isfinite().all()) for array in arrays)))
 
@@ -130,13 +136,13 @@ def _histogram(v: Vector) -> Outcome:
 
 
 def steps() -> list[Tensor]:
-    """Return three batches of four three-dimensional embeddings, shape (4, 3) each."""
+    """Return the three successive batches of the memory cases, with four 3-D embeddings each, shape (4, 3)."""
     i, d = torch.arange(4, dtype=torch.float64)[:, None], torch.arange(3, dtype=torch.float64)
     return [(0.5 + 0.9 * t + 1.1 * i + 0.7 * d + 0.4 * i * d).sin() for t in range(3)]
 
 
 def last_step() -> Vector:
-    """Return the last batch of `steps` with its labels."""
+    """Return the last of the batches of `steps`, with its labels."""
     return Vector("the third batch", steps()[-1], torch.tensor([0, 0, 1, 1]), torch.eye(3, dtype=torch.float64)[:2])
 
 
@@ -155,7 +161,7 @@ def _own_memory(v: Vector) -> Outcome:
 
 
 def case(name: str, title: str, source: str, printed: Computation, on: Vector, **rest: Any) -> Case:
-    """Create a case of the kind "known case" that is evaluated on its own batch."""
+    """Create a conformance case of the kind "known case", which is evaluated only on the batch `on`."""
     return Case(name, "known case", title, source, printed, on=(on,), **rest)
 
 

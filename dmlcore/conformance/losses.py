@@ -1,4 +1,7 @@
-"""Cases of losses between samples: printed formula, computation of dmlcore, and readings that libraries follow."""
+"""Conformance cases of losses between samples: printed formula, computation of dmlcore, and variants.
+
+A variant is another reading of the formula that a library may follow.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from dmlcore.conformance.vectors import BALANCED, FOUR_EACH, HIGH_LABELS, TWO_EA
 
 
 def of_pairs(formula: Callable[..., Tensor], *more: object, **options: object) -> Computation:
-    """Return a function that evaluates formula(embeddings, labels, *more, **options) and its gradient on a batch."""
+    """Return a function that evaluates formula(embeddings, labels, *more, **options) on a batch, with its gradient."""
     return lambda v: evaluate_loss(lambda x: formula(x, v.names, *more, **options), v)
 
 
@@ -55,10 +58,7 @@ def _above_zero(x: Tensor, y: list[int], m: float) -> Tensor:
 
 
 def _in_runs(x: Tensor, y: list[int], temperature: float) -> Tensor:
-    """Compute Smooth AP for samples sorted by class, with as many samples in each class as there are classes.
-
-    A published implementation makes this assumption whatever the labels are.
-    """
+    """Compute Smooth AP as if the samples were sorted by class and each of the C classes had C samples."""
     return ranking.smooth_ap(x, [i // len(set(y)) for i in range(len(y))], temperature, itself=True)
 
 

@@ -14,7 +14,8 @@ from dmlcore.conformance.case import Case, Computation, Outcome, selection_masks
 from dmlcore.conformance.printed import choices, pairs
 from dmlcore.conformance.vectors import BALANCED, Vector
 
-DRAWS = 1500  # number of draws of the distance-weighted miner; 5 standard deviations of a frequency are then 0.065
+# number of calls of the distance-weighted miner; 5 standard deviations of a relative frequency are then 0.065
+DRAWS = 1500
 
 
 def mined(formula: Callable[..., list[choices.Triple]], **options: object) -> Computation:
@@ -43,9 +44,10 @@ def _hard_pairs(v: Vector) -> Outcome:
 
 
 def _chances(v: Vector) -> Outcome:
-    """Return the probability of each negative given its anchor, as printed: 1 over the density of distances.
+    """Return the probability of each negative for each anchor, as printed: proportional to 1 / density of its distance.
 
-    The density is that of distances on the sphere. Distances below 0.5 count as 0.5; negatives beyond 1.4 are excluded.
+    The density is that of distances between random points on the sphere. Distances below 0.5 count as 0.5; negatives at
+    1.4 or beyond have probability 0.
     """
     d, size, dimension = choices.table(v.embeddings), len(v.labels), v.embeddings.shape[1]
     chances = torch.zeros(size, size, dtype=torch.float64)
@@ -57,7 +59,7 @@ def _chances(v: Vector) -> Outcome:
 
 
 def frequencies(v: Vector, draw: Callable[[], Sequence[Tensor]], draws: int = DRAWS) -> Outcome:
-    """Return the frequency of each negative for each anchor over `draws` draws of triplets."""
+    """Return the relative frequency of each negative for each anchor over `draws` calls of `draw`."""
     drawn = torch.zeros(len(v.labels), len(v.labels), dtype=torch.float64)
     for _ in range(draws):
         a, _, n = draw()

@@ -1,4 +1,4 @@
-"""Cases of losses whose classes have proxies or weights."""
+"""Conformance cases of losses with one or several proxies, or weights, per class."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CENTRES = 2  # centres per class of soft triple and of sub-centre ArcFace
 
 
 def centres(vector: Vector) -> Tensor:
-    """Return two centres for each class, ordered by class, shape (2 classes, D)."""
+    """Return two centres for each class of a batch, ordered by class, shape (2 C, D) for C classes."""
     r = torch.arange(CENTRES * vector.classes, dtype=torch.float64)[:, None]
     d = torch.arange(vector.embeddings.shape[1], dtype=torch.float64)
     return (0.4 + 1.3 * r - 0.7 * d + 0.09 * r * d).cos()

@@ -1,4 +1,4 @@
-"""Conformance cases of reducers, applied to the hinges of all triplets with margin 0.5, and of samplers."""
+"""Conformance cases of reducers, applied to the triplet hinge terms with margin 0.5, and of samplers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dmlcore.conformance.vectors import BALANCED
 
 
 def reduced(how: Callable[[list[Tensor], list[int]], Tensor]) -> Computation:
-    """Return a function that applies `how` to the hinges of all triplets and the classes of their anchors."""
+    """Return a function that applies `how` to the hinge terms of all triplets and the classes of their anchors."""
 
     def loss(x: Tensor, y: list[int]) -> Tensor:
         terms = [pairs.hinge(term) for term in pairs.triplet_terms(x, y, 0.5)]
@@ -69,11 +69,11 @@ REDUCERS = (
 )
 
 
-# ---- samplers: the number of 100 batches, or of epochs, that deviate from the description
+# ---- samplers: number of violations of their description, over 100 batches or ten epochs
 
 
 def sampler(name: str, title: str, source: str) -> Case:
-    """Create a conformance case of a sampler, whose result is a count of deviations that should be 0."""
+    """Create a conformance case of a sampler. Its result is a number of violations, which should be 0."""
     return Case(name, "sampler", title, source, lambda v: Outcome(0.0), on=(BALANCED,))
 
 
@@ -82,11 +82,12 @@ SAMPLERS = (
     sampler("sampler_length", "Samples given beyond the length it states", "the contract of a sampler"),
     sampler("epoch_of_classes", "Classes that an epoch gives not exactly once", "the library's description"),
 )
-LABELS = [c for c in range(24) for _ in range(3 + c % 4)]  # labels that samplers draw from: 3 to 6 samples per class
+# class of each sample that the samplers draw from: 24 classes with 3 to 6 samples each
+LABELS = [c for c in range(24) for _ in range(3 + c % 4)]
 
 
 def misshapen(batches: Sequence[Sequence[int]], classes: int, each: int) -> Outcome:
-    """Count the batches that do not have `each` different samples of `classes` classes."""
+    """Count the batches that do not consist of `classes` classes with `each` distinct samples."""
     bad = 0
     for batch in batches:
         labels = [LABELS[i] for i in batch]

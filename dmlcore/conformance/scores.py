@@ -1,4 +1,4 @@
-"""Conformance cases of retrieval scores of a ranked list and of scores of a partition."""
+"""Conformance cases of scores of a ranked list (retrieval) and of a partition (clustering)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONE = "queries without a relevant item count as 0"
 def scored(score: Callable[[list[bool], int], float], *, lone: bool = False) -> Computation:
     """Return a function that averages a printed score over the queries of a batch that have a relevant item.
 
-    With `lone`, the other queries count as 0.
+    With `lone`, queries without a relevant item are included and count as 0.
     """
 
     def computed(v: Vector) -> Outcome:

@@ -1,4 +1,4 @@
-"""Table of docs/conformance.md, with one section per library, written from the rows of a run."""
+"""Table of results in docs/conformance.md, with one section per library."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SUMMARY = {
 
 
 def section(library: Library, rows: Sequence[Row]) -> str:
-    """Return the section of a library: versions, number of verdicts of each kind, differences and agreements."""
+    """Return the Markdown section of a library: versions, counts of each verdict, differences and agreements."""
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("torch", "numpy"))
     lines = [f"## {library.name} {library.version}", "", summary(rows), ""]
     lines += [f"With {versions}, Python {platform.python_version()}.", "", "### What differs", ""]
@@ -64,13 +64,16 @@ def _kind(row: Row) -> str:
 
 
 def differing(row: Row) -> tuple[str, ...]:
-    """Return the cells of a row in the table of differences, with the columns `DIFFERING`."""
+    """Return the cells of a row for the table of differences, in the order of the columns `DIFFERING`."""
     numbers = number(row.printed), number(row.theirs), deviation(row.theirs_off), deviation(row.ours_off)
     return row.case.title, row.case.source, row.vector, *numbers, row.verdict
 
 
 def agreeing(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """Return the rows of the table `AGREEING`, one per case, with the largest deviations over its batches."""
+    """Return the cells of the table of agreements, whose columns are `AGREEING`.
+
+    There is one row per case, with the largest deviations over all of the case's batches.
+    """
     result: list[tuple[str, ...]] = []
     for _, group in groupby((row for row in rows if row.as_printed), key=lambda row: row.case.name):
         of_case = list(group)
@@ -89,12 +92,12 @@ def agreeing(rows: Sequence[Row]) -> list[tuple[str, ...]]:
 
 
 def number(outcome: Outcome | str) -> str:
-    """Format a value with six digits, or a dash if there is none."""
+    """Format the value of an outcome with six digits, or as a dash if `outcome` is the reason why it is missing."""
     return "–" if isinstance(outcome, str) else f"{outcome.value + 0.0:.6g}"
 
 
 def deviation(off: float | None) -> str:
-    """Format a deviation with one digit, "< 1e-9" for mere rounding, or a dash if it is missing or infinite."""
+    """Format a deviation with one digit, as "< 1e-9" for mere rounding, or as a dash if it is missing or infinite."""
     if off is None or not off < float("inf"):
         return "–"
     return "< 1e-9" if off <= EXACT else f"{off:.0e}"
@@ -115,7 +118,7 @@ def marks(name: str) -> tuple[str, str]:
 
 
 def write(path: Path, library: Library, rows: Sequence[Row]) -> None:
-    """Replace the section of a library in the page `path` and keep the other sections."""
+    """Rewrite the section of a library in the page at `path`, keeping the other sections."""
     text = path.read_text() if path.exists() else ""
     parts = [HEAD]
     for name in sorted({library.name, *_sections(text)}):
@@ -126,7 +129,7 @@ def write(path: Path, library: Library, rows: Sequence[Row]) -> None:
 
 
 def _sections(text: str) -> list[str]:
-    """Return the names of the libraries that have a complete section in a page."""
+    """Return the names of the libraries that have a complete section in the page `text`."""
     names = [
         line.removeprefix("<!-- /").removesuffix(" -->") for line in text.splitlines() if line.startswith("<!-- /")
     ]
@@ -134,7 +137,7 @@ def _sections(text: str) -> list[str]:
 
 
 def as_text(rows: Sequence[Row]) -> str:
-    """Format the rows for a terminal: differences with their numbers, agreements by name."""
+    """Format the rows for a terminal: differences with their numbers, agreements by name only."""
     lines = []
     for row in rows:
         if not row.as_printed:

@@ -33,7 +33,7 @@ def module(name: str) -> Any:
         return sys.modules[name]
     try:
         return importlib.import_module(name)
-    # RuntimeError is raised by an extension that was built for another version of torch
+    # RuntimeError is raised by an extension module that was built for another version of torch
     except (ImportError, RuntimeError):
         root = importlib.import_module(name.split(".")[0])
         file = root.__path__[0] + "/" + "/".join(name.split(".")[1:]) + ".py"
@@ -61,7 +61,7 @@ def triplet(margin: float | None) -> Computation:
 
 
 def arcface(v: Vector) -> Outcome:
-    """Compute the loss of the ArcFace classifier of OML."""
+    """Compute the ArcFace loss of OML on a batch."""
     made = module("oml.losses.arcface").ArcFaceLoss(v.embeddings.shape[1], v.classes, m=np.radians(28.6), s=8)
     return evaluate_module(made, v, "weight")
 
@@ -69,7 +69,7 @@ def arcface(v: Vector) -> Outcome:
 def miner(name: str, kind: str) -> Computation:
     """Return a function that selects triplets of a batch with an OML miner, on unit vectors.
 
-    The method `sample` of the miner checks the batch, `_sample` selects the triplets.
+    The miner's method `sample` validates the batch; `_sample` selects the triplets.
     """
 
     def computed(v: Vector) -> Outcome:
@@ -83,7 +83,10 @@ def miner(name: str, kind: str) -> Computation:
 
 
 def score(name: str, first: int) -> Computation:
-    """Return a function that computes an OML retrieval score over the first `first` neighbours within a batch."""
+    """Return a function that computes an OML retrieval score within a batch.
+
+    Only the nearest `first` neighbours of each query are scored.
+    """
 
     def computed(v: Vector) -> Outcome:
         every = torch.arange(len(v.labels))
@@ -106,12 +109,12 @@ def epochs() -> list[list[list[int]]]:
 
 
 def m_per_class(_: Vector) -> Outcome:
-    """Count the batches of the OML balance sampler that do not have 4 classes with 3 samples each."""
+    """Count the batches, in ten epochs of the OML balance sampler, that do not have 4 classes with 3 samples each."""
     return misshapen([batch for epoch in epochs() for batch in epoch], 4, 3)
 
 
 def epoch_of_classes(_: Vector) -> Outcome:
-    """Count the classes that do not occur exactly once in an epoch, summed over ten epochs."""
+    """Count the classes that do not occur exactly once in an epoch of the OML sampler, summed over ten epochs."""
     wrong = 0
     for epoch in epochs():
         given = [label for batch in epoch for label in {LABELS[i] for i in batch}]

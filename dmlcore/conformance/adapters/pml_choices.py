@@ -17,7 +17,7 @@ from dmlcore.conformance.vectors import Vector
 
 
 def miner(make: Callable[[Any], Any]) -> Computation:
-    """Return a function that selects pairs or triplets of a batch with a miner of the library."""
+    """Return a function that selects pairs or triplets of a batch with the library's miner that `make` creates."""
 
     def computed(v: Vector) -> Outcome:
         result = make(parts())(v.embeddings, v.labels)
@@ -38,7 +38,7 @@ def easy(negatives: str) -> Computation:
 
 
 def drawn(v: Vector) -> Outcome:
-    """Return the frequencies of negatives drawn by the library's distance-weighted miner."""
+    """Return how often the library's distance-weighted miner draws each negative for each anchor."""
     torch.manual_seed(0)
     mine = parts().miners.DistanceWeightedMiner()
     return frequencies(v, lambda: mine(v.embeddings, v.labels))
@@ -70,7 +70,7 @@ def partition(name: str) -> Computation:
 
 
 def m_per_class(_: Vector) -> Outcome:
-    """Count the batches of MPerClassSampler, out of 100, that do not have 4 classes with 3 samples each."""
+    """Count the batches of MPerClassSampler, out of 100, that do not consist of 4 classes with 3 samples each."""
     np.random.seed(0)  # noqa: NPY002 - the library draws from it
     sampler = parts().samplers.MPerClassSampler(LABELS, 3, batch_size=12, length_before_new_iter=1200)
     given = list(sampler)
@@ -92,7 +92,7 @@ def reduced(make: Callable[[Any], Any]) -> Computation:
 
 
 def per_anchor(p: Any) -> Any:
-    """Create the library's contrastive loss with the mean over each anchor's positives and without negatives."""
+    """Create the library's contrastive loss, averaged over the positives of each anchor, without a negative term."""
     reducers = p.reducers.MultipleReducers(
         {"pos_loss": p.reducers.PerAnchorReducer(), "neg_loss": p.reducers.SumReducer()}
     )

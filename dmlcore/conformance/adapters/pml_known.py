@@ -1,4 +1,4 @@
-"""Calls of pytorch-metric-learning for the known cases, including two processes."""
+"""Calls of pytorch-metric-learning for the cases of `conformance.known`, some of which use two processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _both = cache(lambda v: pml_processes.gradients(v.embeddings, v.labels))
 
 
 def gathered(mode: str) -> Computation:
-    """Return a function that evaluates the multi-similarity loss on two processes; `mode` is a key of `MODES`."""
+    """Return a function that evaluates the multi-similarity loss on two processes; `mode` is "all" or "efficient"."""
 
     def computed(v: Vector) -> Outcome:
         if not distributed.is_available() or not distributed.is_gloo_available():
@@ -45,12 +45,12 @@ def distances(v: Vector) -> Outcome:
 
 
 def value_only(computed: Computation) -> Computation:
-    """Return `computed` without its gradient, which is discontinuous on the tested batch."""
+    """Return a function that gives only the value of `computed`; its gradient is discontinuous on the batch."""
     return lambda v: Outcome(computed(v).value)
 
 
 def is_finite(computed: Computation) -> Computation:
-    """Return a function whose value is 1 if value and gradients of `computed` are finite, else 0."""
+    """Return a function that gives 1 if the value and gradients of `computed` are finite, otherwise 0."""
     return lambda v: finite(computed(v))
 
 

@@ -1,4 +1,4 @@
-"""Wrapper of pytorch-metric-learning for several processes, run on two local processes that communicate by gloo.
+"""Distributed wrapper of pytorch-metric-learning, run on two local processes that communicate through gloo.
 
 The child processes import this module, so it imports nothing from dmlcore.
 """
@@ -20,10 +20,11 @@ MODES = {"all": False, "efficient": True}
 
 
 def gradients(embeddings: Tensor, labels: Tensor) -> dict[str, tuple[float, Tensor]]:
-    """Return, per mode, the multi-similarity loss and the gradient (B, D) that DistributedDataParallel would use.
+    """Return, for each mode in `MODES`, the multi-similarity loss and the gradient that DDP would use, shape (B, D).
 
-    Process i has the samples i, i + 2, i + 4, .... The gradient is the mean over the processes. The loss is the mean
-    over the processes divided by their number, because the wrapper multiplies the loss by it.
+    Process i has the samples i, i + 2, i + 4, .... The gradient is the mean over the processes, as in
+    DistributedDataParallel. The loss is the mean over the processes divided by their number, because the wrapper
+    multiplies the loss by it.
     """
     with tempfile.TemporaryDirectory() as folder:
         np.savez(Path(folder) / "batch.npz", embeddings=embeddings.numpy(), labels=labels.numpy())

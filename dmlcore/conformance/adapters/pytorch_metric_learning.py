@@ -14,7 +14,7 @@ from dmlcore.conformance.vectors import Vector
 
 
 def parts() -> Any:
-    """Import the library with all subpackages that are used here, and return it."""
+    """Import pytorch-metric-learning with all subpackages that the adapters use, and return it."""
     import pytorch_metric_learning as pml
     import pytorch_metric_learning.distances
     import pytorch_metric_learning.losses
@@ -36,9 +36,10 @@ def learned(
     make: Callable[[Any, int, int], nn.Module],
     given: Callable[[Vector], Tensor] = lambda v: v.proxies,
 ) -> Computation:
-    """Return a function that evaluates a loss whose class weights are set to `given`.
+    """Return a function that evaluates a loss with class weights set to the result of `given`, by default the proxies.
 
-    `weights` names the parameter of the loss. `make` receives the library, the number of classes and the dimension.
+    `weights` is the name of the loss parameter that holds the class weights. `make` receives the library, the number of
+    classes and the dimension.
     """
 
     def computed(v: Vector) -> Outcome:
@@ -55,14 +56,14 @@ def margin(v: Vector) -> Outcome:
 
 
 def mined(v: Vector) -> Outcome:
-    """Compute the multi-similarity loss on the pairs that the library's multi-similarity miner selects."""
+    """Compute the library's multi-similarity loss on the pairs that its multi-similarity miner selects."""
     pml = parts()
     pairs = pml.miners.MultiSimilarityMiner(0.1)(v.embeddings, v.labels)
     return evaluate_module(pml.losses.MultiSimilarityLoss(2, 50, 0.5), v, "", None, pairs)
 
 
 def soft_triple(p: Any, c: int, d: int) -> nn.Module:
-    """Create the library's soft triple loss with its regulariser, which is a separate class."""
+    """Create the library's soft triple loss and its regulariser, which is a separate class in the library."""
     module: nn.Module = p.losses.SoftTripleLoss(
         c,
         d,

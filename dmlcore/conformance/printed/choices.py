@@ -25,9 +25,9 @@ def where(x: Tensor, y: list[int], keep: Callable[[float], bool]) -> list[Triple
 
 
 def one_each(x: Tensor, y: list[int], *, farthest: bool, semi_hard: bool = False) -> list[Triple]:
-    """Return for each anchor its farthest (or nearest) positive and its nearest negative.
+    """Return, for each anchor, the triplet of its farthest (or nearest) positive and its nearest negative.
 
-    With `semi_hard` the negative is the nearest one that is farther than the chosen positive.
+    With `semi_hard`, the negative is the nearest one that is farther than the chosen positive.
     """
     d, result = table(x), []
     for a in range(len(y)):
@@ -80,23 +80,26 @@ def ranked(x: Tensor, y: list[int]) -> list[list[bool]]:
 
 
 def mean_score(x: Tensor, y: list[int], score: Callable[[list[bool], int], float]) -> float:
-    """Return the mean of score(relevance of the ranked list, R) over the queries with R > 0 relevant items."""
+    """Return the mean of score(relevance, R) over all queries that have R > 0 relevant items.
+
+    The relevance is a list of booleans over the other items, nearest first.
+    """
     values = [score(marks, sum(marks)) for marks in ranked(x, y) if any(marks)]
     return sum(values) / len(values)
 
 
 def precision_at_1(marks: list[bool], _: int) -> float:
-    """Return 1 if the nearest item is relevant, else 0."""
+    """Return 1 if the nearest item is relevant, otherwise 0."""
     return float(marks[0])
 
 
 def r_precision(marks: list[bool], r: int) -> float:
-    """Return the share of relevant items among the first R."""
+    """Return the share of relevant items among the first R, where R is the number of relevant items."""
     return sum(marks[:r]) / r
 
 
 def average_precision(marks: list[bool], r: int, first: int | None = None, divisor: int | None = None) -> float:
-    """Compute 1/R Σ rel_i P@i over the first `first` items, all by default; `divisor` replaces R."""
+    """Compute 1/R Σ rel_i P@i over the first `first` items (all if None); `divisor` replaces the factor R."""
     hits = [sum(marks[: i + 1]) / (i + 1) for i in range(len(marks) if first is None else first) if marks[i]]
     return sum(hits) / (r if divisor is None else max(divisor, 1))
 
@@ -112,7 +115,7 @@ def reciprocal_rank(marks: list[bool], _: int) -> float:
 
 
 def entropies(a: list[int], b: list[int]) -> tuple[float, float, float]:
-    """Return the entropies of two partitions and their mutual information, in nats."""
+    """Return the entropies of two partitions and their mutual information, in nats: (H_a, H_b, I)."""
     n, rows, columns, joint = len(a), Counter(a), Counter(b), Counter(zip(a, b, strict=True))
     h_a, h_b = (-sum(k / n * math.log(k / n) for k in c.values()) for c in (rows, columns))
     mutual = sum(k / n * math.log(k * n / (rows[i] * columns[j])) for (i, j), k in joint.items())

@@ -1,4 +1,4 @@
-"""Losses of pairs and triplets, as printed. x is (B, D) float64, y a list of B labels; losses return a scalar."""
+"""Losses of pairs and triplets, as printed. x is (B, D) float64, y is a list of B labels; losses return a scalar."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def length(a: Tensor, b: Tensor) -> Tensor:
 
 
 def total(terms: list[Tensor]) -> Tensor:
-    """Return the sum, or 0 for an empty list."""
+    """Return the sum of the terms, or 0 for an empty list."""
     return torch.stack(terms).sum() if terms else ZERO.clone()
 
 
 def average(terms: list[Tensor]) -> Tensor:
-    """Return the mean, or 0 for an empty list."""
+    """Return the mean of the terms, or 0 for an empty list."""
     return torch.stack(terms).mean() if terms else ZERO.clone()
 
 
 def above_zero(terms: list[Tensor]) -> Tensor:
-    """Return the mean of the terms above 0."""
+    """Return the mean of the terms above 0, or 0 if there are none."""
     return average([term for term in terms if term > 0])
 
 
@@ -58,12 +58,12 @@ def hinge(value: Tensor) -> Tensor:
 
 
 def others(y: list[int], i: int, *, same: bool) -> list[int]:
-    """Return the positives (`same`) or the negatives of sample i."""
+    """Return the indices of the positives of sample i if `same`, otherwise those of its negatives."""
     return [j for j in range(len(y)) if j != i and (y[j] == y[i]) == same]
 
 
 def triplets(y: list[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield all triplets (anchor, positive, negative)."""
+    """Yield the indices of all triplets (anchor, positive, negative)."""
     for a in range(len(y)):
         for p in others(y, a, same=True):
             for n in others(y, a, same=False):
@@ -93,7 +93,7 @@ def triplet_terms(x: Tensor, y: list[int], m: float, between: Between = length, 
 
 
 def apart(a: Tensor, b: Tensor) -> Tensor:
-    """Return the cosine distance, 1 - cosine."""
+    """Return the cosine distance of two vectors, 1 - cosine."""
     return 1 - cosine(a, b)
 
 

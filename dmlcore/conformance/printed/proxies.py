@@ -11,7 +11,7 @@ from dmlcore.conformance.printed.pairs import average, cosine, dot, log_sum, tot
 
 
 def _choice(logits: list[Tensor], own: int) -> Tensor:
-    """Compute -log of the softmax probability of logit `own`."""
+    """Compute the cross-entropy -log(softmax probability) of the logit at index `own`."""
     return log_sum(logits) - logits[own]
 
 
@@ -79,8 +79,8 @@ def soft_triple(
 def arcface(x: Tensor, y: list[int], w: Tensor, degrees: float, scale: float, centres: int = 1) -> Tensor:
     """Compute the mean of -log e^(s cos(θ_y + m)) / (e^(s cos(θ_y + m)) + Σ_(c != y) e^(s cos θ_c)).
 
-    Beyond θ_y = π - m it takes cos θ_y - m sin m, as the authors' implementation does. A class has `centres` weights,
-    of which the nearest counts (sub-centres).
+    If θ_y > π - m, cos θ_y - m sin m replaces cos(θ_y + m), as in the authors' implementation. Each class has `centres`
+    weight vectors (sub-centres), of which only the nearest to the sample counts.
     """
     m = math.radians(degrees)
     terms = []
@@ -104,9 +104,9 @@ def cosface(x: Tensor, y: list[int], w: Tensor, m: float, scale: float) -> Tenso
 
 
 def multiplied_angle(x: Tensor, y: list[int], w: Tensor, m: int, *, unit_weights: bool) -> Tensor:
-    """Compute the mean cross-entropy of |w_c| |x| cos θ_c, with |w| |x| ψ(θ) for the own class.
+    """Compute the mean cross-entropy of the logits |w_c| |x| cos θ_c, with ψ(θ) in place of cos θ for the own class.
 
-    ψ = (-1)^k cos mθ - 2k on [kπ/m, (k+1)π/m]. With `unit_weights`, |w| = 1.
+    ψ(θ) = (-1)^k cos mθ - 2k on [kπ/m, (k+1)π/m]. With `unit_weights`, |w_c| = 1.
     """
     terms = []
     for i, label in enumerate(y):
@@ -126,8 +126,8 @@ def multiplied_angle(x: Tensor, y: list[int], w: Tensor, m: int, *, unit_weights
 def p2s_grad(x: Tensor, y: list[int], w: Tensor, *, over_classes: bool = False) -> Tensor:
     """Compute P2SGrad as a loss, the mean over the samples of Σ_c (cos θ_c - [c = y])².
 
-    With `over_classes`, the sum over c becomes a mean. The weights are then not normalised in the loss, so that their
-    gradient keeps its component along them.
+    With `over_classes`, the sum over c becomes a mean, and the weights are not normalised in the loss, so that their
+    gradient keeps its component along the weights.
     """
     similar = (lambda a, b: dot(unit(a), b)) if over_classes else cosine
     terms = [
