@@ -191,7 +191,10 @@ def draw_edges(axes: Axes, arrays: Arrays, dark: bool) -> None:
 
 
 def draw_resultants(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
-    """Draw the force on each point as an arrow labelled with its magnitude, without overlap between labels."""
+    """Draw the force on each point as an arrow labelled with its magnitude; zero and infinite forces are left out.
+
+    Labels avoid each other and the points where there is room.
+    """
     ink, half, centre = INK[dark], view[2], np.array(view[:2])
     taken = list(arrays["points"])  # positions that labels drawn later must avoid
     room = np.array([1.0, 0.5]) / cast("Figure", axes.figure).get_figwidth() * half

@@ -149,15 +149,15 @@ def has_cuda() -> bool:
 def prepare_device(name: str, threads: int) -> torch.device:
     """Choose the device and make its arithmetic deterministic.
 
-    On a GPU, the few operations without a deterministic kernel only issue a warning. Matrix products of float32 are
-    exact (no TF32), so that distances are exact; convolutions in float32 may use TF32.
+    On a GPU, the few operations without a deterministic kernel only issue a warning. Matrix products of float32 have
+    full float32 precision (no TF32), so that distances are accurate; convolutions in float32 may use TF32.
 
     Args:
         name: "auto", "cpu" or "cuda".
         threads: Number of CPU threads.
 
     Raises:
-        TrainingError: If this machine has no such device.
+        TrainingError: If this machine has no such device, or fewer GPUs than processes.
     """
     present = name != "cpu" and has_cuda()
     if name == "cuda" and not present:

@@ -188,7 +188,7 @@ def _step(state: TrainingState, loss: TripletLoss, inputs: Any) -> bool:
 
 
 def _plain(hyper: Hyper) -> dict[str, float | str | None]:
-    """Return the hyper-parameters with infinity, which JSON lacks, replaced with None."""
+    """Return the hyper-parameters with +infinity, which JSON lacks, replaced with None."""
     return {name: None if value == math.inf else value for name, value in hyper.items()}
 
 

@@ -52,7 +52,10 @@ def _proximal(theta: float) -> float:
 
 
 def _bounds(weight: float) -> tuple[float, float]:
-    """Return two bounds on the norm of the layer W = [1 w]: its largest column sum, and sqrt(column sum x row sum)."""
+    """Return the bound on the spectral norm of the layer W = [1 w] as printed and as corrected.
+
+    The printed bound, the largest column sum, is too small; the corrected one is sqrt(column sum x row sum).
+    """
     W = np.abs(np.array([[1.0, weight]]))
     columns, rows = W.sum(0).max(), W.sum(1).max()
     return float(columns), math.sqrt(columns * rows)

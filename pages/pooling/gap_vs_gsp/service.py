@@ -70,7 +70,10 @@ class Views(History[ShownStudy, StudyFrame]):
         return FRAME_BYTES * max(len(self.frames), len(self.training.frames))
 
     def shared_with(self, spec: ShownStudy) -> int:
-        """Return the number of initial steps that the training runs of both specs have in common, whatever the tau."""
+        """Return how many of the training frames computed so far are also valid for `spec`.
+
+        The threshold tau is ignored, because it does not affect training.
+        """
         return self.training.shared_with(spec.live)
 
     def forked(self, spec: ShownStudy) -> Views:

@@ -83,7 +83,7 @@ def verdicts(shown: Landscape) -> list[str]:
 
 
 def hidden(shown: Landscape) -> str:
-    """Return a sentence on the values at which surfaces are cut off; "" if no surface is cut."""
+    """Return one or more sentences on the values at which surfaces are cut off; "" if no surface is cut."""
     return " ".join(dict.fromkeys(s.hidden for s in shown.surfaces if s.hidden))
 
 

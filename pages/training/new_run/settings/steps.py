@@ -78,9 +78,10 @@ _WRITTEN = "addresses written"  # key of the set of URLs that a page has written
 def begin(form: Form, here: str, anchor: str) -> None:
     """Fill the form with the settings in the URL, or, if the form is still empty, with the default example.
 
-    The URL parameter `like` names a run; `base` and `set` describe a spec. Each page reads a URL once, so that the Back
-    button returns to the current settings. A URL that the page wrote itself is never read: the browser may send an old
-    URL while the new one is being transmitted.
+    The URL parameter `like` names a run; `base` and `set` describe a spec. A URL is not read again until another one
+    was read, so that the Back button returns to the current settings. A URL that the page wrote since it was opened is
+    not read: the browser may send an old URL while the new one is being transmitted. A folder in the URL is left out
+    until the visitor allows it with a button that this function draws.
 
     Args:
         form: The form that the three pages of a new run share.

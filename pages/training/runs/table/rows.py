@@ -132,7 +132,11 @@ def title(name: str) -> str:
 
 
 def values(name: str, lines: Sequence[Line]) -> list[Any]:
-    """Return the values of a column: as numbers if all are finite, so that they sort numerically, otherwise as text."""
+    """Return the values of a column, one per row; None where a row has none.
+
+    A setting is a number in all rows if all its values are finite numbers, so that the column sorts numerically,
+    otherwise it is text. Scores and progress are in percent, and `started` is a datetime.
+    """
     if get := OWN.get(name):
         return [get(each) for each in lines]
     if "." not in name and name not in LABELS:
