@@ -93,7 +93,7 @@ class Batches:
         self._ahead: tuple[int, Future[tuple[Ints, Gathered]]] | None = None
 
     def make(self, step: int, embed: Callable[[Ints], Singles]) -> Batch:
-        """Return the batch of step `step` >= 1; `embed` maps sample indices to embeddings (n, D), for the table."""
+        """Return the batch of step `step` >= 1; `embed` maps sample indices to embeddings (n, D) for the table."""
         if self._stale(step):
             self.table = embed(self.train)
         ahead, self._ahead = self._ahead, None

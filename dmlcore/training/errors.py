@@ -32,15 +32,15 @@ class StepError(TrainingError):
 
     @classmethod
     def not_finite(cls, what: str, step: int, indices: Ints) -> StepError:
-        """Create the error for a "loss" or a "gradient" that is not finite."""
+        """Create the error for a loss or gradient that is not finite; `what` is "loss" or "gradient"."""
         return cls(f"the {what} is NaN or infinite", step, indices)
 
 
 class DeferredFiniteCheck:
-    """Check that blocks steps with NaN or infinity without waiting for the GPU.
+    """Check that keeps NaN and infinity from changing the weights without waiting for the GPU.
 
-    The result stays on the device as `found_inf` until `wait` reads it. Until then, `guard` keeps the failed step and
-    all later steps from changing the weights.
+    The result stays on the device as `found_inf` until `wait` reads it. Until then, `guard` blocks the weight updates
+    of the failed step and all later steps.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -49,15 +49,15 @@ class DeferredFiniteCheck:
         self._pending: dict[int, Ints] = {}
 
     def note(self, what: str, value: Tensor, step: int, indices: Ints) -> None:
-        """Check that the "loss" or the norm of the "gradient" is finite at a step; `indices` is the step's batch."""
+        """Check that `value`, the "loss" or the norm of the "gradient" of a step, is finite; `indices` is the batch."""
         bad = (self._first == 0) & ~torch.isfinite(value.detach())
         self._first = torch.where(bad, 2 * step + _WHAT.index(what), self._first)
         self._pending[step] = indices
 
     def guard(self, optimiser: torch.optim.Optimizer) -> None:
-        """Prevent the next update if any step so far was not finite, without reading the result from the device.
+        """Prevent the next weight update if any step so far was not finite, without a transfer from the device.
 
-        Fused kernels skip the update; plain kernels receive a gradient of zeros.
+        Fused optimiser kernels skip the update; unfused ones receive gradients of zeros.
         """
         if optimiser.param_groups[0].get("fused"):
             optimiser.found_inf = self.found_inf  # type: ignore[attr-defined]
@@ -69,7 +69,7 @@ class DeferredFiniteCheck:
 
     @property
     def found_inf(self) -> Tensor:
-        """Flag on the device: 1.0 once a step was not finite. Fused optimisers read an attribute of this name."""
+        """Flag on the device, 1.0 once any step was not finite. Fused optimisers read an attribute of this name."""
         return (self._first != 0).float()
 
     def wait(self) -> None:
@@ -81,7 +81,7 @@ class DeferredFiniteCheck:
 
 
 def advice(error: Exception, spec: RunSpec) -> str:
-    """Return advice for errors caused by limits of the machine, such as memory or disk space; "" for other errors."""
+    """Return advice if an error was caused by a limit of the machine, such as memory or disk space; otherwise ""."""
     text = str(error)
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in text:
         batch = f"{spec.batch.classes} x {spec.batch.samples}"

@@ -1,7 +1,7 @@
 """Evaluation of a network: embeddings and scores of a split, validation, final test, and the file of embeddings.
 
-If a data set has a gallery split, the samples of "test" are the queries, and the samples of the gallery follow them in
-all arrays.
+If a data set has a gallery split, the samples of the test split are the queries, and in all arrays they are followed by
+the samples of the gallery.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dmlcore.typing import Array, Bools, Ints, Singles
 MAX_SAMPLES = {"cpu": 256, "cuda": 1024}  # samples per forward pass
 # Maximum number of input values per forward pass: 54 images of 227 pixels per side on a CPU, 434 on a GPU.
 MAX_VALUES = {"cpu": 2**23, "cuda": 2**26}
-RAW_SIDE = 32  # raw images are reduced to this side before they are compared
+RAW_SIDE = 32  # maximum side in pixels to which raw images are reduced before they are compared
 
 
 def rows_of(data: Dataset, split: str) -> tuple[Ints, Bools]:
@@ -56,8 +56,8 @@ def embed(
 
     Args:
         model: A network, or any function of inputs on the device. A network is put into evaluation mode for the call;
-            afterwards each of its modules has its previous mode.
-        data: The data set.
+            afterwards the previous mode of each module is restored.
+        data: Data set that contains the split.
         split: Name of the split.
         device: Device to compute on.
         precision: "bfloat16" computes under autocast.
@@ -67,7 +67,7 @@ def embed(
 
 
 def validate(state: TrainingState) -> list[Row]:
-    """Score the monitored split, keep the weights if they are the best so far, and return the metrics rows."""
+    """Score the split `schedule.monitor_part`, keep the weights if they are the best yet, and return metrics rows."""
     schedule, progress = state.spec.schedule, state.progress
     split = schedule.monitor_part
     if not len(state.data.splits[split]):
@@ -76,8 +76,8 @@ def validate(state: TrainingState) -> list[Row]:
     embeddings = embed(network, state.data, split, state.device)
     rows: list[Row] = processes.on_first(lambda: _validation_rows(state, network, embeddings))
     value = rows[-1][schedule.monitor]
-    # None: no class has two samples. Not ready: the pooling still averages, and its best weights would belong to a
-    # different network than the trained one.
+    # The score is None if no class has two samples. If the pooling is not ready, it still averages, and the best
+    # weights would belong to a different network than the one trained later.
     if value is None or not state.model.pooling_ready:
         return rows
     if progress.best_score is None or value > progress.best_score:
@@ -86,16 +86,17 @@ def validate(state: TrainingState) -> list[Row]:
         return rows
     progress.stale += 1
     progress.plateau += 1
-    if 0 < schedule.plateau <= progress.plateau:  # the plateau has reached its limit: lower the learning rate
+    # `schedule.plateau` validations without improvement: lower the learning rate
+    if 0 < schedule.plateau <= progress.plateau:
         progress.plateau = 0
         progress.halvings += 1
     return rows
 
 
 def _validation_rows(state: TrainingState, network: nn.Module, embeddings: Singles) -> list[Row]:
-    """Return the metrics rows of a validation; the row with the scores comes last.
+    """Return the metrics rows of a validation, ending with the row of retrieval scores.
 
-    `embeddings` are those of the monitored split, which must be the last set that `network` embedded.
+    `embeddings` belong to the monitored split, and `network` must not have embedded another set since.
     """
     split, step = state.spec.schedule.monitor_part, state.progress.step
     retrieval_scores = score(embeddings, state.data, split, (1,), state.device)
@@ -128,9 +129,9 @@ def embed_test(state: TrainingState) -> tuple[nn.Module, Singles]:
 
 
 def final_test(run: Run, state: TrainingState) -> tuple[float | None, list[Row]]:
-    """Score the test split with the best weights and write its embeddings; return MAP@R and the metrics rows."""
+    """Score the test split with the best weights and write its embeddings; return MAP@R and all metrics rows."""
     network, embeddings = embed_test(state)
-    with processes.alone():  # the other processes have already finished
+    with processes.alone():  # no collective operations, because the other processes have already finished
         return _tested(run, state, network, embeddings)
 
 
@@ -147,7 +148,7 @@ def _tested(run: Run, state: TrainingState, network: nn.Module, embeddings: Sing
             cluster(other, state.data, "test", state.spec.seed),
         )
         rows.append(row(name, step, *others) | ({"transductive": True} if name == "transductive" else {}))
-    if not state.progress.conditioned:  # these analyses are defined for the network alone
+    if not state.progress.conditioned:  # these analyses are defined for unconditioned networks only
         rows += final_analyses.rows(state.model, state.data, "test", state.device, step)
     rows += fixed_neighbours.score_rows(state, embeddings, *rows_of(state.data, "test"), step)
     if state.spec.schedule.covering_every:
@@ -156,9 +157,10 @@ def _tested(run: Run, state: TrainingState, network: nn.Module, embeddings: Sing
 
 
 def raw_inputs(data: Dataset, split: str) -> Singles:
-    """Return the inputs themselves as embeddings (n, F), a baseline that a network has to exceed.
+    """Return the raw inputs of a split as embeddings (n, F), a baseline that a network should exceed.
 
-    Images are reduced to at most 32 x 32 pixels. Bags of token ids become counts per id, which ignore the order.
+    Images are reduced to at most 32 x 32 pixels. Bags of token ids become vectors of counts per id, because the order
+    of tokens has no meaning.
     """
     is_bag = len(data.inputs.shape) == 2 and data.inputs.dtype.kind in "iu"
     tokens = int(data.inputs[:].max()) + 1 if is_bag else 0
@@ -178,7 +180,7 @@ def raw_inputs(data: Dataset, split: str) -> Singles:
 def score(
     embeddings: Singles, data: Dataset, split: str, ks: tuple[int, ...], device: torch.device | None = None
 ) -> RetrievalScores:
-    """Compute retrieval scores of a split: queries against its gallery, or every sample against all others.
+    """Compute retrieval scores of a split, from queries against its gallery or from each sample against all others.
 
     Args:
         embeddings: Result of `embed` or `raw_inputs` for this split, (n, D).
@@ -188,7 +190,7 @@ def score(
         device: Device to search on.
 
     Raises:
-        ValueError: If the number of embeddings is not that of the split.
+        ValueError: If the number of embeddings differs from the number of samples in the split.
     """
     indices, searched = _checked(embeddings, data, split)
     labels = data.labels[indices]
@@ -206,10 +208,7 @@ def score(
 
 
 def cluster(embeddings: Singles, data: Dataset, split: str, seed: int) -> ClusteringScores | str:
-    """Cluster a split including its gallery, and return the scores.
-
-    If k-means would take minutes, it is skipped, and a sentence that explains why is returned instead.
-    """
+    """Cluster a split with its gallery; if k-means would take minutes, skip it and return a sentence that says why."""
     labels = data.labels[_checked(embeddings, data, split)[0]]
     samples, classes, dimensions = len(labels), len(np.unique(labels)), embeddings.shape[1]
     if not is_affordable(samples, classes, dimensions):
@@ -224,7 +223,7 @@ def row(subject: str, step: int, scores: RetrievalScores, clusters: ClusteringSc
         subject: Name of what was scored: "inputs", "untrained", "trained" or another kind of embeddings.
         step: Step at which the network had the scored weights.
         scores: Retrieval scores.
-        clusters: Result of `cluster`: clustering scores, or the reason why there are none.
+        clusters: Result of `cluster`, which is clustering scores or the reason why there are none.
         **extra: Further entries of the row.
     """
     return {
@@ -247,10 +246,10 @@ def write_embeddings(
 ) -> Path:
     """Write embeddings/<digest>.npz and return its path.
 
-    The file has embeddings (n, D), labels (n,), indices (n,) into the data set, and content (n, 8): `identities` of the
-    samples, because generated data have the same indices and labels for every seed. If the split has a gallery, it also
-    has is_gallery (n,). With scores it also has the scores of each class (C,): class_labels, class_queries,
-    class_map_at_r, class_recall_at_1.
+    The file has embeddings (n, D), labels (n,), indices (n,) into the data set, and content (n, 8), which identifies
+    each sample by its contents, because generated data have the same indices and labels for every seed. If the split
+    has a gallery, it also has is_gallery (n,). With scores it also has the scores of each class (C,): class_labels,
+    class_queries, class_map_at_r, class_recall_at_1.
     """
     path = embeddings_path(run.path, digest)
     path.parent.mkdir(exist_ok=True)
@@ -261,7 +260,7 @@ def write_embeddings(
 def save_embeddings(
     path: Path, embeddings: Singles, data: Dataset, split: str, scores: RetrievalScores | None = None
 ) -> None:
-    """Write the arrays that `write_embeddings` describes to a file."""
+    """Write embeddings, labels and, if given, scores of each class to `path`, with the arrays of `write_embeddings`."""
     indices, searched = _checked(embeddings, data, split)
     labels = data.labels[indices]
     more: dict[str, Array] = {"content": identities(data, indices)}
@@ -280,12 +279,12 @@ def save_embeddings(
 
 
 def _other_embeddings(network: nn.Module) -> dict[str, Singles]:
-    """Return alternative embeddings of the last embedded set, by name; {} unless the network is `Conditioned`."""
+    """Return alternative embeddings of the last embedded set by name; {} unless `network` is `Conditioned`."""
     return network.other_embeddings() if isinstance(network, Conditioned) else {}
 
 
 def _transductive_mark(network: nn.Module) -> dict[str, bool]:
-    """Return the entry that marks a row as transductive (embeddings depend on the other scored samples), or {}."""
+    """Return {"transductive": True} if embeddings depend on the other scored samples, else {}; for a metrics row."""
     return {"transductive": True} if isinstance(network, Conditioned) and network.is_transductive else {}
 
 
@@ -298,9 +297,9 @@ def _checked(embeddings: Singles, data: Dataset, split: str) -> tuple[Ints, Bool
 
 
 def _chunk_size(data: Dataset, device: str) -> int:
-    """Return how many samples to embed in one forward pass within bounded memory.
+    """Return the number of samples to embed in one forward pass, limited by MAX_VALUES.
 
-    The number is the same in every run, because results may round differently with another number.
+    The number is the same in every run, because another number may change the rounding of the results.
     """
     each = max(1, int(np.prod(data.inputs.shape[1:])))
     return max(1, min(MAX_SAMPLES.get(device, MAX_SAMPLES["cuda"]), MAX_VALUES.get(device, MAX_VALUES["cuda"]) // each))

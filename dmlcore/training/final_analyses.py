@@ -19,15 +19,15 @@ from dmlcore.training.batches import CHUNK, embed, evaluation_mode, to_device
 from dmlcore.typing import Ints, Singles
 
 IMAGES = 64  # number of images per class whose local features are used
-PROTOTYPES = 48  # prototypes that represent the local features (Gurbuz 2022, Sec. 4.2)
+PROTOTYPES = 48  # number of prototypes that represent the local features (Gurbuz 2022, Sec. 4.2)
 MOST_CLASSES = 32  # largest number of classes for which the overlap is computed
 MOST_TRAINED = 20_000  # largest number of training samples for which the training split is scored
-DRAWS = 1000  # random class splits, as in Gurbuz 2022; all splits are evaluated in addition
+DRAWS = 1000  # number of random class splits, as in Gurbuz 2022; all possible splits are evaluated as well
 
 
 @singledispatch
 def validation_rows(model: Network, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
-    """Return further metrics rows of a validation; [] unless a function is registered for the kind of network."""
+    """Return additional metrics rows for a validation; [] for networks other than `TokenNetwork`."""
     return []
 
 
@@ -38,7 +38,7 @@ def _(model: TokenNetwork, data: Dataset, split: str, device: torch.device, step
 
 @singledispatch
 def rows(model: Network, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
-    """Return further metrics rows of a test, of kind "overlap", "zero_shot" or "train", as far as they apply."""
+    """Return additional metrics rows for a test, of the kinds "overlap", "zero_shot" and "train" where they apply."""
     return []
 
 
@@ -64,7 +64,7 @@ def _(model: ImageNetwork, data: Dataset, split: str, device: torch.device, step
 
 @singledispatch
 def train_scores(model: Network, data: Dataset, device: torch.device) -> dict[str, float | None] | None:
-    """Return retrieval scores within the training split, as in Table 4.1 of Karaman 2021; None except for an MLP."""
+    """Return retrieval scores within the training split; None unless the network is an MLP and the split is small."""
     return None
 
 
@@ -96,7 +96,7 @@ def bag_histograms(model: TokenNetwork, bags: Tensor) -> Singles:
 
 def token_overlap(model: TokenNetwork, data: Dataset, split: str, device: torch.device) -> dict[str, float]:
     """Compute the overlap of classes as convex hulls of their tokens, and the mean pooling weight of shared tokens."""
-    from dmlcore.geometry.hulls import overlaps  # imported here because it loads scipy
+    from dmlcore.geometry.hulls import overlaps  # imported late because it loads scipy
 
     indices = data.splits[split]
     labels = np.unique(data.labels[indices], return_inverse=True)[1]
@@ -115,10 +115,10 @@ def token_overlap(model: TokenNetwork, data: Dataset, split: str, device: torch.
 def image_overlap(model: ImageNetwork, data: Dataset, split: str, device: torch.device) -> dict[str, float] | None:
     """Compute the overlap of classes as convex hulls of the prototypes nearest to their local features.
 
-    The prototypes are chosen by greedy k-centre from the local features of 64 images per class. In the histogram of an
-    image over prototypes, each local feature has the weight that the pooling gives it. `bound_holds` is the share of
-    images for which error <= mean distance <= radius, see `PrototypeReading`. Returns None if the pooling is not a
-    weighted mean of local features.
+    The prototypes are chosen by greedy k-centre from the local features of 64 images per class. An image is described
+    by a histogram over prototypes, in which each local feature counts with its pooling weight. `bound_holds` is the
+    share of images for which error <= mean distance <= radius, as defined in `PrototypeReading`. Returns None if the
+    pooling is not a weighted mean of local features.
     """
     from dmlcore.geometry.hulls import overlaps
     from dmlcore.pooling.analysis.prototype_shares import read
@@ -143,10 +143,12 @@ def image_overlap(model: ImageNetwork, data: Dataset, split: str, device: torch.
 
 
 def zero_shot(model: ImageNetwork, data: Dataset, split: str, device: torch.device) -> dict[str, float] | None:
-    """Compute the accuracy of class means predicted from prototype shares by a fit to the other half of the classes.
+    """Compute the accuracy with which the class means of one half of the classes are predicted.
+
+    A regression from prototype shares to embeddings is fitted to the other half of the classes.
 
     Accuracies are averaged over all splits of the classes into halves. Returns None for a pooling without prototypes,
-    before the prototypes are placed, or if there are too many splits.
+    before the prototypes are initialised, or if there are too many splits.
 
     Reference:
         Gurbuz 2022, Sec. 5.3.

@@ -1,4 +1,4 @@
-"""Retrieval scores within fixed neighbourhoods, which an earlier network found and the current network ranks.
+"""Retrieval scores within fixed neighbourhoods: neighbours found by an earlier network, ranked by the current one.
 
 A network trained on batches of neighbours learns to separate samples that are close to each other, and may forget what
 separates distant ones. To measure this, each test query chooses only among the K nearest samples that the network found
@@ -18,7 +18,7 @@ from dmlcore.typing import Bools, Ints, Singles
 
 
 def is_due(state: TrainingState, number: int) -> bool:
-    """Return True if neighbourhood batches have started and the neighbours of test samples are not stored yet."""
+    """Return True if neighbourhood batches have started, but the neighbours of the test samples are not stored yet."""
     batch = state.spec.batch
     return batch.sampler == "neighbourhood" and number > batch.balanced_steps and state.fixed is None
 
@@ -38,11 +38,11 @@ def find(state: TrainingState, rows: Ints, searched: Bools) -> None:
 
 
 def score_rows(state: TrainingState, embeddings: Singles, rows: Ints, searched: Bools, step: int) -> list[Row]:
-    """Return a metrics row with scores within the fixed neighbourhoods, or [] if no neighbours are stored.
+    """Return a list with one row of scores within the fixed neighbourhoods, or [] if no neighbours are stored.
 
-    The row has R@K for each K of the spec that is not larger than a neighbourhood. Keys without prefix hold R@K in the
-    order of the current network, `before_` that of the earlier network, and `chance_` that of a random order. `reach`
-    is the share of queries with a match in their neighbourhood.
+    The row has R@K for each K of the spec that is not larger than the number of neighbours. R@K is computed for three
+    rankings: that of the current network (no prefix), that of the earlier network (`before_`) and a random one
+    (`chance_`). `reach` is the share of queries with a match in their neighbourhood.
     """
     if state.fixed is None:
         return []
@@ -56,7 +56,7 @@ def score_rows(state: TrainingState, embeddings: Singles, rows: Ints, searched: 
             gallery=embeddings[searched] if has_gallery else None,
             gallery_labels=labels[searched] if has_gallery else None,
         )
-    except ValueError:  # every K is larger than a neighbourhood, or no sample has another one of its class
+    except ValueError:  # every K exceeds the number of neighbours, or no sample has another one of its class
         return []
     values = {"": scores.recall_at, "before_": scores.before_at, "chance_": scores.chance_at}
     return [

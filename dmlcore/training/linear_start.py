@@ -1,4 +1,4 @@
-"""Initialisation of the embedding layer by a linear method that is fitted to the features of the training split."""
+"""Initialisation of the embedding layer with a linear method that is fitted to features of the training split."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from dmlcore.training.state import TrainingState
 
 
 def begin(state: TrainingState) -> None:
-    """Initialise the embedding layer by the method `model.embedding_start`, fitted to the layer's inputs.
+    """Initialise the embedding layer with the linear method `model.embedding_start`, fitted to the layer's inputs.
 
     Raises:
-        TrainingError: If the network has no such layer, or the method cannot be fitted.
+        TrainingError: If the network has no linear embedding layer, or the method cannot be fitted.
     """
     method, layer = state.spec.model.embedding_start, layer_of(state.model)
     if layer is None:
@@ -48,7 +48,7 @@ def begin(state: TrainingState) -> None:
 
 
 def layer_of(model: Network) -> nn.Linear | None:
-    """Return the linear layer whose outputs are the embeddings; None if the network has none behind its pooling."""
+    """Return the linear layer that outputs the embeddings; None if no linear layer follows the pooling."""
     layer = getattr(getattr(model, "head", model), "linear", None)
     return layer if isinstance(layer, nn.Linear) else None
 

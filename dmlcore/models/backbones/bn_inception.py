@@ -46,8 +46,6 @@ class BNInception(Backbone):
 
     Images of 224 pixels per side give feature maps of 7 x 7.
 
-
-
     Names and shapes are those of the port in Cadene's pretrained-models (`bn_inception-52deb4733.pth`), which
     Proxy-NCA, SoftTriple and Proxy-Anchor use, without `last_linear`. The port fails on feature maps with an odd side;
     this module pads them before halving. The momentum of batch norm is 0.1, as in release 0.7.4 of the port. Copies of

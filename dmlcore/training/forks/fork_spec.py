@@ -1,7 +1,7 @@
 """Specs of forks: runs that continue from a checkpoint of another run with other settings or another training split.
 
-`transfer` defines which weights and other states of the parent are taken over. The step counter always is, so that both
-runs can be compared step by step.
+`transfer` defines which weights and other states are taken over from the parent. The step counter is always taken over,
+so that both runs can be compared step by step.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from dmlcore.training import build
 from dmlcore.training.forks import training_split, transfer
 
 LONGEST_NAME = 80
-LONGEST_NUMBER = 12  # maximum number of digits of a sample number
+LONGEST_NUMBER = 12  # maximum number of digits of a sample index
 
 
 def fork_steps(run: Run) -> list[int]:
-    """Return the steps from which a run can be forked, ascending: those of its kept and of its newest checkpoints."""
+    """Return the steps from which a run can be forked, ascending: the steps of all its checkpoints."""
     return list(fork_parent.steps(run.path))
 
 
@@ -41,15 +41,15 @@ def create(
 ) -> RunSpec:
     """Return the spec of a fork of `parent` at `step` with changed settings.
 
-    Changes of the training split are added to those that the parent has already made.
+    Changes to the training split are added to those of the parent.
 
     Args:
         parent: The run to fork.
         step: Step of the parent's checkpoint to start from.
-        changes: Settings as key=value, see `RunSpec.with_overrides`.
+        changes: Changed settings as key=value, as in `RunSpec.with_overrides`.
         leave_out: Classes to leave out of training.
-        without: Numbers of samples to leave out of training.
-        relabel: New class of each relabelled sample, by sample number.
+        without: Indices of samples to leave out of training.
+        relabel: New class of each relabelled sample, by sample index.
     """
     return with_spec(
         parent, step, parent.spec.with_overrides(changes), leave_out=leave_out, without=without, relabel=relabel
@@ -67,19 +67,19 @@ def with_spec(
 ) -> RunSpec:
     """Return the spec of a fork of `parent` at `step` that continues with `spec`.
 
-    Changes of the training split are added to those that the parent has already made.
+    Changes to the training split are added to those of the parent.
 
     Args:
         parent: The run to fork.
         step: Step of the parent's checkpoint to start from.
         spec: Settings of the fork; `schedule.steps` counts from the parent's first step.
         leave_out: Classes to leave out of training.
-        without: Numbers of samples to leave out of training.
-        relabel: New class of each relabelled sample, by sample number.
+        without: Indices of samples to leave out of training.
+        relabel: New class of each relabelled sample, by sample index.
 
     Raises:
-        SpecError: If the step has no checkpoint, if a setting was changed that a fork cannot change, or if no step is
-            left to make.
+        SpecError: If the step has no checkpoint, if a setting was changed that a fork cannot change, or if no training
+            step remains.
     """
     there = fork_steps(parent)
     if step not in there:
@@ -119,7 +119,7 @@ def _samples(numbers: set[int]) -> tuple[int, ...]:
 
 
 def check(spec: RunSpec, dataset: Dataset) -> None:
-    """Raise TrainingError if the fork's changes do not fit the training split, or leave too few classes for a batch."""
+    """Raise TrainingError if the fork's split changes are invalid, or leave too few classes for a batch."""
     build.refuse_unusable(spec)
     left = training_split.edit_split(dataset, spec.fork)
     classes = len(np.unique(left.labels[left.splits["train"]]))
@@ -130,7 +130,7 @@ def check(spec: RunSpec, dataset: Dataset) -> None:
 
 
 def class_of(dataset: Dataset, text: str) -> int:
-    """Return the number of a class given by its name or number; raise SpecError if there is none.
+    """Return the number of the class with a given name or number; raise SpecError if no class matches.
 
     The name may be given as the data set stores it, or in the printable form in which it is displayed.
     """
@@ -146,7 +146,7 @@ def class_of(dataset: Dataset, text: str) -> int:
 
 
 def parse_samples(text: str) -> tuple[int, ...]:
-    """Parse sample numbers such as "12, 50 77"; return each once, ascending. Raise SpecError for other text."""
+    """Parse sample indices such as "12, 50 77"; return them sorted and unique. Raise SpecError for other text."""
     words = text.replace(",", " ").split()
     for word in words:
         if not (word.isascii() and word.isdigit() and len(word) <= LONGEST_NUMBER):
@@ -155,7 +155,7 @@ def parse_samples(text: str) -> tuple[int, ...]:
 
 
 def parse_relabelling(dataset: Dataset, words: Iterable[str]) -> dict[int, int]:
-    """Parse items such as "412=7" or "412=Blue Jay" into a mapping sample -> class; raise SpecError for other text."""
+    """Parse items such as "412=7" or "412=Blue Jay" to a mapping sample -> class; raise SpecError for other text."""
     labels = {}
     for word in words:
         sample, equals, label = word.partition("=")

@@ -1,4 +1,4 @@
-"""Changes of the training split by a fork: classes and samples that are left out, and samples with another label."""
+"""Changes that a fork makes to the training split: classes and samples that are left out, and new labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dmlcore.training.errors import TrainingError
 
 
 def edit_split(dataset: Dataset, fork: ForkSpec) -> Dataset:
-    """Return the data set with a changed training split; validation and test keep every class and their labels.
+    """Return the data set with a changed training split; validation and test splits are unchanged.
 
     Raises:
         TrainingError: If a class or sample is not in the training split, or if fewer than two classes are left.

@@ -1,9 +1,9 @@
-"""Initialisation of a fork: matching weights, moments and progress of its parent are taken over, the rest is reset.
+"""Initialisation of a fork: matching weights, optimiser moments and progress come from its parent, the rest is reset.
 
-A tensor of the loss is taken over if the new loss has one of the same name, shape and initial value (so proxies are,
-but not a threshold whose initial value was changed). Moments of the optimiser are taken over with their parameter if
-the optimiser has the same kind of moments. If nothing was changed, everything is taken over, and the fork repeats its
-parent bit for bit.
+A tensor of the loss is taken over if the new loss has a tensor of the same name, shape and initial value. Proxies
+therefore are taken over, but a threshold with a changed initial value is not. Moments of the optimiser are taken over
+with their parameter if the optimiser has the same kind of moments. If nothing was changed, everything is taken over,
+and the fork repeats its parent bit for bit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from dmlcore.training.state import (
     restore_projection,
 )
 
-# Settings that a fork cannot change: the network, whose weights it takes over, and the test data.
+# Settings that a fork cannot change: those of the network, because its weights are taken over, and those of the test
+# data.
 FIXED = ("model.", "conditioning.", "pooling.name", "pooling.parameters", "data.", "seed")
 FREE = ("data.root", "data.augment", "data.fresh", "data.crop", "data.crop_area", "data.crop_ratio")
 # Settings that do not change the objective, so that the best weights of the parent remain candidates.
@@ -41,7 +42,7 @@ NEUTRAL = ("name", "protocol", "device", "ks", "fork.run", "fork.step", "data.ro
 
 @dataclass(frozen=True)
 class Origin:
-    """Starting point of a fork: the parent's checkpoint and spec, and the metrics rows that hold for both runs."""
+    """Starting point of a fork: checkpoint and spec of the parent, and the parent's metrics rows up to there."""
 
     saved: Checkpoint
     spec: RunSpec
@@ -50,7 +51,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Transfer:
-    """Result of a transfer.
+    """Summary of the tensors and progress that a fork took over from its parent.
 
     Attributes:
         whole: True if the fork has the objective of its parent, so that the parent's best weights remain candidates.
@@ -75,7 +76,7 @@ def refused_keys(parent: RunSpec, fork: RunSpec) -> list[str]:
 
 
 def same_question(parent: RunSpec, fork: RunSpec) -> bool:
-    """Return True if best weights of parent and fork can be compared: same objective, same monitored score."""
+    """Return True if best weights of parent and fork are comparable: same objective and same monitored score."""
     chooses = ("schedule.monitor", "schedule.monitor_part")
     return not any(
         key not in NEUTRAL and (key in chooses or not key.startswith("schedule.")) for key in _changes(parent, fork)
@@ -108,7 +109,7 @@ def origin(run: Run) -> Origin | None:
 def transfer(state: TrainingState, parent: Origin, classes: int) -> Transfer:
     """Copy the matching tensors of the parent into a new training state.
 
-    `classes` is the number of classes for which the loss is created.
+    `classes` is the number of classes for which the loss was created.
     """
     saved, spec = parent.saved, state.spec
     whole = same_question(parent.spec, spec)
@@ -140,7 +141,8 @@ def transfer(state: TrainingState, parent: Origin, classes: int) -> Transfer:
         slower = ("optimiser.learning_rate", "schedule.plateau", "schedule.plateau_factor")
         keeps = not any(key in _changes(parent.spec, spec) for key in slower)
         facts |= {"best_score": None, "best_step": saved.facts["step"], "stale": 0, "plateau": 0}
-        facts |= {"halvings": facts.get("halvings", 0) if keeps else 0}  # the first release did not store this count
+        # checkpoints of the first release do not contain this count
+        facts |= {"halvings": facts.get("halvings", 0) if keeps else 0}
         facts |= {"projection": 0, "projection_score": None, "projection_stale": 0}
         reset.append("best weights, tracked from this step on")
     return Transfer(whole, facts, _changes(parent.spec, spec), carried, reset, "metric.proxies" in kept)
@@ -152,7 +154,7 @@ def _changes(parent: RunSpec, fork: RunSpec) -> list[str]:
 
 
 def _loss(loss: nn.Module, old: nn.Module, saved: Mapping[str, Tensor]) -> list[str]:
-    """Load the saved loss tensors whose name, shape and initial value are unchanged; return their names."""
+    """Load the saved tensors of the loss with unchanged name, shape and initial value; return their names."""
     before, now = old.state_dict(), loss.state_dict()
     fits = [
         name
@@ -164,7 +166,7 @@ def _loss(loss: nn.Module, old: nn.Module, saved: Mapping[str, Tensor]) -> list[
 
 
 def _moments(state: TrainingState, parent: Origin, old_loss: nn.Module, kept: set[str]) -> dict[str, Tensor]:
-    """Return the optimiser moments of each parameter that was taken over, under its number in the new optimiser."""
+    """Return the optimiser moments of the parameters that were taken over, keyed by number in the new optimiser."""
     before, now = parent.spec.optimiser.name, state.spec.optimiser.name
     if before != now and not (OPTIMISERS[before].state and OPTIMISERS[before].state == OPTIMISERS[now].state):
         return {}
@@ -180,14 +182,14 @@ def _moments(state: TrainingState, parent: Origin, old_loss: nn.Module, kept: se
 
 
 def _numbers(optimiser: torch.optim.Optimizer, model: nn.Module, loss: nn.Module) -> dict[str, int]:
-    """Map the name of each parameter to its number in the optimiser."""
+    """Return the number of each parameter in the optimiser, by parameter name."""
     named = {id(p): f"model.{name}" for name, p in model.named_parameters()}
     named |= {id(p): f"loss.{name}" for name, p in loss.named_parameters()}
     return {named[id(parameter)]: number for number, parameter in enumerate(optimisers.parameters(optimiser))}
 
 
 def _table(state: TrainingState, parent: Origin) -> None:
-    """Take over the embedding tables of sampler and conditioning if the fork trains on the parent's samples."""
+    """Take over the stored embeddings of sampler and conditioning if fork and parent train on the same samples."""
     table = checkpoint.select_prefix(parent.saved.tensors, "table").get("embeddings")
     before, now = parent.spec.fork, state.spec.fork
     same = (before.leave_out, before.leave_out_samples) == (now.leave_out, now.leave_out_samples)
