@@ -83,7 +83,7 @@ def run(name: str, root: Path | str | None = None) -> tuple[DataCheck, Report]:
 
 
 def result(name: str, root: Path | str | None = None) -> DataCheck | None:
-    """Return the last finished check, or None; it is outdated if its `stamp` differs from `stamp_of` the files."""
+    """Return the last finished check, or None if there is none; it is outdated if `stamp_of` differs from `stamp`."""
     try:
         plain = json.loads((task_of(name, root).path / "result.json").read_text())
         return DataCheck(

@@ -1,6 +1,6 @@
-"""Identifiers of samples, computed from their contents, because other random draws use the same indices and labels.
+"""Identifiers of samples, computed from their contents, because generated data sets reuse indices and labels.
 
-Equal identifiers therefore mean the same sample, also across data sets generated from different seeds.
+Equal identifiers mean the same sample, also in data sets that were generated from different seeds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dmlcore.data.dataset import DataError, Dataset
 from dmlcore.typing import Bytes, Ints
 
 CHUNK = 4096  # samples read at a time
-BYTES = 8  # bytes per digest; a collision among a million samples has a probability of 1 in 40 million
+BYTES = 8  # number of bytes per digest; a collision among a million samples has a probability of 1 in 40 million
 
 
 def identities(data: Dataset, indices: Ints) -> Bytes:

@@ -1,4 +1,4 @@
-"""Loading of data sets by name: find, read, and divide into training, validation and test splits."""
+"""Loading of data sets by name: find the files, read them, and divide the samples into splits."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ discover(
     ),
 )
 
-IMAGE_SIZES = (16, 512)  # minimum and maximum side in pixels
+IMAGE_SIZES = (16, 512)  # minimum and maximum side of images in pixels
 
 
 def names() -> list[str]:
-    """Return the names of the data sets, the default first."""
+    """Return the names of the registered data sets, the default data set first."""
     return list(DATASETS)
 
 
@@ -52,7 +52,7 @@ def describe(name: str) -> Description:
 
 
 def available(name: str, root: Path | str | None = None) -> Path | None:
-    """Return the folder or archive with the files of `name`, "." if it needs none, or None if it is not found."""
+    """Return the folder or archive of data set `name`, "." if it needs no files, or None if it is not found."""
     info = describe(name)
     with _readable(info):
         return folders.find(info, _path(root)) if info.needs_files else Path()
@@ -85,14 +85,15 @@ def load(
     seed: int = 0,
     damaged: Damaged = "error",
 ) -> Dataset:
-    """Read and split a data set; None stands for the default in `describe(name)`.
+    """Read and split a data set; None as `split`, `validation` or `image_size` means the default in `describe(name)`.
 
     Args:
         name: The data set.
-        root: Location, as in `locate`.
+        root: Where to search, as in `locate`.
         split: "classes" or "samples"; not allowed for a data set that defines its own splits.
         validation: "classes", "samples" or "none"; not allowed for a data set that defines its own splits.
-        folds: Fold of the training classes to hold out for validation, instead of the last quarter.
+        folds: Held-out fold of the training classes for validation; by default, the last quarter of the classes is held
+            out.
         image_size: Side of the square images in pixels, 16 to 512.
         seed: Seed of sample-wise splits and of generated data.
         damaged: "skip" decodes every image once, leaves out those that fail and counts them in the notes; "error"
@@ -113,7 +114,7 @@ def load(
 
 
 def read(name: str, *, root: Path | str | None = None, image_size: int | None = None, seed: int = 0) -> Samples:
-    """Read a data set without splitting it; arguments and errors as in `load`."""
+    """Read a data set without splitting it; arguments and errors as for `load`."""
     info = describe(name)
     _check_image_size(info, image_size)
     with _readable(info):
@@ -132,7 +133,7 @@ def divide(
     folds: Folds | None = None,
     seed: int = 0,
 ) -> Dataset:
-    """Split samples that `read` returned; arguments and errors as in `load`."""
+    """Divide samples that `read` returned into splits; arguments and errors as for `load`."""
     info = describe(name)
     _check_split(info, folds, split=split, validation=validation)
     split, validation = split or info.split, validation or info.validation
@@ -163,7 +164,7 @@ def _settings(split: str, validation: str, folds: Folds | None, seed: int) -> di
 
 @contextmanager
 def _readable(info: Description) -> Iterator[None]:
-    """Convert errors of the operating system, such as missing permission, into DataError within a context."""
+    """Return a context manager that converts OSError, such as missing permissions, into DataError."""
     try:
         yield
     except OSError as error:
@@ -205,13 +206,14 @@ def _check_split(info: Description, folds: Folds | None, **asked: str | None) ->
 
 
 def _count(samples: Samples, partition: dict[str, np.ndarray]) -> tuple[str, ...]:
-    """Return notes on split sizes, on classes with a single sample, and on queries without a match."""
+    """Return notes on split sizes, on classes with a single sample, and on queries without a match in the gallery."""
     notes = []
     for name, rows in partition.items():
         _, sizes = np.unique(samples.labels[rows], return_counts=True)
         notes.append(f"{name}: {len(rows):,} samples of {len(sizes):,} classes")
         if "gallery" in partition and name in ("test", "gallery"):
-            continue  # a query finds its match in the gallery, not among the queries
+            # with a gallery, single samples are no problem: a query finds its match there, not among the queries
+            continue
         if singles := int((sizes == 1).sum()):
             notes.append(f"{name}: {singles:,} classes have a single sample, which cannot be retrieved")
     if "gallery" in partition:

@@ -1,4 +1,4 @@
-"""Escaping of unprintable characters and non-UTF-8 bytes in names, which any page, file and terminal can then show."""
+"""Escaping of unprintable characters and non-UTF-8 bytes in names, so that pages, files and terminals can show them."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import sys
 from collections.abc import Sequence
 
 LONGEST = 200  # maximum length of a class name in characters
-_JOINERS = "\u200c\u200d"  # unprintable according to Python, but part of words in Persian and Hindi, and of emoji
+_JOINERS = "\u200c\u200d"  # Python considers these unprintable, but words in Persian and Hindi, and emoji, contain them
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def encodable(text: str) -> str:
-    r"""Escape undecodable bytes in a text; a byte 0xFF in a file name becomes \xff."""
+    r"""Escape undecodable bytes in a string; a byte 0xFF in a file name becomes the four characters \xff."""
     return _SURROGATES.sub(lambda match: _escaped(match[0]), text)
 
 
 def printable(text: str, longest: int = sys.maxsize) -> str:
-    """Escape unprintable characters; truncate a text over `longest` characters and append its digest."""
+    """Escape unprintable characters; truncate a text over `longest` characters and append a digest of the text."""
     if not text.isprintable():
         text = "".join(sign if sign.isprintable() or sign in _JOINERS else _escaped(sign) for sign in text)
     return text if len(text) <= longest else f"{text[: longest - 10]}… {_digest(text)}"
 
 
 def printable_names(names: Sequence[str], longest: int = LONGEST) -> Sequence[str]:
-    """Escape and truncate names like `printable`; add digests where different names would become equal."""
+    """Escape and truncate each name like `printable`; append digests if different names would become equal."""
     if all(name.isprintable() and len(name) <= longest for name in names):
         return names
     made = [printable(name, longest) for name in names]

@@ -17,7 +17,7 @@ class SplitSize(NamedTuple):
     classes: int
 
 
-# Data set -> split -> size. The validation samples count as "train"; "test" of In-shop holds the queries.
+# Data set -> split -> size. "train" includes the validation samples; "test" of In-shop contains only the queries.
 PUBLISHED: Mapping[str, Mapping[str, SplitSize]] = {
     "cub": {"train": SplitSize(5_864, 100), "test": SplitSize(5_924, 100)},
     "cars": {"train": SplitSize(8_054, 98), "test": SplitSize(8_131, 98)},
@@ -34,7 +34,7 @@ PUBLISHED: Mapping[str, Mapping[str, SplitSize]] = {
 
 
 def sizes(labels: Ints, train_classes: int, gallery: Bools | None = None) -> dict[str, SplitSize]:
-    """Return the size of each class-disjoint split, by name, for labels (N,) in 0..C-1."""
+    """Return the size of each class-disjoint split by split name, for samples with `labels` (N,) in 0..C-1."""
     is_train = labels < train_classes
     masks = {"train": is_train, "test": ~is_train}
     if gallery is not None:
@@ -43,7 +43,7 @@ def sizes(labels: Ints, train_classes: int, gallery: Bools | None = None) -> dic
 
 
 def deviations(name: str, labels: Ints, train_classes: int, gallery: Bools | None = None) -> tuple[str, ...]:
-    """Return a one-element tuple with a note on splits that deviate from the published sizes, or () if none do."""
+    """Return a note on the splits that deviate from their published sizes, in a one-element tuple; () if none do."""
     if name not in PUBLISHED:
         return ()
     counts = sizes(labels, train_classes, gallery)

@@ -1,4 +1,4 @@
-"""Reports on data sets: counts compared with published ones, classes, problems, and splits as JSON or CSV."""
+"""Reports on data sets: sample counts compared with published ones, classes, problems, and export of splits."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Located:
     Attributes:
         name: Name of the data set.
         place: Folder or archive with its files; None if absent.
-        samples: Samples defined by its lists; None if they cannot be read.
-        problems: Messages about failures.
-        missing: Listed image files that do not exist.
+        samples: All samples that the data set lists; None if it cannot be read.
+        problems: Error messages raised while reading.
+        missing: Paths of image files that are listed but do not exist.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Located:
 
 
 class SplitCount(NamedTuple):
-    """Number of samples and classes in a split, and the published size if there is one."""
+    """Number of samples and classes in a split, and the published size if one exists."""
 
     name: str
     samples: int
@@ -54,7 +54,7 @@ class SplitCount(NamedTuple):
 
     @property
     def deviation(self) -> str:
-        """Differences from the published size as text; "" if there are none."""
+        """Differences from the published size as text; "" if there are none or no size is published."""
         if self.published is None:
             return ""
         pairs = (
@@ -80,19 +80,20 @@ class Class(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """Report on a data set after splitting; if splitting fails, `dataset` is None and its counts are empty."""
+    """Report on a data set after splitting. If splitting fails, `dataset` is None and the counts are empty."""
 
     located: Located
     dataset: Dataset | None
     splits: tuple[SplitCount, ...]
-    compared: tuple[SplitCount, ...]  # comparison with published class-disjoint splits; validation counts as train
+    # Sizes compared with those of the published class-disjoint splits; "train" includes validation.
+    compared: tuple[SplitCount, ...]
     classes: tuple[Class, ...]
     notes: tuple[str, ...]
     problems: tuple[str, ...]
 
 
 def find(name: str, root: Path | str | None = None, *, seed: int = 0, image_size: int | None = None) -> Located:
-    """Find and read a data set, unpacking an archive into the cache; return problems instead of raising them."""
+    """Find and read a data set, unpacking archives into the cache; return errors as `problems`, do not raise them."""
     place = None
     try:
         place = data.available(name, root)
@@ -107,17 +108,17 @@ def find(name: str, root: Path | str | None = None, *, seed: int = 0, image_size
 
 
 def is_packed(place: Path) -> bool:
-    """Return True if `place` is an archive over SMALL bytes that the cache does not contain unpacked."""
+    """Return True if `place` is an archive over SMALL bytes that has not been unpacked into the cache."""
     if not place.is_file() or place.stat().st_size <= SMALL:
         return False
     try:
         return not locate.unpacked_at(archives.identify(place)).is_dir()
     except DataError:
-        return False  # reading the archive will report the problem
+        return False  # reading the archive later will report the problem
 
 
 def packed_size(made: Samples | Dataset | None) -> Size | None:
-    """Return the number and total bytes of the shards of a data set; None if it is not read from shards."""
+    """Return the number and total bytes of the shards of a data set; None if it is not stored in shards."""
     files = made.files if made else None
     return size_of(files.shards.manifest) if isinstance(files, ShardImages) else None
 
@@ -130,7 +131,7 @@ def divide(
     folds: Folds | None = None,
     seed: int = 0,
 ) -> Report:
-    """Split a located data set and count samples and classes; arguments as in `data.load`."""
+    """Split a located data set and count its samples and classes; for the arguments see `data.load`."""
     if listed.samples is None:
         return Report(listed, None, (), (), (), (), listed.problems)
     try:
@@ -151,12 +152,12 @@ def report(
     seed: int = 0,
     check: bool = False,
 ) -> Report:
-    """Run `find` and `divide`; if `check`, also read every sample and add the findings to the problems."""
+    """Find, read and split a data set, and report on it; if `check`, also read every sample and report its problems."""
     listed = find(name, root, seed=seed)
     made = divide(listed, split=split, validation=validation, folds=folds, seed=seed)
     if not check or made.dataset is None:
         return made
-    from dmlcore.data import checks  # imported here because of a circular import
+    from dmlcore.data import checks  # imported here because checks imports this module
 
     verdicts = checks.verdicts(checks.examine(made.dataset), made.dataset)
     return Report(listed, made.dataset, made.splits, made.compared, made.classes, made.notes, made.problems + verdicts)
@@ -189,14 +190,14 @@ def _classes(made: Dataset) -> tuple[Class, ...]:
 
 
 def _without_counts(made: Dataset) -> tuple[str, ...]:
-    """Return the notes other than those on split sizes and deviations, which the report holds as numbers."""
+    """Return the notes except those on split sizes and deviations, which the report contains as numbers."""
     lines = [f"{split}: {len(rows):,} samples" for split, rows in made.splits.items()]
     lines += ["not the published data set"] if _compare_splits(made) else []
     return tuple(note for note in made.notes if not note.startswith(tuple(lines)))
 
 
 def rows_of(made: Dataset) -> Iterator[tuple[str, int, int, str, str]]:
-    """Yield one row per sample with the values of COLUMNS, one split after the other."""
+    """Yield one row per sample with the values named in COLUMNS, split by split."""
     for split, rows in made.splits.items():
         for index in rows.tolist():
             label = int(made.labels[index])
@@ -204,7 +205,7 @@ def rows_of(made: Dataset) -> Iterator[tuple[str, int, int, str, str]]:
 
 
 def split_text(made: Dataset, form: str = "json") -> str:
-    """Return the splits as "json" or "csv" text: data set, settings of the split, and one row per sample."""
+    """Return the splits as JSON or CSV text: name of the data set, split settings, and one row per sample."""
     if form == "csv":
         head, how = ("data_set", *made.settings, *COLUMNS), (made.name, *made.settings.values())
         return as_csv([head, *((*how, *row) for row in rows_of(made))])
@@ -217,7 +218,7 @@ def split_text(made: Dataset, form: str = "json") -> str:
 
 
 def save_split(made: Dataset, path: Path) -> None:
-    """Write the splits to `path` atomically, as .json or .csv; raise DataError for any other extension."""
+    """Write the splits to `path` atomically as JSON or CSV; raise DataError unless it ends in .json or .csv."""
     form = path.suffix.removeprefix(".").lower()
     if form not in ("json", "csv"):
         raise DataError(f"{path} must end in .json or .csv")
@@ -226,7 +227,7 @@ def save_split(made: Dataset, path: Path) -> None:
 
 
 class DataSummary(NamedTuple):
-    """Cached summary of a data set: number of samples, number of classes, and True if there were problems."""
+    """Summary of a data set: number of samples, number of classes, and True if reading it raised problems."""
 
     samples: int
     classes: int
@@ -234,7 +235,7 @@ class DataSummary(NamedTuple):
 
 
 def remember(listed: Located) -> None:
-    """Cache the summary of a located data set, so that a list of all data sets need not read them."""
+    """Cache the summary of a located data set, so that a list of all data sets can be shown without reading them."""
     if listed.place is None or listed.samples is None:
         return
     path = _remembered_at(listed.name, listed.place)

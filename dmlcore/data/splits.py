@@ -10,9 +10,9 @@ from dmlcore.data.class_folds import Folds
 from dmlcore.data.dataset import DataError, Samples, Split, Validation
 from dmlcore.typing import Ints
 
-TEST_FRACTION = 0.5  # share of each class, if there is no official image-wise split
-VALIDATION_FRACTION = 0.2  # share of the training samples of each class
-VALIDATION_CLASSES = 0.25  # share of the training classes
+TEST_FRACTION = 0.5  # fraction of each class that is used for testing if there is no official image-wise split
+VALIDATION_FRACTION = 0.2  # fraction of the training samples of each class that is held out for validation
+VALIDATION_CLASSES = 0.25  # fraction of the training classes that is held out for validation
 
 
 def partition(
@@ -20,8 +20,8 @@ def partition(
 ) -> dict[str, Ints]:
     """Return the indices of the splits "train", "validation" and "test".
 
-    If the samples define their own splits, those are returned. If samples with a gallery are split by classes, "test"
-    holds the queries and "gallery" the other test samples.
+    If the samples define their own splits, these are returned. If samples have a gallery and are split by classes,
+    "test" holds the queries and a fourth split "gallery" the other test samples.
 
     Args:
         samples: The samples.
@@ -87,7 +87,7 @@ def hold_out(
 def split_stratified(labels: Ints, indices: Ints, fraction: float, seed: int) -> tuple[Ints, Ints]:
     """Divide `indices` at random, taking `fraction` of every class; return (kept, taken), both ascending.
 
-    At least two samples of a class are taken, so that each has a match among them. Classes with fewer than four samples
+    At least two samples of a class are taken, so that each of them has a match. Classes with fewer than four samples
     are kept completely.
     """
     random = np.random.default_rng(seed)
@@ -113,10 +113,10 @@ def _require_classes(protocol: str, result: Mapping[str, Ints], labels: Ints) ->
 
 
 def _require_disjoint(protocol: str, result: Mapping[str, Ints], samples: Samples, *, classes_too: bool) -> None:
-    """Raise DataError if two splits that must be disjoint overlap.
+    """Raise DataError if two splits in `result` overlap that must be disjoint.
 
-    Train (with validation) and test must not share an image or, with `classes_too`, a class. Queries and gallery must
-    not share an image.
+    Train (including validation) and test must not share an image or, if `classes_too`, a class. Queries and gallery
+    must not share an image.
     """
     searched = result.get("gallery", result["test"][:0])
     sides = {
@@ -140,7 +140,7 @@ def _require_disjoint(protocol: str, result: Mapping[str, Ints], samples: Sample
 def _same_image(keys: Sequence[str] | None, one: Ints, other: Ints) -> list[str]:
     if keys is None:
         return []
-    # compare hashes of 8 bytes first, because the names of all images of a sharded set take too much memory
+    # Compare 8-byte hashes first, because the names of all images of a sharded data set would take too much memory.
     here, there = (np.fromiter((hash(keys[row]) for row in side), np.int64, len(side)) for side in (one, other))
     alike = np.intersect1d(here, there)
     rows = {keys[row]: row for row in one[np.isin(here, alike)]}

@@ -1,4 +1,4 @@
-"""Strict parsing of the text lists of data sets: every error names file, line and remedy."""
+"""Strict parsing of the text lists of data sets: every error message names the file, the line and a remedy."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MAX_LIST_BYTES = 64 * 2**20
 
 
 class ListLine(NamedTuple):
-    """Non-blank line of a list: line number from 1, and text without surrounding white space."""
+    """Non-blank line of a list: its line number, counted from 1, and its text without surrounding white space."""
 
     line: int
     text: str
 
 
 def rows(path: Path, info: Description) -> list[ListLine]:
-    """Read the non-blank lines of a UTF-8 file with any line endings; raise DataError if it is missing or invalid."""
+    """Return the non-blank lines of a text file; raise DataError if it is missing, empty, too large or not UTF-8."""
     if not path.is_file():
         raise DataError(f"{path} is missing; restore it from {info.url}")
     if path.stat().st_size > MAX_LIST_BYTES:
@@ -40,7 +40,7 @@ def rows(path: Path, info: Description) -> list[ListLine]:
 
 @contextlib.contextmanager
 def many_rows() -> Iterator[None]:
-    """Pause garbage collection while many objects are created.
+    """Return a context manager that pauses garbage collection while many objects are created.
 
     Creating a hundred thousand objects would trigger dozens of slow collections in a large process.
     """
@@ -59,14 +59,14 @@ def positive(text: str) -> int:
 
 
 def is_inside(path: str, parts: int | None = None) -> bool:
-    """Return True if a listed path stays inside its folder and, if `parts` is given, has that many components."""
+    """Return True if `path` in a list does not leave its folder and, if `parts` is given, has that many components."""
     names = path.split("/")
     is_plain = not {"", ".", ".."} & set(names) and "\\" not in path and "\0" not in path
     return is_plain and parts in (None, len(names))
 
 
 def require_distinct(values: Iterable[tuple[str, str]]) -> None:
-    """Raise DataError if a value occurs twice; `values` are pairs (value, place) with places like "file:line"."""
+    """Raise DataError if a value occurs twice in `values`, which are pairs (value, "file:line")."""
     first: dict[str, str] = {}
     for value, place in values:
         if value in first:
@@ -87,6 +87,6 @@ def require_disjoint(train: Iterable[tuple[str, str]], test: Iterable[tuple[str,
 
 
 def _shorten_place(place: str, other_place: str) -> str:
-    """Return "line N" if both places, given as "file:N", are in the same file, else `place` unchanged."""
+    """Return "line N" if `place` and `other_place`, both "file:N", are in the same file, else `place` unchanged."""
     (file, _, line), (other, _, _) = place.rpartition(":"), other_place.rpartition(":")
     return f"line {line}" if file == other and line.isdigit() else place

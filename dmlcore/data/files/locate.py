@@ -1,4 +1,4 @@
-"""Search for the folder of a data set in its official layout, or for a known archive of it."""
+"""Search for the folder of a data set in its official layout, or for a known archive of the data set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from dmlcore.storage.home import HOME
 def search_folders() -> list[Path]:
     """Return the folders to search for data sets, without duplicates: $DML_DATA, then data, ../data and ../shared/data.
 
-    The last three are relative to the repository or, if the library is installed without it, to the working directory.
+    The last three are relative to the repository or, if the library was installed without a repository, to the working
+    directory.
     """
     chosen = os.environ.get("DML_DATA")
     return list(
@@ -37,7 +38,7 @@ def cache_folder() -> Path:
 def find(info: Description, root: Path | None) -> Path | None:
     """Return the location of a data set: its official layout, else its shards, else a known archive, else None.
 
-    Nothing is unpacked.
+    An archive is not unpacked.
 
     Args:
         info: Description of the data set.
@@ -52,7 +53,7 @@ def find(info: Description, root: Path | None) -> Path | None:
     layouts = [(base, folder) for base in bases for folder in _layouts(info, base)]
     places = [folder for _, folder in layouts if any((folder / images).is_dir() for images in info.images)]
     places += [folder for base in bases for folder in (base, base / shards_folder(info)) if _has_shards(folder, info)]
-    # Layouts without images come last: many copies have only the lists, some of them next to an archive of the images.
+    # Folders without images come last: many copies have only the lists, sometimes next to an archive of the images.
     for base in bases:
         places += [base / name for name in info.archives if (base / name).is_file()]
         places += [folder for other, folder in layouts if other == base]
@@ -60,7 +61,7 @@ def find(info: Description, root: Path | None) -> Path | None:
 
 
 def locate(info: Description, root: Path | None) -> Path:
-    """Return the folder in the official layout, unpacking a known archive into the cache; raise DataError if absent."""
+    """Return the folder of a data set, unpacking a known archive into the cache; raise DataError if there is none."""
     places = find(info, root)
     if places is None and not info.folder:
         raise DataError(f"{info.title}: root must be a folder of class folders, got {root or 'no folder'}")
@@ -85,7 +86,7 @@ def locate(info: Description, root: Path | None) -> Path:
             companions = [places.with_name(name) for name in info.companions.get(known.name, ())]
             archives.unpack(places, unpacked, companions=companions)
         except DataError:
-            if not unpacked.is_dir():  # otherwise another process has unpacked it in the meantime
+            if not unpacked.is_dir():  # otherwise another process has unpacked the archive in the meantime
                 raise
     folder = next(_layouts(info, unpacked), None)
     if folder is None:
@@ -94,7 +95,7 @@ def locate(info: Description, root: Path | None) -> Path:
 
 
 def shards_folder(info: Description) -> str:
-    """Return the name of the folder in which a data set is stored as shards."""
+    """Return the name of the folder that holds the data set if it is packed into shards."""
     return f"{info.name}-shards"
 
 
@@ -103,14 +104,14 @@ def _has_shards(folder: Path, info: Description) -> bool:
 
 
 def unpacked_at(archive: archives.Archive) -> Path:
-    """Return the cache folder into which a known archive is unpacked."""
+    """Return the path of the cache folder into which a known archive is unpacked, whether or not it exists."""
     return cache_folder() / f"{archive.name.partition('.')[0]}-{archive.digest[:16]}"
 
 
 def _layouts(info: Description, base: Path) -> Iterator[Path]:
-    if not base.is_dir():  # a fast exit, because pages look for all data sets in all folders
+    if not base.is_dir():  # exits early, because pages look for all data sets in all folders
         return
-    # Some copies nest the folder in a folder of the same name.
+    # Some copies contain the data set folder nested in a folder of the same name.
     names = (info.folder, *info.other_folders)
     for folder in (base, *(base / name for name in names), *(base / name / name for name in names)):
         if folder.is_dir() and any(next(folder.glob(marker), None) is not None for marker in info.markers):

@@ -1,6 +1,6 @@
-"""Reader of MATLAB annotation files (.mat, version 5) with numbers, strings, cells and structs; refuses other content.
+"""Reader of MATLAB annotation files (.mat, version 5) with numbers, strings, cells and structs; refuses other types.
 
-scipy reads them in a separate process (`matlab_worker`), because some damaged bytes crash the whole process.
+scipy reads the files in a separate process (`matlab_worker`), because some damaged files crash the interpreter.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from dmlcore.data.files import matlab_worker
 from dmlcore.typing import Ints
 
 MAX_BYTES = 64 * 2**20  # maximum size of a .mat file; the largest official annotations have 6 MiB unpacked
-MEMORY = 2**30  # memory limit in bytes for reading one file
-SECONDS = 30  # limit of CPU time for reading one file
+MEMORY = 2**30  # memory limit for reading one file, in bytes
+SECONDS = 30  # limit of CPU time for reading one file, in seconds
 _HEADER = 128
-_Matrix = dict[str, Any]  # key "shape", and at most one of "numbers", "words", "cells", "fields"
+_Matrix = dict[str, Any]  # keys: "shape", and at most one of "numbers", "words", "cells", "fields" with the content
 
 
 class _MalformedError(ValueError):
-    """Malformed entry of a .mat file; the message becomes a part of a DataError."""
+    """Error for a malformed entry of a .mat file; its message becomes a part of the message of a DataError."""
 
 
 class Variables:
-    """Variables of a .mat file, accessed by expected type; errors name file, variable and entry."""
+    """Variables of a .mat file, accessed by expected type; error messages name file, variable and entry."""
 
     def __init__(self, path: Path, info: Description, variables: dict[str, _Matrix]) -> None:
         self.path, self._info, self._variables = path, info, variables
 
     def integers(self, name: str) -> Ints:
-        """Return the numeric variable `name` (N,) as int64, so that small integer types of the file cannot overflow."""
+        """Return the numeric variable `name` (N,) as int64, because small integer types in the file could overflow."""
         matrix = self._variable(name)
         try:
             return _whole(matrix)
@@ -48,7 +48,7 @@ class Variables:
             raise self._error(name, error) from error
 
     def words(self, name: str) -> tuple[str, ...]:
-        """Return the cell array of strings named `name`."""
+        """Return the cell array of strings named `name` as a tuple."""
         return tuple(self._word(name, row, cell) for row, cell in enumerate(self._content(name, "cells"), start=1))
 
     def has_field(self, name: str, field: str) -> bool:
@@ -107,7 +107,7 @@ class Variables:
 
 
 def read(path: Path, info: Description) -> Variables:
-    """Read a .mat file of the data set `info` without executing anything in it; raise DataError naming the file."""
+    """Read a .mat file of the data set `info`, without executing code from it; raise DataError naming the file."""
     if not path.is_file():
         raise DataError(f"{path} is missing; restore it from {info.url}")
     if (size := path.stat().st_size) > MAX_BYTES:
@@ -131,7 +131,7 @@ _KINDS = {"numbers": "not real numbers", "cells": "not a cell array", "fields": 
 
 
 def _row(matrix: _Matrix, kind: str) -> Any:
-    """Return the content of a matrix with one row or one column; raise _MalformedError if its kind is not `kind`."""
+    """Return the content of a row or column vector; raise _MalformedError for other shapes or another `kind`."""
     if kind not in matrix:
         raise _MalformedError(_KINDS[kind])
     size = math.prod(matrix["shape"])
@@ -161,14 +161,15 @@ class _Worker:
         self.forget()
 
     def forget(self) -> None:
-        """Forget the worker process and its pipes without ending it; called in a forked child."""
+        """Drop the reference to the worker process and its pipes without ending it; called in a forked child."""
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, question: list[str | int]) -> dict[str, Any]:
-        """Send a request to the worker and return its reply; raise DataError if there is none."""
+        """Send a request to the worker and return its reply; raise DataError if the worker does not reply."""
         with self._lock:
-            # Retry once: the worker exits after a minute without requests, possibly while this one is being sent.
+            # Retry once: the worker exits after a minute without requests, and may do so while this request is being
+            # sent.
             for _ in range(2):
                 with contextlib.suppress(OSError):
                     if answer := self._answer(json.dumps(question).encode() + b"\n"):
@@ -181,7 +182,7 @@ class _Worker:
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", matlab_worker.__file__],
-                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # keeps the worker single-threaded, because it forks
+                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # single-threaded, because the worker forks
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -193,7 +194,7 @@ class _Worker:
         return self._process.stdout.readline()
 
     def end(self) -> None:
-        """End the worker process, if there is one."""
+        """Kill the worker process if it is running."""
         if self._process is not None:
             self._process.kill()
             with contextlib.suppress(OSError):  # the pipe may be closed

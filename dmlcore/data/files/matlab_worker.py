@@ -1,8 +1,9 @@
 """Worker process of `matlab`: scipy reads each .mat file in a forked child, because damaged files can crash it.
 
-Each input line is a JSON list: path, memory limit in bytes, CPU time limit in seconds. Each output line is a JSON
-object with all variables of the file, or with the reason why it cannot be read. The worker exits at the end of its
-input, or after a minute without requests. It imports no module of this library, so that it starts quickly.
+Each input line is a JSON list: path, memory limit in bytes, CPU time limit in seconds. For each, the worker prints a
+line with a JSON object that contains all variables of the file, or the reason why the file cannot be read. The worker
+exits at the end of its input, or after a minute without requests. It imports no module of this library, so that it
+starts quickly.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from typing import Any
 import numpy as np
 
 IDLE = 60  # seconds without requests until the worker exits
-LONGEST = 2**28  # maximum size of an answer in bytes
-_PLAIN = {**dict.fromkeys("biuf", "numbers"), "U": "words"}  # numpy dtype kind -> key of the content
-DEEPEST = 2  # maximum nesting depth: a cell or struct holds numbers and strings; deeper content is dropped
+LONGEST = 2**28  # maximum size of a reply in bytes
+# kind of a numpy dtype -> key under which `plain` stores the content
+_PLAIN = {**dict.fromkeys("biuf", "numbers"), "U": "words"}
+DEEPEST = 2  # maximum nesting depth: a cell or struct may hold numbers and strings, but deeper content is omitted
 
 
 def main() -> None:
-    """Read requests from standard input and print one answer per request until the input ends."""
+    """Read requests from standard input and print one reply per request until the input ends."""
     importlib.import_module("scipy.io")  # once, before all forks
 
     while True:
@@ -37,7 +39,7 @@ def main() -> None:
 
 
 def answer(path: str, memory: int, seconds: int) -> str:
-    """Return the JSON reply of a child process forked to read this file, or an error if the child failed."""
+    """Read a file in a forked child and return its JSON reply, or a JSON error if the child failed."""
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
         try:
@@ -49,7 +51,7 @@ def answer(path: str, memory: int, seconds: int) -> str:
     os.close(writing)
     with open(reading, "rb") as file:
         content = file.read(LONGEST)
-    os.kill(child, signal.SIGKILL)  # ends a child that writes more than LONGEST bytes and would block forever
+    os.kill(child, signal.SIGKILL)  # ends a child that writes more than LONGEST bytes and would otherwise block forever
     _, status = os.waitpid(child, 0)
     if content and len(content) < LONGEST:
         return content.decode()
@@ -62,7 +64,7 @@ def answer(path: str, memory: int, seconds: int) -> str:
 
 
 def limit(memory: int, seconds: int) -> None:
-    """Limit this process to `memory` additional bytes, `seconds` of CPU time, and ten times as much wall time."""
+    """Limit this process to `memory` additional bytes, `seconds` of CPU time, and 10 * `seconds` of wall time."""
     with open("/proc/self/statm") as file:
         now = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + memory, now + memory))
@@ -72,8 +74,8 @@ def limit(memory: int, seconds: int) -> None:
 
 
 def read(path: str) -> dict[str, Any]:
-    """Return a dictionary with all variables of a file under "variables", or with a message under "error"."""
-    from scipy.io import loadmat  # imported here because `matlab` imports this module but does not need scipy
+    """Return {"variables": all variables of a file}, or {"error": message} if it cannot be read."""
+    from scipy.io import loadmat  # imported only here, because `matlab` imports this module without needing scipy
 
     try:
         content = loadmat(path)
@@ -85,12 +87,14 @@ def read(path: str) -> dict[str, Any]:
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """Convert a matrix to plain data: its shape and, unless its type is unsupported or too deeply nested, its content.
+    """Convert a matrix to JSON data: its shape and its content.
+
+    The content is omitted if its type is unsupported or if it is nested too deeply.
 
     Within a cell or struct, a single number or string becomes a scalar, because annotations contain a hundred thousand
-    of them.
+    such entries.
     """
-    # excludes the subclasses that scipy uses for other types
+    # "" for the ndarray subclasses that scipy uses for other types
     kind = value.dtype.kind if type(value) is np.ndarray else ""
     if depth and kind in _PLAIN and value.size == 1:
         return value.item()

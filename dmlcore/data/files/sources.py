@@ -18,7 +18,7 @@ from dmlcore.storage.task import Progress, ProgressState, Task
 class DataSource:
     """Source of one data set: download addresses or manual instructions, accepted folder layouts, and terms of use.
 
-    `archives.KNOWN` holds the size and digest of each file. All facts are from ../shared/data/README.md, sections 2 to
+    `archives.KNOWN` holds the size and digest of each file. All values are from ../shared/data/README.md, sections 2 to
     4.
     """
 
@@ -29,12 +29,12 @@ class DataSource:
 
     @property
     def files(self) -> tuple[archives.Archive, ...]:
-        """Known name, size and digest of the file at each of `urls`."""
+        """Known archives, with size and digest, for the files at `urls`."""
         return tuple(official_file(url) for url in self.urls)
 
     @property
     def size(self) -> int | None:
-        """Total size of all files in bytes; None if the size of one is unknown."""
+        """Total size of the files at `urls` in bytes; None if the size of any file is unknown."""
         sizes = [file.size for file in self.files]
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
@@ -156,7 +156,7 @@ def source_of(name: str) -> DataSource | None:
 
 
 def official_file(url: str) -> archives.Archive:
-    """Return the entry in `archives.KNOWN` for a download address."""
+    """Return the known archive whose file name is the last component of a download address."""
     file = url.rpartition("/")[2]
     return next(known for known in archives.KNOWN if known.name == file)
 
@@ -174,7 +174,7 @@ def task_of(name: str) -> Task[ProgressState]:
 def start(name: str, into: Path | str | None = None) -> None:
     """Download `name` in a background process, `python -m dmlcore data download NAME --into DIR`.
 
-    Raises DataError if there is nothing to download or the disk is too full, JobError if the download is running.
+    Raises DataError if there is nothing to download or too little disk space, JobError if the download is running.
     """
     folder = _folder(into)
     _require(name, folder)
@@ -184,14 +184,14 @@ def start(name: str, into: Path | str | None = None) -> None:
 def download(name: str, into: Path | str | None = None, *, loopback: bool = False, pause: float = 1.0) -> str:
     """Download the files of `name` into a folder and unpack them into the cache; return a message with the result.
 
-    Existing files are kept, .part files are resumed, and each file is verified by its digest. `task_of(name)` records
-    the progress.
+    Existing files are kept, partial downloads (.part) are resumed, and the digest of each file is verified.
+    `task_of(name)` records the progress.
 
     Args:
         name: The data set.
         into: Folder for the files; None for `default_folder()`.
-        loopback: As in `dmlcore.storage.download.fetch`.
-        pause: As in `dmlcore.storage.download.fetch`.
+        loopback: Passed to `dmlcore.storage.download.fetch`.
+        pause: Passed to `dmlcore.storage.download.fetch`.
 
     Raises:
         DataError, DownloadError, Busy: If the download is impossible, fails, or is running in another process.
@@ -220,7 +220,8 @@ def download(name: str, into: Path | str | None = None, *, loopback: bool = Fals
             )
             before += path.stat().st_size
         progress.report(f"verifying and unpacking {path.name}", before, before)
-        with_files = locate.locate(describe(name), path)  # unpacks the last file, which is the archive of the images
+        # unpacks the file downloaded last, which is the archive of the images
+        with_files = locate.locate(describe(name), path)
         return progress.finished(f"{before:,} bytes downloaded to {folder}, verified and unpacked into {with_files}")
 
     return task_of(name).execute(job, ProgressState()).message

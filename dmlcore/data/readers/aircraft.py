@@ -1,4 +1,4 @@
-"""Reader of FGVC-Aircraft by variant; its lists hold image numbers, and names that contain spaces and slashes."""
+"""Reader of FGVC-Aircraft with variants as classes; variant names in the lists may contain spaces and slashes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from dmlcore.data.files import lists
 from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, samples
 from dmlcore.data.files.lists import ListLine
 
-TRAIN_VARIANTS = 50  # the first variants in variants.txt train; there is no standard class-disjoint split
+# The first variants in variants.txt are training classes; there is no standard class-disjoint split.
+TRAIN_VARIANTS = 50
 
 INFO = Description(
     name="aircraft",
@@ -41,8 +42,8 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 def read_table(folder: Path) -> ImageTable:
     """Join variants.txt with the lists of training, validation and test images, without needing the images.
 
-    Paths are relative to data/images/. `official_train` includes the official validation images. Raises DataError with
-    file and line.
+    Paths are relative to data/images/. `official_train` includes the official validation images. Raises DataError
+    naming file and line.
     """
     folder = _data(folder)
     variants = {row.text: number for number, row in enumerate(_variants(folder / "variants.txt"))}
@@ -74,7 +75,7 @@ def _variants(path: Path) -> list[ListLine]:
 
 
 def _read_list(path: Path, variants: dict[str, int]) -> list[tuple[str, int, str]]:
-    """Return for each row the image number as a string, the index of its variant, and its position "file:line"."""
+    """Return (image number as a string, index of its variant, position "file:line") for each row of a list."""
     entries = []
     for line, text in lists.rows(path, INFO):
         image, _, name = text.partition(" ")  # at the first space only

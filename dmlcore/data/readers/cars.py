@@ -13,9 +13,9 @@ from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, fold
 from dmlcore.data.files.lists import positive
 from dmlcore.typing import Bools
 
-TRAIN_CLASSES = 98  # class numbers 1 to 98 train, 99 to 196 test
-# Class numbers are not in alphabetical order, but classes 1 to 98 are exactly the first 98 names in alphabetical order,
-# and this is the last of them. So class folders without annotations can be split as published.
+TRAIN_CLASSES = 98  # class numbers 1 to 98 are training classes, 99 to 196 test classes
+# Name of the last training class. Class numbers are not in alphabetical order, but classes 1 to 98 are exactly the
+# first 98 names in alphabetical order. Class folders without annotations can therefore be split as published.
 LAST_TRAINING_NAME = "Eagle Talon Hatchback 1998"
 LABELLED = "cars_test_annos_withlabels.mat"
 
@@ -66,7 +66,7 @@ def read_table(folder: Path) -> ImageTable:
 
 
 def _read_single(folder: Path) -> ImageTable:
-    """Read one .mat file that lists all images in no order of classes, the usual layout in metric learning."""
+    """Read cars_annos.mat, which lists all images in random class order; it is the usual layout in metric learning."""
     path = folder / "cars_annos.mat"
     rows = matlab.read(path, INFO)
     is_test = rows.field_integers("annotations", "test")
@@ -79,7 +79,7 @@ def _read_single(folder: Path) -> ImageTable:
 
 
 def _read_devkit(folder: Path) -> ImageTable:
-    """Read training and test images from separate annotations and folders, in which the same file names occur."""
+    """Read training and test images from separate annotation files and folders; file names occur in both folders."""
     names = matlab.read(folder / "devkit" / "cars_meta.mat", INFO).words("class_names")
     images: list[str] = []
     numbers: list[int] = []
@@ -113,7 +113,7 @@ def _devkit_test(folder: Path) -> matlab.Variables:
 
 
 def _read_tables(folder: Path) -> ImageTable:
-    """Read class folders in train/ and test/, and the CSV tables with file, bounding box and class number."""
+    """Read class folders in train/ and test/ with CSV tables that contain file, bounding box and class number."""
     listed = lists.rows(folder / "names.csv", INFO)
     lists.require_distinct((text, f"{folder / 'names.csv'}:{line}") for line, text in listed)
     names = [text for _, text in listed]
@@ -133,7 +133,7 @@ def _read_tables(folder: Path) -> ImageTable:
                     f"{path}:{line}: expected '<file>,<x1>,<y1>,<x2>,<y2>,<class from 1 to {len(names)}>', got "
                     f"{text[:80]!r}"
                 )
-            # A folder name cannot contain a slash; the class folders have a hyphen instead.
+            # A folder name cannot contain a slash; the class folders have a hyphen in its place.
             images.append(f"{trunk}{split}/{names[number - 1].replace('/', '-')}/{columns[0]}")
             numbers.append(number)
             places.append(f"{path}:{line}")
@@ -148,7 +148,10 @@ def _table(
     names: Sequence[str],
     official_train: Bools,
 ) -> ImageTable:
-    """Build the table from one entry per image; class numbers start at 1, and `places` locate an entry in messages."""
+    """Build the image table from one entry per image.
+
+    `numbers` are class numbers from 1; `places` are the positions of the entries, named in error messages.
+    """
     for image, number, place in zip(images, numbers, places, strict=True):
         if not 1 <= number <= len(names):
             raise DataError(f"{place}: expected a class from 1 to {len(names)}, got {number}")
@@ -166,7 +169,7 @@ def _table(
 
 
 def _read_folders(folder: Path) -> ImageTable:
-    """Read class folders without annotations, sorted by name; LAST_TRAINING_NAME marks the published split."""
+    """Read class folders without annotations, sorted by name; split after LAST_TRAINING_NAME, as published."""
     classes = sorted(folders_in(folder / "images"), key=lambda path: path.name.casefold())
     files = [[f"images/{path.name}/{image.name}" for image in images_in(path)] for path in classes]
     names = [path.name for path, images in zip(classes, files, strict=True) if images]

@@ -1,4 +1,4 @@
-"""Reader of the Python layout of CIFAR-10 and CIFAR-100: pickles, loaded such that a forged one cannot execute code."""
+"""Reader of the Python layout of CIFAR-10 and CIFAR-100: pickles, loaded without executing code from the files."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ def samples(
 ) -> Samples:
     """Return samples with inputs `pixels` (N, 3, 32, 32).
 
-    The first `training_rows` samples are the official training split. Classes with labels (N,) below `border` are the
-    training classes of the class-disjoint split. Classes without images are left out and the others renumbered.
+    The first `training_rows` samples are the official training split. Classes with `labels` (N,) below `border` are the
+    training classes of the class-disjoint split. Classes without images are left out and the remaining classes
+    renumbered. `note` is appended to the message that says that the data set is incomplete.
     """
-    present, compact = np.unique(labels, return_inverse=True)  # a subset may lack classes
+    present, compact = np.unique(labels, return_inverse=True)  # an incomplete copy may lack classes
     subset = f"a subset: {len(labels):,} of the {IMAGES:,} images"
     return Samples(
         inputs=pixels,
@@ -52,7 +53,7 @@ def image(pixels: Any, index: int) -> Pixels:
 def read(
     paths: Sequence[Path], info: Description, fields: Mapping[str, int]
 ) -> tuple[Pixels, dict[str, Ints], list[int]]:
-    """Read files in order; return pixels (N, 3, 32, 32) uint8, labels (N,) by field name, and the rows in each file.
+    """Read files in order; return pixels (N, 3, 32, 32) uint8, labels (N,) by field name, and row counts by file.
 
     `fields` maps the name of a label field to its number of classes. Raises DataError naming the file and its defect.
     """
@@ -116,11 +117,12 @@ def _load(path: Path, info: Description) -> dict[Any, Any]:
 
 
 def _family(info: Description) -> str:
-    return "CIFAR-10" if info.folder == "cifar-10-batches-py" else "CIFAR-100"  # the collages also read CIFAR-100
+    # the readers of CIFAR-100 collages use this function as well
+    return "CIFAR-10" if info.folder == "cifar-10-batches-py" else "CIFAR-100"
 
 
 def _encode_latin1(text: str, encoding: str) -> bytes:
-    """Replace `_codecs.encode`, which pickles rewritten by Python 3 call to restore bytes from latin1 text."""
+    """Restore bytes from latin1 text; replaces `_codecs.encode`, which pickles rewritten by Python 3 call."""
     if encoding not in ("latin1", "latin-1"):
         raise pickle.UnpicklingError(f"encoding {encoding!r} is not allowed")
     return text.encode("latin1")
@@ -139,7 +141,7 @@ _ALLOWED = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Unpickler that allows only the globals needed to load an array of numbers."""
+    """Unpickler that allows only the globals needed to load a numeric array."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ALLOWED:

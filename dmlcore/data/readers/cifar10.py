@@ -29,10 +29,10 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the training batches, then the test batch: inputs (N, 3, 32, 32) uint8.
+    """Read the training batches, then the test batch; inputs are (N, 3, 32, 32) uint8.
 
-    Classes 0 to 4 are the training classes of the class-disjoint split. A note names absent training batches; only the
-    first batch is required.
+    Classes 0 to 4 are the training classes of the class-disjoint split. Only the first training batch is required; a
+    note names missing ones.
     """
     names = cifar.read_names(folder / "batches.meta", INFO, "label_names", CLASSES)
     absent = [name for name in BATCHES[1:] if not (folder / name).is_file()]

@@ -12,7 +12,7 @@ from dmlcore.data.files import lists
 from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, folders_in, images_in, samples
 from dmlcore.data.files.lists import positive
 
-TRAIN_CLASSES = 100  # class numbers 1 to 100 train, 101 to 200 test
+TRAIN_CLASSES = 100  # class numbers 1 to 100 are training classes, 101 to 200 test classes
 LISTS = ("images.txt", "image_class_labels.txt", "classes.txt", "train_test_split.txt")
 
 INFO = Description(
@@ -41,9 +41,9 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 
 def read_table(folder: Path) -> ImageTable:
-    """Join the lists in `folder`, without needing the images; if there are no lists, read the image folders.
+    """Join the text lists in `folder`, without needing the images; if there are no lists, read the image folders.
 
-    Paths are relative to images/. Raises DataError with file and line if the lists are inconsistent.
+    Paths are relative to images/. Raises DataError naming file and line if the lists are inconsistent.
     """
     if not any((folder / name).is_file() for name in LISTS):
         return _read_folders(folder / "images")
@@ -98,11 +98,11 @@ def _read_folders(images: Path) -> ImageTable:
 
 @dataclass(frozen=True)
 class _List:
-    """Text file whose lines are `<number> <value>`."""
+    """Parsed text file with lines `<number> <value>`; `values` maps each number to its value."""
 
     path: Path
     values: dict[int, str]
-    lines: dict[int, int]  # number -> line number in the file, from 1
+    lines: dict[int, int]  # number at the start of a line -> position of that line in the file, from 1
 
     def at(self, number: int) -> str:
         return f"{self.path}:{self.lines[number]}"
@@ -130,7 +130,7 @@ def _read_list(path: Path) -> _List:
 
 
 def _class_number(image: int, paths: _List, class_of: _List, class_names: _List) -> int:
-    """Return the class number of `image`; raise DataError unless classes.txt and the image's folder agree with it."""
+    """Return the class number of `image`; raise DataError unless the image's folder has the name of that class."""
     value = class_of.values[image]
     number = positive(value)
     if number not in class_names.values:
@@ -153,5 +153,5 @@ def _flag(is_train: _List, image: int) -> bool:
 
 
 def _plain(folder: str) -> str:
-    """Return the class name in a folder name: 'Black footed Albatross' for '001.Black_footed_Albatross'."""
+    """Return the class name that a folder name contains: 'Black footed Albatross' for '001.Black_footed_Albatross'."""
     return folder.partition(".")[2].replace("_", " ") or folder

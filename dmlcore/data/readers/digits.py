@@ -24,7 +24,7 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the digits: inputs (1797, 64) float32 in 0..1; digits 0 to 4 train in the class-disjoint split."""
+    """Read the digits; inputs are (1797, 64) float32 in 0..1, and digits 0 to 4 train in the class-disjoint split."""
     table = _table()
     inputs, labels = (table[:, :64] / 16.0).astype(np.float32), table[:, 64].astype(np.int64)
     return Samples(
@@ -38,7 +38,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 @cache
 def _table() -> Bytes:
-    """Return the table (1797, 65) of pixels with values 0 to 16 and, in the last column, labels.
+    """Return the table (1797, 65) uint8: 64 columns of pixels with values 0 to 16, and a column of labels.
 
     The table is cached, because reading it takes as long as several training steps.
     """

@@ -1,4 +1,4 @@
-"""Reader of the digits of scikit-learn as images, to try image networks and poolings without a download."""
+"""Reader of scikit-learn's handwritten digits as images, to try image networks and poolings without a download."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from dmlcore.data.dataset import Description, Samples, reader
 from dmlcore.data.readers import cifar, digits
 
-ENLARGED = 4  # side in pixels of the square that replaces each of the 8 x 8 pixels
+ENLARGED = 4  # side in pixels of the square to which each of the 8 x 8 pixels of a digit is enlarged
 
 INFO = Description(
     name="digits_pictures",
@@ -26,7 +26,7 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the digits: inputs (1797, 3, 32, 32) uint8; digits 0 to 4 train in the class-disjoint split."""
+    """Read the digits; inputs are (1797, 3, 32, 32) uint8, and digits 0 to 4 train in the class-disjoint split."""
     vectors = digits.read(folder, image_size, seed)
     grey = np.rint(vectors.inputs[:].reshape(-1, 1, 8, 8) * 255).astype(np.uint8)
     large = grey.repeat(ENLARGED, axis=2).repeat(ENLARGED, axis=3)

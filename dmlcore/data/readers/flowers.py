@@ -12,7 +12,8 @@ from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, samp
 from dmlcore.typing import Bools
 
 CLASSES = 102
-TRAIN_CLASSES = 51  # labels 1 to 51 train, 52 to 102 test; there is no standard class-disjoint split
+# labels 1 to 51 are training classes, 52 to 102 test classes; there is no standard class-disjoint split
+TRAIN_CLASSES = 51
 SETS = ("trnid", "valid", "tstid")
 
 INFO = Description(
@@ -35,7 +36,7 @@ INFO = Description(
     url="https://www.robots.ox.ac.uk/~vgg/data/flowers/102/102flowers.tgz",
 )
 
-# Class names in the order of the labels. The .mat files have none, so this is the list that torchvision and others use.
+# Class names in the order of the labels. The .mat files contain no names; this is the list that torchvision uses.
 NAMES = (
     "pink primrose", "hard-leaved pocket orchid", "canterbury bells", "sweet pea", "english marigold", "tiger lily",
     "moon orchid", "bird of paradise", "monkshood", "globe thistle", "snapdragon", "colt's foot", "king protea",
@@ -64,8 +65,8 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 def read_table(folder: Path) -> ImageTable:
     """Join imagelabels.mat and setid.mat, without needing the images.
 
-    Paths are relative to jpg/. `official_train` combines the sets trnid and valid. Raises DataError naming file,
-    variable and entry.
+    Paths are relative to jpg/. `official_train` combines the official training and validation sets (trnid and valid).
+    Raises DataError naming file, variable and entry.
     """
     numbers = matlab.read(folder / "imagelabels.mat", INFO).integers("labels")
     if wrong := np.flatnonzero((numbers < 1) | (numbers > CLASSES)).tolist():

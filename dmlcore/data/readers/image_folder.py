@@ -14,11 +14,12 @@ from dmlcore.data.files.images import SUFFIXES
 from dmlcore.data.shards import scan
 from dmlcore.data.shards.read import read as read_shards
 
-NAMED_KINDS = 5  # maximum number of kinds of skipped files named in a note
-# maximum number of folders: the largest public data sets have 22,000 classes, a whole disk has more folders
+NAMED_KINDS = 5  # maximum number of kinds of skipped files that a note names
+# maximum number of folders to search; the largest public data sets have 22,000 classes, a whole disk has more folders
 MOST_FOLDERS = 50_000
-SILENT = ("thumbs.db", "desktop.ini")  # files that operating systems create; they are not reported
-SPLITS = ("train", "test", "val", "valid", "validation")  # names of the top folders in a tree that is split on disk
+SILENT = ("thumbs.db", "desktop.ini")  # files that operating systems create; they are skipped without a note
+# names of the top-level folders in a tree that is divided into splits
+SPLITS = ("train", "test", "val", "valid", "validation")
 
 INFO = Description(
     name="folder",
@@ -35,14 +36,14 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the samples in a folder or in its tar files: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    """Read the samples in a folder or in its tar files; inputs are (N, 3, S, S) uint8, decoded when indexed."""
     if (shards := scan.shards_in(folder)) and not folders_in(folder):
         return read_shards(INFO, scan.index_of(folder, shards), image_size)
     return samples(INFO, folder, read_table(folder), image_size)
 
 
 def read_table(folder: Path) -> ImageTable:
-    """List the images of a tree in which each subfolder of `folder` is a class with all images in and below it.
+    """List the images in `folder`; each subfolder is a class, which contains all images in and below it.
 
     Classes are sorted by name and the first half of them train. If `folder` contains only one folder, which contains
     class folders, that folder is read instead. If the class folders are within train/, test/ and similar folders, these
@@ -61,7 +62,7 @@ def read_table(folder: Path) -> ImageTable:
 
 
 def _read_splits(folder: Path, splits: list[Path]) -> ImageTable:
-    """List the images of a tree whose class folders are within the folders `splits`, such as train/ and test/."""
+    """List the images of a tree with class folders inside the folders `splits`, such as train/ and test/."""
     rows, skipped = [], []
     for split in splits:
         listed, without = _classes(folder, split)
@@ -107,8 +108,8 @@ def _table(
 def _classes(folder: Path, trunk: Path) -> tuple[list[tuple[str, str]], list[str]]:
     """Return (class, path relative to `folder`) of each image below `trunk`, sorted by class and path.
 
-    Also return the skipped paths: other files, linked folders below a class ("/" at the end), and files next to the
-    class folders ("/" at the beginning).
+    Also return the skipped paths: files other than images, symbolic links to folders (marked by a final "/"), and files
+    next to the class folders (marked by an initial "/").
     """
     listed, walked = [], 0
     skipped = [
@@ -137,7 +138,7 @@ def _counts(name: str) -> bool:
 
 
 def _skipped_note(skipped: list[str]) -> tuple[str, ...]:
-    """Return a note with the number of skipped files by kind and the first path of each kind; () if there are none."""
+    """Return a note that counts the skipped files by kind and names the first of each kind; () if none were skipped."""
     first: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for path in skipped:
@@ -158,7 +159,7 @@ def _skipped_note(skipped: list[str]) -> tuple[str, ...]:
 
 
 def _innermost(folder: Path) -> Path:
-    """Descend through folders that contain only one folder, which contains folders, as unpacked archives often do."""
+    """Follow chains of folders that contain a single folder, as unpacked archives often do; return the last one."""
     while len(inner := folders_in(folder)) == 1 and folders_in(inner[0]):
         folder = inner[0]
     return folder

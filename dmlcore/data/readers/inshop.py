@@ -47,7 +47,7 @@ class _InshopImage(NamedTuple):
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Read the samples, with inputs (N, 3, S, S) uint8 decoded when indexed; raise DataError if an image is missing."""
     table = read_table(folder)
-    # img.zip may have been unpacked in Img/ or next to it. High-resolution images have the same tree.
+    # img.zip may have been unpacked in Img/ or next to it. High-resolution images have the same folder structure.
     for base in INFO.images:
         trunk = folder / base
         if (trunk / table.paths[0]).is_file():
@@ -59,7 +59,8 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 def read_table(folder: Path) -> ImageTable:
     """Read the list in Eval/, Anno/ or `folder` itself, without needing the images.
 
-    Paths are relative to img/. Classes are the items, those for training first. Raises DataError with file and line.
+    Paths are relative to img/. Classes are the clothing items, training items first. Raises DataError naming file and
+    line.
     """
     places = [folder / "Eval" / LIST, folder / LIST, folder / "Anno" / LIST]
     path = next((place for place in places if place.is_file()), places[0])
@@ -106,7 +107,7 @@ def _read_list(path: Path) -> list[_InshopImage]:
 
 
 def _image(text: str, place: str) -> _InshopImage:
-    columns = text.split()  # columns are padded with spaces
+    columns = text.split()  # split at any white space, because columns are padded with spaces
     if len(columns) != 3 or columns[2] not in STATUSES:
         raise DataError(f"{place}: expected '<image> <item> <{'|'.join(STATUSES)}>', got {text[:80]!r}")
     image, item, status = columns

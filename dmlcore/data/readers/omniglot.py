@@ -1,4 +1,4 @@
-"""Reader of Omniglot: characters of fifty alphabets, each drawn by twenty writers, tested on unseen alphabets."""
+"""Reader of Omniglot: characters of fifty alphabets, each drawn by twenty writers; tested on unseen alphabets."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from dmlcore.data.files.locate import cache_folder
 from dmlcore.typing import Pixels
 
 INK = "ink.npy"
-FEW = 32  # up to this number of images, decode only these, which is faster than decoding all
-IMAGE_SIZE = 28  # pixels per side, reduced from 105, as in the few-shot literature
+FEW = 32  # if at most this number of images is indexed, decode only these, which is faster than decoding all
+IMAGE_SIZE = 28  # pixels per side to which the images of 105 pixels are reduced, as in the few-shot literature
 
-# Folders of training and test alphabets; the complete pair is preferred. Alphabets in both folders are for training
-# only.
+# Folders of training alphabets and of test alphabets; the first pair is preferred. Alphabets in both folders are used
+# for training only.
 SETS = (("images_background", "images_evaluation"), ("images_background_small1", "images_background_small2"))
 
 INFO = Description(
@@ -51,7 +51,7 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the complete sets if both exist, else the small ones: inputs (N, 1, S, S) uint8, 0 for paper, 255 for ink.
+    """Read the complete sets if both exist, else the small sets; inputs are (N, 1, S, S) uint8, 255 for ink.
 
     Facts: `alphabet` (N,), index of the alphabet, training alphabets first; `drawer` (N,), number of the writer, from
     1. Classes are named like "Greek 07". Raises DataError naming the folder or file and its defect.
@@ -93,8 +93,8 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 class Ink:
     """Images of ink drawings as (N, 1, size, size) uint8, 0 for paper and 255 for ink, decoded when first read.
 
-    If few images are read, only those are decoded; otherwise all images are decoded once and cached. Indexing follows
-    numpy along the first axis. Raises DataError naming a file that is not an image.
+    If at most FEW images are indexed, only these are decoded; otherwise all images are decoded once and cached.
+    Indexing follows numpy along the first axis. Raises DataError naming a file that is not an image.
     """
 
     dtype = np.dtype(np.uint8)
@@ -139,7 +139,7 @@ def _kept(paths: Sequence[Path], size: int) -> Pixels:
 
 
 def _decoded(paths: Sequence[Path], size: int) -> Pixels:
-    """Decode images as ink and reduce them to `size` pixels per side by averaging, (N, 1, size, size)."""
+    """Decode images as ink (255) on paper (0) and average them to `size` pixels per side, (N, 1, size, size)."""
 
     def one(path: Path) -> Pixels:
         grey = decode(path).convert("L").resize((size, size), Image.Resampling.BOX)

@@ -1,4 +1,4 @@
-"""Reader of Stanford Online Products: one list of the training classes and one of the test classes."""
+"""Reader of Stanford Online Products: one text list of the training classes and one of the test classes."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 @lists.many_rows()
 def read_table(folder: Path) -> ImageTable:
-    """Join Ebay_train.txt and Ebay_test.txt, in `folder` or its Info_Files, without needing the images.
+    """Join Ebay_train.txt and Ebay_test.txt in `folder` or in its subfolder Info_Files, without needing the images.
 
-    Classes are the products; their names contain the original numbers. Raises DataError with file and line.
+    Classes are the products; their names contain the original numbers. Raises DataError naming file and line.
     """
     where = folder / "Info_Files" if (folder / "Info_Files").is_dir() else folder
     train, test = _read_list(where / "Ebay_train.txt"), _read_list(where / "Ebay_test.txt")
     rows = train + test
-    # Locate duplicates only if there are any, because formatting all positions takes long.
+    # Search for the positions of duplicates only if there are any, because formatting all positions is slow.
     if not len({row.image_id for row in rows}) == len({row.path for row in rows}) == len(rows):
         lists.require_distinct((f"image_id {row.image_id}", row.place) for row in rows)
         lists.require_distinct((row.path, row.place) for row in rows)

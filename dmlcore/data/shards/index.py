@@ -1,4 +1,4 @@
-"""Index of a data set in shards, which are tar files of images; byte offsets allow reading any single image.
+"""Index of a data set in shards, which are tar files of images; it holds byte offsets for reading any single image.
 
 `shards.json` lists the shards and the digests of the other three files; `index.npy` has one row per sample; `keys.bin`
 holds the concatenated names of the samples; `classes.json` holds the names of the classes. No file is a pickle.
@@ -26,18 +26,18 @@ from dmlcore.typing import Array
 
 MANIFEST, ROWS, KEYS, CLASSES = "shards.json", "index.npy", "keys.bin", "classes.json"
 LARGEST = 2**28  # maximum size in bytes of shards.json and of classes.json
-OPEN = 128  # maximum number of open shards
+OPEN = 128  # maximum number of shards that are open at the same time
 AGAIN = "copy it again from its source, or pack the data set again"
 
 ROW = np.dtype(
     [
         ("shard", "<u4"),
-        ("offset", "<u8"),  # byte offset of the image in the shard
+        ("offset", "<u8"),  # byte offset of the image content in the shard
         ("size", "<u4"),
-        ("crc", "<u4"),  # CRC-32 of the image, if `checked` is set in the manifest
-        ("key_end", "<u8"),  # end position of the sample's name in keys.bin
+        ("crc", "<u4"),  # CRC-32 of the image, valid if `Manifest.checked` is True
+        ("key_end", "<u8"),  # end of the sample's name in keys.bin; it starts where the previous name ends
         ("label", "<u4"),
-        ("train", "?"),  # True for training samples of the image-wise split, if there is one
+        ("train", "?"),  # True for training samples of the official image-wise split, if `Manifest.image_wise` is True
         ("gallery", "?"),
     ]
 )
@@ -46,7 +46,7 @@ Count = Annotated[int, Field(ge=0, lt=2**53)]
 
 
 class Shard(BaseModel):
-    """Tar file of images: its name, number of samples, size in bytes, and SHA-256 ("" if not computed)."""
+    """Tar file of images: its name, number of samples, size in bytes, and SHA-256 ("" if unknown)."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -69,13 +69,13 @@ class Manifest(BaseModel):
     searched: bool  # True if the column `gallery` of the index is valid
     checked: bool  # True if `crc` is valid
     notes: tuple[str, ...] = ()
-    source: str = ""  # digest of the packed files
-    digests: dict[str, str]  # file name -> SHA-256, for the other three files
+    source: str = ""  # digest that identifies the packed files; "" if other tools packed the shards
+    digests: dict[str, str]  # SHA-256 by file name, for index.npy, keys.bin and classes.json
     shards: tuple[Shard, ...]
 
 
 class Size(NamedTuple):
-    """Number of shards of a data set, and their total bytes."""
+    """Number of shards of a data set, and their total size in bytes."""
 
     shards: int
     bytes: int
@@ -108,16 +108,16 @@ def read_manifest(place: Path) -> Manifest:
 
 
 class ShardIndex:
-    """Index of the shards in `folder`, read from `place` and verified: every shard exists with its recorded size.
+    """Index of the shards in `folder`, read from the folder `place` (the same by default) and verified.
 
-    `rows` (N,) have the dtype ROW and are memory-mapped. Raises DataError naming the shard or file that is missing,
-    truncated or inconsistent with the others.
+    `rows` (N,) have the dtype ROW and are memory-mapped. Raises DataError naming a shard that is missing or has another
+    size than recorded, or an index file that is damaged.
     """
 
     def __init__(self, place: Path, folder: Path | None = None) -> None:
         self.place, self.folder = place, folder or place
         self.manifest = read_manifest(place)
-        self._now = hashlib.sha256()  # digest of the index and of the current shards
+        self._now = hashlib.sha256()  # becomes the `stamp`
         for name in (ROWS, KEYS, CLASSES):
             self._verify(name)
         self._stat_shards()
@@ -137,16 +137,16 @@ class ShardIndex:
         return self.folder / self.manifest.shards[int(self.rows["shard"][row])].name
 
     def read(self, row: int) -> bytes:
-        """Return the bytes of the image in row `row` as they were packed.
+        """Return the content of the image file in row `row`.
 
         The file is read, not memory-mapped, for two reasons. If a shard is truncated during use, reading raises an
-        error, whereas mapping would cause a signal. Mapped pages would also count as memory of this process. Raises
-        DataError naming the shard.
+        error, whereas access to mapped memory would raise a signal. Mapped pages would also count as memory of this
+        process. Raises DataError naming the shard.
         """
         shard, offset, size, crc = self.rows[row].tolist()[:4]
         path = self.folder / self.manifest.shards[shard].name
         try:
-            # a local reference keeps the file open even if another thread evicts the descriptor from the cache
+            # This reference keeps the file open even if another thread evicts the descriptor from the cache.
             descriptor = self._descriptor(path)
             content = os.pread(descriptor.number, size, offset)
         except OSError as error:
@@ -158,7 +158,7 @@ class ShardIndex:
         return content
 
     def damaged_shards(self) -> list[tuple[str, str]]:
-        """Return (name, message) for each shard whose SHA-256 differs from the recorded one; read all shards."""
+        """Read all shards; return (name, message) for each that is unreadable or has another SHA-256 than recorded."""
         faults = []
         for shard in self.manifest.shards:
             path = self.folder / shard.name
@@ -210,7 +210,7 @@ class ShardIndex:
             raise DataError(f"{path} is damaged ({error}); {AGAIN}") from None
         if rows.dtype != ROW or rows.shape != (self.manifest.samples,):
             raise DataError(f"{path} is not an index of {self.manifest.samples:,} samples; {AGAIN}")
-        return np.asarray(rows)  # plain view of the mapped memory, which is faster to index than np.memmap
+        return np.asarray(rows)  # plain array view of the mapped memory, which is faster to index than np.memmap
 
     def _read_class_names(self) -> tuple[str, ...]:
         path = self.place / CLASSES
@@ -223,7 +223,7 @@ class ShardIndex:
         return tuple(names)
 
     def _check_bounds(self) -> None:
-        """Raise DataError if the index, even with a valid digest, points outside of its shards or classes."""
+        """Raise DataError if the index refers to bytes, classes or names that do not exist."""
         rows, sizes = self.rows, np.array([shard.size for shard in self.manifest.shards], np.uint64)
         ends = np.concatenate([np.zeros(1, np.uint64), rows["key_end"]])
         inside = bool((rows["shard"] < len(sizes)).all()) and bool(
@@ -247,7 +247,7 @@ def _mapped(path: Path) -> Array:
 
 
 class _Descriptor:
-    """Open file descriptor that is closed when the last reference is gone."""
+    """Open file descriptor that is closed when its last reference is dropped."""
 
     def __init__(self, path: Path) -> None:
         self.number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -259,7 +259,7 @@ class _Descriptor:
 
 @dataclass(frozen=True)
 class ShardImageStatus:
-    """Status of an image in a shard; `st_mtime_ns` is not a time but a number that changes when any shard changes."""
+    """Size of an image in a shard; `st_mtime_ns` is not a time but a number that changes when any shard changes."""
 
     st_size: int
     st_mtime_ns: int
@@ -267,7 +267,7 @@ class ShardImageStatus:
 
 @dataclass(frozen=True, eq=False)
 class ShardImage:
-    """Image in a shard, which can be opened like a file."""
+    """Image in a shard that can be opened like an image file."""
 
     shards: ShardIndex
     row: int
@@ -283,7 +283,7 @@ class ShardImage:
 
 
 class ShardImages(Sequence[ShardImage]):
-    """Images of an index with the given row numbers, by default all."""
+    """Sequence of the images in a shard index at the given row numbers, by default all."""
 
     def __init__(self, shards: ShardIndex, rows: Sequence[int] | None = None) -> None:
         self.shards, self.rows = shards, range(len(shards.rows)) if rows is None else rows
@@ -302,7 +302,7 @@ class ShardImages(Sequence[ShardImage]):
 
 
 class ShardKeys(Sequence[str]):
-    """Names of the samples in an index, each created on access."""
+    """Sequence of the sample names in a shard index, each created on access."""
 
     def __init__(self, shards: ShardIndex) -> None:
         self._shards = shards

@@ -30,10 +30,11 @@ from dmlcore.typing import Array
 
 SHARD_BYTES = 2**28  # default size of a shard in bytes
 BLOCK, RECORD = tarfile.BLOCKSIZE, tarfile.RECORDSIZE
-# Names in the staging folder: the file with the digest of the plan, and the folder with records of finished shards.
+# Names in the staging folder: the file with the digest of the plan, and the folder with records of complete shards.
 PLAN, PARTS = "plan", "parts"
 SAY_EVERY = 5.0  # seconds between two log messages about the progress
-_PLAIN = re.compile(r"([^/]+/)*[^./]+\.[A-Za-z]+")  # paths whose WebDataset key is the path without its extension
+# matches paths whose WebDataset key is the path without its extension
+_PLAIN = re.compile(r"([^/]+/)*[^./]+\.[A-Za-z]+")
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +43,8 @@ def pack(name: str, samples: Samples, target: Path, *, shard_bytes: int = SHARD_
     """Write the images of a data set into the new folder `target`; return the number and bytes of its shards.
 
     Each shard holds successive samples, each as KEY.jpg (or .png) and KEY.cls with the class number, as in WebDataset.
-    The same files give the same bytes. A killed process leaves `target`.staging, from which the next call continues; an
-    existing target is not changed.
+    Equal files give byte-identical shards. A killed process leaves the folder `target`.staging, from which the next
+    call continues. An existing target is never changed.
 
     Args:
         name: The data set.
@@ -78,7 +79,7 @@ def pack(name: str, samples: Samples, target: Path, *, shard_bytes: int = SHARD_
 
 
 def notes_folder() -> Path:
-    """Return the folder of note files, each with the path of the staging folder of an unfinished packing."""
+    """Return the folder of note files; each contains the path of the staging folder of an unfinished packing."""
     return cache_folder() / "packing"
 
 
@@ -108,7 +109,7 @@ def _known_to_the_sweep(target: Path) -> Iterator[None]:
 def _plan(
     name: str, samples: Samples, files: Sequence[ImageFile], keys: Sequence[str], shard_bytes: int
 ) -> tuple[Array, str]:
-    """Return the size of each file in bytes (N,), and a digest that identifies everything to be packed."""
+    """Return the size of each file in bytes (N,), and a digest of everything that determines the packed result."""
     digest = hashlib.sha256(f"{index.Manifest.model_fields['version'].default} {name} {shard_bytes}\n".encode())
     sizes = np.empty(len(files), np.int64)
     for row, (file, key) in enumerate(zip(files, keys, strict=True)):
@@ -129,7 +130,7 @@ def _plan(
 
 
 def _is_there(target: Path, plan: str) -> bool:
-    """Return True if `target` already holds the result of this packing; raise DataError if it holds anything else."""
+    """Return True if `target` is already the result of the packing `plan`; raise DataError if it is anything else."""
     if index.is_sharded(target) and index.read_manifest(target).source == plan:
         return True
     if target.exists() or target.is_symlink():
@@ -138,7 +139,7 @@ def _is_there(target: Path, plan: str) -> bool:
 
 
 def _start_anew_unless(staging: Path, plan: str) -> None:
-    """Remove the staging folder unless it belongs to `plan`; raise DataError if it does not come from a packing."""
+    """Remove the staging folder unless it belongs to `plan`; raise DataError if `pack` did not create it."""
     if not staging.exists() and not staging.is_symlink():
         return
     with contextlib.suppress(OSError):
@@ -150,7 +151,7 @@ def _start_anew_unless(staging: Path, plan: str) -> None:
 
 
 class _Packing:
-    """Packing of one data set, with a fixed division of its samples into shards."""
+    """Packing of one data set into shards of consecutive samples."""
 
     def __init__(
         self,
@@ -163,12 +164,13 @@ class _Packing:
         plan: str,
     ) -> None:
         self.name, self.samples, self.files, self.keys, self.plan = name, samples, files, keys, plan
-        begins = np.cumsum(_padded(sizes) + 3 * BLOCK) - 1  # including the header, the class file and its header
+        # 3 further blocks per sample: the header of the image, and the class file with its header
+        begins = np.cumsum(_padded(sizes) + 3 * BLOCK) - 1
         self.sizes, self.shard = sizes, begins // shard_bytes
         self.cuts = [0, *(np.flatnonzero(np.diff(self.shard)) + 1).tolist(), len(sizes)]
 
     def into(self, staging: Path) -> None:
-        """Write shards, index and manifest into a staging folder, keeping complete shards that it already contains."""
+        """Write shards, index and manifest into `staging`, reusing complete shards from an interrupted packing."""
         atomic_files.replace(staging / PLAN, lambda file: file.write(self.plan.encode()))
         (staging / PARTS).mkdir(exist_ok=True)
         shards, rows = [], np.zeros(len(self.files), ROW)
@@ -184,7 +186,7 @@ class _Packing:
         (staging / PLAN).unlink()
 
     def _shard(self, staging: Path, number: int, begin: int, end: int) -> tuple[Shard, Array]:
-        """Return shard `number` and its rows of the index; write its file unless it is already complete."""
+        """Return the record and the index rows of shard `number`; write its file unless it is already complete."""
         path, part = staging / f"{self.name}-{number:05d}.tar", staging / PARTS / f"{number:05d}.json"
         with contextlib.suppress(OSError, ValueError, KeyError):
             known = atomic_files.read_json(part, index.LARGEST)
@@ -228,7 +230,7 @@ class _Packing:
         return content
 
     def _member_names(self, begin: int, end: int) -> Iterator[str]:
-        """Yield the name of each image in a shard: its path, or a number if WebDataset would misread the path."""
+        """Yield the name of each image in a shard: its path, or its row number if WebDataset would misread the path."""
         taken = set()
         for row in range(begin, end):
             name = self.keys[row]
@@ -240,7 +242,7 @@ class _Packing:
 
 
 class _Written:
-    """Tar file being written; its SHA-256 is updated with each write."""
+    """Tar file that is being written; its SHA-256 is updated with each write."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._sha, self.size = file, hashlib.sha256(), 0
@@ -251,7 +253,7 @@ class _Written:
 
     def member(self, name: str, content: bytes) -> int:
         """Append a file to the archive; return the byte offset of its content."""
-        info = tarfile.TarInfo(name)  # without owner and time, so that equal files give equal shards
+        info = tarfile.TarInfo(name)  # no owner and no time, so that equal files give byte-identical shards
         info.size = len(content)
         self._write(info.tobuf(tarfile.PAX_FORMAT))
         offset = self.size
@@ -260,7 +262,7 @@ class _Written:
         return offset
 
     def end(self) -> None:
-        """Append the blocks that end a tar file."""
+        """Append the zero blocks that end a tar file."""
         self._write(bytes(2 * BLOCK))
         self._write(bytes(-self.size % RECORD))
 
@@ -273,15 +275,15 @@ class _Written:
 def write_index(
     folder: Path, name: str, table: ImageTable, rows: Array, shards: Sequence[Shard], *, source: str = ""
 ) -> None:
-    """Write index and manifest of shards into a folder, the manifest last.
+    """Write the index and then the manifest of shards into a folder.
 
     Args:
         folder: Folder to write to.
         name: The data set.
-        table: Table of the samples.
+        table: Names, labels and splits of the samples.
         rows: Rows (N,) of dtype ROW in which shard, offset, size and, if `source` is given, crc are set; the other
             columns are filled from `table`.
-        shards: The shards.
+        shards: Records of the shards.
         source: Digest of the packed files; "" if the shards were packed by other tools.
     """
     names = [os.fsencode(path) for path in table.paths]
@@ -316,7 +318,7 @@ def write_index(
 
 
 def _table_of(name: str, samples: Samples, keys: Sequence[str]) -> ImageTable:
-    """Rebuild the image table of samples, without notes on published counts, which the reader of the shards adds."""
+    """Return the image table of samples; omit the notes on published counts, which the reader of shards adds again."""
     deviations = published_counts.deviations(name, samples.labels, samples.train_classes, samples.gallery)
     return ImageTable(
         paths=keys,

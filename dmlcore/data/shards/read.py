@@ -1,4 +1,4 @@
-"""Reader of data sets in shards; it returns the same samples in the same order as the reader of the packed files."""
+"""Reader of data sets in shards. It returns the same samples, in the same order, as the reader of the image files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dmlcore.data.shards.index import ShardImages, ShardIndex, ShardKeys
 
 
 def read(info: Description, index: ShardIndex, image_size: int | None) -> Samples:
-    """Return the samples in an index, with inputs (N, 3, S, S) uint8 that are decoded when indexed."""
+    """Return the samples that an index lists, with inputs (N, 3, S, S) uint8 that are decoded when indexed."""
     manifest, rows = index.manifest, index.rows
     table = ImageTable(
         paths=ShardKeys(index),
@@ -25,7 +25,7 @@ def read(info: Description, index: ShardIndex, image_size: int | None) -> Sample
 
 
 def read_folder(info: Description, place: Path, image_size: int | None) -> Samples:
-    """Return the samples in a folder with shards; raise DataError if it holds another data set."""
+    """Return the samples of data set `info` in a folder of shards; raise DataError if it holds another data set."""
     index = ShardIndex(place)
     if index.manifest.data != info.name:
         raise DataError(f"{place} contains the shards of {index.manifest.data}; choose that data set, not {info.name}")

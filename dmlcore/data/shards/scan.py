@@ -1,4 +1,4 @@
-"""Index of tar files in WebDataset naming that were packed by other tools; created once and cached."""
+"""Index of tar files in WebDataset naming that other tools packed; it is created once and cached."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from dmlcore.data.printable import encodable
 from dmlcore.data.shards.index import MANIFEST, ROW, Shard, ShardIndex
 from dmlcore.data.shards.pack import write_index
 
-VERSION = 2  # version of the scan; cached indices of other versions are ignored
-LABELS = ("cls", "json")  # extensions of the members that hold the class of a sample, preferred ones first
-MOST = 2**20  # maximum size of a label in bytes
-LARGEST_IMAGE = 2**32 - 1  # bytes; the index stores the size in four bytes
+VERSION = 2  # version of this scan; cached indices with another version are ignored
+LABELS = ("cls", "json")  # extensions of the files that hold the class of a sample, in order of preference
+MOST = 2**20  # maximum number of bytes that are read of a label file
+LARGEST_IMAGE = 2**32 - 1  # maximum size of an image in bytes; the index stores the size in four bytes
 SPLITS = {"train": True, "training": True, "test": False, "val": False, "valid": False, "validation": False}
 
 
@@ -35,11 +35,11 @@ def shards_in(folder: Path) -> list[Path]:
 
 
 def index_of(folder: Path, shards: list[Path]) -> ShardIndex:
-    """Return the index of tar files whose samples are KEY.jpg or KEY.png with KEY.cls or KEY.json.
+    """Return the index of tar files in which each sample is KEY.jpg or KEY.png with KEY.cls or KEY.json.
 
     A .cls file contains the number or name of the class; a .json file has it under "label", "cls" or "class". Without
-    either, the class is the folder of the image in the tar file. If every tar file has a word such as train, test or
-    val in its name, these words define the image-wise split or, if training and test files share no class, the
+    either file, the class is the folder of the image in the tar file. If every tar file has a word such as train, test
+    or val in its name, these words define the image-wise split or, if training and test files share no class, the
     class-disjoint split. Raises DataError naming the shard and the sample.
     """
     now = hashlib.sha256()
@@ -58,7 +58,7 @@ def index_of(folder: Path, shards: list[Path]) -> ShardIndex:
 
 
 class _Sample(NamedTuple):
-    """Image in a tar file: path, byte offset, size in bytes, and class."""
+    """Image in a tar file: its path, byte offset, size in bytes, and class name."""
 
     path: str
     offset: int
@@ -118,14 +118,14 @@ def _by_number(name: str) -> tuple[int, int, str]:
 
 
 def _side(shard: Path) -> bool | None:
-    """Return True for a training shard and False for a test shard, by a word in its name; None without such a word."""
+    """Return True for training shards and False for test shards, by a word in the name; None without such a word."""
     words = shard.stem.lower().replace("_", "-").replace(".", "-").split("-")
     return next((SPLITS[word] for word in words if word in SPLITS), None)
 
 
 @dataclass
 class _Group:
-    """Successive members of a tar file with the same key: the image, and the contents of its label files."""
+    """Consecutive members of a tar file with one key: the image, and the contents of its label files by extension."""
 
     key: str
     image: tarfile.TarInfo | None
@@ -133,7 +133,7 @@ class _Group:
 
 
 def _samples(shard: Path) -> Iterator[_Sample]:
-    """Yield the samples of a tar file in order; raise DataError if it is damaged or compressed."""
+    """Yield the samples of a tar file in order; raise DataError if the file is damaged or compressed."""
     try:
         group = _Group("", None, {})
         with tarfile.open(shard, "r:") as tar, shard.open("rb") as file:
@@ -141,7 +141,7 @@ def _samples(shard: Path) -> Iterator[_Sample]:
             if any(file.read()):
                 raise DataError(f"{shard} lacks the zeros that end a tar file: it is truncated; copy it again")
             for member in tar:
-                vars(tar)["members"] = []  # keeps tarfile from collecting all members in memory
+                vars(tar)["members"] = []  # keeps tarfile from collecting all members in a list
                 if member.isdir():
                     continue
                 if not member.isreg() or member.issparse():
@@ -157,14 +157,14 @@ def _samples(shard: Path) -> Iterator[_Sample]:
         yield from _sample(shard, group)
     except (DataError, OSError):
         raise
-    except Exception as error:  # invalid sizes and headers raise ValueError, OverflowError and others
+    except Exception as error:  # invalid sizes and headers raise ValueError, OverflowError and other exceptions
         raise DataError(
             f"{shard} is not an uncompressed tar file ({error}); copy it again, or decompress it to .tar"
         ) from None
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Split a member name at the first dot of its file name, as WebDataset does, into key and lower-case extension."""
+    """Return (key, lower-case extension) of a member; as in WebDataset, the extension begins at the first dot."""
     folder, _, file = name.removeprefix("./").rpartition("/")
     stem, _, ending = file.partition(".")
     return f"{folder}/{stem}" if folder else stem, ending.lower()
