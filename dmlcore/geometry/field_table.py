@@ -82,7 +82,8 @@ class FieldTable:
     # derivatives (...) with respect to edge lengths and squared norms, keyed by index in (ap, an, pn, aa, pp, nn);
     # without entries for those that the energy does not depend on
     slopes: Mapping[int, Floats]
-    scans: bool = False  # True if only the probe moves, so that the table lacks slopes that do not depend on the probe
+    # True if only the probe moves; slopes with respect to lengths and norms that do not depend on it are then missing
+    scans: bool = False
     tangential: bool = False  # True if forces are projected on the tangent spaces of the sphere about the origin
 
     @cached_property

@@ -52,7 +52,10 @@ class TokenUse:
         return weight
 
     def intersections(self) -> Floats:
-        """Return the overlap (C, C) of the weights of all pairs of classes, from 0 if disjoint to 1 if equal."""
+        """Return the overlap (C, C) of the pooling weights of each pair of classes, from 0 if disjoint to 1 if equal.
+
+        The overlap is the sum over tokens of the smaller of the two weights.
+        """
         shared: Floats = np.minimum(self.weights[:, None], self.weights[None]).sum(-1)
         return shared
 

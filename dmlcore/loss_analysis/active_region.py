@@ -200,7 +200,7 @@ def _moving(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
 
     def root(low: float, high: float) -> float:
         if (cubic(low) < 0) == (cubic(high) < 0):
-            return high  # rounding errors hide the change of sign
+            return high  # no change of sign, because rounding errors hide it
         return float(brentq(cubic, low, high, xtol=1e-300, rtol=1e-15))
 
     valley = max(math.sqrt(max(Q, 0.0) / 3), FLOOR)  # minimum of the cubic; distances below FLOOR count as FLOOR

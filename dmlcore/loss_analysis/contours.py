@@ -31,8 +31,8 @@ def contour_set(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     up to 10^4 times the largest of 1, d_ap and the coordinates of both points. A set that reaches the outermost ring
     counts as unbounded. The grid is finer near anchor and positive, where energies may diverge.
 
-    Compared with closed forms the area is accurate to 1e-6 in most cases, and to 1e-3 for a set of a few grid cells
-    (1/70 of the box). A small component away from anchor and positive may be missed.
+    Compared with closed forms the area is accurate to 1e-6 in most cases, and to 1e-3 for a set that covers only a few
+    grid cells. A small component away from anchor and positive may be missed.
     """
     scene = max(1.0, pair.d, *np.abs(pair.a), *np.abs(pair.p))
     angle = np.linspace(0, 2 * np.pi, ANGLES, endpoint=False)
@@ -110,7 +110,7 @@ def _polished(loss: TripletLoss, pair: PlanePair, level: float, points: Floats, 
 def _area(curve: Floats, gradient: Floats) -> float:
     """Return the signed area of a closed polyline, positive if the energy is higher on its left side.
 
-    Each edge is treated as an arc whose curvature follows from the turn of the gradient between its end points.
+    Each edge is treated as an arc whose curvature follows from the rotation of the gradient between its end points.
     """
     (x, y), (gx, gy) = (curve - curve[0]).T, gradient.T
     chords = float(np.sum(x[:-1] * y[1:] - x[1:] * y[:-1]) / 2)

@@ -35,7 +35,7 @@ class Sameness:
     cosine: float  # cosine similarity of the gradients of all triplets, joined to one vector
     shift: float | None  # None if raw(first) - factor * raw(second) is not constant
     same: bool  # largest <= 1e-9 and factor > 0
-    verdict: str  # conclusion in sentences, with the numbers
+    verdict: str  # conclusion in words, with the fitted numbers
 
 
 def same_loss(

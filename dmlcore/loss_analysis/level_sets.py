@@ -209,7 +209,8 @@ def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) 
         least = 2 * law.at(c) if law.convex else law.at(0) + law.at(d)
         if not bound > least:
             return NOTHING
-        # The bound exceeds all values of the function, or the region exceeds floating-point range.
+        # The set is the whole plane, because the bound exceeds all values of the function, or it exceeds floating-point
+        # range.
         if not 0 < bisector < 1e150:
             return EVERYTHING
         if bisector > FAR * d:

@@ -32,7 +32,7 @@ class FigurePanel:
     discs: bool = False  # True to draw the discs around anchor and positive in which the ranking loss is active
     edges: bool = False  # True to draw the forces along the edges
     probe: Probe = "negative"  # point whose force field is drawn over the plane
-    mining: bool = False  # True to draw the easy, semi-hard and hard regions at the margin of the loss
+    mining: bool = False  # True to draw the regions in which the probe is easy, semi-hard or hard
 
 
 def _charges(**hyper: float) -> dict[str, float]:

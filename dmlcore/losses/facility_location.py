@@ -27,7 +27,7 @@ class Facilities:
     Attributes:
         chosen: Indices of the chosen samples in the order of choice.
         assigned: Index of the chosen sample to which each sample is assigned, shape (N,).
-        disagreement: 1 - NMI of classes and clusters.
+        disagreement: 1 - NMI, where NMI is the normalised mutual information of classes and clusters.
     """
 
     chosen: Ints
@@ -47,10 +47,10 @@ class Facilities:
 class FacilityLocation(nn.Module):
     """Facility location loss [max_S (F(S) + gamma (1 - NMI)) - F~]+ with F(S) = -sum_i min_{j in S} d_ij.
 
-    S is a set of chosen samples whose size is the number of classes, and NMI compares the clusters around them with the
-    classes. F~ is the value of F if each sample is assigned to the medoid of its class. The maximum is found greedily
-    on the CPU, which requires one synchronisation with a GPU; the gradient treats the choice of S as constant.
-    Distances are Euclidean.
+    S is a set of chosen samples whose size is the number of classes, and NMI is the normalised mutual information of
+    the classes and the clusters around these samples. F~ is the value of F if each sample is assigned to the medoid of
+    its class. The maximum is found greedily on the CPU, which requires one synchronisation with a GPU; the gradient
+    treats the choice of S as constant. Distances are Euclidean.
 
     `forward` maps embeddings (B, D) and labels (B,) to a scalar; index tuples are ignored, and a reference raises
     ValueError.
@@ -79,7 +79,7 @@ class FacilityLocation(nn.Module):
         ref_emb: Tensor | None = None,
         ref_labels: Tensor | None = None,
     ) -> Tensor:
-        """Return the scalar loss of a batch; the class describes the arguments."""
+        """Return the scalar loss of a batch; the class docstring describes the arguments."""
         refuse_reference(self, ref_emb, ref_labels)
         embeddings, labels = check_batch(embeddings, labels)
         if not len(labels):

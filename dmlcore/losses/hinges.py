@@ -1,4 +1,4 @@
-"""Triplet and quadruplet hinges, which sort the distances of each anchor instead of listing triplets."""
+"""Triplet and quadruplet hinge losses, which sort the distances of each anchor instead of listing triplets."""
 
 from __future__ import annotations
 
@@ -137,7 +137,10 @@ def count_triplets(
     d = d.contiguous()
 
     def closer(added: float, strict: bool) -> Tensor:
-        """Return for each positive how many negatives have d_an < d_ap + added, or <= if not `strict`; 0 elsewhere."""
+        """Return the number of negatives with d_an < d_ap + added for each positive pair, and 0 for other pairs.
+
+        The comparison is <= if `strict` is False.
+        """
         return torch.searchsorted(near, d + added, right=not strict).masked_fill(~positive, 0)
 
     if window is None:

@@ -192,7 +192,7 @@ def select_hard_pairs(s: Tensor, positive: Tensor, negative: Tensor, epsilon: fl
         s: Similarities, shape (B, R).
         positive: Mask of positive pairs, shape (B, R).
         negative: Mask of negative pairs, shape (B, R).
-        epsilon: Tolerance.
+        epsilon: Amount by which both thresholds are relaxed.
 
     Returns:
         Masks of the selected positives and negatives.

@@ -110,7 +110,8 @@ def angular(
 def moving(
     t: Triplet, *, rho: Annotated[float, Slider(0.0, 1.0, r"\rho", "weight of the regulariser")] = 0.3
 ) -> Tensor:
-    w0 = 1 - (t.aa + t.pp) / 2  # 0 on the unit sphere, where (1 - a.p) / d_ap = d_ap / 2 stays finite
+    # 0 on the unit sphere, where (1 - a.p) / d_ap equals d_ap / 2, which is finite at d_ap = 0
+    w0 = 1 - (t.aa + t.pp) / 2
     inverse_ap, inverse_an = (-power_potential(d, -1, floor=1e-6) for d in (t.d_ap, t.d_an))
     k_over_d_ap = w0 * inverse_ap + t.d_ap / 2
     return t.d_ap**2 - t.d_an**2 - rho * k_over_d_ap * inverse_an

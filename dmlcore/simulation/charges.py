@@ -25,7 +25,8 @@ from dmlcore.typing import Singles
 __all__ = ["MOST_POINTS", "MOST_STEPS", "REACH", "STRIDE", "ChargesFrame", "Simulation"]
 
 STRIDE = 0.25  # maximum distance that a point moves per step, so that steep pushes do not hurl points away
-STRONGEST = 100.0  # maximum force passed to the optimiser, so that its running averages stay useful
+# maximum force passed to the optimiser, so that one steep step does not dominate its running averages
+STRONGEST = 100.0
 _MOVING = ("momentum_buffer", "exp_avg")  # entries of the optimiser state that act as velocities
 
 
@@ -145,9 +146,7 @@ class Simulation(History[Spec, ChargesFrame]):
 
     @torch.no_grad()
     def _move(self, force: Singles) -> None:
-        """Take one optimiser step; limit the distance moved per point to STRIDE and clip coordinates to [-REACH,
-        REACH].
-        """
+        """Take one optimiser step; limit the distance per point to STRIDE, and coordinates to [-REACH, REACH]."""
         before = self._x.detach().clone()
         self._x.grad = -torch.from_numpy(force)
         self._optimiser.step()

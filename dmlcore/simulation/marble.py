@@ -23,7 +23,8 @@ Ending = Literal["floor", "ceiling", "onto", "hollow", "out", "rolling"]
 
 MOST_EVALUATIONS = 2500  # maximum number of force evaluations, which take well under a second
 LONGEST_WAY = 1 / 40  # maximum length of a step in half widths of the view, so that no step skips visible features
-TOLERANCE = 1e-4  # relative tolerance of a step; the absolute tolerance in half widths is a tenth of it
+# relative error tolerance of the ODE solver; the absolute tolerance is a tenth of this, in half widths of the view
+TOLERANCE = 1e-4
 # The marble has come to rest if it moved less than STILL half widths in RESTING steps.
 RESTING, STILL = 25, 1e-3
 NEAR = 0.01  # a marble closer than this to another point has fallen onto it; in half widths of the view

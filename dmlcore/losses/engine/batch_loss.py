@@ -257,7 +257,7 @@ class PairLoss(nn.Module):
         ref_emb: Tensor | None = None,
         ref_labels: Tensor | None = None,
     ) -> Tensor:
-        """Return the scalar loss of a batch; the class describes the arguments."""
+        """Return the scalar loss of a batch; the class docstring describes the arguments."""
         batch = read_inputs(embeddings, labels, indices_tuple, ref_emb, ref_labels, unbounded=self.unbounded)
         if not len(batch.embeddings) or not len(batch.columns):
             return zero_loss(self, batch.embeddings)
@@ -334,7 +334,7 @@ class ProxyLoss(nn.Module):
         ref_emb: Tensor | None = None,
         ref_labels: Tensor | None = None,
     ) -> Tensor:
-        """Return the scalar loss of a batch; the class describes the arguments."""
+        """Return the scalar loss of a batch; the class docstring describes the arguments."""
         refuse_reference(self, ref_emb, ref_labels)
         embeddings, labels = check_batch(embeddings, labels, unbounded=self.unbounded)
         dimension = self.proxies.shape[1]

@@ -54,13 +54,13 @@ def euclidean(rows: Tensor, columns: Tensor) -> Tensor:
 
 
 def within_ball(rows: Tensor, columns: Tensor) -> Tensor:
-    """Compute Euclidean distances between vectors in the unit ball by matrix products, accurate to 1e-6."""
+    """Compute the distance matrix (B, R) between vectors in the unit ball by matrix products, accurate to 1e-6."""
     distances: Tensor = _Euclidean.apply(rows, columns, True)
     return distances
 
 
 def _direct(rows: Tensor, columns: Tensor) -> Tensor:
-    """Compute Euclidean distances from coordinate differences.
+    """Compute the Euclidean distance matrix (B, R) from coordinate differences.
 
     For a batch compared with itself on a CPU, half of the matrix is computed and mirrored, which is eight times faster
     than `torch.cdist`.

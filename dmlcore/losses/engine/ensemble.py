@@ -165,7 +165,7 @@ class Ensemble(nn.Module):
         *,
         pooled: Tensor | None = None,
     ) -> Tensor:
-        """Return the scalar loss of a batch; the class describes the arguments."""
+        """Return the scalar loss of a batch; the class docstring describes the arguments."""
         refuse_reference(self, ref_emb, ref_labels)
         embeddings, labels = check_batch(embeddings, labels)
         if not len(labels):
@@ -247,7 +247,7 @@ class DiverseEnsemble(Ensemble):
         *,
         pooled: Tensor | None = None,
     ) -> Tensor:
-        """Return the scalar loss of a batch; the class describes the arguments."""
+        """Return the scalar loss of a batch; the class docstring describes the arguments."""
         loss = super().forward(embeddings, labels, indices_tuple, ref_emb, ref_labels, pooled=pooled)
         if not len(embeddings):
             return loss

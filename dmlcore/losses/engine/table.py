@@ -19,8 +19,9 @@ from dmlcore.losses.engine.ranked import ranked_sum
 
 # largest batch for which an accelerator evaluates all B^3 triples, because reading the labels would synchronise
 DENSE = 512
-DENSE_BLOCK = 1 << 23  # index triples per block on an accelerator: 32 MB per float32 intermediate
-BLOCK = 1 << 17  # triplets per block on a CPU: half a megabyte per float32 intermediate, which fits the cache
+DENSE_BLOCK = 1 << 23  # maximum number of index triples per block on an accelerator: 32 MB per float32 intermediate
+# maximum number of triplets per block on a CPU: half a megabyte per float32 intermediate, which fits the cache
+BLOCK = 1 << 17
 RANKED = 12, 3000  # minimum samples per class and minimum triplets per anchor for which sorting the negatives is faster
 
 Energy = Callable[[Triplet], Tensor]
@@ -59,7 +60,7 @@ class Counts:
 
     @property
     def valid(self) -> int:
-        """Number of all valid terms."""
+        """Number of valid terms."""
         return self.numbers[0]
 
     @property
@@ -95,7 +96,10 @@ class Counts:
 
 @dataclass(frozen=True)
 class Window:
-    """Clamp window [0, m2] of the energy raw = core + margin; `clamped` is False for the reduction "mean_raw"."""
+    """Clamp window [0, m2] of the energy raw = core + margin.
+
+    `clamped` is False if energies are not clamped (reduction "mean_raw").
+    """
 
     margin: float
     m2: float
@@ -147,7 +151,7 @@ def table_energy(
 
 
 def batch_blocks(labels: Tensor, device: torch.device, symmetric: bool, ranked: bool) -> Iterator[TripletBlock]:
-    """Yield all valid triplets of a batch in blocks whose shapes suit the device of the labels.
+    """Yield all valid triplets of a batch in blocks with shapes that suit the device of the labels.
 
     Args:
         labels: Shape (B,).
