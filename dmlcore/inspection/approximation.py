@@ -13,10 +13,10 @@ class Approximation:
     """Accuracy of approximate neighbour lists, measured on queries that were also searched exactly.
 
     Args:
-        kind: Kind of the index.
+        kind: Kind of approximate index.
         breadth: Search breadth of the index, for example the number of candidates or cells that it visits.
-        first: Recall of the nearest neighbour, relative to the exact search.
-        listed: Recall of all stored neighbours, relative to the exact search.
+        first: Share of the exact nearest neighbours that the index found.
+        listed: Share of all entries of the exact neighbour lists that the index found.
         precision: Mean AP@R with the exact lists minus mean AP@R with the approximate lists.
         precision_off: Half the width of the 95 % confidence interval of `precision`.
     """

@@ -44,10 +44,10 @@ class Comparison:
         )
 
     def wins(self, better: int, worse: int) -> Ints:
-        """Return the queries with a right nearest neighbour in run `better` and a wrong one in run `worse`.
+        """Return the queries with a nearest neighbour of their own class in run `better` but not in run `worse`.
 
         Returns:
-            Query positions (m,) in 0..n-1, in order of decreasing difference of AP@R.
+            Query positions (m,) in 0..n-1, sorted by AP@R in `better` minus AP@R in `worse`, largest first.
         """
         right, precision = self.right, self.average_precision
         won = np.flatnonzero(right[better] & ~right[worse])
@@ -55,10 +55,10 @@ class Comparison:
         return won[np.lexsort((won, -gain))]
 
     def counts(self, first: int, second: int) -> tuple[int, int, int, int]:
-        """Return how many queries two runs answer correctly.
+        """Count the queries that have a nearest neighbour of their own class in both runs, in one or in neither.
 
         Returns:
-            Numbers of queries that both runs, only the first, only the second and neither answer correctly.
+            Numbers of such queries for both runs, only the first, only the second, and neither.
         """
         a, b = self.right[[first, second]]
         return int((a & b).sum()), int((a & ~b).sum()), int((~a & b).sum()), int((~a & ~b).sum())
@@ -73,10 +73,10 @@ class Comparison:
         return means
 
     def p_value(self, first: int, second: int) -> float:
-        """Return the p-value of the exact McNemar test on the queries that only one of two runs answers correctly.
+        """Return the p-value of the exact McNemar test on queries with a correct nearest neighbour in only one run.
 
-        The test is a two-sided binomial test with p = 1/2. It holds for these queries and these weights only; the
-        variation between training seeds is not included and is usually larger.
+        The test is a two-sided binomial test with p = 1/2. It compares the two trained networks on these queries and
+        ignores the variation between training seeds, which is usually larger.
 
         Reference:
             McNemar (1947).

@@ -72,7 +72,7 @@ class ClassPairs:
 
 
 def of_neighbours(labels: ArrayLike, neighbours: ArrayLike, queries: ArrayLike, k: int) -> Confusions:
-    """Count the classes of the k nearest neighbours of each query.
+    """Count, for the queries of each class, the classes of their k nearest neighbours.
 
     Args:
         labels: Integers (n,).
@@ -104,18 +104,18 @@ def of_class_size(
     neighbours: Ints | None = None,
     queries: ArrayLike | None = None,
 ) -> Confusions:
-    """Count the classes of the R nearest neighbours of each query, R being the number of other samples of its class.
+    """Count the classes of each query's R nearest neighbours, where R is the number of other samples of its class.
 
-    The diagonal of `shares` is then the R-precision of each class, averaged over its queries with weights R. Only
-    searched samples count in R, and queries with R = 0 are skipped.
+    The diagonal of `Confusions.shares` is then the R-precision of each class, averaged over its queries with weights R.
+    R counts searched samples only, and queries with R = 0 are skipped.
 
     Args:
         embeddings: Array (n, D).
         labels: Integers (n,).
         is_gallery: Boolean mask (n,) of the rows that are searched; the other rows are the queries. If None, every row
             is a query and is searched.
-        neighbours: Row indices (n, m) of precomputed neighbours, nearest first. They replace the search if no R exceeds
-            m.
+        neighbours: Row indices (n, m) of precomputed neighbours, nearest first. They are used instead of a search if no
+            R exceeds m.
         queries: Boolean mask (n,) of the queries to count; by default all. A subset is searched without copying the
             embeddings.
     """
@@ -167,7 +167,7 @@ def pairs(confusions: Confusions, most: int = 100) -> ClassPairs:
 
 
 def most_confused(confusions: Confusions, most: int) -> Ints:
-    """Return the ascending positions of at most `most` classes, taken from the most confused pairs first."""
+    """Return the positions of the classes in the most confused pairs, at most `most` positions, ascending."""
     if len(confusions.classes) <= most:
         return np.arange(len(confusions.classes))
     best = pairs(confusions, most * most)
@@ -177,7 +177,7 @@ def most_confused(confusions: Confusions, most: int) -> Ints:
 
 
 def select_around(confusions: Confusions, place: int, most: int) -> Ints:
-    """Return the ascending positions of class `place` and the classes most confused with it, `most` at most."""
+    """Return the positions of class `place` and the classes most confused with it, at most `most` in all, ascending."""
     mutual = np.asarray(
         (confusions.shares[[place]] + confusions.shares.T.tocsr()[[place]]).todense(), np.float64
     ).ravel()
@@ -189,9 +189,9 @@ def select_around(confusions: Confusions, place: int, most: int) -> Ints:
 def order_classes(shares: Floats) -> Ints:
     """Return a permutation of the classes that places confused classes next to each other.
 
-    Applies average linkage to the distances 1 - sqrt(s / max s), where s is the mean of the shares in both directions.
+    Applies average linkage to the distances 1 - sqrt(s / max s), where s is the mean of the two shares of a class pair.
     The leaves are ordered so that the sum of the distances between adjacent leaves is as small as the tree allows. The
-    square root keeps small confusions from being ignored.
+    square root lets small confusions also influence the order.
 
     Args:
         shares: Matrix (c, c) of neighbour shares, for example from `Confusions.matrix`.
@@ -235,7 +235,7 @@ def by_class(labels: ArrayLike, average_precision: ArrayLike, first_right: Array
 
 
 def _table(classes: int, i: NDArray[np.integer] | None = None, j: NDArray[np.integer] | None = None) -> csr_array:
-    """Return a sparse matrix (C, C) with the counts of the pairs (i, j); 11,316 classes have 128 million pairs."""
+    """Return the counts of the pairs (i, j) as a matrix (C, C), sparse because C is up to 11,316."""
     if i is None or j is None:
         return csr_array((classes, classes), dtype=np.int64)
     return csr_array((np.ones(len(i), np.int64), (i, j)), shape=(classes, classes))

@@ -1,8 +1,8 @@
-"""Difference between two evaluations: queries that lost or gained a nearest neighbour of the right class.
+"""Difference between two evaluations: queries that lost or gained a nearest neighbour of their own class.
 
-The two sides are two checkpoints of a run, or two runs, evaluated on the same test samples (`comparison.compare`).
-Queries that were right and become wrong are the forgetting events of Toneva et al. 2019 (example forgetting), applied
-to retrieval on test samples.
+The evaluations are those of two checkpoints of a run, or of two runs, on the same test samples (`comparison.compare`).
+Queries with a nearest neighbour that changes from correct to incorrect correspond to the forgetting events of Toneva et
+al. (2019), which are defined for classification of training samples.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Difference:
         """Return the queries of one kind, largest change of AP@R first.
 
         Args:
-            kind: "lost" or "gained" selects queries whose nearest neighbour became wrong or right; "worse" or "better"
-                selects all queries whose AP@R fell or rose.
+            kind: "lost" or "gained" selects queries with a nearest neighbour that became incorrect or correct (of the
+                query's class); "worse" or "better" selects all queries whose AP@R fell or rose.
 
         Returns:
             Query positions (m,) in 0..n-1.
@@ -103,13 +103,13 @@ def difference(before: TestNeighbours, after: TestNeighbours) -> Difference:
 class Turnover:
     """Numbers of queries that flipped between successive snapshots.
 
-    A query flips if its nearest neighbour becomes right or wrong, that is, enters or leaves the query's class.
+    A query flips if its nearest neighbour changes from correct (of the query's class) to incorrect, or vice versa.
 
     Args:
-        gained: Number (S - 1,) of queries that became right from one snapshot to the next.
-        lost: Number (S - 1,) of queries that became wrong.
-        right: Share (S,) of queries whose nearest neighbour is right (R@1) at each snapshot.
-        forgotten: Number of times (n,) that each query became wrong.
+        gained: Number (S - 1,) of queries that became correct from one snapshot to the next.
+        lost: Number (S - 1,) of queries that became incorrect.
+        right: R@1 (S,) at each snapshot, the share of queries with a correct nearest neighbour.
+        forgotten: Number of times (n,) that each query became incorrect.
         indices: Sample indices (n,) of the queries in the data set.
     """
 

@@ -1,4 +1,4 @@
-"""Distances within a test split: histograms of positive and negative pairs, and triplets in the plane (d_ap, d_an)."""
+"""Distances within a test split: histograms for positive and negative pairs, and the distances within triplets."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ from dmlcore.typing import Bools, Floats, Ints
 Kind = Literal["hardest", "nearest", "random"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-BINS = 100  # number of bins of a histogram
-PAIRS = 40_000_000  # largest number of pairs compared: all pairs of 6,300 samples; larger splits use random anchors
+BINS = 100  # number of histogram bins
+# largest number of pairs to compare, all pairs of 6,300 samples; in larger splits, anchors are sampled
+PAIRS = 40_000_000
 TRIPLETS = 50_000  # number of random triplets
-BLOCK = 2**22  # largest number of distances held in memory
+BLOCK = 2**22  # largest number of distances held in memory at a time
 AT_ONCE = 2**16  # largest number of embeddings converted to double precision at a time
-UNIT = 2e-3  # tolerance of a squared length around 1 within which embeddings count as unit vectors
+UNIT = 2e-3  # largest deviation of a squared norm from 1 for an embedding to count as a unit vector
 
 
 @dataclass(frozen=True, eq=False)
 class Triplets:
     """Triplets of embeddings.
 
-    Holds three distances (t,), and the squared norms (t, 3) and row indices (t, 3) of anchor, positive and negative.
+    Holds the distances (t,) between anchor, positive and negative, and the squared norms and row indices of the three
+    samples (t, 3 each).
     """
 
     d_ap: Floats
@@ -104,10 +106,10 @@ class DistanceDensity:
         anchors: Number of queries that were used as anchors.
         queries: Number of queries that have both a positive and a negative.
         distances: Histograms of pair distances.
-        hardest: For each anchor its farthest positive and its nearest negative.
-        nearest: For each anchor its nearest positive and its nearest negative; `violated` is then 1 - R@1 of the
-            anchors.
-        random: Triplets drawn uniformly from all valid ones.
+        hardest: One triplet per anchor, with its farthest positive and its nearest negative.
+        nearest: One triplet per anchor, with its nearest positive and its nearest negative; `violated` is then 1 - R@1
+            of the anchors.
+        random: Triplets drawn uniformly from all triplets that have a query as anchor.
     """
 
     anchors: int
@@ -137,7 +139,8 @@ def measure(
 
     If a split has more than `pairs` pairs of a query and a searched sample, anchors are drawn at random among the
     queries. All positive pairs are still counted if there are at most `pairs` of them. Distances are computed from
-    matrix products of centred vectors in double precision and are accurate to about 1e-8 of the spread.
+    matrix products of centred vectors in double precision and are accurate to about 1e-8 of the spread of the
+    embeddings.
 
     Args:
         embeddings: Finite array (n, D).
@@ -233,7 +236,7 @@ class _Part:
         return torch.from_numpy(self.embeddings[rows] - self.mean)
 
     def reach(self) -> float:
-        """Return an upper bound of all distances, at most 2 for unit vectors."""
+        """Return an upper bound on the distances between embeddings; at most 2 for unit vectors."""
         unit = bool((np.abs(self.lengths - 1) < UNIT).all())
         parts = np.array_split(np.arange(len(self.codes)), -(-len(self.codes) // AT_ONCE))
         far = 2 * max(float(self.points(part).square().sum(1).max()) for part in parts) ** 0.5
@@ -293,7 +296,7 @@ class _Part:
         return histogram, nearest
 
     def draw_triplets(self, count: int, random: np.random.Generator) -> Ints:
-        """Draw `count` triplets uniformly from all valid ones; return the rows (count, 3) of their three samples."""
+        """Draw `count` triplets uniformly from all that have a query as anchor; return their rows (count, 3)."""
         weight = np.cumsum((self.positives * self.negatives)[self.queries].astype(np.float64))
         place = np.searchsorted(weight, random.random(count) * weight[-1], side="right")
         anchors = self.queries[place.clip(max=len(self.queries) - 1)]
@@ -327,8 +330,8 @@ def loss_of(spec: RunSpec) -> TripletLoss | None:
 def window(loss: TripletLoss, d_ap: float, reach: float, nodes: int = 2001) -> list[tuple[float, float]]:
     """Return the intervals of d_an in 0..reach in which a triplet with distance `d_ap` has a non-zero gradient.
 
-    The interval ends are accurate to reach / (nodes - 1). The other arguments of the loss are set to d_pn = d_an and
-    |a| = |p| = |n| = 1.
+    The interval ends are accurate to reach / (nodes - 1). The distance d_pn is set equal to d_an, and the norms of the
+    three embeddings to 1.
     """
     d_an = np.linspace(0.0, reach, nodes)
     given = Triplets(np.full(nodes, d_ap), d_an, d_an, np.ones((nodes, 3)), np.zeros((nodes, 3), np.int64))

@@ -16,7 +16,7 @@ class SamplePairs:
 
     Args:
         first: Row (m,) of one sample of each pair.
-        second: Row (m,) of the other sample, above `first`.
+        second: Row (m,) of the other sample, greater than `first`.
         distances: Distance (m,) between the two samples.
         cutoff: Largest distance of a pair.
         complete: True if the neighbour lists are long enough to contain all pairs within `cutoff`.

@@ -24,7 +24,7 @@ from dmlcore.storage.csv_text import as_csv
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Array, Ints, Singles
 
-LARGEST_SPRITE = 8192  # pixels; limit of the Embedding Projector
+LARGEST_SPRITE = 8192  # largest side in pixels of a sprite that the Embedding Projector accepts
 _USUAL_SPRITE = 2560  # pixels; a sprite of this side still loads quickly
 _TSV = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
 
@@ -317,7 +317,7 @@ def write(
     if not to.suffix:
         save_folder(rows, to)
         return to
-    from dmlcore.inspection import report as reports  # imported here because report imports this module
+    from dmlcore.inspection import report as reports  # imported here to avoid a circular import
 
     # The CSV file of a map needs a map; a report can be made without one.
     plane = reports.newest_map(run) if to.suffix in (".html", ".csv") else None

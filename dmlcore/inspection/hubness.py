@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dmlcore.typing import Ints
 
-FAR = 2.0  # a hub exceeds the mean by more than this number of standard deviations
+FAR = 2.0  # number of standard deviations above the mean of N_k beyond which a sample is a hub
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,11 +24,11 @@ class Hubness:
     queries: int
     rows: Ints  # (g,) searched samples
     occurrences: Ints  # (g,) k-occurrences N_k
-    bad: Ints  # (g,) k-occurrences BN_k in lists of queries of another class
+    bad: Ints  # (g,) number BN_k of k-occurrences in lists of queries of another class
 
     @property
     def mean(self) -> float:
-        """Mean of N_k: k times the number of queries over the number of samples, hence k if every sample is a query."""
+        """Mean of N_k: k times the number of queries / number of searched samples, or k if every sample is a query."""
         return float(self.occurrences.mean())
 
     @property
@@ -64,7 +64,7 @@ class Hubness:
 
     @property
     def bad_hubs(self) -> Ints:
-        """Positions in `rows` of the hubs that are a wrong neighbour more often than a right one."""
+        """Positions in `rows` of the hubs that occur mostly in neighbour lists of queries of another class."""
         return self.hubs[2 * self.bad[self.hubs] > self.occurrences[self.hubs]]
 
     @property
@@ -74,12 +74,12 @@ class Hubness:
 
     @property
     def bad_share(self) -> float:
-        """Share of all k-occurrences that are bad: 1 - P@k."""
+        """Share of all k-occurrences in neighbour lists of queries of another class (bad k-occurrences): 1 - P@k."""
         return float(self.bad.sum() / max(1, self.occurrences.sum()))
 
     @property
     def bad_by_hubs(self) -> float:
-        """Share of the bad k-occurrences that belong to hubs; 0 if none is bad."""
+        """Share of the bad k-occurrences (queries of another class) that belong to hubs; 0 if none is bad."""
         return float(self.bad[self.hubs].sum() / max(1, self.bad.sum()))
 
 

@@ -18,7 +18,7 @@ _GLYPH = 128  # side of a bar chart in pixels
 
 
 def drawer(data: Dataset) -> Callable[[int], Pixels]:
-    """Return a function that draws sample `index` as an image (h, w, 3).
+    """Return a function that takes a sample index and returns an image (h, w, 3) of the sample.
 
     Vectors are drawn as bars, scaled to the smallest and largest value in the data set.
     """
@@ -30,7 +30,7 @@ def drawer(data: Dataset) -> Callable[[int], Pixels]:
 
 
 def bars(values: Floats) -> Pixels:
-    """Draw a vector (F,) of values in 0..1 as a bar chart."""
+    """Return a bar chart (128, 128, 3) of a vector (F,) of values in 0..1."""
     column = np.arange(_GLYPH) * len(values) / _GLYPH
     height = np.rint(values[column.astype(int)] * (_GLYPH - 8)) + 4  # the offset keeps the smallest value visible
     gap = abs(column % 1 - 0.5) > 0.42 if len(values) <= _GLYPH // 8 else np.zeros(_GLYPH, bool)
@@ -70,7 +70,7 @@ def is_photograph(image: Image.Image) -> bool:
 
 
 def sheet(images: Iterable[Pixels], side: int, columns: int, rows: int) -> Image.Image:
-    """Combine images row by row on a black sheet, each centred in a square of `side` pixels."""
+    """Return a black sheet with the images in reading order, each centred in a square of `side` pixels."""
     canvas = Image.new("RGB", (columns * side, rows * side))
     for number, pixels in enumerate(images):
         image = fit_into(pixels, side)
@@ -82,7 +82,7 @@ def sheet(images: Iterable[Pixels], side: int, columns: int, rows: int) -> Image
 def small(data: Dataset, indices: Sequence[int] | Ints, side: int) -> Iterable[Pixels]:
     """Yield the images of samples, for thumbnails of `side` pixels.
 
-    The network's own inputs are used if they are RGB and large enough, which saves decoding the files.
+    If the stored network inputs are RGB and have at least that size, they are used, which saves decoding image files.
     """
     draw = drawer(data)
     shape = data.inputs.shape

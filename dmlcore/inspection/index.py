@@ -132,7 +132,8 @@ class Index:
         if inputs.shape[1:] != tuple(data.inputs.shape[1:]):
             raise ValueError(f"inputs must have shape (n, {_shape(data)}), as those of {data.name}, got {inputs.shape}")
         parts = [inputs[start : start + CHUNK] for start in range(0, len(inputs), CHUNK)]
-        with self._lock, torch.inference_mode():  # pooling modules store intermediate results in their forward pass
+        # lock, because pooling modules store intermediate results in their forward pass
+        with self._lock, torch.inference_mode():
             embedded = [network(upload(np.ascontiguousarray(part), "cpu")).float() for part in parts]
         embeddings: Singles = torch.cat(embedded).numpy()
         return embeddings

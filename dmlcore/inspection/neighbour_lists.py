@@ -17,9 +17,9 @@ from dmlcore.metrics.mapped import nearest_others
 from dmlcore.typing import Array, Bools, Floats, Ints, Singles
 
 MOST_NEIGHBOURS = 24
-MOST_PAIRS = 2**35  # all pairs of 185,000 samples
+MOST_PAIRS = 2**35  # largest number of pairs that an exact search compares: all pairs of 185,000 samples
 SAMPLE = 1000  # number of queries
-ENTRIES = 2**21  # largest number of list entries in memory
+ENTRIES = 2**21  # largest number of list entries in memory at a time
 
 # (rows, k) -> distances and row indices of the k nearest other samples
 Search = Callable[[Ints, int], tuple[Floats, Ints]]
@@ -78,7 +78,7 @@ def search_rows(
     depth = np.minimum(np.maximum(matches, k), available)
     neighbours, distances = np.empty((len(rows), k), np.int64), np.empty((len(rows), k))
     precision, ranked = np.full(len(rows), np.nan), list[tuple[Ints, Positives]]()
-    order = np.lexsort((rows, codes[rows], -depth))  # longest lists first, then class by class
+    order = np.lexsort((rows, codes[rows], -depth))  # rows with the longest lists first, then grouped by class
     start = 0
     while start < len(order):
         some = order[start : start + max(1, ENTRIES // int(depth[order[start]]))]
@@ -87,7 +87,7 @@ def search_rows(
         neighbours[some], distances[some] = near[:, :k], reach[:, :k]
         precision[some] = average_precision(labels[near] == labels[rows[some], None], matches[some])
         own = positives(embeddings, labels, is_gallery, near, rows[some], deep=deep)
-        if not deep:  # otherwise ranks would depend on the other queries of the block
+        if not deep:  # cap the ranks at depth + 1, because longer lists depend on the other queries of the block
             np.minimum(own.rank, depth[some] + 1, out=own.rank)
         ranked.append((some, own))
         tell(start)

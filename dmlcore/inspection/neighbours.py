@@ -28,7 +28,7 @@ from dmlcore.typing import Array, Bools, Floats, Ints, Singles
 
 VERSION = 1  # version of the cached values; files of other versions are computed again
 AGAIN = "Evaluate the run again"
-PART = 2**16  # number of rows processed together
+PART = 2**16  # number of rows processed at a time
 log = logging.getLogger(__name__)
 
 
@@ -254,7 +254,7 @@ def write(path: Path, lists: dict[str, Array]) -> None:
 
 
 def _compute(embeddings: Singles, labels: Ints, is_gallery: Bools) -> dict[str, Array]:
-    """Search all rows; if there are too many, search a random sample of queries and list them in `rows` (m,)."""
+    """Return the arrays to cache: for all rows or, if these are too many, for random queries listed in `rows` (m,)."""
     if neighbour_lists.too_many(is_gallery):
         rows = neighbour_lists.draw_queries(is_gallery)
         search = neighbour_lists.exact_search(embeddings, is_gallery)
@@ -269,7 +269,7 @@ def _compute(embeddings: Singles, labels: Ints, is_gallery: Bools) -> dict[str, 
 def _expand(lists: dict[str, Array], count: int) -> dict[str, Array]:
     """Expand the arrays of some rows to all rows; rows that were not searched hold -1, NaN or rank 0.
 
-    Most entries are empty, so rows are stored as int32 and distances as float32.
+    Row indices are stored as int32 and distances as float32 to save memory, because most entries are empty.
     """
     rows, whole = lists["rows"], dict[str, Array]()
     for name, values in lists.items():

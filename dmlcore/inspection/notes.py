@@ -9,8 +9,8 @@ from dmlcore.storage.locks import Busy, ProcessLock
 from dmlcore.storage.runs import Run
 
 FILE, LOCK = "note.txt", "note.lock"
-LONGEST = 4000  # largest number of characters
-_BYTES = 4 * LONGEST  # largest number of bytes in UTF-8
+LONGEST = 4000  # largest length of a note in characters
+_BYTES = 4 * LONGEST  # largest size of a note in bytes of UTF-8 text
 _kept: FileCache[str] = FileCache(10_000)  # cached because a search reads the notes of all runs
 
 

@@ -31,7 +31,8 @@ class InputFormat:
     Args:
         data: Name of the data set.
         shape: Shape of one input: (C, H, W) for images, (F,) for vectors, (L,) for bags of tokens.
-        centre_cut: True if inputs are centre crops of stored images whose shorter side is 256/227 of the input side.
+        centre_cut: True if inputs are centre crops of stored images with a shorter side of 256/227 times the input
+            side.
     """
 
     data: str
@@ -67,8 +68,8 @@ def is_ink(data: Dataset) -> bool:
 def as_inputs(sources: Sequence[Source], data: Dataset | InputFormat, *, invert: bool = False) -> Array:
     """Prepare images as inputs (n, ...) of a data set.
 
-    EXIF rotation is undone, and transparency is replaced by white. The shorter side is scaled as for the images of the
-    data set, and then the centre is cropped.
+    EXIF rotation is undone, and transparency is replaced with white. The shorter side is scaled as for the images of
+    the data set, and then the centre is cropped.
 
     Args:
         sources: Paths, open files or PIL images of any size.
@@ -86,7 +87,7 @@ def as_inputs(sources: Sequence[Source], data: Dataset | InputFormat, *, invert:
 
 
 def crop_centre(pixels: Pixels, side: int) -> Pixels:
-    """Return the middle (side, side, 3) of an image (h, w, 3), cut as in the image store."""
+    """Return the central crop (side, side, 3) of an image (h, w, 3), at the same position as for stored images."""
     top, left = (pixels.shape[0] - side) // 2, (pixels.shape[1] - side) // 2
     return pixels[top : top + side, left : left + side]
 

@@ -10,7 +10,7 @@ from dmlcore.typing import Bools, Floats, Ints, Singles
 
 BLOCK = 2**22  # largest number of squared distances in memory
 TOGETHER = 2**10  # number of queries ranked together, against BLOCK / TOGETHER samples at a time
-MIDDLE = 2**14  # largest number of embeddings averaged to find the centre
+MIDDLE = 2**14  # largest number of embeddings averaged to estimate the mean
 SAME = 1e-12  # relative tolerance within which squared distances are equal; the lower row then comes first
 
 
@@ -18,7 +18,7 @@ SAME = 1e-12  # relative tolerance within which squared distances are equal; the
 class Positives:
     """Nearest and farthest positive of each row among the searched samples.
 
-    Rows whose class has no other searched sample hold -1, NaN and 0.
+    Rows whose class has no other searched sample hold -1 as row index, NaN as distance and 0 as rank.
     """
 
     nearest: Ints  # (n,) rows
@@ -37,7 +37,7 @@ def positives(
     *,
     deep: bool = True,
 ) -> Positives:
-    """Find the nearest and the farthest positive of each row, and the rank of the nearest.
+    """Find the nearest and the farthest positive of each row, and the rank of the nearest positive.
 
     Args:
         embeddings: Array (n, D), may be memory-mapped.
@@ -66,7 +66,8 @@ def positives(
     right = labels[neighbours] == labels[asked, None]
     listed = right.any(axis=1)
     rank = np.where(listed, right.argmax(axis=1) + 1, 0)
-    near[listed] = neighbours[listed, rank[listed] - 1]  # the lists are exact and break ties by row
+    # the neighbour lists are exact with ties ordered by row, so the first positive in a list is the nearest
+    near[listed] = neighbours[listed, rank[listed] - 1]
     missing = np.flatnonzero(~listed & (near >= 0))
     rank[missing] = _ranks(points, asked[missing], near[missing], searched) if deep else neighbours.shape[1] + 1
     return Positives(near, _distances(embeddings, asked, near), far, _distances(embeddings, asked, far), rank)

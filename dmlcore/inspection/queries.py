@@ -76,7 +76,7 @@ def select(
         learned: Neighbours of the test split.
         order: One of ORDERS.
         label: Keep only queries of this class.
-        failures: Keep only queries with a wrong nearest neighbour.
+        failures: Keep only queries with a nearest neighbour of another class.
         indices: Keep only these sample indices of the data set.
 
     Raises:

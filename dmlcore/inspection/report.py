@@ -1,4 +1,4 @@
-"""Report of a run: gallery and map in one HTML file that works offline and makes no network request."""
+"""Report of a run: queries with their neighbours, and a map, in one HTML file that makes no network requests."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ WORST, BEST, NEIGHBOURS = 24, 8, 8  # numbers of worst and best queries, and of 
 TILE = 88  # largest side in pixels of an image in the gallery
 THUMBNAIL = 48  # side in pixels of an image on the map
 MOST_THUMBNAILS = 6144  # about 1 kB each
-SHEET = 16  # images per side of a sheet
+SHEET = 16  # number of thumbnails per side of a sheet
 MOST_CLASSES = 300  # largest number of rows in the table of classes
 
 
 @dataclass(frozen=True, eq=False)
 class ReportMap:
-    """Map of all embeddings.
+    """Map of all embeddings of a split.
 
     Args:
         points: Points (N, 2), in the order of the embeddings.
@@ -184,7 +184,7 @@ def _map(table: EmbeddingTable, plane: ReportMap) -> str:
     # Little-endian numbers of fixed size, as the script of the report reads them.
     square = np.rint(in_square(plane.points) * 65535).astype("<u2")
     shown = np.isin(np.arange(len(learned.labels)), table.rows)
-    # 0 wrong nearest neighbour, 1 right, 2 no other sample of the class.
+    # 0: nearest neighbour of another class, 1: of the same class, 2: class has no other sample
     right = np.where(np.isnan(learned.average_precision), 2, learned.right[:, 0])
     illustrated, sheets, pixelated = _sheets(table)
     content = {
@@ -221,9 +221,10 @@ def _map(table: EmbeddingTable, plane: ReportMap) -> str:
 
 
 def _sheets(table: EmbeddingTable) -> tuple[Ints, list[str], bool]:
-    """Return the rows that get a thumbnail, the sheets of thumbnails as data URIs, and True if pixels must stay sharp.
+    """Return the rows that get a thumbnail, the sheets of thumbnails as data URIs, and True if they need sharp pixels.
 
-    If there are more than MOST_THUMBNAILS rows, evenly spaced ones are used.
+    Thumbnails need sharp pixels, that is, no interpolation, if the images are smaller than a thumbnail. If there are
+    more than MOST_THUMBNAILS rows, evenly spaced ones are used.
     """
     if table.data is None:
         return np.empty(0, np.int64), [], False

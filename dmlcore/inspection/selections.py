@@ -1,4 +1,4 @@
-"""Selections of samples that maps, galleries and tables share: small files in the run directory, named by digest."""
+"""Selections of samples, shared by maps, galleries and tables; small files in the run directory, named by digest."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def save(run: Run, indices: ArrayLike, origin: str) -> Selection:
 
 
 def load(run: Run, name: str) -> Selection | None:
-    """Return the selection with this id; None if it was deleted, is damaged, or the id is malformed."""
+    """Return the selection with id `name`; None if it was deleted, is damaged, or the id is malformed."""
     if not _NAME.fullmatch(name):
         return None
     try:

@@ -36,7 +36,7 @@ class Snapshot:
 
 
 def snapshots(run: Run) -> list[Snapshot]:
-    """Return all kept checkpoints of a run by ascending step; none unless `schedule.keep_every` was set."""
+    """Return all kept checkpoints of a run by ascending step; an empty list unless `schedule.keep_every` was set."""
     pairs = ((step, path, path.with_suffix(".npz")) for step, path in run_directory.kept_checkpoints(run.path).items())
     return [Snapshot(step, path, scored if scored.is_file() else None) for step, path, scored in pairs]
 

@@ -18,7 +18,7 @@ from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 
 FILE, LOCK = "tags_and_views.json", "tags_and_views.lock"
-MOST_TAGS, MOST_TAGGED = 24, 200_000  # tags per run, and tagged samples summed over all tags
+MOST_TAGS, MOST_TAGGED = 24, 200_000  # largest number of tags per run, and of tagged samples summed over all tags
 MOST_VIEWS, LONGEST_QUERY = 48, 2000
 LONGEST_NAME = 40
 MOST_BYTES = 2**23
@@ -130,14 +130,14 @@ def drop_view(run: Run, name: str) -> TagsAndViews:
 
 
 def read_only_reason(run: Run) -> str:
-    """Return the reason why no notes, tags and views can be stored with a run, or "" if they can be stored."""
+    """Return the reason why notes, tags and views cannot be stored with a run, or "" if they can be stored."""
     if run.is_example:
         return "Shipped examples are read-only. Add notes, tags and views to runs of your own."
     return ""
 
 
 def _change(run: Run, change: Callable[[TagsAndViews], TagsAndViews]) -> TagsAndViews:
-    """Apply a change to the stored file while holding its lock, so that no concurrent change is lost."""
+    """Apply a change to the stored tags and views while holding the file's lock; return the result."""
     if reason := read_only_reason(run):
         raise NotKept(reason)
     try:

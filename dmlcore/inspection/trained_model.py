@@ -44,7 +44,7 @@ class TrainedModel(nn.Module):
     """A trained network together with the preprocessing of its inputs, in evaluation mode.
 
     Args:
-        network: The network; for an ensemble, together with the loss that joins the embeddings of its learners.
+        network: The network; for an ensemble, together with the loss, which combines the embeddings of the learners.
         spec: Spec of the run that trained the network.
         inputs: Format of the network inputs.
         run: Id of the run.
@@ -53,8 +53,7 @@ class TrainedModel(nn.Module):
 
     Example:
         >>> model = dmlcore.load("20261126-2340-digits-1a2b")  # doctest: +SKIP
-        >>> model.embed(["a.jpg", "b.png"]).shape  # doctest: +SKIP
-        torch.Size([2, 32])
+        >>> model.embed(["a.jpg", "b.png"]).shape  # doctest: +SKIP torch.Size([2, 32])
     """
 
     def __init__(
@@ -185,7 +184,7 @@ def export(model: TrainedModel, path: Path) -> None:
     the version, so that `load(path)` rebuilds the model without its run.
 
     Raises:
-        ValueError: The embeddings depend on neighbours in the data set, which a file cannot hold.
+        ValueError: The embeddings depend on neighbours in the data set, which cannot be stored in the file.
     """
     if isinstance(model.network, Conditioned):
         raise ValueError(

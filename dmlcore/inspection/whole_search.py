@@ -1,7 +1,7 @@
 """Search of the neighbours of all queries in a background job, exactly or with an approximate index.
 
-The accuracy of an index is measured: the queries that gave the first scores (`neighbour_lists.draw_queries`) are
-searched both exactly and with the index. Distances in an approximate list are exact, but its members and their ranks
+To measure the accuracy of an index, the random sample of queries that was scored first (`neighbour_lists.draw_queries`)
+is searched both exactly and with the index. Distances in an approximate list are exact, but its members and their ranks
 may differ from those of the exact list.
 """
 
@@ -25,7 +25,7 @@ from dmlcore.storage.runs import Run, RunError
 from dmlcore.storage.task import ProgressCallback
 from dmlcore.typing import Array, Bools, Floats, Ints, Singles
 
-TOLERANCE = 1e-6  # relative tolerance: a distance that exceeds the exact one by less counts as a hit
+TOLERANCE = 1e-6  # relative tolerance; a distance counts as a hit if it exceeds the exact one by no more than this
 BUILDING = 0.3  # share of the progress bar that is reserved for building an index
 # bytes per query: two copies of its lists while they are assembled, plus its scores
 PER_SAMPLE = (MOST_NEIGHBOURS * 3 + 40) * 8

@@ -1,1 +1,1 @@
-"""Lessons: short interactive texts in Markdown; each question is answered with the state of a figure."""
+"""Lessons: short interactive texts in Markdown. Answers to their questions are judged from the state of a figure."""

@@ -111,7 +111,7 @@ def check_file(path: Path) -> list[str]:
 
 
 def _orders(files: Iterable[Path]) -> dict[int, str]:
-    """Return the file name of the lesson for each order; unreadable files are skipped here and reported elsewhere."""
+    """Return the file names of lessons by their `order`; skip unreadable files, which `check_file` reports."""
     orders: dict[int, str] = {}
     for path in files:
         with suppress(LessonError):
@@ -186,7 +186,7 @@ def _of_question(step: LessonStep, shown: Shown) -> Iterator[str]:
 
 
 def _reachable(step: LessonStep, shown: Shown) -> Iterator[str]:
-    """Check that the goal is not met in the initial figure and is met with the control at the solution."""
+    """Yield an error unless the initial figure misses the goal and the figure with the solution meets it."""
     question, solved = step.question, step.solved()
     if judge(question, shown).right:
         yield f"the figure opens with the goal already met ({FACTS[question.fact].measure(shown).words}): move it away"

@@ -1,4 +1,4 @@
-"""Facts on which questions can be based, measured by the library from the state of a figure."""
+"""Facts about a figure that a lesson can ask for; the library measures them from the state of the figure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dmlcore.lessons.stages import ChargesShown, Shown, StudyShown, TransportSho
 from dmlcore.pooling.analysis.red_blue import informative, mixture
 from dmlcore.typing import Floats
 
-STILL = 1e-6  # smaller forces are treated as rounding errors
+STILL = 1e-6  # smaller norms and differences of forces are treated as 0, because they are rounding errors
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ FACTS: dict[str, Fact] = {}
 def fact(
     name: str, kind: type, sentence: str, values: tuple[str, ...] = ()
 ) -> Callable[[Callable[..., Measurement]], Callable[..., Measurement]]:
-    """Register a function as a fact that can be measured on figures of the class `kind`."""
+    """Return a decorator that registers a function as a fact that can be measured on figures of the class `kind`."""
 
     def enter(measure: Callable[..., Measurement]) -> Callable[..., Measurement]:
         FACTS[name] = Fact(sentence, kind, values, measure)
@@ -63,14 +63,14 @@ def _edges(shown: TripletShown) -> tuple[float, float]:
 
 @fact("nearer", TripletShown, "which of P and N is nearer to A", ("P", "N"))
 def nearer(shown: TripletShown) -> Measurement:
-    """Return the nearer of P and N, which a nearest-neighbour search from A finds."""
+    """Return which of P and N is nearer to A and is therefore retrieved first."""
     ap, an = _edges(shown)
     return Measurement("P" if ap < an else "N", f"d(A,P) = {ap:.2f}, d(A,N) = {an:.2f}.")
 
 
 @fact("hardness", TripletShown, "what a miner calls the triplet", ("easy", "semi-hard", "hard", "dropped"))
 def hardness(shown: TripletShown) -> Measurement:
-    """Return the hardness of the triplet, defined as in Karaman 2021, Fig. 2.5; "dropped" above the upper clamp."""
+    """Return the hardness of the triplet (Karaman 2021, Fig. 2.5); "dropped" if its energy is above the upper clamp."""
     (ap, an), raw = _edges(shown), float(shown.loss.raw(*shown.points))
     where = f"d(A,P) = {ap:.2f}, d(A,N) = {an:.2f}"
     if raw >= shown.loss.m2:
@@ -90,7 +90,7 @@ def force(shown: TripletShown) -> Measurement:
 
 @fact("window", TripletShown, "where the energy is", ("below 0", "inside", "above m₂"))
 def window(shown: TripletShown) -> Measurement:
-    """Compare the energy before the clamp with the limits of the clamp window, 0 and m2."""
+    """Return the position of the unclamped energy relative to the clamp window from 0 to m2, for example "inside"."""
     raw, m2 = float(shown.loss.raw(*shown.points)), shown.loss.m2
     name = "below 0" if raw <= 0 else "inside" if raw < m2 else "above m₂"
     return Measurement(name, f"The energy before the clamp is {raw:.2f}; the window is 0 to {m2:g}.")
@@ -98,7 +98,7 @@ def window(shown: TripletShown) -> Measurement:
 
 @fact("stronger", TripletShown, "which is stronger, the pull A–P or the push A–N", ("pull", "push", "neither"))
 def stronger(shown: TripletShown) -> Measurement:
-    """Compare the derivatives of the energy with respect to the two distances from the anchor."""
+    """Return the stronger force, "pull" along A–P or "push" along A–N, or "neither" if they are equal."""
     pull, push, _ = (float(x) for x in _table(shown).strengths)
     name = "neither" if abs(pull - push) < STILL else "pull" if pull > push else "push"
     return Measurement(name, f"The pull along A–P is {pull:.2f}, the push along A–N {push:.2f}.")
@@ -134,7 +134,9 @@ def loss(shown: TripletShown) -> Measurement:
 
 @fact("removed", TripletShown, "the share of the force on N that normalisation removes")
 def removed(shown: TripletShown) -> Measurement:
-    """Return |radial component| / |force| for the negative; 0 in the plane and if there is no force."""
+    """Return the radial share |radial component| / |force| of the force on the negative; 0 in the plane or without
+    force.
+    """
     if shown.on == "plane":
         return Measurement(0.0, "Points of the plane are not normalised: nothing is removed.")
     forces = sphere_forces(shown.loss, *shown.points)
@@ -299,7 +301,7 @@ def classes(shown: StudyShown) -> Measurement:
 
 @fact("gate above average", StudyShown, "points of MAP@R by which GSP lies above GAP")
 def gate_above_average(shown: StudyShown) -> Measurement:
-    """Return the mean MAP@R of GSP minus that of GAP in points; NaN if the study lacks one of them."""
+    """Return the mean MAP@R of GSP minus that of GAP in percentage points; NaN if the study lacks one of them."""
     means = {name: 100 * float(np.mean(scores)) for name, scores in bars_of(shown)[0].items()}
     if not {"GAP", "GSP"} <= set(means):
         return Measurement(float("nan"), "This study does not compare GSP with GAP.")
@@ -309,7 +311,7 @@ def gate_above_average(shown: StudyShown) -> Measurement:
 
 @fact("transductive above inductive", StudyShown, "points of MAP@R by which seeing the test samples helps")
 def transductive_above_inductive(shown: StudyShown) -> Measurement:
-    """Return the MAP@R of the transductive minus the inductive LSTM in points; NaN if the study lacks one of them."""
+    """Return MAP@R of the transductive minus that of the inductive LSTM, in points; NaN if the study lacks either."""
     means = {name: 100 * float(np.mean(scores)) for name, scores in bars_of(shown)[0].items()}
     pair = "LSTM, transductive", "LSTM, inductive"
     if not set(pair) <= set(means):

@@ -52,7 +52,7 @@ def handout(lesson: Lesson, format: str) -> bytes:
 
 
 def answer(step: LessonStep) -> tuple[str, Shown]:
-    """Return the answer to the question of a step as text, measured by the library, and the figure that shows it."""
+    """Return the answer to the question of a step as text, computed from the figure, and the state of that figure."""
     question, solved = step.question, step.solved()
     shown = shown_by(step, solved)
     measured = FACTS[question.fact].measure(shown)
@@ -69,7 +69,7 @@ _SYMBOLS = {"mu": "μ", "epsilon": "ε", "rho": "ρ", "m1": "m₁", "m2": "m₂"
 
 
 def _solution(step: LessonStep) -> str:
-    """Describe the solution of a question in words that do not use names of settings."""
+    """Return the solution of a question in words, for example "μ = 0.3", without internal names of settings."""
     control, value = step.figure.control, str(step.question.solution)
     if control in POINTS:
         x, y = [*value.split(","), "0"][:2]
@@ -92,7 +92,7 @@ def _compares(step: LessonStep) -> bool:
 
 @cache
 def _image(on: str, settings: tuple[tuple[str, str], ...], format: str) -> bytes:
-    """Draw a figure of the kind `on` with the given settings."""
+    """Return an image of a figure of the kind `on` with the given settings."""
     stage = STAGES[on]
     return save_figure(stage.draw(stage.read(dict(settings))), format=format, dpi=130)
 
@@ -103,7 +103,7 @@ def _studies(format: str) -> bytes:
 
 
 def _drawn(step: LessonStep, format: str, *, solved: bool = False) -> bytes | None:
-    """Draw the figure of a step in its initial state or, if `solved`, at the solution; None without a solution."""
+    """Return an image of the initial figure of a step or, if `solved`, of its solution; None if it has no solution."""
     if _compares(step) and not solved:
         return _studies(format)
     settings = step.solved() if solved else step.figure.settings
@@ -160,7 +160,7 @@ def _as_pdf(lesson: Lesson) -> bytes:
 
 
 class _Paper:
-    """An A4 page that is filled from top to bottom; `y` is the current height."""
+    """An A4 page, filled from top to bottom; `y` is the next free position as a share of the page height."""
 
     def __init__(self, lesson: Lesson) -> None:
         from matplotlib.figure import Figure
@@ -172,7 +172,9 @@ class _Paper:
     def write(
         self, words: str, size: float = 10, *, bold: bool = False, gap: float = 0.012, right: float = _RIGHT
     ) -> None:
-        """Write a paragraph that ends at the horizontal position `right`, without line breaks inside formulas."""
+        """Write a paragraph up to the position `right` (share of the page width) without breaking formulas across
+        lines.
+        """
         width = round(_CHARACTERS * 10 / size * (right - _LEFT) / (_RIGHT - _LEFT))
         for line in textwrap.wrap(texts.FORMULA.sub(lambda m: m[0].replace(" ", "\u00a0"), words), width):
             style: dict[str, Any] = {"fontsize": size, "fontweight": "bold" if bold else "normal", "color": "#1b2430"}
@@ -205,12 +207,13 @@ def _page(lesson: Lesson, number: int, step: LessonStep) -> Figure:
     for paragraph in texts.paragraphs(step.text):
         paper.write(paragraph)
     opens = _drawn(step, "png")
-    assert opens is not None  # only the figure at the solution may be missing
+    assert opens is not None  # None is returned only for a missing solution
     paper.image(opens, paper.y - 0.18)
     paper.write(step.question.ask, 11, bold=True)
     if step.question.kind == "choose":
         paper.write("     ".join(f"\u25a1 {value}" for value in FACTS[step.question.fact].values), 10)
-    elif step.question.kind == "number" or step.figure.control not in POINTS:  # points are marked in the figure instead
+    # answers that are points are marked in the figure
+    elif step.question.kind == "number" or step.figure.control not in POINTS:
         paper.write("Answer: " + 30 * "_", 10)
     return paper.figure
 

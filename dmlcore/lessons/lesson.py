@@ -76,7 +76,7 @@ class FigureBlock(_Block):
 
     @property
     def settings(self) -> dict[str, str]:
-        """Settings in `state`, by name."""
+        """Settings in `state`, as a dictionary of values by name."""
         return dict(parse_qsl(self.state, keep_blank_values=True))
 
 
@@ -223,7 +223,7 @@ Block = TypeVar("Block", bound=_Block)
 
 
 def _parsed(path: Path, lines: list[str], begin: int, kind: type[Block]) -> Block:
-    """Parse the lines of a TOML block; `begin` is the line number of the first one in the file."""
+    """Parse the lines of a TOML block; `begin` is the line number in the file of the first line of the block."""
     try:
         values: Mapping[str, Any] = tomllib.loads("\n".join(lines))
     except tomllib.TOMLDecodeError as error:

@@ -22,7 +22,7 @@ UNIT = 1000  # number of stored units per radius of the unit disc
 
 @dataclass(frozen=True)
 class ProjectionFrame:
-    """One recorded frame of chance-constrained programming in the plane.
+    """One frame of a recorded training run with chance-constrained programming and embeddings in the plane.
 
     Attributes:
         step: Training step.
@@ -103,7 +103,7 @@ class NeighboursFrame:
 
 @lru_cache(maxsize=1)
 def exchange_frames() -> tuple[NeighboursFrame, ...]:
-    """Return frames in which the neighbours of a query are exchanged one by one, the furthest first.
+    """Return frames in which a query's neighbours are replaced one by one with those of another class, furthest first.
 
     The samples are from ten digit classes.
     """
@@ -126,7 +126,7 @@ def exchange_frames() -> tuple[NeighboursFrame, ...]:
 
 @lru_cache(maxsize=1)
 def projections() -> tuple[ProjectionFrame, ...]:
-    """Return frames for ten digit classes with four proxies each.
+    """Return the frames of the recorded run on ten digit classes with four proxies each.
 
     There is one frame for every 25th step, and two at the end of each projection.
     """
@@ -148,7 +148,7 @@ def projections() -> tuple[ProjectionFrame, ...]:
 
 @lru_cache(maxsize=1)
 def ensemble() -> tuple[EnsembleFrame, ...]:
-    """Return all steps of an ensemble with learned weights (WEL) on Omniglot, with the four losses of its source."""
+    """Return all steps of an ensemble with learned weights (WEL) on Omniglot, with the four losses of the WEL paper."""
     head, *rows = _rows("ensemble")
     names = tuple(head["names"])
     losses = np.array([row["losses"] for row in rows])
@@ -171,7 +171,7 @@ class ProjectionsShown:
 
     @property
     def now(self) -> ProjectionFrame:
-        """Data of this frame."""
+        """Data of the current frame."""
         return projections()[self.frame]
 
 
@@ -183,7 +183,7 @@ class EnsembleShown:
 
     @property
     def now(self) -> EnsembleFrame:
-        """Data of this frame."""
+        """Data of the current frame."""
         return ensemble()[self.frame]
 
 
@@ -195,25 +195,25 @@ class NeighboursShown:
 
     @property
     def now(self) -> NeighboursFrame:
-        """Data of this frame."""
+        """Data of the current frame."""
         return exchange_frames()[self.frame]
 
 
 def read_neighbours(given: Mapping[str, str]) -> NeighboursShown:
-    """Read the setting `step`, the number of exchanged neighbours."""
+    """Return the state for the setting `step`, the number of exchanged neighbours."""
     return NeighboursShown(_frame(given, len(exchange_frames())))
 
 
 def read_projections(given: Mapping[str, str]) -> ProjectionsShown:
-    """Read the setting `step`, the index of the frame.
+    """Return the state for the setting `step`, the index of the frame.
 
-    It is not the training step, because two frames share a training step at the end of a projection.
+    The setting is not the training step, because two frames share a training step at the end of a projection.
     """
     return ProjectionsShown(_frame(given, len(projections())))
 
 
 def read_ensemble(given: Mapping[str, str]) -> EnsembleShown:
-    """Read the setting `step`, the index of the frame, which is one less than the training step."""
+    """Return the state for the setting `step`, the index of the frame, which is one less than the training step."""
     return EnsembleShown(_frame(given, len(ensemble())))
 
 
@@ -225,7 +225,7 @@ def _frame(given: Mapping[str, str], count: int) -> int:
 
 
 def draw_projections(shown: ProjectionsShown) -> Figure:
-    """Draw samples and proxies in the plane for this frame."""
+    """Draw the samples and proxies of the current frame in the plane."""
     from dmlcore.figures.recordings import draw_projection
 
     now = shown.now
@@ -240,7 +240,7 @@ def draw_projections(shown: ProjectionsShown) -> Figure:
 
 
 def draw_ensemble(shown: EnsembleShown) -> Figure:
-    """Draw the curves of weights and relative losses over all steps, with a line at this step."""
+    """Draw the curves of weights and relative losses over all steps, with a line at the current step."""
     from dmlcore.figures import recordings as figures
 
     frames = ensemble()
@@ -249,7 +249,7 @@ def draw_ensemble(shown: EnsembleShown) -> Figure:
 
 
 def draw_neighbours(shown: NeighboursShown) -> Figure:
-    """Draw samples and query in the plane for this number of exchanged neighbours."""
+    """Draw the samples and the query of the current frame in the plane."""
     from dmlcore.figures.recordings import draw_projection
 
     now = shown.now

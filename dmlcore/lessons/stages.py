@@ -67,7 +67,7 @@ class TripletShown:
 
 @dataclass(frozen=True)
 class ChargesShown:
-    """A simulation of charges at one step."""
+    """State of a figure of embeddings that move as charges: specification of the simulation and displayed step."""
 
     spec: Spec
     step: int
@@ -82,7 +82,7 @@ class ChargesShown:
 
 @dataclass(frozen=True)
 class TransportShown:
-    """A map of mixtures (10, 10, 2) and prototypes (m, 2), both in units of 1 / STEPS, pooled by transport."""
+    """State of an optimal-transport pooling figure: pixels (10, 10, 2) and prototypes (m, 2) in units of 1 / STEPS."""
 
     pixels: Ints
     prototypes: Ints
@@ -99,7 +99,7 @@ class TransportShown:
 
 @dataclass(frozen=True)
 class StudyShown:
-    """The shipped results of a study, given its name."""
+    """State of a figure of study results: the name of a study with shipped results."""
 
     study: str
 
@@ -119,7 +119,7 @@ class FigureKind:
 
 
 def _plane(given: Given) -> TripletShown:
-    """Read settings in the format of the Fields page's URL."""
+    """Return the state of the figure for settings in the format of the Fields page's URL."""
     settings = FigureSettings(given)
     name, hyper = settings.loss()
     if settings.choice("margin", "raw", ("raw", "normalised")) == "normalised":
@@ -159,9 +159,9 @@ def _draw_plane(shown: TripletShown) -> Figure:
 
 
 def _sphere(given: Given) -> TripletShown:
-    """Read settings in the format of the Sphere page's URL.
+    """Return the state of the figure for settings in the format of the Sphere page's URL.
 
-    Points are longitude and latitude in degrees, or on the circle an angle.
+    Points are longitude and latitude in degrees, or, on the circle, an angle in degrees.
     """
     settings = FigureSettings(given)
     on = settings.choice("on", "sphere", ("sphere", "circle"))
@@ -200,7 +200,7 @@ def _draw_sphere(shown: TripletShown) -> Figure:
 
 
 def _charges(given: Given) -> ChargesShown:
-    """Read settings in the format of the Charges page's URL; `step` is the displayed step."""
+    """Return the state for settings in the format of the Charges page's URL; `step` is the displayed step."""
     settings = FigureSettings(given)
     name, hyper = settings.loss()
     law = Dynamics(
@@ -236,7 +236,9 @@ def _draw_charges(shown: ChargesShown) -> Figure:
 
 
 def _transport(given: Given) -> TransportShown:
-    """Read settings in the format of the Transport page's URL; `map` must be a named map."""
+    """Return the state for settings in the format of the Transport page's URL; `map` must be the name of a built-in
+    map.
+    """
     settings = FigureSettings(given)
     pixels = MAPS[settings.choice("map", "figure", MAPS)]()
     shares_text = settings.text("prototypes", "1,0;0,1")
@@ -258,7 +260,7 @@ def _draw_transport(shown: TransportShown) -> Figure:
 
 
 def _study(given: Given) -> StudyShown:
-    """Read the setting `study`, the name of a study with shipped results."""
+    """Return the state for the setting `study`, the name of a study with shipped results."""
     settings = FigureSettings(given)
     name = settings.choice("study", "losses-omniglot", [n for n in studies.names() if studies.results_path(n).exists()])
     settings.end()
@@ -272,7 +274,7 @@ def _draw_study(shown: StudyShown) -> Figure:
 
 
 def studies_offered() -> list[str]:
-    """Return the names of the studies on losses with shipped results; a lesson can let the reader choose one."""
+    """Return the names of the studies that compare losses and have shipped results, as offered to a reader."""
     named = [name for name in studies.names() if studies.results_path(name).exists()]
     return [name for name in named if studies.read(name).things == "losses"]
 

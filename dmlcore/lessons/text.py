@@ -1,4 +1,4 @@
-"""Text of a lesson (Markdown with paragraphs, lists, emphasis and formulas), converted to HTML and to print."""
+"""Text of a lesson (Markdown with paragraphs, lists, emphasis and formulas), converted to HTML and to plain text."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Analysis of one wrong retrieval: forces on its triplets, and the effect of one gradient or optimiser step."""
+"""Analysis of a single retrieval failure: forces on its triplet, and the effect of one gradient or optimiser step."""

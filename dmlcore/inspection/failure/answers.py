@@ -13,7 +13,7 @@ from dmlcore.storage.runs import Run
 
 MOST_KEPT = 64  # number of newest results kept per folder
 
-# Error message for runs with neighbour conditioning.
+# error message for runs with embeddings that are conditioned on neighbours
 READ_TOGETHER = (
     "The embeddings of this run depend on neighbours, so steps and influences of single samples are undefined. Choose "
     "a run without conditioning."
@@ -21,14 +21,14 @@ READ_TOGETHER = (
 
 
 def path_of(run: Run, folder: str, query: int, right: int, wrong: int) -> Path | None:
-    """Return the path of the result for a triplet of the newest evaluation.
+    """Return the path of the stored result for a triplet of the newest evaluation.
 
     Args:
         run: Evaluated run.
-        folder: Name of the folder in the run directory.
+        folder: Name of the folder in the run directory that holds the results.
         query: Sample index of the query.
-        right: Sample index of its right neighbour.
-        wrong: Sample index of its wrong neighbour.
+        right: Sample index of a neighbour of the query's class.
+        wrong: Sample index of a neighbour of another class.
 
     Returns:
         The path, or None if the run has not been evaluated.
@@ -41,7 +41,7 @@ def path_of(run: Run, folder: str, query: int, right: int, wrong: int) -> Path |
 
 
 def read(path: Path | None, keys: Collection[str]) -> dict[str, Any] | None:
-    """Read a stored result; None if it is missing, damaged or lacks one of the keys."""
+    """Return a stored result; None if it is missing, damaged or lacks one of `keys`."""
     try:
         content = atomic_files.read_json(path) if path else None
     except (OSError, ValueError):

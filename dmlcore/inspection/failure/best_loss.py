@@ -1,4 +1,4 @@
-"""Comparison of losses by the ranks of a query's neighbours after one step: AP@R, then the rank of the right one."""
+"""Comparison of losses after one gradient step: by the AP@R of a query, then by the rank of its correct neighbour."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dmlcore.inspection.failure.one_step import NeighbourRanks
 
-TIE = 0.1  # share of the best improvement within which two values count as tied
+TIE = 0.1  # two values tie if they differ by at most this fraction of the best improvement
 
 
 @dataclass(frozen=True)
@@ -28,21 +28,21 @@ MEASURES: Mapping[str, Measure] = {
     "right": Measure(lambda ranks: -ranks.right, 1.0),
     "wrong": Measure(lambda ranks: ranks.wrong, 1.0),
 }
-JUDGES = ("ap", "right")  # measures that decide, in this order; AP@R already counts how far the wrong neighbour fell
+JUDGES = ("ap", "right")  # deciding measures, in this order; AP@R already reflects the rank of the incorrect neighbour
 
 
 def merit(ranks: NeighbourRanks) -> tuple[float, ...]:
-    """Return a key that sorts ranks from worst to best; unlike in `best_loss`, only equal values tie."""
+    """Return a key that sorts `NeighbourRanks` from worst to best. Unlike in `best_loss`, only equal values tie."""
     return tuple(measure.value(ranks) for measure in MEASURES.values())
 
 
 @dataclass(frozen=True)
 class BestLoss:
-    """Losses that rank a query best after one step.
+    """Losses with a gradient step that leads to the best neighbour ranks for a query.
 
     Attributes:
         names: The best loss, or all losses that tie for the best, in the order given.
-        gain: 1 if the best losses rank the query better than before the step, 0 if about equally well, -1 if worse.
+        gain: 1 if the ranks after the step are better than before it, 0 if about equal, -1 if worse.
         decided: The last measure in JUDGES that excluded a loss; None if all losses tie.
         leaders: For each measure, the losses that tie for the best value. Empty if the best value improves on the value
             before the step by at most the resolution, or if all losses tie.
@@ -55,7 +55,7 @@ class BestLoss:
 
 
 def best_loss(before: NeighbourRanks, after: Mapping[str, NeighbourRanks]) -> BestLoss:
-    """Return the losses whose step ranks a query best.
+    """Return the losses with a gradient step that leads to the best neighbour ranks for a query.
 
     The measures in JUDGES are applied in turn, and each keeps the remaining losses that tie with the best one. Two
     values tie if they differ by at most the resolution of the measure, or by at most TIE times the best improvement
@@ -83,7 +83,7 @@ def best_loss(before: NeighbourRanks, after: Mapping[str, NeighbourRanks]) -> Be
 
 
 def _tied(key: str, before: NeighbourRanks, after: Mapping[str, NeighbourRanks]) -> tuple[str, ...]:
-    """Return the losses that tie with the best value of a measure."""
+    """Return the names of the losses with a value of measure `key` that ties with the best value."""
     measure = MEASURES[key]
     values = {name: measure.value(ranks) for name, ranks in after.items()}
     best = max(values.values())
@@ -92,7 +92,7 @@ def _tied(key: str, before: NeighbourRanks, after: Mapping[str, NeighbourRanks])
 
 
 def _gain(before: NeighbourRanks, best: list[NeighbourRanks]) -> int:
-    """Return the sign of the first change against `before` that exceeds the resolution of its measure, or 0."""
+    """Return the sign of the first change from `before` that exceeds the resolution of its measure; 0 if none does."""
     for measure in map(MEASURES.__getitem__, JUDGES):
         change = max(map(measure.value, best)) - measure.value(before)
         if abs(change) > measure.resolution:

@@ -24,13 +24,13 @@ from dmlcore.typing import Array, Bools, Floats, Ints
 
 DIRECT = "donot_use_mm_for_euclid_dist"
 HELD = 2**26  # largest number of values that are converted to double precision (512 MB)
-PART = 2**17  # number of embeddings compared together
-UNIT = 1e-3  # largest deviation of a length from 1 for a unit vector
+PART = 2**17  # number of embeddings that are compared with a query at a time
+UNIT = 1e-3  # largest deviation of a norm from 1 for an embedding to count as a unit vector
 
 
 @dataclass(frozen=True)
 class NeighbourRanks:
-    """Ranks (from 1) of a right and a wrong neighbour in the list of a query, and AP@R (0..1) of the query."""
+    """Ranks (from 1) of a correct and an incorrect neighbour of a query, and AP@R of the query (0..1)."""
 
     right: int
     wrong: int
@@ -75,7 +75,7 @@ class Embeddings:
 
 
 class RetrievalFailure:
-    """Query with one right and one wrong neighbour among the samples that it searches.
+    """Query with one correct and one incorrect neighbour among the searched samples.
 
     Args:
         learned: Embeddings with their labels.
@@ -155,7 +155,7 @@ class RetrievalFailure:
         return [Step(*row) for row in zip(forces, ends, moved, self.ranks_at(ends), strict=True)]
 
     def at(self, triplet: EmbeddedTriplet) -> Floats:
-        """Return the embeddings (3, D) of a triplet that is given by coordinates in the plane of this one."""
+        """Return the embeddings (3, D) of a triplet given by coordinates in the plane of `self.triplet`."""
         return self.points if triplet is self.triplet else triplet.lift_points(triplet.points)
 
     def _end(
@@ -180,7 +180,7 @@ class RetrievalFailure:
         Distances are Euclidean in float64; ties are ordered by row, as in `metrics.nearest`.
 
         Args:
-            points: Positions (K, 3, D) of query, right and wrong neighbour.
+            points: Positions (K, 3, D) of query, correct neighbour and incorrect neighbour.
         """
         query, *neighbours = torch.from_numpy(np.ascontiguousarray(points)).unbind(1)
         parts = (torch.from_numpy(part.astype(np.float64, copy=False)) for part in _parts(self._all))
@@ -204,7 +204,7 @@ class RetrievalFailure:
 
 
 def failures(learned: TestNeighbours) -> Ints:
-    """Return the rows of the queries with a wrong nearest neighbour, lowest AP@R first.
+    """Return the rows of the queries with a nearest neighbour of another class, lowest AP@R first.
 
     If no query fails, all queries whose class has another sample are returned.
     """

@@ -38,8 +38,8 @@ class Question:
 
     Args:
         query: Sample index of the query.
-        right: Sample index of its right neighbour.
-        wrong: Sample index of its wrong neighbour.
+        right: Sample index of a neighbour of the query's class.
+        wrong: Sample index of a neighbour of another class.
         losses: Hyper-parameters of each loss by name; None stands for infinity, which means no clamp.
     """
 
@@ -67,12 +67,12 @@ class Question:
 
 
 def path_of(run: Run, query: int, right: int, wrong: int) -> Path | None:
-    """Return the path of the result for a triplet of the newest evaluation; None without an evaluation."""
+    """Return the path of the result for a triplet of the newest evaluation; None if the run has not been evaluated."""
     return answers.path_of(run, FOLDER, query, right, wrong)
 
 
 def read(path: Path | None) -> dict[str, Any] | None:
-    """Read the result that `make` wrote; None if it is missing or incomplete."""
+    """Return the result that `make` wrote; None if it is missing or incomplete."""
     return answers.read(path, ("rule", "before", "after"))
 
 
@@ -80,9 +80,9 @@ def make(run: Run, question: Question, tell: ProgressCallback = lambda words, do
     """Take one optimiser step with each requested loss, write the results and return the path of the file.
 
     The file holds {"rule", "before", "after"}. `rule` names the optimiser and the learning rate. `before` and
-    `after[loss]` hold right and wrong (ranks), ap, map_at_r and the distances d_ap and d_an (missing in files of
-    earlier releases). `after[loss]` also holds active (False if the step changed nothing) and hyper. The file is
-    written after each loss and keeps the results of earlier requests.
+    `after[loss]` hold right and wrong (the ranks of the two neighbours), ap, map_at_r and the distances d_ap and d_an
+    (missing in files of earlier releases). `after[loss]` also holds active (False if the step changed nothing) and
+    hyper. The file is written after each loss and keeps the results of earlier requests.
 
     Args:
         run: Evaluated run.
@@ -125,7 +125,7 @@ def make(run: Run, question: Question, tell: ProgressCallback = lambda words, do
         d_ap, d_an = (float(np.linalg.norm(case.points[0] - case.points[i])) for i in (1, 2))
         return _as_dict(case.before) | {"map_at_r": score.map_at_r, "d_ap": d_ap, "d_an": d_an}
 
-    # Losses of earlier requests for this triplet stay in the file.
+    # Keep the results of losses from earlier requests for this triplet.
     o = state.spec.optimiser
     result: dict[str, Any] = {
         "rule": f"{o.name} at rate {o.learning_rate:g}",
@@ -166,7 +166,7 @@ def _state(run: Run) -> TrainingState:
 
 
 def _step(state: TrainingState, loss: TripletLoss, inputs: Any) -> bool:
-    """Take one optimiser step on the triplet; return False without a step if the gradient of the loss is zero."""
+    """Take one optimiser step on the triplet; return False if the gradient is zero and no step was taken, else True."""
     from torch import nn
 
     from dmlcore.training import loop, optimisers

@@ -1,1 +1,1 @@
-"""Influence of training samples on failures: how much each sample changes a query's margin during training."""
+"""Influence of training samples on retrieval failures: the change in the failure's margin due to each sample."""

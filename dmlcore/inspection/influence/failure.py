@@ -1,4 +1,4 @@
-"""Influence of the training samples on one failure, computed on request and stored in the run directory."""
+"""Influence of the training samples on one retrieval failure, computed on request and stored in the run directory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOLDER = "influence"
 NAMED = 0.01  # share of the training split that is listed as candidates for removal
 KEYS = ("begin", "end", "steps", "train", "seen", "harm", "help", "harmful", "helpful")
 
-Triplet = tuple[int, int, int]  # sample indices of a query, its right neighbour and its wrong neighbour
+Triplet = tuple[int, int, int]  # sample indices of a query, a neighbour of its class and a neighbour of another class
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class FailureQuestion:
 
     Args:
         query: Sample index of the query.
-        right: Sample index of its right neighbour.
-        wrong: Sample index of its wrong neighbour.
+        right: Sample index of a neighbour of the query's class.
+        wrong: Sample index of a neighbour of another class.
     """
 
     query: int
@@ -59,12 +59,12 @@ class FailureQuestion:
 
 
 def path_of(run: Run, query: int, right: int, wrong: int) -> Path | None:
-    """Return the path of the result for a triplet of the newest evaluation; None without an evaluation."""
+    """Return the path of the result for a triplet of the newest evaluation; None if the run has not been evaluated."""
     return answers.path_of(run, FOLDER, query, right, wrong)
 
 
 def read(path: Path | None) -> dict[str, Any] | None:
-    """Read the result that `make` wrote; None if it is missing or incomplete."""
+    """Return the result that `make` wrote; None if it is missing or incomplete."""
     return answers.read(path, KEYS)
 
 
@@ -106,8 +106,8 @@ def of_failures(
 
     Args:
         run: Evaluated run.
-        triplets: F failures, each with the sample indices of the query, its right and its wrong neighbour.
-        most: Approximate limit on the number of decomposed steps.
+        triplets: F failures, each with the sample indices of the query, a correct and an incorrect neighbour.
+        most: Approximate limit on the number of steps that are decomposed by sample.
         tell: Callback for progress.
 
     Raises:

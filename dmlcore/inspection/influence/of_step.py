@@ -1,12 +1,13 @@
 """Influence of each sample of one training step on the margin of failures, to first order in the learning rate.
 
-The margin of a failure is d(query, wrong) - d(query, right); it is negative if the wrong neighbour is nearer. A step
-moves the weights by -rate * P g, where g is the gradient of the batch loss and P the preconditioner of the optimiser
-(for Adam, the inverse root of the second moment). Without a sample, g becomes the gradient of the loss on the rest of
-the batch, whose embeddings do not change. The sample therefore changes the margin by -rate * <gradient of the margin, P
-(g - g without the sample)>, which is exact in the limit of small rates. Batch norm statistics and Adam's moments are
-treated as constants. A loss that is a mean gives more weight to the rest if a sample is left out; under such a loss the
-influences of a batch add up to nearly 0.
+The margin of a failure is d(query, wrong) - d(query, right), the difference between the distances to an incorrect and a
+correct neighbour; it is negative if the incorrect one is nearer. A step moves the weights by -rate * P g, where g is
+the gradient of the batch loss and P the preconditioner of the optimiser (for Adam, the inverse root of the second
+moment). Without a sample, g becomes the gradient of the loss on the rest of the batch, whose embeddings do not change.
+The sample therefore changes the margin by -rate * <gradient of the margin, P (g - g without the sample)>, which is
+exact in the limit of small rates. Batch norm statistics and Adam's moments are treated as constants. A loss that is a
+mean gives more weight to the rest if a sample is left out; under such a loss the influences of a batch add up to nearly
+0.
 
 Reference:
     Pruthi et al. (2020), TracIn, Sec. 3, with the loss of a batch in place of a sum over samples.
@@ -34,7 +35,7 @@ from dmlcore.typing import Floats, Ints
 
 Tensors = dict[str, Tensor]
 STEP = 1e-3  # step of the finite difference, relative to the norm of the weights
-MODEL, LOSS = "model.", "loss."  # prefixes of parameter names
+MODEL, LOSS = "model.", "loss."  # prefixes that distinguish the parameters of the network from those of the loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ class StepInfluence:
 
     Args:
         samples: Distinct sample indices (n,) of the batch.
-        influence: Change (F, n) of the margin of each of F failures due to each sample.
+        influence: Change (F, n) in the margin of each of F failures due to each sample.
         margins: Margins (F,) of the failures before the step.
     """
 
@@ -83,7 +84,7 @@ def step(state: TrainingState, number: int, cases: Tensor) -> StepInfluence:
 
 
 def refuse(state: TrainingState) -> None:
-    """Raise TrainingError for a training run whose steps cannot be decomposed by sample."""
+    """Raise TrainingError if the training steps cannot be decomposed into contributions of single samples."""
     if state.spec.loss.memory:
         raise TrainingError(
             "The loss compares each batch with a memory of earlier batches, so steps are not independent"
@@ -118,7 +119,7 @@ def _names(state: TrainingState) -> dict[int, str]:
 
 
 def _margins(state: TrainingState, cases: Tensor) -> tuple[Tensor, list[Tensors]]:
-    """Return the margins (F,) in evaluation mode, and the gradient of each margin by parameter name."""
+    """Return the margins (F,), computed in evaluation mode, and for each margin its gradients by parameter name."""
     parameters = [p for group in state.optimiser.param_groups for p in group["params"] if p.requires_grad]
     names = _names(state)
     state.model.eval()
@@ -136,8 +137,8 @@ def _factors(state: TrainingState) -> dict[str, Tensor | float]:
     """Return, for each parameter, the factor by which the optimiser multiplied its gradient in the last step.
 
     For Adam and RMSprop it is rate / (root of the second moment + epsilon). For SGD it is rate / (1 - momentum),
-    because a gradient also acts in the following steps. The minus sign of the descent step is left out. Clipping by
-    norm is included; clipping of single entries and weight decay are not.
+    because momentum carries a gradient over to the following steps. The minus sign of the descent step is left out.
+    Clipping by norm is included; clipping of single entries and weight decay are not.
     """
     o, names = state.spec.optimiser, _names(state)
     clipped = 1.0
@@ -163,7 +164,7 @@ def _factors(state: TrainingState) -> dict[str, Tensor | float]:
 def _moves(
     state: TrainingState, number: int, batch: Batch, weights: Tensors, tangents: list[Tensors]
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return the embeddings (B, D) of the batch before the step, and their derivative along each weight tangent."""
+    """Return the embeddings (B, D) of the batch before the step, and their derivative along each of `tangents`."""
 
     def embedded(moved: Tensors) -> Tensor:
         loop.begin(state, number)  # seeds dropout, so that each call uses the same masks
@@ -180,7 +181,7 @@ def _moves(
 
 
 def _derivative(embedded: Callable[[Tensors], Tensor], weights: Tensors, along: Tensors) -> Tensor:
-    """Return the derivative of embeddings along a weight tangent.
+    """Return the directional derivative of embeddings when the weights move along `along`.
 
     Uses forward-mode differentiation, or a finite difference if a layer does not support it.
     """
@@ -196,9 +197,9 @@ def _derivative(embedded: Callable[[Tensors], Tensor], weights: Tensors, along: 
 
 
 def _difference(embedded: Callable[[Tensors], Tensor], weights: Tensors, along: Tensors) -> Tensor:
-    """Return the central difference of embeddings along a weight tangent.
+    """Return a central difference that approximates the derivative of embeddings along a direction in weight space.
 
-    The weights are displaced by STEP times their norm, which gives about three digits in float32.
+    The weights are displaced by STEP times their norm, which gives about three correct digits in float32.
     """
     length = nn.utils.get_total_norm(along.values())
     if not length > 0:
@@ -216,7 +217,7 @@ def _clones(tensors: Tensors) -> Tensors:
 
 
 def _draw_tuples(state: TrainingState, number: int, embeddings: Tensor, labels: Tensor) -> Tuples | None:
-    """Return the tuples that the miner of the loss draws in the step; None if it has no miner that draws at random."""
+    """Return the tuples that the miner of the loss draws in step `number`; None if the loss has no random miner."""
     if state.loss.miner is None or not state.loss.miner.miner.random:
         return None
     random = torch.Generator().manual_seed(seed_of(state.spec.seed, "miner", number))
@@ -225,7 +226,7 @@ def _draw_tuples(state: TrainingState, number: int, embeddings: Tensor, labels: 
 
 
 def _gradient(state: TrainingState, batch: Batch, weights: Tensors, embeddings: Tensor, out: int | None) -> Tensor:
-    """Return the gradient, with respect to embeddings (B, D), of the batch loss without sample `out` (None: of all)."""
+    """Return the gradient of the batch loss with respect to embeddings (B, D), leaving out sample `out` if given."""
     rows = torch.from_numpy(np.flatnonzero(batch.indices != out)).to(embeddings.device)
     own = _clones(weights)  # copies, because the loss may update running means
     start = embeddings.detach().clone().requires_grad_()

@@ -1,9 +1,9 @@
 """Repetition of the training steps of a run, to measure the influence of each training sample.
 
-Batches, dropout and miners are functions of (seed, step), so a step repeated from a kept checkpoint equals the step of
-the run, bit for bit on the same machine. For a small network, or a head on frozen features, the whole run is repeated.
-For other networks, some steps are repeated after each kept checkpoint and represent all steps up to the next
-checkpoint. The tested weights are the best ones by validation, so later steps are not repeated.
+Batches, dropout and miners are functions of (seed, step), so a step repeated from a kept checkpoint equals the original
+step, bit for bit on the same machine. For a small network, or a head on frozen features, the whole run is repeated. For
+other networks, some steps are repeated after each kept checkpoint and represent all steps up to the next checkpoint.
+The tested weights are the best ones by validation, so later steps are not repeated.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Influence:
 
     Args:
         samples: Sample indices (n,) of the training split, ascending.
-        influence: Change (F, n) of the margin of each of F failures due to each sample; 0 for samples in no decomposed
+        influence: Change (F, n) in the margin of each of F failures due to each sample; 0 for samples in no decomposed
             step.
         steps: Number of decomposed steps.
         begin: Step from which the repetition started; the first examined step is begin + 1.
@@ -87,7 +87,7 @@ def stretches(run: Run, end: int, most: int = MOST) -> list[Stretch]:
     Args:
         run: Run with its checkpoints.
         end: Step of the tested weights.
-        most: Approximate limit on the number of decomposed steps.
+        most: Approximate limit on the number of steps that are decomposed by sample.
 
     Raises:
         RunError: `end` is 0, so that the weights are the initial ones, or a fork kept no checkpoint before `end`.
@@ -126,7 +126,7 @@ def influence(
     Args:
         run: Run whose steps are repeated.
         cases: Function that returns the argument `cases` (3 F, ...) of `of_step.step` for a training state.
-        most: Approximate limit on the number of decomposed steps.
+        most: Approximate limit on the number of steps that are decomposed by sample.
         tell: Callback for progress.
 
     Raises:
@@ -187,7 +187,7 @@ def _begin(state: TrainingState, stretch: Stretch) -> None:
 
 
 def _validate(state: TrainingState) -> None:
-    """Validate if the run did so at this step and its learning rate or its projections depend on validation."""
+    """Validate if the run was validated at this step and its learning rate or projections depend on the result."""
     from dmlcore.training import evaluation, projections
 
     schedule, number = state.spec.schedule, state.progress.step

@@ -22,9 +22,9 @@ from dmlcore.training.state import use_best
 from dmlcore.typing import Floats, Ints, Pixels
 
 MOST_CLASSES, MOST_PER_CLASS = 10, 64  # limits on the number of classes and of images per class
-# limit on the total number of pixels; larger images are fewer per class, but at least eight
+# limit on the total number of pixels; of large images, fewer are used per class, but at least eight
 MOST_PIXELS = 10 * 64 * 32 * 32
-SHOWN_SIDE = 64  # largest side in pixels of a displayed image
+SHOWN_SIDE = 64  # largest side in pixels at which images are displayed
 CHUNK = 64
 WEIGHTS_FILE = "resnet20-cifar10.pt"
 _OTHER_NETWORKS = ("mlp", "tokens")
@@ -38,7 +38,8 @@ class LocalFeatures:
     grid: tuple[int, int]
     weights: Floats | None  # (N, n) pooling weights; None unless the pooled vector is the weighted sum of the features
     dimension: int  # number of dimensions before the reduction to two
-    kept: float | None  # share of the variance in the two principal components; None if features have two dimensions
+    # share of the variance in the two principal components; None if the features already had two dimensions
+    kept: float | None
     labels: Ints  # (N,)
     ranks: Ints  # (N,) position of an image within its class
     indices: Ints  # (N,) sample indices in the data set
@@ -87,7 +88,7 @@ def pretrained_weights() -> Path | None:
 
 
 def cifar10() -> LocalFeatures:
-    """Return the last feature maps of a ResNet20 trained on CIFAR-10 for test images, in two principal components.
+    """Return the last feature maps of a CIFAR-10 ResNet20 for test images, projected onto two principal components.
 
     Raises:
         DataError: The data or the weights are missing.
@@ -105,7 +106,8 @@ def cifar10() -> LocalFeatures:
 def of_run(run: Run) -> LocalFeatures:
     """Return local features of the test images of a run, computed with its best weights.
 
-    If the head of the network can be applied to single positions, the features are points of the embedding space.
+    If the head of the network can be applied to single positions, the features are its outputs at these positions,
+    which lie in the embedding space.
 
     Raises:
         RunError: The run has no images or no checkpoint.

@@ -34,9 +34,9 @@ class WeightMaps:
     Args:
         indices: Sample indices (N,) in the data set.
         weights: Weights (N, h, w), which sum to 1 per image; h = w = 0 if the pooling has no weights.
-        foreground: Share (N,) of the weight on the tiles of a collage that show the class; NaN where the tiles are
-            unknown.
-        tile: Row-major index (N,) of the tile that shows the class; -1 if there is not exactly one.
+        foreground: Share (N,) of the weight that falls on the tiles of a collage that show the labelled class; NaN if
+            it is unknown which tiles do.
+        tile: Row-major index (N,) of the tile that shows the labelled class; -1 if there is not exactly one.
     """
 
     indices: Ints
@@ -107,14 +107,14 @@ def write(run: Run) -> Path:
     source, saved = run.embeddings(), checkpoint.load(run.path)
     if source is None or saved is None:
         raise RunError(f"{run.id} has not been evaluated yet, so it has no pooling weights")
-    # Use the weights that were tested: the best by validation, if there are any.
+    # Use the network weights that were tested: the best by validation, if there are any.
     data = load_data(run.spec)
     if len(data.inputs.shape) != 4:
         raise RunError(f"{run.id} was not trained on images, so it has no maps of pooling weights")
     state = starts.load_for_evaluation(run, saved, dataset=data)
     use_best(state)
     model: Any = state.model.eval()
-    # Collect the share of each position in the pooled vector; empty if the pooling has no such shares.
+    # Collect the pooling weight of each position; the arrays are empty if the pooling has no weights.
     indices = data.splits["test"]
     parts: list[Singles] = []
     with torch.inference_mode():

@@ -135,7 +135,8 @@ def make(run: Run, settings: Settings | None = None, tell: Report = lambda done,
 
     Raises:
         RunError: The run has not been evaluated, or its embeddings cannot be mapped (too few, or collapsed).
-        Unreadable: The embeddings file is damaged. projection.Missing: The package of the method is not installed.
+        Unreadable: The embeddings file is damaged.
+        projection.Missing: The package of the method is not installed.
     """
     settings = settings or Settings(seed=run.spec.seed)
     source = run.embeddings()
@@ -190,8 +191,8 @@ def draw(
         report: Callback for progress.
 
     Raises:
-        ValueError: The embeddings cannot be mapped (too few, or collapsed). projection.Missing: The package of the
-            method is not installed.
+        ValueError: The embeddings cannot be mapped (too few, or collapsed).
+        projection.Missing: The package of the method is not installed.
     """
     title = TITLES[settings.method]
 
@@ -227,7 +228,7 @@ def place(layout: Map, embeddings: ArrayLike) -> Singles:
     """Compute positions for new embeddings on an existing map, with the method of that map.
 
     PCA projects exactly. t-SNE moves the new points along its gradient while the map stays fixed
-    (`projection.place_tsne`). UMAP, and t-SNE maps of which only a sample was mapped, use a weighted mean of the
+    (`projection.place_tsne`). UMAP, and t-SNE if only a sample of the points was mapped, use a weighted mean of the
     neighbours (`projection.place_umap`).
 
     Args:
@@ -245,7 +246,7 @@ def place(layout: Map, embeddings: ArrayLike) -> Singles:
     known, points, settings = table["embeddings"], layout.points, layout.settings
     if len(known) != len(points):
         raise Unreadable(f"the map has {len(points)} points, its embeddings {len(known)}. {AGAIN}.")
-    if layout.drawn is not None:  # place them as the points outside the sample were placed
+    if layout.drawn is not None:  # place the new points like the points outside the sample (see `placing`)
         sample = placing.draw_balanced(table["labels"], layout.drawn, settings.seed)
         return placing.place_among(
             known[sample], points[sample], np.asarray(embeddings), linear=settings.method == "pca"

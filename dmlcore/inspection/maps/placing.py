@@ -18,8 +18,8 @@ from dmlcore.typing import Ints, Singles
 MOST_MAPPED = 100_000  # largest number of points that are mapped together
 SAMPLE = 20_000
 NEIGHBOURS = 15  # number of neighbours in the sample whose weighted mean is the position of a point
-PART = 2**15  # number of points placed together
-AMONG = 20_000  # number of points on which the quality is measured
+PART = 2**15  # number of points placed per block
+AMONG = 20_000  # largest number of points on which the quality of a map is measured
 
 
 def draw_balanced(labels: Ints, count: int, seed: int = 0) -> Ints:

@@ -11,8 +11,10 @@ from dmlcore.projection.linear import standardised
 from dmlcore.typing import Floats, Ints
 
 K = 15  # number of neighbours
-MOST_PAIRS = 2**27  # limit on compared pairs: all pairs of 11,585 points, or 2,237 of 60,000 points against all
-ROUNDING = 1e-12  # squared distances below this multiple of the spread count as 0, so that duplicates coincide
+# limit on compared pairs: all pairs of 11,585 points, or of 2,237 out of 60,000 points with all others
+MOST_PAIRS = 2**27
+# squared distances below this multiple of the mean squared norm count as 0, so that duplicates coincide
+ROUNDING = 1e-12
 NEAR_CHANCE = 0.6
 CHUNK = 2**23  # largest number of values in a temporary array
 
@@ -69,7 +71,8 @@ def quality(embeddings: Any, plane: Any, *, k: int = K, most_pairs: int = MOST_P
         embeddings: Array (N, D).
         plane: Map (N, 2) of the embeddings.
         k: Number of neighbours, lowered to (N - 1) // 2, above which trustworthiness is undefined.
-        most_pairs: If N * N exceeds this number, evenly spaced points are compared with all others, to bound memory.
+        most_pairs: If N * N exceeds this number, only evenly spaced points are compared with all others, to limit the
+            cost.
 
     Returns:
         The quality, or None for fewer than 3 points.

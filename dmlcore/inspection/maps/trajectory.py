@@ -106,7 +106,8 @@ def make(run: Run, settings: Settings | None = None, tell: maps.Report = lambda 
 
     Raises:
         RunError: The run has fewer than two kept checkpoints, or its embeddings cannot be mapped.
-        Unreadable: A file of embeddings is damaged. projection.Missing: The package of the method is not installed.
+        Unreadable: A file of embeddings is damaged.
+        projection.Missing: The package of the method is not installed.
     """
     settings = settings or Settings(seed=run.spec.seed)
     known = snapshots.snapshots(run)
@@ -139,7 +140,7 @@ def make(run: Run, settings: Settings | None = None, tell: maps.Report = lambda 
         "quality": [quality.as_dict() if quality else None for quality in measured],
     }
     maps.keep(path, facts, points=points, steps=np.array([snapshot.step for snapshot in known]))
-    # Maps of earlier sets of checkpoints are outdated.
+    # Delete outdated maps, which were computed from earlier sets of checkpoints.
     for old in path.parent.glob(f"{settings.name}.*.npz"):
         if old != path:
             old.unlink(missing_ok=True)
@@ -196,7 +197,11 @@ def _project_jointly(embeddings: list[Singles]) -> Singles:
 def _align_frames(
     embeddings: list[Singles], collapsed: list[bool], settings: Settings, report: maps.Report | None
 ) -> tuple[Singles, str]:
-    """Compute frames from last to first; each starts from the following frame and is then aligned with it."""
+    """Compute frames from last to first, each initialised with the frame that follows it and then aligned with it.
+
+    Returns:
+        Points (S, n, 2) and a description of how the frames were aligned.
+    """
     count = len(embeddings)
     points = np.zeros((count, len(embeddings[0]), 2), np.float32)
     following = Settings(**{**settings.used, "iterations": max(FEWEST_ITERATIONS, settings.iterations // 2)})
@@ -213,7 +218,7 @@ def _align_frames(
         plane = maps.draw(embeddings[frame], settings if after is None else following, start=after, report=tell)
         after = plane - plane.mean(axis=0) if after is None else align(plane, after)
         spread = spread or float(after.std())
-        # Earlier frames have been optimised for longer, which enlarges the map without any meaning.
+        # Scale to the spread of the last frame: earlier frames were optimised for longer, which enlarges the map.
         points[frame] = after * (spread / after.std())
     if after is None:
         raise ValueError("the embeddings of every step are all equal (collapsed), so there is no map")
