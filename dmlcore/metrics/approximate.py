@@ -175,7 +175,7 @@ def recall(search: ApproximateSearch, points: Array, k: int, *, queries: int = Q
         points: Shape (n, d).
         k: Number of neighbours.
         queries: Number of points to draw as queries.
-        seed: Seed of the draw.
+        seed: Seed for the draw.
     """
     rows = np.sort(np.random.default_rng(seed).choice(len(points), min(queries, len(points)), replace=False))
     _, near = search.others(points, rows, k)

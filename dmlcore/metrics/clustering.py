@@ -46,13 +46,13 @@ def clustering(
     Args:
         embeddings: Shape (N, D).
         labels: Shape (N,), integers.
-        seed: Seed of the random starts.
+        seed: Seed for the random starts.
 
     Returns:
         NMI and pairwise F1.
 
     Raises:
-        TypeError, ValueError: If an argument does not fit; the message names it.
+        TypeError, ValueError: If an argument is invalid; the message names it.
 
     Example:
         >>> from dmlcore import metrics
@@ -113,7 +113,7 @@ def nmi(clusters: ArrayLike, labels: ArrayLike, *, average: Literal["arithmetic"
         average: "arithmetic" to divide I by (H_a + H_b) / 2, "geometric" to divide by sqrt(H_a H_b).
 
     Raises:
-        ValueError: If an argument does not fit; the message names it.
+        ValueError: If an argument is invalid; the message names it.
     """
     if average not in ("arithmetic", "geometric"):
         raise ValueError(f"average must be arithmetic or geometric, got {average!r}")
@@ -138,7 +138,7 @@ def pairwise_f1(clusters: ArrayLike, labels: ArrayLike) -> float:
         labels: Shape (N,).
 
     Raises:
-        ValueError: If an argument does not fit; the message names it.
+        ValueError: If an argument is invalid; the message names it.
     """
     joint, rows, columns = _contingency(clusters, labels)
 

@@ -66,7 +66,7 @@ def nearest_others(points: Reals, rows: Ints, k: int, pool: Ints | None = None) 
 
 
 def first(distances: Floats, rows: Ints, k: int) -> tuple[Floats, Ints]:
-    """Sort the entries of each row, (m, l), by (distance, row index) and return the first k of them."""
+    """Sort the candidates of each query, (m, l), by (distance, row index) and return the first k of each."""
     order = np.lexsort((rows, distances), axis=1)[:, :k]
     return np.take_along_axis(distances, order, 1), np.take_along_axis(rows, order, 1)
 

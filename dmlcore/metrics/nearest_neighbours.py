@@ -57,7 +57,7 @@ def nearest(
         Distances (Q, k), float64 and ascending, and indices (Q, k). Ties go to the lower index.
 
     Raises:
-        TypeError, ValueError: If an argument does not fit; the message names it.
+        TypeError, ValueError: If an argument is invalid; the message names it.
 
     Example:
         >>> from dmlcore import metrics

@@ -78,7 +78,7 @@ def retrieval(
         Means over the queries, and values per query.
 
     Raises:
-        TypeError, ValueError: If an argument does not fit; the message names it.
+        TypeError, ValueError: If an argument is invalid; the message names it.
 
     Example:
         The third query has no match, and one gallery item is closer to the second query than its own class.

@@ -1,8 +1,9 @@
-"""The training loop: everything that happens in a training run, in order.
+"""Training loop: all stages of a training run, in order.
 
-`step` makes one step and `train` a whole run; `starts` provides the initial state, and `state` holds everything that
-changes. All randomness is a function of (seed, step), so a checkpoint needs only weights, optimiser, step and the
-length of metrics.jsonl, and a run that was killed at any point ends exactly like an uninterrupted one.
+`step` runs one training step and `train` a whole run. The initial state comes from the module `starts`, and `state`
+defines everything that changes during training. All randomness is a function of (seed, step), so a checkpoint needs
+only weights, optimiser, step and the length of metrics.jsonl, and a run that was killed at any point and resumed gives
+the same result as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ log = logging.getLogger(__name__)
 
 
 def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | None = None) -> Tensor:
-    """Make one training step and return its loss, on the device.
+    """Run one training step and return its loss, a scalar on the device.
 
-    The result is a function of (seed, number) and of the weights.
+    The result depends only on (seed, number) and the current state.
 
     Args:
         state: The training state, modified in place.
@@ -58,8 +59,8 @@ def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | N
         objective: Function (embeddings, labels, ...) -> scalar to use instead of `state.loss`.
 
     Raises:
-        StepError: If loss or gradient is not finite; the weights are unchanged. On a GPU, `state.finite_check.wait`
-            raises it later.
+        StepError: If loss or gradient is not finite; the weights are unchanged. On a GPU, the error is raised later, by
+            `state.finite_check.wait`.
     """
     spec, model, optimiser = state.spec, state.model, state.optimiser
 
@@ -69,7 +70,8 @@ def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | N
         group["lr"] = group["base_lr"] * factor
     begin(state, number)
 
-    # Batch: samples, augmented, on the device; tuples if the sampler mines them; the generator of a random miner.
+    # Batch: choose and augment samples on the device; add tuples if the sampler mines them, and the generator for a
+    # random miner.
     batch = state.batches.make(number, lambda indices: embed(model, state.data, indices, state.device))
     random = torch.Generator().manual_seed(seed_of(spec.seed, "miner", number)) if state.loss.miner else None
 
@@ -78,13 +80,13 @@ def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | N
         with torch.autocast(state.device.type, torch.bfloat16, enabled=spec.compute.precision == "bfloat16"):
             embeddings = state.forward(batch.inputs)
             started = None if state.reference is None else reference.embed(state.reference, batch.inputs)
-        # With several processes, each continues with the embeddings of the whole batch.
+        # With several processes, each process gathers the embeddings of the whole batch.
         samples = len(batch.labels)
         own = processes.gather(pooling.at_least_float32(embeddings), samples)
         started, shares, pooled = (
             None if each is None else processes.gather(each, samples) for each in (started, model.shares, model.pooled)
         )
-        if processes.shares_work():  # from here on all processes compute the same
+        if processes.shares_work():  # from here on, all processes compute identical values
             _seed_dropout(state, number)
         embeddings = conditioning.embeddings(state, number, own, batch.indices)
         loss = (objective or state.loss)(embeddings, batch.labels, shares, batch.tuples, random, pooled)
@@ -104,7 +106,7 @@ def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | N
     processes.average(gradients)
     projections.pull(state)
 
-    # Clip. If no norm is needed, sum the gradients to find NaN and Inf: on a CPU that takes half the time.
+    # Clip the gradients. If no norm is needed, check their sum for NaN and Inf, which takes half the time on a CPU.
     clips = spec.optimiser.clip_norm > 0 or spec.optimiser.clip_value > 0
     state.norm = nn.utils.get_total_norm(gradients) if clips or state.device.type == "cuda" else None
     total = torch.stack([gradient.sum() for gradient in gradients]).sum() if state.norm is None else state.norm
@@ -122,7 +124,7 @@ def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | N
 
 
 def begin(state: TrainingState, number: int) -> None:
-    """Prepare step `number`: set which parameters train, and seed dropout."""
+    """Prepare step `number`: set which parameters are trained, and seed the generator for dropout."""
     for parameter in state.frozen_at_first:
         parameter.requires_grad_(number > state.spec.schedule.warm_up)
     conditioning.before_step(state, number)
@@ -130,7 +132,7 @@ def begin(state: TrainingState, number: int) -> None:
 
 
 def _seed_dropout(state: TrainingState, number: int, rank: int = 0) -> None:
-    """Seed torch's default generator, from which dropout draws; each rank gets its own sequence."""
+    """Seed torch's default generator, from which dropout draws; each process (rank) gets its own random sequence."""
     seed = (seed_of(state.spec.seed, "dropout") >> 1) + number + (rank << 32)
     # on a CPU, seed only the default generator: torch.manual_seed also records a stack trace for other devices (0.4 ms)
     if state.device.type == "cpu":
@@ -140,7 +142,7 @@ def _seed_dropout(state: TrainingState, number: int, rank: int = 0) -> None:
 
 
 def decay(schedule: ScheduleSpec, number: int) -> float:
-    """Return the decay factor of the learning rates at step `number` >= 1, without reductions at plateaus.
+    """Return the factor by which `schedule` scales learning rates at step `number` >= 1, excluding plateau reductions.
 
     The factor depends on `schedule.decay`:
 
@@ -157,7 +159,7 @@ def decay(schedule: ScheduleSpec, number: int) -> float:
 
 
 def gradients_of(optimiser: torch.optim.Optimizer) -> list[Tensor]:
-    """Return the gradients of all parameters that have one; the gradient of a frozen parameter is None."""
+    """Return the gradients of all parameters that have one; frozen parameters have none."""
     return [p.grad for group in optimiser.param_groups for p in group["params"] if p.grad is not None]
 
 
@@ -176,17 +178,18 @@ def train(
     before_done: Callable[[Run], object] = lambda run: None,
     company: AbstractContextManager[object] | None = None,
 ) -> RunState:
-    """Train or resume a run whose lock this process holds; return its final state.
+    """Train or resume a run and return its final state. This process must hold the run's lock.
 
-    Errors do not leave this function: they set the state to "failed" with a message, and unexpected ones write a
-    traceback to the log.
+    Errors are not raised: they set the state to "failed" with a message, and unexpected ones also write a traceback to
+    the log.
 
     Args:
-        run: The run.
+        run: Run to train.
         dataset: Data set to use instead of the one that the spec names.
-        stop: Called after each step; True stops the run, as its cancel file does.
-        before_done: Called after the test; if the process is killed during this call, a resume completes the run.
-        company: Context in which other processes train the run too (`processes.local`).
+        stop: Called after each step; if it returns True, the run stops, as it does if cancellation is requested.
+        before_done: Called after the test and before the run is marked as done; if the process is killed during this
+            call, a resumed run completes it.
+        company: Context manager that starts and ends the other processes that train the run (`processes.local`).
     """
     report = Reporter(run)
     try:
@@ -216,7 +219,7 @@ def _train(
 ) -> RunState:
     spec, schedule = run.spec, run.spec.schedule
 
-    # Create the state of a new, resumed or forked run, and the rows to write before the next step.
+    # Create the state of a new, resumed or forked run, and the metrics rows to write before its next step.
     with processes.alone():
         start = starts.start(run, dataset, report)
     state, progress = start.state, start.state.progress
@@ -228,7 +231,7 @@ def _train(
             metrics.extend(start.rows)
             checkpoints.save(state, metrics.sync())
             checkpoints.wait()
-        if spec.fork.run:  # the fork has its own checkpoint now
+        if spec.fork.run:  # the copy of the parent's checkpoint is not needed once the fork has its own
             for name in (run_directory.ORIGIN, run_directory.ORIGIN_ROWS):
                 (run.path / name).unlink(missing_ok=True)
         saved_step = progress.step
@@ -264,13 +267,13 @@ def _train(
 
 
 def follow(dataset: Dataset | None = None) -> None:
-    """Take part in the training of a run as a rank other than 0, which does not access the run directory.
+    """Train a run together with rank 0, as another rank, which does not access the run directory.
 
     Args:
         dataset: Data set to use instead of the one that the spec names.
 
     Raises:
-        ProcessError: If rank 0 is gone. Errors that end a failed run are raised as well.
+        ProcessError: If rank 0 has ended. Errors that end a failed run are raised as well.
     """
     state = starts.receive_state(dataset)
     if _make_steps(state, MetricsLog(None, state.finite_check)):
@@ -284,17 +287,16 @@ def _make_steps(
     keep: Callable[[bool], object] = lambda must: None,
     report: Callable[[int], object] = lambda number: None,
 ) -> bool:
-    """Make the remaining steps, identically on each process that trains the run; return False if asked to stop.
+    """Run the remaining training steps, identically on each process; return False if `stop` ended them early.
 
-    Rank 0 decides and broadcasts the decision: `stop` is called there only, and all ranks use the scores computed
-    there.
+    Rank 0 decides when to stop and broadcasts its decision and its scores to the other ranks.
 
     Args:
         state: The training state.
-        metrics: Log of the rows.
-        stop: Called after each step; True stops the run.
+        metrics: Log that receives the metrics rows.
+        stop: Called after each step, on rank 0 only; if it returns True, the run stops.
         keep: Writes a checkpoint. If its argument is False, it may skip this while another one is being written.
-        report: Called with the number of each step.
+        report: Called with the number of each completed step.
     """
     schedule, progress = state.spec.schedule, state.progress
     state.model.train()
@@ -329,9 +331,9 @@ def _make_steps(
 
 
 def evaluate(run: Run, *, dataset: Dataset | None = None) -> float | None:
-    """Test the best weights of the newest checkpoint of a run whose lock this process holds; return MAP@R.
+    """Test the best weights in the newest checkpoint of a run and return MAP@R. This process must hold the run's lock.
 
-    Writes the embeddings, and a row of scores unless an identical one exists.
+    Writes the embeddings, and a metrics row of scores unless the log already has an identical one.
 
     Raises:
         CheckpointError, TrainingError, DataError, ModelError: If checkpoint, data or network cannot be loaded.
@@ -353,7 +355,7 @@ def _measure(state: TrainingState) -> dict[str, Any]:
 
 
 def _test(run: Run, state: TrainingState, metrics: MetricsLog) -> float | None:
-    """Test the best weights, write the rows that are not in the log yet, and return MAP@R."""
+    """Test the best weights, write the metrics rows that are not in the log yet, and return MAP@R."""
     map_at_r, rows = evaluation.final_test(run, state)
     known = run.metrics()[0]
     metrics.extend(row for row in rows if row not in known)

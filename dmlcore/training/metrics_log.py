@@ -17,12 +17,12 @@ LATER = 1.0  # seconds between two updates of metrics.jsonl on a GPU, which is i
 
 
 class MetricsLog:
-    """Writer of metrics rows whose values may still be tensors on the device; NaN values are left out.
+    """Writer of metrics rows with values that may still be tensors on the device; NaN values are left out.
 
     Args:
         metrics: Writer of metrics.jsonl; None in a process other than rank 0, which writes nothing.
-        check: Deferred check of steps, if any. Rows are then held back until the next flush, so that no row of a failed
-            step is written.
+        check: Deferred check for NaN and infinity, if any. Rows are then kept until the next flush, so that no row of a
+            failed step is written.
     """
 
     def __init__(self, metrics: MetricsWriter | None, check: DeferredFiniteCheck | None = None) -> None:
@@ -31,7 +31,7 @@ class MetricsLog:
         self._last = time.monotonic()
 
     def append(self, row: dict[str, Any]) -> None:
-        """Append a row, written immediately or at the next flush."""
+        """Append a row, which is written immediately or at the next flush."""
         self._rows.append(row)
         if self._check is None or time.monotonic() - self._last >= LATER:
             self.flush()
@@ -66,10 +66,11 @@ class Reporter:
     def __init__(self, run: Run) -> None:
         self.run, self.state = run, run.state()
         self.step, self.last = self.state.step, 0.0
-        self.began = time.monotonic() - self.state.seconds  # time of earlier sessions of an interrupted run counts too
+        # includes the time of earlier sessions of an interrupted run
+        self.began = time.monotonic() - self.state.seconds
 
     def __call__(self, step: int, message: str, **changes: Any) -> RunState:
-        """Report the current step and message; `changes` sets other fields, which are written immediately."""
+        """Report the current step and message; `changes` sets other fields of the state and is written immediately."""
         self.step, now = step, time.monotonic()
         if changes or message != self.state.message or now - self.last >= EVERY:
             self.state = self.run.update(step=step, message=message, seconds=now - self.began, **changes)

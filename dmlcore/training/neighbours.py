@@ -1,4 +1,4 @@
-"""Networks whose embeddings are conditioned on neighbours: search for neighbours and embedding of whole sets."""
+"""Networks with embeddings that are conditioned on neighbours: search for neighbours and embedding of whole sets."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ KINDS = {"own": "transductive", "train": "inductive"}
 
 
 class Conditioned(nn.Module):
-    """Network whose embeddings are conditioned on neighbours from the set that `conditioning.among` selects.
+    """Network that conditions embeddings on neighbours from the set that the setting `conditioning.among` selects.
 
     `batches.embed` calls `embed_set` with a whole set at once, because its samples may be neighbours of each other.
 
     Args:
-        model: The network.
-        spec: The spec of the run.
-        data: The data set.
+        model: Network that embeds single samples and conditions them on neighbours.
+        spec: Spec of the run.
+        data: Data set with the splits in which neighbours are searched.
         device: Device to compute on.
-        table: Embeddings (N, D) of the training split by the network alone; computed when first needed if None.
+        table: Unconditioned embeddings (N, D) of the training split; if None, they are computed when first needed.
     """
 
     def __init__(
@@ -38,8 +38,8 @@ class Conditioned(nn.Module):
         super().__init__()
         self.model, self.spec, self.data, self.device = model, spec, data, device
         self._table = table
-        self._test: Tensor | None = None  # embeddings of the test split by the network alone
-        # embeddings of the last set by the network alone, and its samples
+        self._test: Tensor | None = None  # unconditioned embeddings of the test split
+        # unconditioned embeddings of the last embedded set, and the indices of its samples
         self._alone: tuple[Tensor, Ints] | None = None
 
     @property
@@ -57,14 +57,14 @@ class Conditioned(nn.Module):
         return self._read(alone, pool, neighbours(alone, pool, self.spec.conditioning.neighbours))
 
     def embed_set(self, alone: Tensor, indices: Ints) -> Tensor:
-        """Return the conditioned embeddings (n, D) of samples of the data set, given those by the network alone."""
+        """Return conditioned embeddings (n, D) of the samples at `indices`, given the unconditioned ones in `alone`."""
         self._alone = alone, indices
         return self._of(self.spec.conditioning.among)
 
     def other_embeddings(self) -> dict[str, Singles]:
         """Return further embeddings (n, D) of the last embedded set: "alone", and "inductive" or "transductive".
 
-        "alone" holds the embeddings of the network without neighbours. The other entry is the kind that
+        "alone" holds the unconditioned embeddings. The other entry holds embeddings conditioned on the set that
         `conditioning.among` does not select.
         """
         assert self._alone is not None
@@ -112,13 +112,14 @@ class Conditioned(nn.Module):
 def neighbours(points: Tensor, pool: Tensor | None, k: int, own: Ints | None = None) -> Ints:
     """Return the indices (n, k) of the k nearest pool rows of each point, nearest first; ties go to the lower index.
 
-    If there are fewer than k neighbours, the last one is repeated; the only point of a set is its own neighbour.
+    If there are fewer than k neighbours, the last one is repeated. A point that is the only one of its set is its own
+    neighbour.
 
     Args:
         points: Points (n, D).
         pool: Points to search, (N, D); None searches the points themselves, without each point itself.
         k: Number of neighbours.
-        own: For each point the row of the pool that is the point itself and is left out, -1 if there is none, (n,).
+        own: For each point, the pool row that is the point itself and is excluded, or -1 if there is none, (n,).
     """
     if pool is None:
         available = min(k, len(points) - 1)

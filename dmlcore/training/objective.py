@@ -1,4 +1,4 @@
-"""Objective of a training run: the metric loss on the tuples of a miner, plus an optional zero-shot prediction loss."""
+"""Objective of a training run: the metric loss on mined tuples, plus an optional zero-shot prediction loss."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dmlcore.spec import RunSpec, SpecError
 from dmlcore.training.errors import TrainingError
 
 Tuples = tuple[Tensor, ...]
-# Catalogues of the spec sections that have parameters of their own.
+# Catalogues for the sections of the spec whose parameters depend on the name that is chosen.
 CATALOGUES: Mapping[str, Catalogue[Any]] = {
     "loss": losses.LOSSES,
     "miner": mining.MINERS,
@@ -29,7 +29,7 @@ CATALOGUES: Mapping[str, Catalogue[Any]] = {
 
 
 class Objective(nn.Module):
-    """Loss of a training run: the metric loss, mixed with the zero-shot prediction loss of prototype shares if any."""
+    """Loss of a training run: the metric loss, optionally mixed with zero-shot prediction from prototype shares."""
 
     def __init__(
         self,
@@ -58,9 +58,10 @@ class Objective(nn.Module):
         Args:
             embeddings: Embeddings, (B, D).
             labels: Integer labels, (B,).
-            shares: Prototype shares, (B, m); ignored if they have no graph because the prototypes are not placed yet.
+            shares: Prototype shares, (B, m); ignored if they require no gradient, as before the prototypes are
+                initialised.
             tuples: Index tuples that the sampler has mined.
-            generator: Random generator of a random miner.
+            generator: Random generator for miners that draw at random.
             pooled: Inputs of the embedding layer, (B, P), for losses that read them.
         """
         if tuples is None and self.miner is not None:
@@ -68,7 +69,7 @@ class Objective(nn.Module):
         metric: Any = self.metric
         between: Tensor | None = (
             metric.between(embeddings, labels) if self.batch_pairs else None
-        )  # computed first, because it overwrites the loss's counts
+        )  # computed first, because it overwrites the triplet counts of the loss
         more: dict[str, Any] = {} if tuples is None else {"indices_tuple": tuples}
         if getattr(metric, "reads_pooled", False):
             more["pooled"] = pooled
@@ -85,8 +86,8 @@ class Objective(nn.Module):
     def measured(self) -> dict[str, float | Tensor]:
         """Return statistics of the last batch by name.
 
-        These are shares of triplets, losses and weights of the members of an ensemble, and the zero-shot loss. On a GPU
-        the values are tensors, so that reading them later does not delay the step.
+        These are triplet statistics, the losses and weights of ensemble members, and the zero-shot loss. On a GPU the
+        values are tensors, so that reading them later does not delay the step.
         """
         counts: Counts | None = getattr(self.metric, "counts", None)
         numbers = counts.shares() if counts is not None else {}
@@ -98,10 +99,10 @@ class Objective(nn.Module):
 
 
 def create(spec: RunSpec, classes: int, model: Network) -> Objective:
-    """Create the losses and the miner that a spec names, initialised from its seed.
+    """Create the objective with the losses and the miner that a spec names, initialised from the seed of the spec.
 
     Raises:
-        TrainingError: If this is impossible; the message names the section of the spec.
+        TrainingError: If one of them cannot be created; the message names the section of the spec.
     """
     refuse_unusable(spec)
     layer = getattr(model, "embedding_layer", None)
@@ -121,12 +122,12 @@ def create(spec: RunSpec, classes: int, model: Network) -> Objective:
 
 
 def metric_loss(spec: RunSpec, classes: int, pooled_dim: int = 0) -> nn.Module:
-    """Create the metric loss of a spec as a function of its seed.
+    """Create the metric loss that a spec names, initialised from the seed of the spec.
 
     Args:
         spec: The spec.
         classes: Number of training classes.
-        pooled_dim: Number of features that enter the embedding layer.
+        pooled_dim: Number of input features of the embedding layer.
     """
     sizes = {"classes": classes, "embedding_dim": spec.model.embedding_dim, "pooled_dim": pooled_dim}
     with seeded(seed_of(spec.seed, "loss")):
@@ -135,10 +136,10 @@ def metric_loss(spec: RunSpec, classes: int, pooled_dim: int = 0) -> nn.Module:
 
 
 def refuse_unknown(spec: RunSpec) -> None:
-    """Raise SpecError if loss, miner or pooling, or one of their parameters, is not in the catalogues.
+    """Raise SpecError if the loss, miner or pooling, or one of their parameters, is not in the catalogues.
 
     The message has one line per section. A spec itself accepts any name, so that runs of other versions can be read;
-    call this before a spec is shown in a form, searched or trained. Nothing is built.
+    call this before a spec is shown in a form, used in a hyper-parameter search or trained. Nothing is built.
     """
     mistakes = []
     for section, entries in CATALOGUES.items():
@@ -152,9 +153,9 @@ def refuse_unknown(spec: RunSpec) -> None:
 
 
 def refuse_unusable(spec: RunSpec) -> None:
-    """Raise TrainingError if loss, miner or pooling cannot be created, or cannot be combined.
+    """Raise TrainingError if the loss, miner or pooling cannot be created, or cannot be combined with each other.
 
-    Only their declarations are checked; nothing is built.
+    Only the catalogue entries are checked; nothing is built.
     """
     surroundings: dict[str, dict[str, Any]] = {
         "loss": {"reduction": spec.loss.reduction, "embedding_dim": spec.model.embedding_dim}
@@ -188,17 +189,17 @@ def refuse_unusable(spec: RunSpec) -> None:
 
 
 def has_proxies_among_samples(name: str) -> bool:
-    """Return True if the proxies of a loss are points in the embedding space, so that they can be put on samples."""
+    """Return True if the proxies of the loss `name` are points in the embedding space, like embeddings of samples."""
     return bool(getattr(losses.describe(name), "proxies_are_places", False))
 
 
 def joins_learners(name: str) -> bool:
-    """Return True if a loss combines the embeddings of several learners, block by block (`Ensemble.embed`)."""
+    """Return True if the loss `name` combines embeddings from several learners, as `Ensemble.embed` does."""
     return "diversity" in losses.describe(name).parameters
 
 
 def pools_last(spec: RunSpec) -> bool:
-    """Return True if the network pools embedded features, so that its pooling is not followed by an embedding layer."""
+    """Return True if the network embeds features before pooling, so that no embedding layer follows the pooling."""
     pools = spec.model.name != "mlp" and pooling.describe(spec.pooling.name).layer.projects_first
     return spec.model.name == "tokens" or pools
 

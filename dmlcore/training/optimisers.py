@@ -1,4 +1,4 @@
-"""Optimiser of a training run: parameter groups, fused kernels, gradient clipping and the warm-up."""
+"""Optimiser of a training run: parameter groups, fused kernels, gradient clipping and warm-up."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from dmlcore.spec.optimisers import OPTIMISERS, OptimiserEntry
 from dmlcore.spec.sections import OptimiserSpec, ScheduleSpec
 from dmlcore.training.errors import TrainingError
 
-# number of parameters from which the fused CPU kernel is faster: Adam of a ResNet-18 takes 31 instead of 72 ms
+# minimum number of parameters for the fused CPU kernel, which is then faster: Adam takes 31 instead of 72 ms for
+# ResNet-18
 LARGE = 1_000_000
 
 
 def create(spec: RunSpec, model: Network, loss: nn.Module) -> torch.optim.Optimizer:
     """Create the optimiser for all parameters of network and loss, with the learning rates of step 1.
 
-    Each group has the keys `part` ("backbone", "head" or "loss") and `base_lr`; parameters with the same settings share
-    a group. Fused kernels are used if the device has them and they are faster.
+    Each group has the keys `part` ("backbone", "head" or "loss") and `base_lr`; parameters with equal learning rate and
+    weight decay share a group. Fused kernels are used where they are available and faster.
     """
     entry = OPTIMISERS[spec.optimiser.name]
     arguments: dict[str, Any] = {name: getattr(spec.optimiser, field) for name, field in entry.arguments.items()}
@@ -41,17 +42,17 @@ def is_fused(optimiser: torch.optim.Optimizer) -> bool:
 
 
 def disable_fused(optimiser: torch.optim.Optimizer) -> None:
-    """Switch to unfused kernels, for a run that started with them; fused kernels would round differently."""
+    """Switch to unfused kernels, for a resumed run that used them before; fused kernels would round differently."""
     for group in optimiser.param_groups:
         group["fused"] = None
 
 
 def start_momentum(optimiser: torch.optim.Optimizer) -> None:
-    """Give parameters of a fused SGD that have no momentum yet a momentum of zeros.
+    """Set the momentum of a fused SGD to zeros for parameters that have no momentum buffer yet.
 
-    The fused kernel rejects a mixture of parameters with and without momentum, which arises if some gradients appear
-    late: after a warm-up, or once a pooling has its prototypes. With a momentum of zeros, the first update is the same
-    bit for bit.
+    The fused kernel rejects a mixture of parameters with and without momentum, which occurs if some parameters receive
+    their first gradient late: after a warm-up, or once a pooling has initialised its prototypes. With a momentum of
+    zeros, the first update is the same bit for bit.
     """
     if isinstance(optimiser, torch.optim.SGD) and is_fused(optimiser) and optimiser.defaults["momentum"]:
         for parameter in parameters(optimiser):
@@ -74,7 +75,7 @@ def parameters(optimiser: torch.optim.Optimizer) -> Iterator[nn.Parameter]:
 
 
 def clip(optimiser: torch.optim.Optimizer, spec: OptimiserSpec, norm: Tensor) -> None:
-    """Scale the gradient to at most norm `clip_norm`, then clip each entry to +-clip_value.
+    """Scale the gradient to a norm of at most `clip_norm`, then clip each entry to +-`clip_value`.
 
     `norm` is the norm of the whole gradient.
     """
@@ -85,10 +86,11 @@ def clip(optimiser: torch.optim.Optimizer, spec: OptimiserSpec, norm: Tensor) ->
 
 
 def frozen_at_first(schedule: ScheduleSpec, model: Network) -> list[nn.Parameter]:
-    """Return the parameters that do not train during the warm-up: all except those of pooling and embedding layers.
+    """Return the parameters that are frozen during the warm-up: all except those of new layers.
 
-    Without a warm-up the list is empty. Frozen parameters have no gradient, so the backward pass is cheaper and the
-    optimiser has no moments for them; their batch norm still follows the batches.
+    New layers are those for pooling, embedding and conditioning. Without a warm-up the list is empty. Frozen parameters
+    have no gradient, so the backward pass is cheaper and the optimiser has no moments for them. Batch norm layers still
+    update their running statistics.
 
     Raises:
         TrainingError: If the network has no new layers.
@@ -98,7 +100,7 @@ def frozen_at_first(schedule: ScheduleSpec, model: Network) -> list[nn.Parameter
     new = {id(parameter) for parameter in _new(model)}
     if not new:
         raise TrainingError("schedule.warm_up: this network has no new layers to train first; leave it at 0")
-    # A batch norm that is frozen permanently stays frozen.
+    # parameters of permanently frozen batch norm are not listed, so they remain frozen after the warm-up
     return [p for p in model.parameters() if id(p) not in new and p.requires_grad]
 
 
@@ -108,7 +110,7 @@ def _new(model: Network) -> list[nn.Parameter]:
 
 
 def _groups(spec: RunSpec, model: Network, loss: nn.Module) -> list[dict[str, Any]]:
-    """Group parameters by learning rate and weight decay, in the order of model and loss."""
+    """Group the parameters of model and loss by learning rate and weight decay, preserving their order."""
     o = spec.optimiser
     head = {id(p) for p in _new(model)} if o.head_factor != 1 else set()
     slow = {id(p) for m in loss.modules() if getattr(m, "at_network_rate", False) for p in m.parameters()}

@@ -1,12 +1,12 @@
 """Chance-constrained programming: a sequence of projections of the weights, each with new proxies per class.
 
 A projection minimises weight / 2 |theta - theta*|^2 plus the loss against proxies, where theta* are the best weights of
-the previous projection (the first one has no such term). It ends when validation has not improved `patience` times in
-a row. Then theta* and the proxies are set to the best ones of this projection, and new proxies are chosen by
-farthest-first traversal from a pool of samples per class; training continues from the current weights.
+the previous projection (the first one has no such term). A projection ends after `patience` validations in a row
+without improvement. Then theta* and the proxies are set to their best values in this projection, and new proxies are
+chosen by farthest-first traversal from a pool of samples per class; training continues from the current weights.
 
 Reference:
-    Gurbuz 2022, Ch. 3, Alg. 1, whose gradient has the wrong sign (see the errata).
+    Gurbuz 2022, Ch. 3, Alg. 1, where the gradient has the wrong sign (see the errata).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from dmlcore.training.state import TrainingState
 from dmlcore.typing import Floats, Ints
 
 LEAST = 1e-5  # smallest increase of the score that counts as an improvement
-# key of the proxies in `TrainingState.candidate`, next to network parameters with the prefix NETWORK
+# key of the proxies in `TrainingState.candidate`; the keys of network parameters start with NETWORK
 PROXIES = "proxies"
 NETWORK = "network."
 
 
 def begin(state: TrainingState, *, place: bool = True) -> None:
-    """Start the first projection, if the spec has projections.
+    """Start the first projection; do nothing if the spec has no projections.
 
     If `place`, each proxy is set to the embedding of a sample of its class; else the proxies are left unchanged.
     """
@@ -46,7 +46,8 @@ def begin(state: TrainingState, *, place: bool = True) -> None:
         return
     proxies, first = proxies_of(state), state.spec.projection.first
     for label, pool in _pools(state).items():
-        # As in the code of Gurbuz 2022, an empty cover starts at the origin, so the longest sample comes first.
+        # As in the code of Gurbuz 2022, farthest-first traversal starts from the origin, so the longest embedding comes
+        # first.
         picks = (
             k_center(pool, pool[:1] * 0, len(proxies[label])) if first == "spread" else np.arange(len(proxies[label]))
         )
@@ -54,7 +55,7 @@ def begin(state: TrainingState, *, place: bool = True) -> None:
 
 
 def pull(state: TrainingState) -> None:
-    """Add weight * (theta - theta*) to the gradients of the network."""
+    """Add weight * (theta - theta*) to the gradients of the network. Do nothing in the first projection."""
     if not state.anchor:
         return
     for name, parameter in state.model.named_parameters():
@@ -63,7 +64,7 @@ def pull(state: TrainingState) -> None:
 
 
 def after_validation(state: TrainingState, rows: list[Row]) -> list[Row]:
-    """Compare the validation score with the best of the current projection, and start the next projection if due.
+    """Compare the validation score with the best one in the current projection, and start the next projection if due.
 
     Returns:
         A list with the metrics row of the projection that ended, or [].
@@ -82,7 +83,7 @@ def after_validation(state: TrainingState, rows: list[Row]) -> list[Row]:
 
 
 def _end(state: TrainingState) -> Row:
-    """Store the best weights and proxies of the projection, choose new proxies, and return a metrics row."""
+    """Store the best weights and proxies of the projection, choose new proxies, and return a metrics row about it."""
     progress, before = state.progress, state.anchor
     state.anchor = {name.removeprefix(NETWORK): p for name, p in state.candidate.items() if name.startswith(NETWORK)}
     per_class = _metric(state).per_class
@@ -94,7 +95,7 @@ def _end(state: TrainingState) -> Row:
         inside, covering = in_ball(pool), in_ball(existing)
         radii.append((covering_radius(inside, covering), covering_radius(inside, inside[picks])))
         _put(state, label, pool[picks])
-    # every process has computed the proxies, and machines may round differently
+    # every process has computed the proxies, but machines may round differently
     processes.broadcast_tensors([_metric(state).proxies])
     covered, covers = np.mean(radii, axis=0)
     # The optimiser's moments belong to the previous proxies, so they are dropped.
@@ -103,7 +104,7 @@ def _end(state: TrainingState) -> Row:
     row: Row = {"kind": "projection", "step": progress.step, "projection": progress.projection}
     row |= {"score": progress.projection_score, "radius_before": float(covered), "radius_after": float(covers)}
     if before:
-        # fsum rounds once, so the order of the tensors in a checkpoint does not matter.
+        # fsum is correctly rounded, so the order of the tensors in a checkpoint does not matter.
         squares = (float((state.anchor[name] - was).square().sum()) for name, was in before.items())
         row["moved"] = math.sqrt(math.fsum(squares))
     progress.projection += 1
@@ -112,7 +113,7 @@ def _end(state: TrainingState) -> Row:
 
 
 def distance(state: TrainingState) -> dict[str, Tensor]:
-    """Return the distance of the weights from theta* for a row of metrics; {} in the first projection."""
+    """Return the distance of the weights from theta* as an entry of a metrics row; {} in the first projection."""
     if not state.anchor:
         return {}
     parts = [(p.detach() - state.anchor[name]).square().sum() for name, p in state.model.named_parameters()]
@@ -120,13 +121,13 @@ def distance(state: TrainingState) -> dict[str, Tensor]:
 
 
 def proxies_of(state: TrainingState) -> Tensor:
-    """Return the proxies (classes, per_class, D) as a view."""
+    """Return a view of the proxies of the loss, (classes, per_class, D)."""
     metric = _metric(state)
     return metric.proxies.view(metric.classes, metric.per_class, -1)
 
 
 def in_ball(points: Floats) -> Floats:
-    """Scale points (N, D) longer than 1 back to the unit ball, in which the losses compare them."""
+    """Scale points (N, D) longer than 1 to unit length, because losses with proxies compare points in the unit ball."""
     return clip_to_unit_ball(torch.from_numpy(points)).numpy()
 
 
@@ -143,10 +144,10 @@ def _put(state: TrainingState, label: int, points: Floats) -> None:
 
 
 def _pools(state: TrainingState) -> dict[int, Floats]:
-    """Draw `pool` samples per class, augment them as for training, and return their embeddings (pool, D) by class.
+    """Draw `projection.pool` samples per class, augment them as in training, and return their embeddings by class.
 
-    The draw is a function of the seed and the number of the projection. A class with fewer samples contributes some of
-    them several times, each time with a new augmentation.
+    The values have shape (pool, D). The draw depends only on the seed and the number of the projection. A class with
+    fewer samples contributes some of them several times, each time with a new augmentation.
     """
     spec, data, split = state.spec, state.data, state.data.splits["train"]
     random = np.random.default_rng(seed_of(spec.seed, "pool", state.progress.projection))

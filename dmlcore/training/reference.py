@@ -21,7 +21,7 @@ BACKBONE = "backbone."
 def create(model: Network, spec: RunSpec) -> Network | None:
     """Return a frozen copy of the network in its current state, or None if `loss.start_weight` is 0.
 
-    A frozen backbone is shared with the copy, because training does not change it.
+    A frozen backbone is shared between network and copy, because training does not change it.
     """
     if not spec.loss.start_weight:
         return None
@@ -30,7 +30,7 @@ def create(model: Network, spec: RunSpec) -> Network | None:
 
 
 def distance(embeddings: Tensor, started: Tensor) -> Tensor:
-    """Return the mean Euclidean distance (not squared) of embeddings from those that the initial network computes.
+    """Return the mean Euclidean distance (not squared) of embeddings from those of the initial network.
 
     The gradient is 0 where an embedding equals its initial value.
 
@@ -52,7 +52,7 @@ def embed(reference: Network, inputs: Tensor) -> Tensor:
 
 
 def tensors(reference: Network | None) -> dict[str, Tensor]:
-    """Return the tensors that a checkpoint must store for the reference: all except those of a shared backbone."""
+    """Return the tensors that a checkpoint stores for the reference: all except those of a shared, frozen backbone."""
     if reference is None:
         return {}
     kept = reference.state_dict().items()
@@ -60,7 +60,7 @@ def tensors(reference: Network | None) -> dict[str, Tensor]:
 
 
 def restore(reference: Network | None, kept: Mapping[str, Tensor]) -> bool:
-    """Load the tensors that `tensors` returned into the reference; return False if there was nothing to load."""
+    """Load tensors from `tensors` into the reference; return False if there is no reference or `kept` is empty."""
     if reference is None or not kept:
         return False
     reference.load_state_dict(kept, strict=not _shares(reference))

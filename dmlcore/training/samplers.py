@@ -1,4 +1,4 @@
-"""Samplers that choose the samples of a batch as a pure function of (seed, step, table)."""
+"""Samplers, which choose the samples of a batch as a pure function of seed, step and table of embeddings."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from dmlcore.typing import Array, Ints, Singles
 
-ROWS = 32  # number of rows of the table that are compared with the whole table in one call
+ROWS = 32  # number of table rows that are compared with the whole table in one call
 
 
 class Sampler(Protocol):
-    """Interface of a sampler; `uses_table` is True if it needs embeddings of the training split."""
+    """Interface of samplers; `uses_table` is True if a sampler needs a table of embeddings of the training split."""
 
     uses_table: bool
 
@@ -31,8 +31,8 @@ class BalancedSampler:
     """Sampler of batches with `classes` classes and `samples` samples per class.
 
     Classes with a single sample cannot form a pair and are never drawn; the attribute `left_out` is the number of such
-    classes. A class with fewer than `samples` samples repeats some after all were used; the attribute `repeating` is
-    the number of such classes.
+    classes. In a class with fewer than `samples` samples, some are repeated once all have been used; the attribute
+    `repeating` is the number of such classes.
 
     Args:
         labels: Integer labels, (N,).
@@ -119,10 +119,11 @@ class MinedSampler:
     """Sampler of triplets whose negatives are mined from the whole training split, by distances between embeddings.
 
     A batch consists of size // 3 anchors, drawn at random from the classes with two samples or more; then one random
-    positive per anchor; then one negative per anchor. Distances are those of a table of embeddings. `hard_negative`
-    takes the negative nearest to the anchor. `semi_hard` takes the nearest negative that is farther than the positive,
-    or the farthest negative if there is none (Can 2018, Eq. 2.11-2.13), so that the batch keeps its size. Ties go to
-    the lower index. The attribute `left_out` is the number of classes with one sample, which can only be negatives.
+    positive per anchor; then one negative per anchor. Distances are computed from a table of embeddings.
+    `hard_negative` takes the negative nearest to the anchor. `semi_hard` takes the nearest negative that is farther
+    than the positive, or the farthest negative if there is none (Can 2018, Eq. 2.11-2.13), so that the batch keeps its
+    size. Ties go to the lower index. The attribute `left_out` is the number of classes with one sample, which can only
+    be negatives.
 
     Args:
         labels: Integer labels, (N,).
@@ -131,7 +132,7 @@ class MinedSampler:
         miner: Name of a miner that chooses one negative per pair.
 
     Raises:
-        ValueError: If the miner does not choose one negative, or if a batch cannot be filled.
+        ValueError: If the miner does not choose one negative per pair, or if there are too few samples for a batch.
     """
 
     uses_table = True
@@ -181,7 +182,7 @@ class MinedSampler:
 
     def _negatives(self, table: Singles, anchors: Ints, positives: Ints) -> Ints:
         # Compare only the anchors of this batch with all samples, which is far cheaper than searching the neighbours of
-        # all samples at each refresh.
+        # all samples whenever the table is refreshed.
         squares = _squares(table, anchors)
         same = self.labels[anchors][:, None] == self.labels
         nearest: Ints = np.where(same, np.inf, squares).argmin(1)
@@ -197,11 +198,11 @@ class MinedSampler:
 class NeighbourhoodSampler:
     """Sampler of batches of `size` samples that consist of neighbourhoods in a table of embeddings (N, D).
 
-    This is local neighbourhood sampling. A random centre is added with its `neighbours` nearest samples if these
-    include a sample of its class and one of another class, and if none of them is in the batch yet. The last
-    neighbourhood is truncated to the size of the batch. Centres are drawn without replacement within an epoch. If there
-    are not enough such centres, neighbourhoods may first overlap, then contain a single class, and finally consist of
-    the centre only.
+    This is local neighbourhood sampling. Random centres are added to the batch, each with its `neighbours` nearest
+    samples. A centre is skipped unless these include a sample of its class and one of another class, or if any of them
+    is already in the batch. The last neighbourhood is truncated to the size of the batch. Centres are drawn without
+    replacement within an epoch. If too few centres qualify, neighbourhoods may overlap; if there are still too few,
+    they may contain a single class, and finally consist of the centre only.
 
     Reference:
         Can 2018, Sec. 3.4.
@@ -229,7 +230,7 @@ class NeighbourhoodSampler:
 
 
 def neighbourhood_batch(labels: Ints, table: Array, order: Ints, size: int, neighbours: int) -> Ints:
-    """Fill a batch of `size` samples with neighbourhoods, trying the centres in the given order."""
+    """Return a batch of `size` sample indices: neighbourhoods of centres, which are tried in the order `order`."""
     chosen: list[int] = []
     taken = np.zeros(len(labels), bool)
     for mixed, apart in ((True, True), (True, False), (False, False)):
@@ -249,8 +250,8 @@ def neighbourhood_batch(labels: Ints, table: Array, order: Ints, size: int, neig
 
 
 def _neighbourhoods(table: Array, order: Ints, k: int) -> Iterator[tuple[int, Ints]]:
-    """Yield each centre with its k nearest other rows of the table (N, D); ties go to the lower index."""
-    # bound on the float32 rounding error; rows beyond the k-th distance by less are candidates too
+    """Yield each centre in `order` with its k nearest other rows of the table (N, D); ties go to the lower index."""
+    # bound on the float32 rounding error: rows that are farther than the k-th by less than this remain candidates
     slack = 1e-5 * float(np.square(table).sum(1).max())
     for centres in np.split(order, range(ROWS, len(order), ROWS)):
         for centre, row in zip(centres.tolist(), _squares(table, centres), strict=True):
@@ -263,7 +264,7 @@ def _neighbourhoods(table: Array, order: Ints, k: int) -> Iterator[tuple[int, In
 
 
 def _squares(table: Array, rows: Ints) -> Singles:
-    """Return squared distances (n, N) of the given rows of the table (N, D) to all rows."""
+    """Return squared distances (n, N) from the rows `rows` (n,) of the table (N, D) to all its rows."""
     import faiss
 
     table = np.ascontiguousarray(table, np.float32)
@@ -281,9 +282,10 @@ def create(
     miner: str = "semi_hard",
     neighbours: int = 16,
 ) -> Sampler:
-    """Create a sampler by its name in `batch.sampler`; its batches have classes * samples samples.
+    """Create a sampler of batches with classes * samples samples; `name` is the setting `batch.sampler`.
 
-    Samplers with `uses_table` need the (N, D) float32 embeddings of the training split; "mined" ones have `tuples`.
+    Samplers with `uses_table` need the (N, D) float32 embeddings of the training split; those named "mined" have
+    `tuples`.
 
     Args:
         name: "balanced", "random", "mined" or "neighbourhood".

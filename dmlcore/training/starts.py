@@ -1,4 +1,4 @@
-"""Ways to start a run: new, resumed from its own checkpoint, forked from another run, or loaded for evaluation."""
+"""Ways to start a run: new, resumed from its checkpoint, forked from another run, or loaded for evaluation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class Start:
         state: The training state.
         rows: Rows to write to metrics.jsonl before the next step.
         offset: Number of bytes of metrics.jsonl to keep; `rows` are written after them.
-        moved: Sentence that names changes which alter rounding (another device, another version of torch), or "".
+        moved: Sentence that names changes since the checkpoint that affect rounding, such as another device or version
+            of torch, or "".
     """
 
     state: TrainingState
@@ -53,7 +54,7 @@ class Start:
 
 
 def start(run: Run, dataset: Dataset | None, report: Reporter) -> Start:
-    """Resume the run if it has a checkpoint, fork it from its parent if it is a fork, or start it from its seed.
+    """Resume a run that has a checkpoint, start a fork from its parent, or initialise a new run from its seed.
 
     Raises:
         CheckpointError: If a checkpoint cannot be used.
@@ -84,7 +85,7 @@ def start_new(run: Run, dataset: Dataset | None, report: Reporter) -> Start:
 
 
 def resume(run: Run, saved: Checkpoint, dataset: Dataset | None, report: Reporter) -> Start:
-    """Restore a run from its own checkpoint, so that it continues bit for bit as if it had not stopped."""
+    """Restore a run from its own checkpoint; it then continues bit for bit like an uninterrupted run."""
     step = saved.facts["step"]
     start, _ = _prepare(run, dataset, report, saved, step)
     # Checkpoints from releases without fused kernels do not have this entry.
@@ -93,13 +94,13 @@ def resume(run: Run, saved: Checkpoint, dataset: Dataset | None, report: Reporte
     start.offset = saved.facts["metrics_offset"]
     _open_features(start.state, report)
     if is_kept(run.spec.schedule, step) and step not in run_directory.kept_checkpoints(run.path):
-        # the process was killed after writing this checkpoint and before copying it
+        # needed if the process was killed after writing this checkpoint and before copying it
         checkpoint.keep(run.path, step, saved.path)
     return start
 
 
 def start_fork(run: Run, origin: Origin, dataset: Dataset | None, report: Reporter) -> Start:
-    """Initialise a fork from matching tensors of its parent; reset best-weight tracking if the objective changed."""
+    """Initialise a fork from the matching tensors of its parent; reset the best weights if the objective changed."""
     start, data = _prepare(run, dataset, report, origin.saved)
     state, parent = start.state, run.spec.fork.run
     report(0, f"continuing from step {origin.saved.facts['step']} of {parent}")
@@ -123,13 +124,13 @@ def load_for_evaluation(
     dataset: Dataset | None = None,
     device: torch.device | None = None,
 ) -> TrainingState:
-    """Return the state of a checkpoint for evaluation: weights and best weights, but no optimiser moments.
+    """Load a checkpoint for evaluation, with current and best weights but without optimiser moments.
 
     Args:
-        run: The run.
-        saved: The checkpoint; the newest one by default.
+        run: Run that the checkpoint belongs to.
+        saved: Checkpoint to load; the newest one by default.
         dataset: Data set to use instead of the one that the spec names.
-        device: Device to use; by default the device of the spec, made deterministic for this process.
+        device: Device to use; by default the device of the spec, with deterministic arithmetic in the whole process.
 
     Raises:
         TrainingError: If there is no checkpoint.
@@ -146,7 +147,7 @@ def load_for_evaluation(
 
 
 def broadcast_state(state: TrainingState) -> None:
-    """Broadcast the state from rank 0 to the other processes, and synchronise batch norm between all of them."""
+    """Broadcast the state from rank 0 to the other processes, and synchronise batch norm across all processes."""
     if processes.shares_work():
         facts = {"spec": state.spec.to_json(), "progress": asdict(state.progress), "threads": torch.get_num_threads()}
         facts |= {"fused": optimisers.is_fused(state.optimiser)}
@@ -155,7 +156,7 @@ def broadcast_state(state: TrainingState) -> None:
 
 
 def receive_state(dataset: Dataset | None = None) -> TrainingState:
-    """Build the state that rank 0 broadcasts; called by all other ranks."""
+    """Receive the state that rank 0 broadcasts and return it; to be called by all other ranks."""
     given, facts = checkpoint.unpack(processes.broadcast())
     spec = RunSpec.from_json(facts["spec"])
     device = prepare_device(spec.device, facts["threads"])
@@ -169,11 +170,11 @@ def receive_state(dataset: Dataset | None = None) -> TrainingState:
 
 
 def load_newest(run: Run, refuse: Callable[[Checkpoint], str] = lambda _: "") -> Checkpoint | None:
-    """Return the newest intact checkpoint, or None if the run has none yet.
+    """Return the newest intact checkpoint of a run, or None if no checkpoint has been written yet.
 
     Args:
-        run: The run.
-        refuse: Returns the reason why a checkpoint cannot be used, or "".
+        run: Run to load from.
+        refuse: Function that returns the reason why a checkpoint cannot be used, or "" if it can.
 
     Raises:
         TrainingError: If spec.json was edited after the checkpoint was written.
@@ -194,14 +195,14 @@ def load_newest(run: Run, refuse: Callable[[Checkpoint], str] = lambda _: "") ->
 def _prepare(
     run: Run, dataset: Dataset | None, report: Reporter, before: Checkpoint | None = None, step: int = 0
 ) -> tuple[Start, Dataset]:
-    """Prepare the device, read the data and build a state; return the start, and the data before edits by a fork.
+    """Prepare the device, read the data and build a state; return the start, and the unedited data set.
 
     Args:
-        run: The run.
+        run: Run to start. If it is a fork, the state has the training split as edited by the fork.
         dataset: Data set to use instead of the one that the spec names.
         report: Callback for progress messages.
         before: Checkpoint that the state will be restored from, if any.
-        step: Step to report.
+        step: Step to report with progress messages.
     """
     device = prepare_device(run.spec.device, _threads(before, run.spec))
     if device.type == "cpu":
@@ -217,7 +218,7 @@ def _prepare(
 def _open_features(state: TrainingState, report: Reporter) -> None:
     """Compute the feature maps of a frozen backbone unless the cache has them.
 
-    A fork skips this: it loads its weights later, and its parent has already computed the maps.
+    A fork does not call this, because it loads its weights later and its parent has already computed the maps.
     """
     if state.data.features is None:
         return
@@ -228,9 +229,10 @@ def _open_features(state: TrainingState, report: Reporter) -> None:
 
 
 def _truncation_check(run: Run) -> Callable[[Checkpoint], str]:
-    """Return a function that returns why a checkpoint cannot be resumed with this metrics.jsonl, or "" if it can.
+    """Return a function that checks a checkpoint against the run's metrics.jsonl.
 
-    A checkpoint is refused if metrics.jsonl is shorter than when it was written; resuming from it would lose rows.
+    It returns "" if the run can be resumed from the checkpoint. If metrics.jsonl is shorter than when the checkpoint
+    was written, so that rows would be missing, it returns a message that explains the problem.
     """
     path = run.path / run_directory.METRICS
     size = path.stat().st_size if path.exists() else 0
@@ -249,7 +251,7 @@ def _truncation_check(run: Run) -> Callable[[Checkpoint], str]:
 
 
 def _describe_changes(saved: Checkpoint, device: torch.device) -> str:
-    """Return a sentence that lists changes since the checkpoint which alter rounding; "" if there are none."""
+    """Return a sentence that lists the changes since the checkpoint that affect rounding; "" if there are none."""
     now = {"torch": str(torch.__version__), "device": device_model(device), "processes": processes.size()}
     changes = [
         f"{name} {saved.facts[name]} before, {value} now"
@@ -262,9 +264,10 @@ def _describe_changes(saved: Checkpoint, device: torch.device) -> str:
 
 
 def _threads(saved: Checkpoint | None, spec: RunSpec) -> int:
-    """Return the number of threads: that of the checkpoint, if any, because another number rounds differently.
+    """Return the number of CPU threads.
 
-    A new run of a small network uses one thread, because a second one does not make it faster.
+    It is that of the checkpoint, if any, because results round differently with another number. A new run of a small
+    network uses one thread, because a second thread does not make it faster.
     """
     if saved and saved.facts.get("processes", 1) == processes.size():
         return int(saved.facts["threads"])

@@ -26,17 +26,17 @@ from dmlcore.typing import Ints
 
 @dataclass
 class TrainingProgress:
-    """Progress of a training run, which a checkpoint stores in addition to its tensors."""
+    """Progress of a training run; a checkpoint stores it in addition to the tensors."""
 
     step: int = 0
-    best_score: float | None = None  # best value of `schedule.monitor`
+    best_score: float | None = None  # best value of the score `schedule.monitor`
     best_step: int = 0
-    stale: int = 0  # validations since the best one
-    plateau: int = 0  # validations since the best one or since the learning rate was last lowered
+    stale: int = 0  # number of validations since the best one
+    plateau: int = 0  # number of validations since the best one or since the learning rate was last reduced
     halvings: int = 0  # number of times the learning rate was multiplied by schedule.plateau_factor
     projection: int = 0  # number of the current projection, from 1; 0 without projections
     projection_score: float | None = None  # best score in the current projection
-    projection_stale: int = 0  # validations since `projection_score` was reached
+    projection_stale: int = 0  # number of validations since `projection_score` was reached
     conditioned: bool = False  # True once embeddings are conditioned on neighbours
 
     @classmethod
@@ -48,32 +48,33 @@ class TrainingProgress:
 
 @dataclass
 class TrainingState:
-    """State of a training run: settings, data, network, loss and optimiser, and everything that changes per step."""
+    """State of a training run: settings, data, network, loss, optimiser, and all values that change in training."""
 
     spec: RunSpec
     data: Dataset
     device: torch.device
     model: Network
-    forward: Callable[[Tensor], Tensor]  # the model, compiled if the spec says so
+    forward: Callable[[Tensor], Tensor]  # forward pass of the model, compiled if the spec says so
     loss: Objective
     optimiser: torch.optim.Optimizer
     batches: Batches
-    frozen_at_first: list[nn.Parameter]  # parameters that do not train during the warm-up
+    frozen_at_first: list[nn.Parameter]  # parameters that are frozen during the warm-up
     finite_check: DeferredFiniteCheck | None  # None on a CPU, where checking each step immediately is cheap
     progress: TrainingProgress = field(default_factory=TrainingProgress)
     best: dict[str, Tensor] = field(default_factory=dict)  # weights with the best monitored score
-    # weights of the loss at the step of `best`, if the loss takes part in embedding
+    # weights of the loss at the step of `best`, if the loss contributes to the embeddings
     best_loss: dict[str, Tensor] = field(default_factory=dict)
     # parameters theta* that the current projection stays close to
     anchor: dict[str, Tensor] = field(default_factory=dict)
-    candidate: dict[str, Tensor] = field(default_factory=dict)  # best network and proxies of the current projection
-    # Neighbours of the training split for conditioned embeddings: "table" (N, D), embeddings by the network alone, and
+    # best network parameters and proxies of the current projection
+    candidate: dict[str, Tensor] = field(default_factory=dict)
+    # Neighbours of the training split for conditioned embeddings: "table" (N, D), the unconditioned embeddings, and
     # "neighbours" (N, K), row indices into the table, on the CPU.
     neighbourhood: dict[str, Tensor] = field(default_factory=dict)
-    # the initial network, if the loss keeps embeddings close to those of the initial network
+    # frozen copy of the initial network, if `loss.start_weight` penalises moving away from its embeddings
     reference: Network | None = None
     reference_distance: Tensor | None = None  # mean distance of the last step's embeddings from the reference
-    # neighbours (Q, K) of the test samples, as indices, found when neighbourhood batches began
+    # indices (Q, K) of the neighbours of the test samples, found when neighbourhood batches started
     fixed: Ints | None = None
     last_batch: tuple[Tensor, Tensor] | None = None  # last step's embeddings (B, D) float32 and labels (B,), detached
     norm: Tensor | None = None  # norm of the last gradient before clipping, if it was computed
@@ -82,18 +83,19 @@ class TrainingState:
 def embedder(state: TrainingState) -> nn.Module:
     """Return the module whose embeddings are scored.
 
-    This is the network, followed by the loss if the loss combines the embeddings of several learners (`Joined`), or
-    with conditioning on neighbours once this has started (`Conditioned`).
+    This is the network; the network followed by the loss if the loss combines embeddings from several learners
+    (`Joined`); or, once conditioning on neighbours has started, the conditioned network (`Conditioned`).
     """
     if state.progress.conditioned:
-        still = not state.spec.conditioning.continued  # otherwise the stored table belongs to earlier weights
+        # if training continued, the stored table belongs to earlier weights
+        still = not state.spec.conditioning.continued
         table = state.neighbourhood.get("table") if still else None
         return Conditioned(state.model, state.spec, state.data, state.device, table)
     return Joined(state.model, state.loss.metric) if hasattr(state.loss.metric, "embed") else state.model
 
 
 def keep_best(state: TrainingState) -> None:
-    """Store a copy of the current weights as the best ones."""
+    """Store a copy of the current weights as the best weights."""
     state.best = _copied(state.model)
     state.best_loss = _copied(state.loss) if hasattr(state.loss.metric, "embed") else {}
 
@@ -117,7 +119,7 @@ def is_kept(schedule: ScheduleSpec, step: int) -> bool:
 def save(run: Run, state: TrainingState, metrics_offset: int) -> None:
     """Write a checkpoint.
 
-    `metrics_offset` is the length of metrics.jsonl in bytes; all rows up to there must be on disk.
+    `metrics_offset` is the length of metrics.jsonl in bytes; all rows before this offset must be on disk.
     """
     write(run, tensors(state), facts(run, state, metrics_offset))
 
@@ -131,14 +133,14 @@ def facts(run: Run, state: TrainingState, metrics_offset: int) -> dict[str, Any]
 
 
 def write(run: Run, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """Write the newest checkpoint, and copy it to keep it permanently if `is_kept` returns True for its step."""
+    """Write the newest checkpoint, and also copy it permanently if `is_kept` returns True for its step."""
     checkpoint.save(run.path, tensors, facts)
     if is_kept(run.spec.schedule, facts["step"]):
         checkpoint.keep(run.path, facts["step"], run.path / run_directory.LAST)
 
 
 def tensors(state: TrainingState) -> dict[str, Tensor]:
-    """Return all tensors of the state for a checkpoint."""
+    """Return all tensors of the state that a checkpoint stores, by name."""
     table = state.batches.table
     return checkpoint.add_prefixes(
         model=state.model.state_dict(),
@@ -156,7 +158,7 @@ def tensors(state: TrainingState) -> dict[str, Tensor]:
 
 
 def restore(state: TrainingState, tensors: Mapping[str, Tensor], *, fused: bool = True) -> None:
-    """Restore the tensors that `tensors` returned; `fused` is False if the optimiser used unfused kernels."""
+    """Restore the tensors that `tensors` returned; pass `fused=False` if the optimiser used unfused kernels."""
     restore_weights(state, tensors)
     restore_moments(state, checkpoint.select_prefix(tensors, "optimiser"), fused=fused)
     restore_projection(state, tensors)
@@ -178,7 +180,7 @@ def restore_weights(state: TrainingState, tensors: Mapping[str, Tensor]) -> None
 
 
 def restore_projection(state: TrainingState, tensors: Mapping[str, Tensor]) -> None:
-    """Restore the anchor and the candidate of a projection; both are empty if there is none."""
+    """Restore `anchor` and `candidate` of a projection; both are empty if the checkpoint has none."""
     state.anchor, state.candidate = (
         {name: tensor.to(state.device) for name, tensor in checkpoint.select_prefix(tensors, part).items()}
         for part in ("anchor", "candidate")
@@ -186,14 +188,14 @@ def restore_projection(state: TrainingState, tensors: Mapping[str, Tensor]) -> N
 
 
 def restore_neighbourhood(state: TrainingState, tensors: Mapping[str, Tensor]) -> None:
-    """Restore the neighbours of the training split; empty if the checkpoint holds none."""
+    """Restore `neighbourhood`, the neighbours of the training split; it is empty if the checkpoint has none."""
     state.neighbourhood = dict(checkpoint.select_prefix(tensors, "neighbourhood"))
     if state.neighbourhood:
         state.neighbourhood["table"] = state.neighbourhood["table"].to(state.device)
 
 
 def restore_fixed(state: TrainingState, tensors: Mapping[str, Tensor]) -> None:
-    """Restore the fixed neighbours of the test samples; None if the checkpoint holds none."""
+    """Restore `fixed`, the fixed neighbours of the test samples; it is None if the checkpoint has none."""
     listed = checkpoint.select_prefix(tensors, "fixed").get("neighbours")
     state.fixed = None if listed is None else listed.numpy()
 
@@ -207,12 +209,12 @@ def restore_moments(state: TrainingState, moments: Mapping[str, Tensor], *, fuse
 
 
 def device_model(device: torch.device) -> str:
-    """Return a name that identifies the rounding behaviour: "CPU", or the name of the GPU."""
+    """Return a name for the device that determines rounding: "CPU", or the name of the GPU."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
 
 
 class Joined(nn.Module):
-    """Network followed by a loss that combines the embeddings of its learners."""
+    """Network followed by a loss that combines the embeddings of several learners."""
 
     def __init__(self, model: nn.Module, metric: nn.Module) -> None:
         super().__init__()

@@ -30,20 +30,20 @@ from dmlcore.training.errors import TrainingError
 from dmlcore.training.objective import seed_of
 from dmlcore.typing import Halves, Ints
 
-VERSION = 1  # layout version: a store with another version is not read
-CHUNK = 64  # images per forward pass and per chunk; after a kill, computation continues with the next chunk
+VERSION = 1  # version of the file layout; files of other versions are not read
+CHUNK = 64  # images per forward pass and per chunk; an interrupted computation continues with the next chunk
 SAY_EVERY = 5.0  # seconds between two log messages about the progress
-GIGABYTES = 20.0  # default limit of all stored maps together; $DML_FEATURES_GB overrides it
+GIGABYTES = 20.0  # default limit on the total size of all stored maps; $DML_FEATURES_GB overrides it
 WHAT = "the cached feature maps"
 
 log = logging.getLogger(__name__)
 
 
 class StoredFeatures:
-    """Feature maps that the backbone of a network computes for a data set: indices (n,) -> maps (n, C, h, w) float16.
+    """Feature maps of a data set computed by a frozen backbone; indexing with (n,) gives maps (n, C, h, w) in float16.
 
     If `data.views` is positive, `batch` draws from that many flipped and cropped views of each training image. Maps are
-    read from the cache or computed at first use, and computed again if the weights of the backbone change.
+    read from the cache or computed at first use, and recomputed if the weights of the backbone change.
 
     Raises:
         DataError: If images cannot be read, or the cache cannot hold the maps.
@@ -53,14 +53,14 @@ class StoredFeatures:
     def __init__(self, network: ImageNetwork, spec: RunSpec, dataset: Dataset, device: torch.device) -> None:
         self._network, self._spec, self._dataset, self._device = network, spec, dataset, device
         self._weights = [*network.backbone.parameters(), *network.backbone.buffers()]
-        # by number of views: version of the weights, maps, samples
+        # number of views -> (version of the weights, maps, sample indices)
         self._opened: dict[int, tuple[int, Halves, Ints]] = {}
 
     def __getitem__(self, indices: Ints, /) -> Halves:
         return self._read(0, indices, np.zeros(len(indices), np.int64))
 
     def batch(self, indices: Ints, seed: int, rows: slice = slice(None)) -> Halves:
-        """Return maps to train on, (n, C, h, w): one view of each image in `indices[rows]`, drawn with `seed`."""
+        """Return training maps (n, C, h, w), one random view of each image in `indices[rows]`, drawn with `seed`."""
         views = self._spec.data.views
         drawn = np.random.default_rng(seed).integers(0, max(1, views), len(indices))
         return self._read(views, indices[rows], drawn[rows])
@@ -76,8 +76,9 @@ class StoredFeatures:
         return features.transpose(0, 3, 1, 2)
 
     def _maps(self, views: int) -> tuple[Halves, Ints]:
-        """Return maps (max(1, views) * n, h, w, C), one view after another, and the ascending sample indices (n,)."""
-        stamp = sum(tensor._version for tensor in self._weights)  # torch counts the in-place writes to each tensor
+        """Return the maps (max(1, views) * n, h, w, C), grouped by view, and the ascending sample indices (n,)."""
+        # torch increments the version of a tensor at each in-place write
+        stamp = sum(tensor._version for tensor in self._weights)
         if views not in self._opened or self._opened[views][0] != stamp:
             rows = _rows(self._dataset, views)
             self._opened[views] = stamp, self._open(views, rows), rows
@@ -99,7 +100,7 @@ class StoredFeatures:
         return maps.reshape(shape)
 
     def _names(self, views: int, rows: Ints) -> tuple[str, str]:
-        """Return the two names of a cache entry: a digest of the computation and a digest of the images."""
+        """Return the two parts of a cache entry's name: a digest of the computation and a digest of the images."""
         d, spec = self._spec.data, self._spec.model
         cut = (d.crop, d.crop_area, d.crop_ratio) if views else ()
         facts = (VERSION, d.name, self._dataset.inputs.shape[1:], spec.name, self._device.type, views, *cut)
@@ -133,7 +134,7 @@ class StoredFeatures:
 
     @torch.inference_mode()
     def _of(self, indices: Ints, view: int | None) -> Halves:
-        """Return maps (n, h, w, C) of the original images, or of one of their views."""
+        """Compute maps (n, h, w, C) of the original images, or of the augmented view number `view`."""
         inputs: Tensor
         if view is None:
             inputs = batches.upload(self._dataset.inputs[indices], self._device)
@@ -166,7 +167,7 @@ def _rows(dataset: Dataset, views: int) -> Ints:
 
 
 def _chunks(count: int, views: int) -> Iterator[tuple[int, slice, int]]:
-    """Yield for each chunk the view, the slice of the samples, and the number of maps up to its end."""
+    """Yield the chunks to compute: the view, the slice of the samples, and the number of maps up to the chunk's end."""
     for view in range(max(1, views)):
         for start in range(0, count, CHUNK):
             stop = min(count, start + CHUNK)

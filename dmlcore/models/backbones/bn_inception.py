@@ -127,6 +127,6 @@ class BNInception(Backbone):
         self.add_module(f"{name}_bn", nn.BatchNorm2d(outward))
 
     def _unit(self, name: str, x: Tensor) -> Tensor:
-        """Apply convolution, batch norm and ReLU."""
+        """Apply the convolution `name`, its batch norm and a ReLU."""
         normalised: Tensor = getattr(self, f"{name}_bn")(getattr(self, name)(x))
         return F.relu(normalised, inplace=True)
