@@ -84,7 +84,7 @@ def k_means(points: ArrayLike, clusters: int, seed: int = 0) -> Ints:
     exact = as_matrix("points", points)
     if not 1 <= clusters <= len(exact):
         raise ValueError(f"clusters must be in 1..{len(exact)}, the number of points, got {clusters}")
-    # center first, because float32 loses digits of points far from the origin
+    # centre first, because float32 loses digits of points far from the origin
     centred = exact - exact.mean(axis=0, dtype=np.float64)
     near = np.ascontiguousarray(centred / (np.abs(centred).max() or 1.0), np.float32)
     search = faiss.Kmeans(

@@ -60,7 +60,10 @@ class DeviceSearch(NeighbourSearch):
 
     @torch.inference_mode()
     def ranked(self, rows: Ints, k: int, mark: Mark | None = None) -> Ints:
-        """Return gallery indices (n, k) of the nearest items, by (distance, index), for the queries at `rows`."""
+        """Return gallery indices (n, k) of the items nearest to the queries at `rows` (n,).
+
+        The indices are sorted by (distance, index).
+        """
         listed = min(k + SPARE + k // CROWD, self.available)
         step = max(1, NUMBERS // max(len(self.gallery), listed * self.gallery.shape[1]))
         with _whole_products():

@@ -21,7 +21,8 @@ from dmlcore.spec import ModelSpec, PoolingSpec
 
 LEAKY_SLOPE = 0.01
 IMAGE_MEAN, IMAGE_STD = IMAGENET.mean, IMAGENET.std
-TAKES = {"mlp": "vectors", "tokens": "bags of tokens"}  # inputs of the networks that do not take images
+# inputs of the networks that take no images, by name of the network
+TAKES = {"mlp": "vectors", "tokens": "bags of tokens"}
 TOKEN_BOUND = 0.3  # tokens and prototypes are clipped to +-0.3 after each step (Gurbuz 2022, code)
 
 

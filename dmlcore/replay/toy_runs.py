@@ -138,7 +138,7 @@ def queries(training: LiveTraining) -> list[int]:
 
 
 def neighbours(embeddings: Singles, asked: list[int]) -> NDArray[np.uint16]:
-    """Return indices (q, NEIGHBOURS) of the embeddings nearest to those in `asked`; ties go to the lower index."""
+    """Return indices (q, NEIGHBOURS) of the embeddings nearest to those at `asked`; ties go to the lower index."""
     points = embeddings.astype(np.float64)
     squares = ((points[asked, None] - points) ** 2).sum(2)
     squares[np.arange(len(asked)), asked] = np.inf

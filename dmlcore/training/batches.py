@@ -180,7 +180,7 @@ def embed(
 
     Args:
         model: A network, or any function of inputs on the device.
-        dataset: The data set.
+        dataset: Data set that contains the samples.
         indices: Samples to embed, (n,).
         device: Device to compute on.
         size: Samples per forward pass.

@@ -184,7 +184,7 @@ def score(
 
     Args:
         embeddings: Result of `embed` or `raw_inputs` for this split, (n, D).
-        data: The data set.
+        data: Data set that contains the split.
         split: Name of the split.
         ks: Values of K for recall and precision at K.
         device: Device to search on.

@@ -125,7 +125,7 @@ def metric_loss(spec: RunSpec, classes: int, pooled_dim: int = 0) -> nn.Module:
     """Create the metric loss that a spec names, initialised from the seed of the spec.
 
     Args:
-        spec: The spec.
+        spec: Spec of the run.
         classes: Number of training classes.
         pooled_dim: Number of input features of the embedding layer.
     """

@@ -55,7 +55,7 @@ def begin(state: TrainingState, *, place: bool = True) -> None:
 
 
 def pull(state: TrainingState) -> None:
-    """Add weight * (theta - theta*) to the gradients of the network. Do nothing in the first projection."""
+    """Add weight * (theta - theta*) to the gradients of the network; do nothing if there is no theta* yet."""
     if not state.anchor:
         return
     for name, parameter in state.model.named_parameters():

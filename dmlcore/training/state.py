@@ -54,7 +54,7 @@ class TrainingState:
     data: Dataset
     device: torch.device
     model: Network
-    forward: Callable[[Tensor], Tensor]  # forward pass of the model, compiled if the spec says so
+    forward: Callable[[Tensor], Tensor]  # forward pass of `model`, compiled if the spec requests it
     loss: Objective
     optimiser: torch.optim.Optimizer
     batches: Batches

@@ -115,7 +115,10 @@ class MobileNetV3Large(MobileNetV3):
 
 
 class InvertedResidual(nn.Module):
-    """Inverted residual block: 1 x 1 expansion, depthwise convolution, channel attention, 1 x 1 projection, skip."""
+    """Inverted residual block: 1 x 1 expansion, depthwise convolution, channel attention, 1 x 1 projection.
+
+    The input is added to the output if both have the same shape.
+    """
 
     def __init__(self, inward: int, row: Bneck) -> None:
         super().__init__()
