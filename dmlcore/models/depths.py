@@ -35,9 +35,7 @@ class GatheredFeatures(nn.Module):
             self.queries.append(nn.Linear(last, 1, bias=False))
 
     def forward(self, last: Tensor, earlier: Sequence[Tensor]) -> Tensor:
-        """Return the vector phi (B, out_features) for pooled features `last` (B, l) and maps `earlier` (B, C_i, h_i,
-        w_i).
-        """
+        """Return the vector phi (B, out_features) for pooled features (B, l) and earlier maps (B, C_i, h_i, w_i)."""
         if not self.keys:
             return torch.cat([last, *(maps.mean((2, 3)) for maps in earlier)], dim=1)
         parts, self.weights = [last], []
