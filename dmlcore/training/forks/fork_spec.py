@@ -26,7 +26,7 @@ LONGEST_NUMBER = 12  # maximum number of digits of a sample index
 
 
 def fork_steps(run: Run) -> list[int]:
-    """Return the steps from which a run can be forked, ascending: the steps of all its checkpoints."""
+    """Return the steps from which a run can be forked, ascending: those of its kept checkpoints and its newest one."""
     return list(fork_parent.steps(run.path))
 
 
