@@ -1,4 +1,4 @@
-"""Collages of characters: one tile shows the class, the others characters of an alphabet that all classes share."""
+"""Collages of characters: one tile shows the class, the others show background characters that all classes share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dmlcore.data.synthetic.glyphs import glyphs
 from dmlcore.typing import Bools, Ints
 
 RECIPE = Recipe(side=2, showing=1)
-# share of the writers whose backgrounds are used in each split
+# fraction of the writers whose background characters each split uses
 BACKGROUNDS = {"train": 0.5, "validation": 0.2, "test": 0.3}
 
 OMNIGLOT, GLYPHS = (
@@ -49,20 +49,23 @@ OMNIGLOT, GLYPHS = (
         ),
     )
 )
-# Omniglot alphabet of the backgrounds, and alphabets that are held out for validation.
+# Omniglot alphabet of the backgrounds; alphabets that are held out for validation
 LATIN, GREEK = "Latin", ("Greek",)
 FIRST, LAST_TWO = glyphs.ALPHABETS[0], glyphs.ALPHABETS[glyphs.TRAIN_ALPHABETS - 2 : glyphs.TRAIN_ALPHABETS]
 
 
 @reader(OMNIGLOT)
 def read_omniglot(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Create Omniglot collages (N, 1, S, S) uint8 for `seed`; backgrounds are Latin, Greek is for validation."""
+    """Create Omniglot collages (N, 1, S, S) uint8 for `seed`; backgrounds are Latin characters, Greek ones validate."""
     return make_collages(omniglot.read(folder, _tile(image_size), 0), behind=LATIN, validation=GREEK, seed=seed)
 
 
 @reader(GLYPHS)
 def read_glyphs(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Create glyph collages (N, 1, S, S) uint8 for `seed`; backgrounds are Aruvel, two alphabets are for validation."""
+    """Create glyph collages (N, 1, S, S) uint8 for `seed`.
+
+    The backgrounds are characters from the first alphabet (Aruvel); the last two training alphabets are for validation.
+    """
     return make_collages(glyphs.read(folder, _tile(image_size), seed), behind=FIRST, validation=LAST_TWO, seed=seed)
 
 
@@ -72,19 +75,19 @@ def make_collages(
     """Create one collage for each image of `samples` outside the background alphabet.
 
     Classes must be named like "Greek 07"; they are renumbered, training classes first. Facts: `tiles` (N, T), indices
-    into `samples`; `shows` (N, T), mask of the tiles that show the class; `foreground` (N,), the first of these tiles;
-    and the facts of the image for which the collage is created.
+    into `samples`; `shows` (N, T), mask of the tiles that show the class; `foreground` (N,), position of the first of
+    these tiles; and the facts of the image for which each collage is created.
 
     Args:
         samples: Samples of characters.
         behind: Training alphabet whose characters are the backgrounds. Its images are divided by writer among the
             splits, so that no image is in two splits.
         validation: Training alphabets whose classes are held out for validation.
-        seed: Seed of the arrangement.
+        seed: Seed of the choice of backgrounds and of the order of tiles.
         recipe: Layout of a collage.
 
     Raises:
-        DataError: If one of these alphabets is not a training alphabet.
+        DataError: If `behind` or one of `validation` is not a training alphabet.
     """
     alphabet = np.array([name.rpartition(" ")[0] for name in samples.class_names])
     trains = np.arange(len(alphabet)) < samples.train_classes
@@ -116,7 +119,7 @@ def make_collages(
 
 
 def _divide_by_writer(samples: Samples, classes: Ints) -> dict[str, Ints]:
-    """Divide the background images of `classes` among the splits by writer; return the indices of each split."""
+    """Divide background images, those of `classes`, among the splits by writer; return the indices for each split."""
     hands: dict[str, list[Ints]] = {split: [] for split in BACKGROUNDS}
     for number in classes:
         rows = np.flatnonzero(samples.labels == number)
@@ -136,7 +139,7 @@ def _describe_split(alphabet: NDArray[np.str_], kinds: dict[str, Bools], behind:
 
 
 def _tile(image_size: int | None) -> int | None:
-    """Return the side in pixels of a tile in a collage of side `image_size`; None if that is None."""
+    """Return the side in pixels of one tile in a collage of `image_size` pixels per side; None for None."""
     if image_size is None:
         return None
     if image_size % RECIPE.side:

@@ -1,4 +1,4 @@
-"""Cifar-Collage: a CIFAR-100 image next to three images of background classes (science note, section 8)."""
+"""Cifar-Collage: a CIFAR-100 image next to three images of background classes, as in section 8 of the science note."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dmlcore.data.synthetic import collage
 from dmlcore.data.synthetic.collage import CollageLayout, TileImages
 from dmlcore.typing import Array, Ints, Pixels
 
-SUPER_CLASSES, SUB_CLASSES = 20, 5  # number of super-classes; sub-classes of each
+SUPER_CLASSES, SUB_CLASSES = 20, 5  # number of super-classes; number of sub-classes per super-class
 BACKGROUNDS = ("flowers", "large_man-made_outdoor_things", "large_natural_outdoor_scenes", "trees")
-# split -> alphabetical ranks of its sub-classes within each super-class
+# split -> positions of its sub-classes in the alphabetical order within each super-class
 RANKS = {"train": (0, 1), "validation": (2,), "test": (3, 4)}
 
 INFO = replace(
@@ -55,9 +55,9 @@ class CifarImages:
 
     Attributes:
         pixels: Images, shape (N, 3, 32, 32).
-        fine: Fine labels, shape (N,).
+        fine: Fine labels in 0..99, shape (N,).
         training_rows: Number of images in the training file.
-        sub_classes: Fine labels of each super-class, ascending, shape (20, 5).
+        sub_classes: Fine labels of the five sub-classes of each super-class, ascending, shape (20, 5).
         fine_names: Names of the fine classes.
         super_names: Names of the super-classes.
     """
@@ -78,17 +78,17 @@ class CifarImages:
         return [number for number, name in enumerate(self.super_names) if name in BACKGROUNDS]
 
     def rows(self, super_classes: list[int], split: str) -> Ints:
-        """Return the indices of the images of `super_classes` that belong to a split, grouped by super-class."""
+        """Return the indices of the images of `super_classes` in split `split`, grouped by super-class."""
         sub_classes = (self.sub_classes[number, list(RANKS[split])] for number in super_classes)
         return np.concatenate([np.flatnonzero(np.isin(self.fine, some)) for some in sub_classes])
 
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Create the collages for `seed`: inputs (N, 3, 64, 64) uint8, 16 super-classes as labels, with predefined splits.
+    """Create the collages for `seed`; inputs are (N, 3, 64, 64) uint8, labels 16 super-classes, splits predefined.
 
-    Facts: `tiles` (N, 4), indices into the CIFAR-100 images, training file first; `foreground` (N,), the tile in 0..3
-    that shows the class; `shows` (N, 4), mask of that tile; `fine` (N,), its fine label in 0..99.
+    Facts: `tiles` (N, 4), indices into the CIFAR-100 images, training file first; `foreground` (N,), position 0 to 3 of
+    the tile that shows the class; `shows` (N, 4), mask of that tile; `fine` (N,), fine label of that tile in 0..99.
     """
     source = read_source(folder)
     layout = lay_out(source, seed)
@@ -99,7 +99,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 @reader(DISTILLED)
 def read_distilled(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Return only the foreground images of `read`, in the same order: inputs (N, 3, 32, 32) uint8.
+    """Return the foreground images of the collages from `read`, in the same order; inputs are (N, 3, 32, 32) uint8.
 
     Facts: `tiles` (N, 1), indices into the CIFAR-100 images; `fine` (N,), fine labels.
     """
@@ -111,7 +111,9 @@ def read_distilled(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 @reader(PRETRAINING)
 def read_pretraining(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Return all images of the 40 training sub-classes, including backgrounds: inputs (N, 3, 32, 32), fine labels.
+    """Return all images of the 40 training sub-classes, including backgrounds; labels are the fine labels.
+
+    Inputs are (N, 3, 32, 32) uint8.
 
     Facts: `tiles` (N, 1), indices into the CIFAR-100 images; `fine` (N,), fine labels.
     """
@@ -126,7 +128,7 @@ def read_pretraining(folder: Path, image_size: int | None, seed: int) -> Samples
 
 
 def read_source(folder: Path) -> CifarImages:
-    """Read CIFAR-100 with its super-classes; raise DataError unless all 100 sub-classes exist, 5 in each."""
+    """Read CIFAR-100 with its super-classes; raise DataError unless each of them has images of 5 sub-classes."""
     fields = {"fine_labels": cifar100.CLASSES, "coarse_labels": SUPER_CLASSES}
     fine_names, super_names = (
         cifar.read_names(folder / "meta", INFO, f"{field.removesuffix('s')}_names", count)
@@ -149,7 +151,7 @@ def read_source(folder: Path) -> CifarImages:
 
 
 def lay_out(source: CifarImages, seed: int) -> CollageLayout:
-    """Create the layout of one collage per foreground image, in random order with three backgrounds of its split."""
+    """Create the layout of one collage per foreground image, each with three background images from the same split."""
     return collage.lay_out(_images(source), source.fine, seed)
 
 

@@ -1,4 +1,4 @@
-"""Collages of any image set: some tiles show the class, the others show backgrounds that all classes share."""
+"""Collages from any set of images: some tiles show the class, the others show backgrounds that all classes share."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import numpy as np
 from dmlcore.data.dataset import DataError, Inputs, rows_of
 from dmlcore.typing import Bools, Ints, Pixels
 
-Arrange = Callable[[Ints, int], Ints]  # (indices of collages, seed) -> their tiles in a new arrangement
+# arguments: indices of collages, seed; returns a new choice and order of their tiles
+Arrange = Callable[[Ints, int], Ints]
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Layout of a collage of side x side tiles, of which `showing` show the class."""
+    """Layout of a collage with `side` x `side` tiles, of which `showing` tiles show the class."""
 
     side: int = 2
     showing: int = 1
@@ -48,7 +49,7 @@ class TileImages:
 
 @dataclass(frozen=True, eq=False)
 class CollageLayout:
-    """Images of which collages consist, and the splits of the collages.
+    """Choice and order of the images in each collage, and splits of the collages.
 
     Attributes:
         tiles: Indices of the images in each collage, shape (N, T), from left to right and top to bottom.
@@ -70,9 +71,9 @@ class CollageLayout:
 
 
 class Collages:
-    """Images (N, C, H, W) uint8, assembled from their tiles on each access.
+    """Collages (N, C, H, W) uint8, assembled from their tiles on each access.
 
-    They are not stored, because 48,000 collages of CIFAR would take 590 MB in addition to the 184 MB of their tiles.
+    They are not stored, because 48,000 collages of CIFAR images would take 590 MB in addition to 184 MB for the tiles.
     Indexing follows numpy along the first axis and returns a copy.
     """
 
@@ -93,7 +94,7 @@ class Collages:
     def fresh(self, indices: Ints, seed: int, rows: slice = slice(None)) -> Pixels:
         """Return new collages (n, C, H, W) of the same foreground images among random training backgrounds.
 
-        `rows` selects part of the result; a selected collage does not depend on the selection.
+        `rows` selects a part of the n collages to return; it does not change the returned collages.
         """
         if self._anew is None:
             raise DataError("these collages are fixed; they cannot be rearranged")
@@ -112,9 +113,9 @@ class Collages:
 def lay_out(splits: Mapping[str, TileImages], labels: Ints, seed: int, recipe: Recipe = Recipe()) -> CollageLayout:
     """Create the layout of one collage per foreground image, split by split.
 
-    `labels` (M,) are the classes of all images. Backgrounds are drawn without replacement from a shuffled pool, which
-    is reshuffled when too few for a collage are left. Tiles are in random order. Raises DataError if there are too few
-    images for one collage.
+    `labels` (M,) are the classes of all images. Backgrounds are drawn without replacement from the shuffled images,
+    which are reshuffled when fewer are left than a collage needs. Tiles are in random order. Raises DataError if there
+    are too few images for one collage.
     """
     random = np.random.default_rng(seed)
     tiles, shows, rows = [], [], {}
@@ -132,7 +133,10 @@ def lay_out(splits: Mapping[str, TileImages], labels: Ints, seed: int, recipe: R
 def collages(
     pixels: Inputs, layout: CollageLayout, training: TileImages, labels: Ints, recipe: Recipe = Recipe()
 ) -> Collages:
-    """Return the collages of a layout, assembled from `pixels` (M, C, h, w); `fresh` draws images from `training`."""
+    """Return the collages of a layout, assembled from `pixels` (M, C, h, w).
+
+    `Collages.fresh` draws the images of new collages from `training`.
+    """
     return Collages(pixels, layout.tiles, partial(_rearrange, layout.front, training, labels, recipe))
 
 
@@ -143,13 +147,13 @@ def _rearrange(front: Ints, training: TileImages, labels: Ints, recipe: Recipe, 
 def _arrange(
     front: Ints, images: TileImages, labels: Ints, recipe: Recipe, random: np.random.Generator
 ) -> tuple[Ints, Bools]:
-    """Return the tiles (n, T) of a collage for each image in `front`, and a mask (n, T) of those showing the class."""
+    """Return the tiles (n, T) of one collage per image in `front`, and a mask (n, T) of tiles that show the class."""
     others = recipe.tiles - recipe.showing
     columns = [front[:, None]]
     if recipe.showing > 1:
         columns.append(_draw_same_class(front, images.front, labels, recipe.showing - 1, random))
     if others:
-        fit = len(images.behind) // others  # number of collages per shuffle of the backgrounds
+        fit = len(images.behind) // others  # number of collages that one shuffle of the background images suffices for
         if not fit:
             raise DataError(
                 f"{others} tiles need backgrounds, but there are only {len(images.behind)}; complete the data set"

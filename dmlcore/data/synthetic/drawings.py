@@ -10,14 +10,14 @@ import numpy as np
 from dmlcore.data.dataset import rows_of
 from dmlcore.typing import Ints, Pixels
 
-CHUNK = 64  # images per call of `draw`, so few that intermediate results fit into the CPU cache
+CHUNK = 64  # number of images per call of `draw`; so small that intermediate results fit into the CPU cache
 
 
 class Drawings:
     """Images (N, ...) uint8 that are drawn on first access; `draw` maps ascending indices (n,) to images (n, ...).
 
     Indexing follows numpy along the first axis and returns a copy. `drawn_from(index)` must return all values that
-    determine the image, because the identifiers of samples are computed from them.
+    determine the image as bytes; the identifier of the sample is computed from them.
     """
 
     dtype = np.dtype(np.uint8)
@@ -29,7 +29,8 @@ class Drawings:
         drawn_from: Callable[[int], bytes],
     ) -> None:
         self.shape, self._draw, self.drawn_from = shape, draw, drawn_from
-        self._images = np.empty(shape, np.uint8)  # memory is only used once images are drawn
+        # The operating system provides memory only for pages that are written, that is, for images that are drawn.
+        self._images = np.empty(shape, np.uint8)
         self._is_drawn = np.zeros(len(self), bool)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Toy classes in three dimensions that no plane separates: pairs of moons, and a chain of linked rings."""
+"""Toy classes in three dimensions that no plane can separate: pairs of moons, and a chain of linked rings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from dmlcore.typing import Floats
 
 CLASSES, POINTS = 8, 200  # points per class
 PAIRS = CLASSES // 2
-MOON_NOISE, LIFT = 0.1, 0.5  # standard deviation in each direction; height of a pair above the previous one
-# The ring radius 1.2 maximises the distance between the centre lines of different rings: 0.61, six standard deviations.
+# standard deviation of the noise in each direction; height of a pair of moons above the previous pair
+MOON_NOISE, LIFT = 0.1, 0.5
+# A ring radius of 1.2 maximises the distance between the centre lines of different rings: 0.61, or six standard
+# deviations.
 RING_NOISE, RING_RADIUS, CHAIN_RADIUS = 0.1, 1.2, 2.0
 
 MOONS = Description(
@@ -37,12 +39,12 @@ RINGS = Description(
 
 @reader(MOONS)
 def read_moons(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Draw the moons for `seed`: inputs (1600, 3) float32; classes 2k and 2k + 1 are the pair at height k / 2.
+    """Draw the moons for `seed`; inputs are (1600, 3) float32, and classes 2k and 2k + 1 are the pair at height k / 2.
 
     Pair k is scikit-learn's make_moons, centred and rotated by k * 45 degrees about the vertical axis, with Gaussian
     noise of standard deviation 0.1 in each direction.
     """
-    from sklearn.datasets import make_moons  # slow to import, and needed for this data set only
+    from sklearn.datasets import make_moons  # imported here because the import is slow and only this data set needs it
 
     flat, side = make_moons((POINTS, POINTS), shuffle=False)
     flat = flat - (0.5, 0.25)  # moves the centre of the two arcs to the origin

@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 from dmlcore.data.dataset import Description, Samples, reader
 from dmlcore.typing import Ints, Pixels
 
-CLASSES, OWN, SHARED = 16, 4, 4  # number of classes, tokens per class, tokens shared by all classes
+# number of classes; number of tokens per class; number of tokens that all classes share
+CLASSES, OWN, SHARED = 16, 4, 4
 TOKENS = CLASSES * OWN + SHARED
 BAG = 50  # tokens per bag
 BAGS = {"train": 2048, "validation": 128, "test": 128}  # bags per class
-SHARE_MEAN, SHARE_STD = 0.5, 0.1  # share of the class's own tokens: mean and standard deviation
-FEW = 4  # number of classes in the smaller data set, which can be shown in a plane
+SHARE_MEAN, SHARE_STD = 0.5, 0.1  # mean and standard deviation of the fraction of class tokens in a bag
+FEW = 4  # number of classes in the smaller data set; embeddings of four classes can be displayed in a plane
 
 
 def shared_tokens(classes: int = CLASSES) -> Ints:
-    """Return the token ids (4,) that bags of all classes contain; read-only."""
+    """Return the ids (4,) of the tokens that bags of all `classes` classes contain, as a read-only array."""
     ids: Ints = np.arange(classes * OWN, classes * OWN + SHARED)
     ids.flags.writeable = False
     return ids
@@ -48,18 +49,18 @@ FEW_INFO = replace(
 
 
 def token_ids_of(label: int) -> Ints:
-    """Return the token ids (4,) that only bags of class `label` contain; raise ValueError unless 0 <= label < 16."""
+    """Return the ids (4,) of tokens found only in bags of class `label`; raise ValueError unless 0 <= label < 16."""
     if not 0 <= label < CLASSES:
         raise ValueError(f"label must be in 0..{CLASSES - 1}, got {label!r}")
     return np.arange(OWN * label, OWN * (label + 1))
 
 
 def draw(labels: NDArray[np.integer], random: np.random.Generator, classes: int = CLASSES) -> Ints:
-    """Draw one bag (n, 50) of token ids for each label (n,), below `classes`.
+    """Draw one bag of 50 token ids for each label (n,) in 0..classes-1; return (n, 50).
 
-    The share mu of tokens of the class itself is drawn from N(0.5, 0.1^2). Of the 50 tokens, round(50 (1 - mu)),
-    clipped to 1..49, are shared tokens and the others belong to the class; all are drawn with replacement. Their order
-    in the bag is random.
+    For each bag, the fraction mu of class tokens is drawn from N(0.5, 0.1^2). Of the 50 tokens, round(50 (1 - mu)),
+    clipped to 1..49, are shared tokens and the others are tokens of the class; all are drawn with replacement. Their
+    order in the bag is random.
     """
     share = random.normal(SHARE_MEAN, SHARE_STD, size=(len(labels), 1))
     shared = np.rint(BAG * (1 - share)).clip(1, BAG - 1)
@@ -78,7 +79,7 @@ def counts(bags: NDArray[np.integer], tokens: int = TOKENS) -> Ints:
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Draw the bags for `seed`: inputs (36864, 50) int64 in 0..67, sorted by class.
+    """Draw the bags for `seed`; inputs are token ids (36864, 50) int64 in 0..67, sorted by split and class.
 
     Each class has 2,048 bags for training and 128 each for validation and test.
     """
@@ -87,7 +88,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 @reader(FEW_INFO)
 def read_few(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Draw the bags of four classes for `seed`: inputs (9216, 50) int64 in 0..19."""
+    """Draw the bags of four classes for `seed`; inputs are token ids (9216, 50) int64 in 0..19."""
     return _bags(FEW, seed)
 
 
@@ -107,7 +108,7 @@ def _bags(classes: int, seed: int) -> Samples:
 
 
 def _image(inputs: Ints, classes: int, index: int) -> Pixels:
-    """Return the token counts of bag `index` as grey cells (4, classes + 1, 3), with shared tokens in the last column.
+    """Return the token counts of bag `index` as an image (4, classes + 1, 3): a column per class, then shared tokens.
 
     Counts of 16 and more are white.
     """

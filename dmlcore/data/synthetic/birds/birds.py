@@ -1,4 +1,4 @@
-"""Drawn birds: 72 species that differ in body parts, proportions and colours; a fine-grained generated data set."""
+"""Drawn birds: 72 species that differ in body parts, proportions and colours; a fine-grained, generated data set."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ INFO = Description(
 
 
 class DrawnBirds:
-    """Images of birds (N, 3, size, size) uint8, drawn on first access; each is determined by (seed, index, size).
+    """Images of birds (N, 3, size, size) uint8, drawn on first access; each depends only on (seed, index, size).
 
-    Like stored photographs, they are centre crops of images whose side is 256/227 `size`; `uncut` returns the uncropped
-    images. Indexing follows numpy along the first axis and returns a copy.
+    Like stored photographs, they are centre crops of images with a side of 256/227 `size`; `uncut` returns the
+    uncropped images. Indexing follows numpy along the first axis and returns a copy.
     """
 
     dtype = np.dtype(np.uint8)
@@ -66,15 +66,16 @@ class DrawnBirds:
 
 
 def image(labels: Ints, seed: int, side: int, index: int) -> Pixels:
-    """Draw sample `index` as (side, side, 3) uint8; bird and scene are the same for every `side`."""
+    """Draw sample `index` as an image (side, side, 3) uint8; `side` changes only the resolution, not the drawing."""
     return draw(guide()[labels[index]], np.random.default_rng([seed, index]), side)
 
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Return the samples for `seed`, which determines poses and scenes but not the species; no image is drawn yet.
+    """Return the samples for `seed`, which determines poses and scenes but not the species; images are drawn later.
 
-    Facts: `family` (N,) in 0..8, index into FAMILIES; `marks` (N, 12) bool, in the order of MARKS.
+    Facts: `family` (N,) in 0..8, index into FAMILIES; `marks` (N, 12) bool, True for each plumage mark of the species,
+    in the order of MARKS.
     """
     species = guide()
     labels = np.repeat(np.arange(len(species)), PER_CLASS)

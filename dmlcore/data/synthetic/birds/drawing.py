@@ -1,4 +1,4 @@
-"""Drawing of a bird of a given species; pose, light, perch and clutter are random, the marks of the species are not."""
+"""Drawing of a bird of a given species: pose, light, perch and clutter are random, the plumage marks are fixed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dmlcore.data.synthetic.birds.scenery import background, clutter, perch
 from dmlcore.data.synthetic.birds.species import Species
 from dmlcore.typing import Floats, Pixels
 
-FINE = 2  # supersampling: birds are drawn at twice the size and averaged
+FINE = 2  # supersampling factor: birds are drawn at this multiple of the size and then averaged
 
 
 def draw(species: Species, random: np.random.Generator, side: int) -> Pixels:
-    """Draw a bird as (side, side, 3) uint8, determined by the species and `random`; `side` only scales the drawing."""
+    """Draw a bird (side, side, 3) uint8, determined by `species` and `random`; `side` changes only the resolution."""
     pixels = FINE * side
     image = background(random, pixels)
     pose = Pose(species, random)
@@ -29,7 +29,7 @@ def draw(species: Species, random: np.random.Generator, side: int) -> Pixels:
 
 
 def _develop(image: Image.Image, shade: Image.Image, random: np.random.Generator) -> Pixels:
-    """Apply the shadows, and the exposure, light colour, contrast and grain of a photograph."""
+    """Multiply the image by its shadows, and simulate exposure, light colour, contrast and grain of a photograph."""
     soft = np.asarray(shade.filter(ImageFilter.BoxBlur(shade.width / 50)), np.float32) / 255
     values = np.asarray(image, np.float32) * soft[..., None]
     light = random.uniform(0.72, 1.18) * (1 + random.normal(0, 0.05, 3)).astype(np.float32)
@@ -44,7 +44,7 @@ def _develop(image: Image.Image, shade: Image.Image, random: np.random.Generator
 
 
 class _Painter:
-    """Painter of a bird in one pose; draws colours into `image` and shadows into `shade`."""
+    """Painter that draws a bird in one pose: its colours into `image`, its shadows into `shade`."""
 
     def __init__(self, pose: Pose, image: Image.Image, shade: Image.Image) -> None:
         self.pose, self.species = pose, pose.species
@@ -120,7 +120,7 @@ class _Painter:
         circle = np.stack([np.cos(turns), np.sin(turns)], 1)
         self._fill(self.pose.on_head(circle), "head")
         self._dark(self.pose.on_head([(x, y) for x, y in circle if y < -0.25]), 185)
-        # Later marks cover earlier ones.
+        # The order matters, because later marks cover earlier ones.
         if "throat" in marks:
             self._fill(
                 self.pose.on_head([(x, y) for x, y in circle if y < -0.2 and x > -0.55] + [(0.9, -0.2)]), "accent"

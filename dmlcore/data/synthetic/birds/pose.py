@@ -1,4 +1,4 @@
-"""Shape of a bird in one pose: a curved body with a head and a tail, each with its own coordinate system."""
+"""Shape of a bird in one pose: a curved body with a head and a tail, which have their own coordinate systems."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from dmlcore.data.synthetic.birds.species import PARTS, Colour, Species
 from dmlcore.typing import Floats
 
-SAMPLES = 28  # number of points along the spine
+SAMPLES = 28  # number of points at which the spine is sampled
 
 Places = Sequence[tuple[float, float]] | Floats
 
 
 class Pose:
-    """Shape of a bird in one pose, in body lengths and facing right; `place` determines its position on a canvas."""
+    """Shape of a bird in one pose, in body lengths and facing right; `place` sets its position on a canvas."""
 
     def __init__(self, species: Species, random: np.random.Generator) -> None:
         self.species, family = species, species.family
-        # Spine: a spline from the head to the tail, with a body radius at each of its points. y points down.
+        # Spine: a spline from the head to the tail, with a body radius at each of its points. The y axis points down.
         turn = math.radians(family.posture + random.normal(0, 9))
         self.body = np.array([math.cos(turn), -math.sin(turn)])
         lift = math.radians(family.neck_angle + random.normal(0, 12))
@@ -39,30 +39,30 @@ class Pose:
         self.normal = np.stack([-along[:, 1], along[:, 0]], 1)  # unit normals towards the back
         self.across = self.radii[:, None] * self.normal
 
-        # Coordinate axes of head and tail, one per row: forward and up.
+        # Coordinate axes of the head and of the tail, each a matrix with the rows forward and up.
         nod = math.radians(random.normal(3, 11))
-        look = -1.0 if random.random() < 0.12 else 1.0  # -1 looks over the shoulder
+        look = -1.0 if random.random() < 0.12 else 1.0  # -1 turns the head to look over the shoulder
         self.face = np.array([[look * math.cos(nod), -math.sin(nod)], [-look * math.sin(nod), -math.cos(nod)]])
         swing = turn + math.radians(random.normal(-4, 11))
         self.tail = np.array([[-math.cos(swing), math.sin(swing)], [-math.sin(swing), -math.cos(swing)]])
         self.raised = random.random() < 0.22
         self.flap, self.droop = random.uniform(55, 125), random.normal(0, 0.08)
         self.spots = random.uniform(-1, 1, (16, 2))
-        # Plumage: the colours of the species, varied slightly for each bird.
+        # Plumage colours: those of the species, varied slightly for each bird.
         tints = 1 + random.normal(0, 0.05, (len(PARTS), 3)) + random.normal(0, 0.06, (len(PARTS), 1))
         plain = np.array([species.colour(part) for part in PARTS])
         rows = (plain * tints + 4).clip(0, 255).astype(int).tolist()
         self.colours: dict[str, Colour] = {part: (r, g, b) for part, (r, g, b) in zip(PARTS, rows, strict=True)}
         self.matrix, self.shift, self.unit = np.eye(2), np.zeros(2), 1.0
 
-        # Legs hang straight down, however the body is turned.
+        # Legs hang straight down, regardless of the posture of the body.
         stand = self.at(0.60, 0.85)
         gap = family.leg * random.uniform(0.8, 1.0)
         self.hips = [stand + np.array([0.05, 0.0]), stand - np.array([0.06, 0.01])]
         self.ground = [hip + np.array([random.normal(0, 0.04), gap + 0.1]) for hip in self.hips]
 
     def place(self, random: np.random.Generator, pixels: int) -> None:
-        """Tilt, mirror, foreshorten and shift the bird at random; scale it to 58 to 95 % of the canvas side."""
+        """Tilt, mirror, foreshorten and shift the bird at random; scale it to 58 to 95 % of the `pixels` per side."""
         tilt = math.radians(random.normal(0, 6))
         mirror = random.choice([-1.0, 1.0])
         squeeze = mirror * random.uniform(0.74, 1.0)
@@ -83,11 +83,11 @@ class Pose:
 
     @property
     def feet(self) -> Floats:
-        """Pixel positions (2, 2) of the feet on the canvas."""
+        """Positions of the two feet on the canvas, in pixels, shape (2, 2)."""
         return self.on_canvas(np.array(self.ground))
 
     def at(self, t: float, v: float) -> Floats:
-        """Return the point on the body at coordinates t along it and v across it.
+        """Return the point on the body at coordinates t along the body and v across it.
 
         t runs from 0 (head) to 1 (tail), v from -1 (back) to 1 (belly).
         """
@@ -95,7 +95,7 @@ class Pose:
         return point
 
     def on_body(self, places: Places) -> Floats:
-        """Return the points on the body at several coordinates (t, v), defined as in `at`."""
+        """Return points on the body (n, 2) for several pairs of coordinates (t, v), which are defined as in `at`."""
         t, v = np.array(places, float).T
         index = t * (SAMPLES - 1)
         before = np.minimum(index.astype(int), SAMPLES - 2)
@@ -124,13 +124,13 @@ class Pose:
 
     @property
     def bill_length(self) -> float:
-        """Length of the bill beyond the head, in head radii."""
+        """Length of the bill, measured from the edge of the head, in head radii."""
         return self.species.family.bill_length * self.species.stretch
 
     def strip(self, t0: float, t1: float, v0: float, v1: float | Floats) -> Floats:
-        """Return the outline of the body between t0 and t1 along it and between v0 and v1 across it.
+        """Return the outline of the part of the body with coordinates t0 to t1 along and v0 to v1 across the body.
 
-        An array `v1` holds limits at evenly spaced positions from t0 to t1.
+        If `v1` is an array, it holds the limits across the body at evenly spaced positions from t0 to t1.
         """
         first, last = round(t0 * (SAMPLES - 1)), round(t1 * (SAMPLES - 1))
         rows = slice(first, last + 1)
@@ -141,7 +141,7 @@ class Pose:
 
 
 def _spline(knots: int) -> Floats:
-    """Return weights (SAMPLES, knots) that sample a Catmull-Rom spline through `knots` points at uniform parameters."""
+    """Return weights (SAMPLES, knots) that map `knots` points to SAMPLES points on a Catmull-Rom spline."""
     place = np.linspace(0, knots - 1, SAMPLES)
     basis = np.zeros((SAMPLES, knots))
     for row, x in enumerate(place):

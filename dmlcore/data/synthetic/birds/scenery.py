@@ -10,9 +10,9 @@ from PIL import Image, ImageDraw, ImageFilter
 from dmlcore.data.synthetic.birds.species import Colour
 from dmlcore.typing import Floats
 
-BLURRED = 64  # side in pixels of the blurred background before it is enlarged
+BLURRED = 64  # side in pixels at which the background is drawn and blurred before it is enlarged
 
-# Colours of a background at its top and at its bottom.
+# pairs of background colours, at the upper and at the lower edge
 SETTINGS: tuple[tuple[Colour, Colour], ...] = (
     ((150, 190, 228), (214, 226, 236)),  # clear sky
     ((196, 202, 208), (164, 172, 178)),  # overcast
@@ -54,7 +54,7 @@ def perch(image: Image.Image, feet: Floats, random: np.random.Generator) -> None
     ink, pixels = ImageDraw.Draw(image), image.width
     kind = random.choice(["branch", "branch", "branch", "trunk", "ground", "water", "air"])
     x, y = np.minimum(feet.mean(0), pixels - 1)
-    # Draw these numbers for every kind; otherwise the images of existing seeds would change.
+    # Draw these random numbers for every kind of perch; otherwise the images of existing seeds would change.
     wood = _near(_one(WOOD, random), random, 10)
     slope, thick = random.normal(0, 0.22), random.uniform(0.02, 0.06) * pixels
     if kind == "branch":
@@ -74,7 +74,7 @@ def _branch(
     random: np.random.Generator,
     pixels: int,
 ) -> None:
-    """Draw a branch across the image through `at`, lit from above, with some leaves."""
+    """Draw a branch across the image through the point `at`, lit from above, with some leaves."""
     x, y = at
     bend = random.normal(0, 0.06) * pixels
     ends = [
@@ -90,7 +90,7 @@ def _branch(
 
 
 def _trunk(ink: ImageDraw.ImageDraw, x: float, wood: Colour, random: np.random.Generator, pixels: int) -> None:
-    """Draw an upright trunk at x, wider at its foot, with cracks in its bark."""
+    """Draw an upright trunk at the position x, wider at its foot, with cracks in its bark."""
     wide = random.uniform(0.08, 0.2) * pixels
     left = x - wide * random.uniform(0.2, 0.8)
     ink.polygon(
@@ -106,7 +106,7 @@ def _trunk(ink: ImageDraw.ImageDraw, x: float, wood: Colour, random: np.random.G
 
 
 def _ground(ink: ImageDraw.ImageDraw, y: float, random: np.random.Generator, pixels: int, *, water: bool) -> None:
-    """Draw earth with blades of grass, or water with level ripples, from y downwards."""
+    """Draw ground with blades of grass or, if `water`, water with horizontal ripples, from y to the lower edge."""
     tone = np.array(SETTINGS[5 if water else int(random.choice([2, 4, 6]))][1])
     ink.rectangle([0, y - 0.01 * pixels, pixels, pixels], fill=_near(tone, random, 14))
     for _ in range(14):
@@ -117,7 +117,7 @@ def _ground(ink: ImageDraw.ImageDraw, y: float, random: np.random.Generator, pix
 
 
 def clutter(image: Image.Image, random: np.random.Generator) -> None:
-    """Draw random leaves and twigs in front of the bird, in half of the images."""
+    """Draw random leaves and twigs in front of the bird; half of the images have none."""
     ink, pixels = ImageDraw.Draw(image), image.width
     if random.random() < 0.5:
         return
@@ -154,7 +154,7 @@ def _one(colours: tuple[Colour, ...], random: np.random.Generator) -> Colour:
 
 
 def _near(colour: Floats | Colour, random: np.random.Generator, light: float, hue: float = 6.0) -> Colour:
-    """Return a random colour near `colour`; `light` and `hue` are the deviations of brightness and of each channel."""
+    """Return a random colour near `colour`; `light` and `hue` are standard deviations of brightness and channels."""
     shift = light * random.standard_normal()
     red, green, blue = (
         min(255, max(0, int(value + shift + hue * random.standard_normal())))

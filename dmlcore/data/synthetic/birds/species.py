@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 
-GUIDE_SEED = 23  # seed of the species, which are the same for every seed of the images
-SCHEMES, SISTERS = 4, 2  # colour schemes per family; species per colour scheme
+GUIDE_SEED = 23  # seed for generating the species, independent of the seed for drawing the images
+SCHEMES, SISTERS = 4, 2  # number of colour schemes per family; number of species per colour scheme
 
 Colour = tuple[int, int, int]
 COLOURS: dict[str, Colour] = {
@@ -33,7 +33,7 @@ UPPER = ("black", "slate", "ash", "brown", "rufous", "olive", "green", "blue", "
 UNDER = ("white", "white", "buff", "ash", "yellow", "orange", "pink", "rufous")
 ACCENT = ("black", "white", "yellow", "orange", "red", "blue", "rufous")
 BILL = ("black", "slate", "yellow", "orange", "red")
-# Mark -> adjective for it in the name of a species.
+# plumage mark -> adjective that describes it in the name of a species
 MARKS = {
     "crest": "crested",
     "cap": "capped",
@@ -48,25 +48,25 @@ MARKS = {
     "tail_tip": "tailed",
     "eye_ring": "ringed",
 }
-PARTS = ("upper", "under", "wing", "head", "accent", "bill", "leg")  # body parts with a colour of their own
+PARTS = ("upper", "under", "wing", "head", "accent", "bill", "leg")  # body parts that have their own colour
 ON_HEAD = ("cap", "mask", "brow", "throat", "eye_ring")
 
 
 @dataclass(frozen=True)
 class Family:
-    """Body proportions of a family of birds, in body lengths, and angles in degrees above the horizon."""
+    """Body proportions of a family of birds; lengths are in body lengths, angles in degrees above the horizon."""
 
     name: str
-    depth: float  # half the depth of the body
+    depth: float  # half the thickness of the body, in body lengths
     posture: float
     neck: float  # length of the neck
     neck_angle: float
     head: float  # radius of the head
-    bill: str  # shape: cone, needle, chisel, dagger, flat
+    bill: str  # shape of the bill: cone, needle, chisel, dagger or flat
     bill_length: float  # in head radii
     tail: float
     tail_width: float
-    wing: float  # length of the folded wing beyond the rump
+    wing: float  # length of the folded wing beyond the rump, in body lengths
     leg: float
 
 
@@ -85,11 +85,12 @@ FAMILIES = (
 
 @dataclass(frozen=True)
 class Species:
-    """Bird species with the features that distinguish it from others; each species is one class."""
+    """Bird species with the features that distinguish it; each species is one class of the data set."""
 
     name: str
     family: Family
-    upper: str  # colour name; likewise in the six fields below
+    # name of the colour of this body part; the same applies to `under`, `wing`, `head`, `accent`, `bill` and `leg`
+    upper: str
     under: str
     wing: str
     head: str
@@ -98,16 +99,16 @@ class Species:
     leg: str
     marks: frozenset[str]
     fork: float  # shape of the tail: -0.3 rounded, 0 square, 1 forked
-    stretch: float  # length of tail and bill relative to those of the family
+    stretch: float  # length of tail and bill, relative to the values of the family
 
     def colour(self, part: str) -> Colour:
-        """Return the RGB colour of one of the body parts PARTS."""
+        """Return the RGB colour of a body part, which is one of PARTS."""
         return COLOURS[getattr(self, part)]
 
 
 @cache
 def guide() -> tuple[Species, ...]:
-    """Return the 72 species; the first half has two colour schemes of each family, the second half the two others."""
+    """Return the 72 species; the first half has two colour schemes per family, the second half the two others."""
     random = np.random.default_rng(GUIDE_SEED)
     schemes: list[list[Species]] = [[] for _ in range(SCHEMES)]
     for family in FAMILIES:
@@ -117,7 +118,7 @@ def guide() -> tuple[Species, ...]:
 
 
 def _sisters(family: Family, upper: str, random: np.random.Generator) -> list[Species]:
-    """Return species of one family with the same colours but different marks, and possibly other tail, bill or legs."""
+    """Return two species of a family with the same colours but different marks; tail, bill and legs may differ."""
     pick = random.choice
     under = str(pick([colour for colour in UNDER if colour != upper]))
     wing = str(pick([upper, upper, "black" if upper != "black" else "brown"]))

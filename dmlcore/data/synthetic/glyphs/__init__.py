@@ -1,1 +1,1 @@
-"""Invented alphabets: characters as strokes, and random variations by writers."""
+"""Invented alphabets: characters composed of strokes, with random variations by writers."""

@@ -22,22 +22,24 @@ ALPHABETS = (
     *("Aruvel", "Besho", "Cindral", "Dovari", "Emneth", "Farsku", "Gilowa", "Hestran"),
     *("Ionteq", "Jurimba", "Kaldoon", "Lirbash", "Meyvor"),  # test alphabets
 )
-# number of training alphabets; the last two hold the last quarter of the training classes, which is for validation
+# number of training alphabets; the last two of them are for validation, because they contain the last quarter of the
+# training classes
 TRAIN_ALPHABETS = 8
-CHARACTERS, HANDS = 24, 20  # characters per alphabet; writers per character
-INVENTED = 2015  # seed of the alphabets, which are the same for every seed of a run
+CHARACTERS, HANDS = 24, 20  # number of characters per alphabet; number of writers per character
+INVENTED = 2015  # seed of the alphabets, which do not depend on the seed of a training run
 
 # Standard deviations of the variation; pairs are (between writers, between characters of a writer). Calibrated only on
 # raw inputs, the untrained network and the validation alphabets: docs/studies.md.
 SLANT, TURN = (0.25, 0.12), (0.05, 0.10)  # horizontal and vertical shear
-WIDTH, HEIGHT, SIZE = (0.12, 0.12), (0.06, 0.06), (0.10, 0.05)  # of the logarithms of width, height and size
-PEN = (0.20, 0.07)  # of the logarithm of the line width
-BEND = 0.24  # standard deviation of the coefficients of x x, x y and y y, which bend the whole character
-# position of the character, position and length of each stroke, position of its control points
+# standard deviations of the logarithms of width, height and size
+WIDTH, HEIGHT, SIZE = (0.12, 0.12), (0.06, 0.06), (0.10, 0.05)
+PEN = (0.20, 0.07)  # standard deviations of the logarithm of the line width
+BEND = 0.24  # standard deviation of the coefficients of x^2, xy and y^2, which bend the whole character
+# standard deviations of: position of a character, position of a stroke, length of a stroke, position of control points
 PLACE, STROKE, LENGTH, POINT = 0.04, 0.05, 0.10, 0.05
-OMITTED = 0.03  # probability that a stroke is omitted, in characters with at least three strokes
-LINE, SPACE = 0.06, 0.66  # width of the pen and of a character, in units of the image side
-EDGE = 0.08  # minimum distance between the centre line of the pen and the image edge
+OMITTED = 0.03  # probability that a stroke is omitted from a character with at least three strokes
+LINE, SPACE = 0.06, 0.66  # mean width of the line and of a character, as fractions of the image side
+EDGE = 0.08  # minimum distance between the centre line of a stroke and the image edge, as a fraction of the image side
 
 INFO = Description(
     name="glyphs",
@@ -53,7 +55,7 @@ INFO = Description(
 
 
 class Writing(NamedTuple):
-    """Characters of all writers: arguments points (N, STROKES, 5, 2), has (N, STROKES) and pen (N,) of `drawn`."""
+    """Characters of all writers as arguments of `drawn`: points (N, STROKES, 5, 2), has (N, STROKES), pen (N,)."""
 
     points: Floats
     has: Bools
@@ -64,16 +66,16 @@ class Writing(NamedTuple):
         return drawn(self.points[rows], self.has[rows], self.pen[rows], side)[:, None]
 
     def image(self, index: int) -> Pixels:
-        """Return sample `index` as an image for display, (DISPLAYED, DISPLAYED, 3)."""
+        """Return sample `index` as an image for display, (DISPLAYED, DISPLAYED, 3) uint8."""
         return ink.image(self.draw(DISPLAYED, np.array([index])), 0)
 
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Return characters as varied by the writers of `seed`; the characters themselves do not depend on the seed.
+    """Return characters as varied by writers; `seed` determines the writers but not the ideal characters.
 
-    No image is drawn yet. Inputs are (N, 1, S, S) uint8, 0 for paper and 255 for ink. Facts: `alphabet` (N,) in 0..12;
-    `hand` (N,), number of the writer, from 1. Classes are named like "Aruvel 07".
+    Images are drawn when they are accessed. Inputs are (N, 1, S, S) uint8, 0 for paper and 255 for ink. Facts:
+    `alphabet` (N,) in 0..12; `hand` (N,), number of the writer, from 1. Classes are named like "Aruvel 07".
     """
     programs = glyph_programs.invent(len(ALPHABETS), CHARACTERS, INVENTED)
     classes, side = len(programs.has), image_size or IMAGE_SIZE
@@ -97,7 +99,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 
 def write(programs: Programs, random: np.random.Generator) -> Writing:
-    """Return all characters as varied by one writer, whose habits are drawn from `random`."""
+    """Return all characters as varied by one writer; the habits of the writer are drawn from `random`."""
     count = len(programs.has)
 
     def habit(deviations: tuple[float, float]) -> Floats:
@@ -124,7 +126,7 @@ def write(programs: Programs, random: np.random.Generator) -> Writing:
 
 
 def _fit_into_square(points: Floats, has: Bools) -> Floats:
-    """Shift points centred at 0 into the unit square, shrinking characters that are too large for it."""
+    """Shift points centred at 0 into the unit square with a margin of EDGE; shrink characters that are too large."""
     most = 0.5 - EDGE
     there = np.broadcast_to(has[:, :, None, None], points.shape)
     low = points.min(axis=(1, 2), keepdims=True, initial=np.inf, where=there)

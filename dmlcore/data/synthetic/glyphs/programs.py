@@ -10,12 +10,14 @@ import numpy as np
 from dmlcore.data.synthetic.glyphs.drawing import POINTS, drawn
 from dmlcore.typing import Bools, Floats
 
-STROKES = 4  # largest number of strokes per character
-PARTS, PLACES = 7, 6  # per alphabet: number of strokes that its characters are made of, and of positions for them
-# share of proposed characters that are copies of a character of their alphabet with one stroke changed
+STROKES = 4  # maximum number of strokes per character
+# number of strokes, and of positions for strokes, from which the characters of an alphabet are composed
+PARTS, PLACES = 7, 6
+# probability that a new character is proposed as a copy of another one of the alphabet with one stroke changed
 LOOK_ALIKES = 0.5
-LONGEST = 4.5  # maximum total length of the strokes of a character, in sides of the square
-ALIKE = 0.86  # cosine between two coarse images (`_coarse_image`) above which characters count as equal
+LONGEST = 4.5  # maximum total length of the strokes of a character, in sides of the unit square
+# cosine between two coarse images (`_coarse_image`) above which characters look alike and the new one is rejected
+ALIKE = 0.86
 SEEN = 14
 
 # Control points of stroke shapes that start at (0, 0); y is scaled by the curvature of the stroke.
@@ -30,14 +32,14 @@ SHAPES = np.array(
     ]
 )
 SHAPES_OF_ALPHABET = 3
-# Probabilities of 1 to STROKES strokes per character; each alphabet uses one of the rows.
+# Probabilities that a character has 1 to STROKES strokes; each alphabet uses one of the rows.
 COUNTS = np.array([[0.1, 0.4, 0.35, 0.15], [0.3, 0.45, 0.2, 0.05], [0.0, 0.3, 0.4, 0.3]])
 
 
 class Programs(NamedTuple):
     """Ideal characters, alphabet by alphabet: control points (C, STROKES, POINTS, 2) in the unit square, y downwards.
 
-    `has` (C, STROKES) is the mask of existing strokes; missing ones come last.
+    `has` (C, STROKES) is True for strokes that exist; a character with fewer than STROKES strokes has False at the end.
     """
 
     points: Floats
@@ -47,14 +49,14 @@ class Programs(NamedTuple):
 class _Taste(NamedTuple):
     """Properties that the characters of an alphabet share."""
 
-    parts: Floats  # strokes that characters are made of, (PARTS, POINTS, 2)
-    places: Floats  # positions of strokes, (PLACES, 2)
-    counts: Floats  # (STROKES,) probabilities of the number of strokes
+    parts: Floats  # strokes from which characters are composed, (PARTS, POINTS, 2)
+    places: Floats  # positions for strokes, (PLACES, 2)
+    counts: Floats  # probabilities that a character has 1 to STROKES strokes, (STROKES,)
 
 
-@lru_cache(maxsize=2)  # takes 0.75 s, and runs and pages read the data set repeatedly
+@lru_cache(maxsize=2)  # cached, because it takes 0.75 s, and runs and pages read the data set repeatedly
 def invent(alphabets: int, characters: int, seed: int) -> Programs:
-    """Create `alphabets` alphabets of `characters` each as read-only arrays; alphabet k depends only on (seed, k)."""
+    """Create alphabets with `characters` characters each, as read-only arrays; alphabet k depends only on (seed, k)."""
     made = [_alphabet(characters, np.random.default_rng([seed, number])) for number in range(alphabets)]
     invented = Programs(*map(np.concatenate, zip(*made, strict=True)))
     for array in invented:
@@ -63,7 +65,7 @@ def invent(alphabets: int, characters: int, seed: int) -> Programs:
 
 
 def _alphabet(characters: int, random: np.random.Generator) -> Programs:
-    """Create the characters of one alphabet, which share properties, and no two of which look alike."""
+    """Create the characters of one alphabet: they share strokes and positions, and no two look alike."""
     shapes = SHAPES[random.permutation(len(SHAPES))[:SHAPES_OF_ALPHABET]]
     parts = np.stack([_part(shapes[random.integers(len(shapes))], random) for _ in range(PARTS)])
     taste = _Taste(parts, random.random((PLACES, 2)), COUNTS[random.integers(len(COUNTS))])
@@ -85,7 +87,7 @@ def _alphabet(characters: int, random: np.random.Generator) -> Programs:
 
 
 def _part(shape: Floats, random: np.random.Generator) -> Floats:
-    """Return a stroke shape (POINTS, 2) with random curvature, length and rotation by a multiple of 45 degrees."""
+    """Return a stroke (POINTS, 2) with random curvature and length, rotated by a random multiple of 45 degrees."""
     bow = (1 if random.random() < 0.5 else -1) * (0.5 + 0.7 * random.random())
     angle = np.pi / 4 * random.integers(8)
     length = 0.4 + 0.6 * random.random()
@@ -95,7 +97,7 @@ def _part(shape: Floats, random: np.random.Generator) -> Floats:
 
 
 def _draw_character(taste: _Taste, random: np.random.Generator) -> Floats:
-    """Create the strokes (n, POINTS, 2) of a random character."""
+    """Create the strokes (n, POINTS, 2) of a random character in the style `taste` of its alphabet."""
     strokes = np.empty((0, POINTS, 2))
     for _ in range(1 + int(np.searchsorted(taste.counts.cumsum(), random.random(), "right"))):
         strokes = np.concatenate([strokes, _place_part(strokes, taste, random)])
@@ -103,7 +105,7 @@ def _draw_character(taste: _Taste, random: np.random.Generator) -> Floats:
 
 
 def _change_stroke(strokes: Floats, taste: _Taste, random: np.random.Generator) -> Floats:
-    """Return a copy of a character with one stroke added, removed, replaced, mirrored or moved."""
+    """Return a copy of a character with one random stroke added, removed, replaced, mirrored or moved."""
     chosen, change = random.integers(len(strokes)), random.integers(5)
     one, others = strokes[chosen : chosen + 1], np.delete(strokes, chosen, axis=0)
     if change == 0 and len(strokes) < STROKES:
@@ -121,7 +123,7 @@ def _change_stroke(strokes: Floats, taste: _Taste, random: np.random.Generator) 
 
 
 def _place_part(others: Floats, taste: _Taste, random: np.random.Generator) -> Floats:
-    """Return a random stroke (1, POINTS, 2) at a position of the alphabet, or attached to another stroke."""
+    """Return a random stroke (1, POINTS, 2), either at a position of the alphabet or attached to one of `others`."""
     part = taste.parts[random.integers(PARTS)][None]
     if len(others) and random.random() < 0.6:
         other = others[random.integers(len(others))]
@@ -134,7 +136,10 @@ def _place_part(others: Floats, taste: _Taste, random: np.random.Generator) -> F
 
 
 def _fit_into_square(strokes: Floats) -> Floats:
-    """Scale strokes to fill the unit square, the shorter side by at most 1 / 0.6 times the factor of the longer."""
+    """Scale the strokes of a character to fill the unit square.
+
+    The axes are scaled independently, but a shorter side by at most 1 / 0.6 times the factor of the longer side.
+    """
     flat = strokes.reshape(-1, 2)
     low, size = flat.min(axis=0), np.ptp(flat, axis=0)
     fitted: Floats = (strokes - low - size / 2) / np.maximum(size, 0.6 * size.max()) + 0.5
@@ -146,7 +151,7 @@ def _length(strokes: Floats) -> float:
 
 
 def _coarse_image(strokes: Floats) -> Floats:
-    """Render a character on SEEN x SEEN pixels as a unit vector (SEEN * SEEN,), to compare it with other characters."""
+    """Render a character at SEEN x SEEN pixels as a unit vector (SEEN * SEEN,); cosines of these measure similarity."""
     blurred = drawn(strokes[None] * 0.7 + 0.15, np.ones((1, len(strokes)), bool), np.array([0.12]), SEEN)
     pixels = blurred.ravel().astype(np.float64)
     look: Floats = pixels / np.linalg.norm(pixels)
