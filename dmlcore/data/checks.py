@@ -64,7 +64,10 @@ def start(name: str, root: Path | str | None = None) -> None:
 
 
 def run(name: str, root: Path | str | None = None) -> tuple[DataCheck, Report]:
-    """Check every sample in this process and store the result; raise DataError if the data set cannot be read."""
+    """Check every sample in this process and store the result; return it with a report on the data set.
+
+    Raises DataError if the data set cannot be read.
+    """
     task = task_of(name, root)
     listed = report.report(name, root)
     samples = listed.located.samples
@@ -166,7 +169,7 @@ def _decoded(file: Path) -> bytes | DataError:
 
 
 def verdicts(check: DataCheck, made: Dataset) -> tuple[str, ...]:
-    """Return warnings about unreadable samples and about copies in several classes or splits; () if there are none."""
+    """Return warnings about unreadable samples and about groups of identical samples; () if there are none."""
     sentences = []
     if check.failures:
         key, reason = check.unreadable[0]

@@ -98,7 +98,8 @@ class Description:
     sentence: str
     citation: str
     kind: Literal["vectors", "images", "tokens"]
-    split: Split = "classes"  # default for how samples are divided into train and test; "own" cannot be changed
+    # default way to divide samples into train and test; "own", defined by the data set, cannot be changed
+    split: Split = "classes"
     validation: Validation = "classes"  # default for how validation samples are held out; "own" if `split` is "own"
     image_size: int | None = None  # default side length of the square images in pixels; None for vectors and tokens
     channels: int = 3  # number of colour channels of the images: 3 for RGB, 1 for grey

@@ -36,7 +36,7 @@ OPTIMISERS: dict[str, OptimiserEntry] = {
     "rmsprop": OptimiserEntry("RMSprop", "RMSprop", {"eps": "epsilon"}, values_per_parameter=1, fused=False),
     "adam": OptimiserEntry("Adam", "Adam", {"eps": "epsilon"}, values_per_parameter=2, state="adam"),
     "adamw": OptimiserEntry("AdamW", "AdamW", {"eps": "epsilon"}, values_per_parameter=2, state="adam"),
-    # False, because on a CPU the fused kernel of SGD takes 27 ms instead of 15 ms
+    # fused_on_cpu is False, because on a CPU the fused kernel of SGD takes 27 ms instead of 15 ms
     "sgd": OptimiserEntry(
         "SGD", "SGD", {"momentum": "momentum"}, values_per_parameter=1, scale_free=False, fused_on_cpu=False
     ),

@@ -62,8 +62,8 @@ def explain_error(error: Any, known_under: Callable[[Sequence[str]], Iterable[st
 
     Args:
         error: An item of `ValidationError.errors()`.
-        known_under: Function that maps a path of section names to the keys in that section, from which a correction of
-            an unknown key is suggested.
+        known_under: Function that maps a path of section names to the keys in that section, used to suggest a
+            correction of an unknown key.
     """
     path = [str(part)[:MAX_WORD_LENGTH] for part in error["loc"]]
     key = ".".join(path)

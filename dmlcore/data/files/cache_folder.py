@@ -91,7 +91,7 @@ def alone(place: Path, what: str) -> Iterator[None]:
 
 
 def _remove_others(folder: Path, kind: str, name: str) -> None:
-    """Remove the cache folders of the same `kind` (source) that have another name than `name`."""
+    """Remove the cache folders of source `kind` except `name`; they belong to earlier states of the source."""
     for other in folder.glob(f"{kind}-*"):
         if other.is_dir() and other.name.partition(".")[0] != name:
             remove(other)

@@ -167,7 +167,7 @@ def default_folder() -> Path:
 
 
 def task_of(name: str) -> Task[ProgressState]:
-    """Return the background task that downloads a data set."""
+    """Return the background task that downloads data set `name`."""
     return Task(locate.cache_folder() / "downloads" / _SAME.get(name, name), ProgressState)
 
 

@@ -92,7 +92,7 @@ class Collages:
         return self._together(self._tiles[rows_of(index, len(self))])
 
     def fresh(self, indices: Ints, seed: int, rows: slice = slice(None)) -> Pixels:
-        """Return new collages (n, C, H, W) of the same foreground images among random training backgrounds.
+        """Return new collages (n, C, H, W) with the same foreground images, but random training backgrounds.
 
         `rows` selects a part of the n collages to return; it does not change the returned collages.
         """
@@ -153,7 +153,7 @@ def _arrange(
     if recipe.showing > 1:
         columns.append(_draw_same_class(front, images.front, labels, recipe.showing - 1, random))
     if others:
-        fit = len(images.behind) // others  # number of collages that one shuffle of the background images suffices for
+        fit = len(images.behind) // others  # number of collages for which one shuffle of the background images suffices
         if not fit:
             raise DataError(
                 f"{others} tiles need backgrounds, but there are only {len(images.behind)}; complete the data set"

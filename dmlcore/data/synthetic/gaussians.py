@@ -21,7 +21,7 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Draw the toy data for `seed`; inputs are (6400, 3) float32, sorted by class; 16 of the 32 classes train."""
+    """Draw the toy data for `seed`; inputs are (6400, 3) float32, sorted by class; the first 16 of 32 classes train."""
     random = np.random.default_rng(seed)
     means = random.uniform(0.0, 1.0, size=(CLASSES, 1, 3))
     points = means + np.sqrt(VARIANCE) * random.standard_normal((CLASSES, POINTS, 3))

@@ -60,7 +60,10 @@ def read_moons(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 @reader(RINGS)
 def read_rings(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Draw the rings for `seed`: inputs (1600, 3) float32; class k is ring k, with noise of standard deviation 0.1."""
+    """Draw the rings for `seed`; inputs are (1600, 3) float32, and class k is ring k.
+
+    Gaussian noise of standard deviation 0.1 is added in each direction.
+    """
     angles = np.arange(POINTS) * 2 * np.pi / POINTS
     lines = np.concatenate([ring(label, angles) for label in range(CLASSES)])
     return _samples(lines, RING_NOISE, [f"ring {number}" for number in range(1, CLASSES + 1)], seed)

@@ -36,10 +36,10 @@ class Pose:
         self.spine, self.radii = _SPLINE @ spine, _SPLINE @ radii
         along = np.gradient(self.spine, axis=0)
         along /= np.linalg.norm(along, axis=1, keepdims=True)
-        self.normal = np.stack([-along[:, 1], along[:, 0]], 1)  # unit normals towards the back
+        self.normal = np.stack([-along[:, 1], along[:, 0]], 1)  # unit normals of the spine, pointing towards the back
         self.across = self.radii[:, None] * self.normal
 
-        # Coordinate axes of the head and of the tail, each a matrix with the rows forward and up.
+        # Coordinate axes of the head and of the tail: matrices with the rows forward and up.
         nod = math.radians(random.normal(3, 11))
         look = -1.0 if random.random() < 0.12 else 1.0  # -1 turns the head to look over the shoulder
         self.face = np.array([[look * math.cos(nod), -math.sin(nod)], [-look * math.sin(nod), -math.cos(nod)]])

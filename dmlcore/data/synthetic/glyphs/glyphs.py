@@ -30,7 +30,7 @@ INVENTED = 2015  # seed of the alphabets, which do not depend on the seed of a t
 
 # Standard deviations of the variation; pairs are (between writers, between characters of a writer). Calibrated only on
 # raw inputs, the untrained network and the validation alphabets: docs/studies.md.
-SLANT, TURN = (0.25, 0.12), (0.05, 0.10)  # horizontal and vertical shear
+SLANT, TURN = (0.25, 0.12), (0.05, 0.10)  # standard deviations of the horizontal and vertical shear
 # standard deviations of the logarithms of width, height and size
 WIDTH, HEIGHT, SIZE = (0.12, 0.12), (0.06, 0.06), (0.10, 0.05)
 PEN = (0.20, 0.07)  # standard deviations of the logarithm of the line width
