@@ -137,7 +137,7 @@ class MarginLoss(PairLoss):
     latex=r"\operatorname{mean}_i\ \tfrac1\alpha \log\bigl(1 + \textstyle\sum_{P_i} e^{-\alpha(s_{ij} - m)}\bigr)"
     r" + \tfrac1\beta \log\bigl(1 + \textstyle\sum_{N_i} e^{\beta(s_{ik} - m)}\bigr)",
     source="Wang et al. 2019, Eq. 15; Psomas 2020, Eq. 2.24",
-    sentence="Weighs each pair by its own similarity and by the similarities of the other pairs of its anchor.",
+    sentence="Weights each pair by its own similarity and by the similarities of its anchor's other pairs.",
 )
 class MultiSimilarity(PairLoss):
     """Multi-similarity loss of pairs.

@@ -155,7 +155,7 @@ def test_states_losses_and_the_statement_follow(page, server):
     page.wait_for_url(re.compile("n=-180,0"))
     expect(page.locator('[data-readout="angle A–N"]')).to_have_text("180.0°")
     page.get_by_label("loss", exact=True).select_option("facenet")
-    page.get_by_role("heading", name="What normalisation does to FaceNet").wait_for()
+    page.get_by_role("heading", name="Effect of normalisation on the FaceNet loss").wait_for()
     page.get_by_label("m value").fill("4.5")
     page.get_by_label("m value").press("Enter")
     page.get_by_text("no triplet is ever satisfied").wait_for()

@@ -202,7 +202,7 @@ def test_every_number_of_our_notes_is_recomputed():
             at = lambda m, d=d, s=s: value("G-3.1", m, "MAP@R", dataset=d, size=s)  # noqa: E731
             over += [at(f"{m}+CCP-L") - at(m) for m in ("C1", "C2", "MS", "Triplet")]
             xbm += [at(f"{m}+CCP-L") - at(f"{m}+XBM-L") for m in ("C1", "C2")]
-    assert note("G", "3.1", "gains of CCP") == [pytest.approx(x, abs=0.005) for x in (min(over), max(over), min(xbm))]
+    assert note("G", "3.1", "CCP gains") == [pytest.approx(x, abs=0.005) for x in (min(over), max(over), min(xbm))]
     nmi = [
         value(f"C-3.{n}", "Proposed Method", "NMI") - value(f"C-3.{n}", "DAML with N-pair loss", "NMI")
         for n in (4, 5, 6)

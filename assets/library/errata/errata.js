@@ -86,6 +86,7 @@ class Errata extends Asking {
       },
     });
     const [printed, truth] = this.data.sides;
+    const headings = printed === "printed" ? ["as printed", "correct"] : [printed, truth];
     const table = el(
       "table",
       {},
@@ -96,8 +97,8 @@ class Errata extends Asking {
         el(
           "tr",
           {},
-          el("th", { scope: "col" }, "on"),
-          ...[printed, truth, "apart"].map((t) => el("th", { scope: "col" }, t)),
+          el("th", { scope: "col" }, "point"),
+          ...[...headings, "difference"].map((t) => el("th", { scope: "col" }, t)),
         ),
       ),
       el("tbody", {}, ...this.lines),

@@ -22,9 +22,9 @@ def examples(data_set: str) -> str:
 def layout(study: str) -> Layout:
     """Return the layout of the study panel: titles of the score columns, captions, and example images."""
     return Layout(
-        columns={"map_at_r": "test MAP@R", "recall_at_1": "R@1", "foreground": "weight on its tile"},
+        columns={"map_at_r": "test MAP@R", "recall_at_1": "R@1", "foreground": "weight on the class tile"},
         scores="Scores are measured on alphabets that are in neither the training nor the validation split. Weight on "
-        "its tile: the share of the pooling's weight on the tile that shows the class; average pooling has 25 %.",
+        "the class tile: share of the pooling's weight on the tile that shows the class; average pooling has 25 %.",
         curves="Validation uses alphabets that are not in the training split; it selects the checkpoint.",
         examples=partial(examples, state.data_of(study)),
     )

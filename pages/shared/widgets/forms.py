@@ -219,9 +219,8 @@ class Form:
             opened = f"{key}-open"
             if self.values[key] == math.inf:
                 self.fill({opened: True, key: _middle(parameter)})
-            if self._draw(
-                opened, st.toggle, f"${parameter.symbol}$ open: no {gloss}", help=parameter.help, default=False
-            ):
+            unset = f"${parameter.symbol} = \\infty$: no {gloss[0].lower()}{gloss[1:]}"
+            if self._draw(opened, st.toggle, unset, help=parameter.help, default=False):
                 return math.inf
         start = float(self._filled.get(key, default))
         start = start if math.isfinite(start) else _middle(parameter)

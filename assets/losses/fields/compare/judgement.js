@@ -57,7 +57,7 @@ export class Judgement {
       tick(
         "orders",
         "Compare L(a, p, n) + L(p, a, n), because the sum over a batch contains both",
-        "sum over both orders",
+        "sum over both orders of A and P",
       ),
       tick(
         "fit",

@@ -8,7 +8,7 @@ from dmlcore import losses
 from dmlcore.loss_analysis.normalised import normalisation
 from pages.losses.fields.sphere import service
 from pages.losses.fields.sphere.state import FIRST, STATES, SphereScene
-from pages.losses.fields.sphere.words import row, statement
+from pages.losses.fields.sphere.words import named, row, statement
 from pages.shared.widgets import first_loss, menu, misread_link
 from pages.shared.widgets.component import mount
 from pages.shared.widgets.presentation import Presentation
@@ -54,7 +54,7 @@ def canvas() -> None:
         states=states,
     )
     loss = scene.module()
-    st.subheader(f"What normalisation does to {loss.formula.title}", anchor=False)
+    st.subheader(f"Effect of normalisation on {named(loss.formula.title)}", anchor=False)
     st.markdown("\n".join(f"- {line}" for line in statement(loss, normalisation(loss))))
     st.markdown("**All losses on the unit sphere**")
     with st.container(key="sphere-losses"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from dmlcore import losses
 from dmlcore.geometry.extremes import Extreme
@@ -10,6 +11,14 @@ from dmlcore.loss_analysis.normalised import Normalised, normalisation
 from pages.losses.fields.sphere.state import SphereScene
 
 TINY = 1e-12  # smaller residuals are rounding errors
+
+
+def named(title: str) -> str:
+    """Return the title of a loss as part of a sentence: "the distance-sensitive loss (METU)"."""
+    name, remark = re.fullmatch(r"([^,(]*?)((?:,| \().*)?", title).groups("")  # type: ignore[union-attr]
+    if re.match(r"[A-Z][a-z]+\b", name):  # an ordinary word, such as Angular, and not FaceNet or N-pairs
+        name = name[0].lower() + name[1:]
+    return f"the {name} loss{remark}"
 
 
 def statement(loss: losses.TripletLoss, share: Normalised) -> list[str]:

@@ -12,7 +12,7 @@ from dmlcore import losses
 from dmlcore.loss_analysis.normalised import normalisation
 from pages.losses.fields.sphere import service
 from pages.losses.fields.sphere.state import FIRST, SphereScene
-from pages.losses.fields.sphere.words import row, statement
+from pages.losses.fields.sphere.words import named, row, statement
 from pages.shared.plane.state import POINTS
 from tests.pages.conftest import load_page
 from tests.wording import says
@@ -25,7 +25,7 @@ def open_page(**query: str) -> AppTest:
 def test_the_page_states_its_loss_and_all_others():
     app = open_page(loss="moving")
     assert not app.exception
-    assert says(app.subheader[0].value, "normalisation", "Moving in the right direction")
+    assert says(app.subheader[0].value, "normalisation", "moving in the right direction")
     assert any("no margin disables it" in x.value for x in app.markdown)
     table = app.table[0].value
     assert len(table) == len(losses.names())
@@ -35,15 +35,24 @@ def test_the_page_states_its_loss_and_all_others():
 def test_a_senseless_link_opens_the_default(bad):
     app = open_page(loss=bad, a=bad, eye=bad, on=bad, hide=bad)
     assert not app.exception
-    assert losses.formula("distance_sensitive").title in app.subheader[0].value
+    assert app.subheader[0].value.endswith("on the distance-sensitive loss (METU)")
 
 
 def test_a_committed_loss_is_stated():
     app = open_page()
     app.session_state["sphere"] = {"scene": {"loss": "ranking", "hyper": {"m": 2.5}}}
     app.run()
-    assert app.subheader[0].value.endswith("Ranking")
+    assert app.subheader[0].value.endswith("on the ranking loss")
     assert any("no triplet is ever satisfied" in x.value for x in app.markdown)
+
+
+def test_titles_of_losses_are_part_of_a_sentence():
+    titles = ("FaceNet, semi-hard", "N-pairs", "Location-aware entangled")
+    assert [named(title) for title in titles] == [
+        "the FaceNet loss, semi-hard",
+        "the N-pairs loss",
+        "the location-aware entangled loss",
+    ]
 
 
 @pytest.mark.parametrize("name", losses.names())
