@@ -49,7 +49,7 @@ class DataCheck:
 
 
 def task_of(name: str, root: Path | str | None = None) -> Task[ProgressState]:
-    """Return the background task that checks data set `name` in the folder `root`; its folder also holds the result."""
+    """Return the background task that checks data set `name` in the folder `root`; the task folder holds the result."""
     where = hashlib.sha256(str(root or "").encode()).hexdigest()[:12]
     return Task(locate.cache_folder() / "checks" / f"{name}-{where}", ProgressState)
 

@@ -129,7 +129,7 @@ class Samples:
         inputs: (N, F) float32, (N, 3, H, W) uint8 or (N, L) int64 token ids.
         labels: (N,) in 0..C-1; classes below `train_classes` are the training classes of the class-disjoint split.
         official_train: (N,) bool mask of the training samples in the official image-wise split.
-        gallery: (N,) bool mask of the test samples among which queries are searched; the other test samples are the
+        gallery: (N,) bool mask of the test samples that are ranked for each query; the other test samples are the
             queries.
         keys: Unique names of the samples, used to check that no sample is in two splits.
         files: Files of the images; None if samples are not image files.
@@ -167,8 +167,8 @@ class Dataset:
     Attributes:
         inputs: inputs[indices] is (n, F) float32, (n, 3, H, W) uint8 or (n, L) int64 token ids.
         labels: (N,) int64 in 0..C-1.
-        splits: Disjoint ascending indices of the splits "train", "validation" (may be empty) and "test". If queries
-            search a separate gallery, "test" holds the queries and "gallery" the samples that they search.
+        splits: Disjoint ascending indices of the splits "train", "validation" (may be empty) and "test". If there is a
+            separate gallery, "test" holds the queries and "gallery" the samples that are ranked for each query.
         image: Function that maps a sample index to an image (h, w, 3) uint8 for display; None for plain vectors.
         notes: Messages for users, such as sizes of the splits and samples that were left out.
         facts: Additional attributes of the samples by name, each of shape (N, ...); they depend on the data set.

@@ -115,7 +115,7 @@ def pair(embeddings: Any, new: Any) -> tuple[Floats, Floats]:
 
 
 def checked(name: str, value: Any) -> Floats:
-    """Return a float64 copy (N, D) of `value`; raise ValueError with `name` unless it is real, finite and non-empty."""
+    """Return `value` as a float64 copy (N, D); raise ValueError naming `name` unless real, finite and non-empty."""
     if hasattr(value, "detach"):  # detects a tensor without importing torch
         value = value.detach().cpu().double().numpy()
     points = np.asarray(value)

@@ -15,7 +15,8 @@ from dmlcore.typing import Floats, Singles
 FEWEST = 5  # minimum number of points for a map
 SHORTEST = 100  # minimum number of iterations of `tsne`
 MOMENTUM = 0.8
-# multiplies attractive forces during the first HEAD share of the iterations; 1 during the last TAIL share
+# factor on attractive forces during the first HEAD share of the iterations; it decreases to 1 before the last TAIL
+# share
 EXAGGERATION = 12.0
 # Shares of the iterations with full and without exaggeration. In between, the factor decreases in STAIRS geometric
 # steps.
@@ -158,7 +159,7 @@ def place_tsne(embeddings: Any, plane: Any, new: Any, *, perplexity: float = 30)
 
 
 def spreadable(embeddings: Any, method: str) -> Floats:
-    """Return standardised embeddings; raise ValueError naming `method` for fewer than FEWEST, or if all are equal."""
+    """Return standardised embeddings; raise ValueError naming `method` if there are too few or all are equal."""
     points, _ = standardised(embeddings)
     if len(points) < FEWEST:
         raise ValueError(f"embeddings must hold at least {FEWEST} points for a {method} map, got {len(points)}")

@@ -145,7 +145,7 @@ class RunSpec(Section):
 
     @classmethod
     def from_toml(cls, text: str) -> RunSpec:
-        """Parse TOML text; raises SpecError."""
+        """Build a spec from TOML text; raises SpecError if the text is not valid TOML or not a valid spec."""
         try:
             return cls.parse(_toml(text))
         except tomllib.TOMLDecodeError as error:
@@ -157,7 +157,7 @@ class RunSpec(Section):
 
     @classmethod
     def from_json(cls, text: str) -> RunSpec:
-        """Parse JSON text; raises SpecError."""
+        """Build a spec from JSON text; raises SpecError if the text is not valid JSON or not a valid spec."""
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -262,7 +262,7 @@ def _refuse_excess(value: Any, key: str = "", depth: int = 0) -> None:
         raise SpecError(f"{key}: {TOO_DEEP}")
     if isinstance(value, Mapping):
         for name, inner in value.items():
-            # Recurse only where necessary: parsing the specs of 10,000 stored runs would otherwise take a million
+            # Recurse only where necessary; parsing the specs of 10,000 stored runs would otherwise take a million
             # calls.
             if not _plain(inner):
                 _refuse_excess(

@@ -20,7 +20,7 @@ from dmlcore.data.dataset import DataError
 
 MAX_FILES = 250_000  # maximum number of files in an archive; the largest official archive holds about 120,100
 MAX_BYTES = 8 * 2**30
-# maximum ratio of unpacked to packed bytes; gzip can reach 1032, the lists of paths of a data set about 10
+# maximum ratio of unpacked to packed bytes; gzip can reach 1032, but lists of paths only about 10
 MAX_EXPANSION = 100
 _BLOCK = 2**20
 

@@ -59,7 +59,7 @@ def damaged_error(place: Path, what: str) -> DataError:
 
 
 def make_room(folder: Path, needed: int, most: int) -> None:
-    """Remove subfolders of `folder`, least recently used first, so that they take at most `most` - `needed` bytes."""
+    """Remove subfolders of `folder`, least recently used first, until they take at most `most` - `needed` bytes."""
     folders = []
     for place in folder.glob("*-*"):
         with contextlib.suppress(OSError):

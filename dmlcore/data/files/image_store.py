@@ -41,9 +41,9 @@ def short_side(side: int) -> int:
 class StoredImages:
     """Images `paths` as an array-like of centre crops, (N, 3, size, size) uint8.
 
-    The crops are taken from copies whose shorter side is 256/227 `size`; `uncut` returns the uncropped copies. Indexing
-    follows numpy along the first axis and returns a copy. On first access, all images are decoded and stored in the
-    cache, where later processes find them until a file changes. If the copies would take too much space (see
+    The crops are taken from copies whose shorter side is 256/227 times `size`; `uncut` returns the uncropped copies.
+    Indexing follows numpy along the first axis and returns a copy. On first access, all images are decoded and stored
+    in the cache, where later processes find them until a file changes. If the copies would take too much space (see
     `is_decoded_once`), each image is decoded on every access instead, with the same pixel values.
 
     Raises:
@@ -173,7 +173,7 @@ def _names(paths: Sequence[Path], size: int) -> tuple[str, str]:
 
 
 def _decode(paths: Sequence[ImageFile], short: int, staging: Path) -> None:
-    """Write the files of a store, continuing after the last complete image; raise DataError if images fail."""
+    """Write the files of a store, continuing after the last complete image; raise DataError if any image is damaged."""
     with open(staging / "pixels", "ab") as pixels, open(staging / "sizes", "ab") as sizes:
         done = _rewind(staging, pixels, sizes)
         failures = _append(paths, done, short, pixels, sizes)
@@ -219,7 +219,7 @@ def _write(file: IO[bytes], *arrays: Array) -> None:
 
 
 def _rewind(staging: Path, pixels: IO[bytes], sizes: IO[bytes]) -> int:
-    """Truncate both files after the last image that is complete in both; return the number of complete images."""
+    """Truncate `pixels` and `sizes` after the last image that is complete in both; return the number of such images."""
     _, offsets = _read_sizes(staging)
     done = int(np.searchsorted(offsets, os.path.getsize(staging / "pixels"), side="right")) - 1
     pixels.truncate(int(offsets[done]))

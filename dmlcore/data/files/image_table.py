@@ -27,8 +27,7 @@ class ImageTable:
         labels: Class numbers (N,) in 0..C-1. Only classes with images are numbered, in official order; the first
             `train_classes` are the training classes of the class-disjoint split.
         official_train: (N,) bool mask of the training images in the official image-wise split, if there is one.
-        gallery: (N,) bool mask of the test images among which queries are searched; None if there is no separate
-            gallery.
+        gallery: (N,) bool mask of the test images that are ranked for each query; None if there is no separate gallery.
     """
 
     paths: Sequence[str]

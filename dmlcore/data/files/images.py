@@ -77,7 +77,7 @@ def decode(path: ImageFile | BinaryIO) -> Image.Image:
 
 
 def upright(image: Image.Image, at_least: int = 0, longest: int = 0) -> Image.Image:
-    """Return an opened image as RGB, rotated according to its EXIF orientation and on a white background.
+    """Return an opened image as RGB, rotated according to its EXIF orientation, with transparency on white.
 
     Args:
         image: The opened image.

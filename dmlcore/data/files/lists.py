@@ -59,7 +59,7 @@ def positive(text: str) -> int:
 
 
 def is_inside(path: str, parts: int | None = None) -> bool:
-    """Return True if `path` in a list does not leave its folder and, if `parts` is given, has that many components."""
+    """Return True if the listed `path` does not leave its folder and, if `parts` is given, has that many components."""
     names = path.split("/")
     is_plain = not {"", ".", ".."} & set(names) and "\\" not in path and "\0" not in path
     return is_plain and parts in (None, len(names))

@@ -11,7 +11,7 @@ from dmlcore.data.files import lists
 from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, samples
 from dmlcore.data.files.lists import ListLine
 
-# The first variants in variants.txt are training classes; there is no standard class-disjoint split.
+# number of training classes, the first variants in variants.txt; there is no standard class-disjoint split
 TRAIN_VARIANTS = 50
 
 INFO = Description(

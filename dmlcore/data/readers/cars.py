@@ -79,7 +79,7 @@ def _read_single(folder: Path) -> ImageTable:
 
 
 def _read_devkit(folder: Path) -> ImageTable:
-    """Read training and test images from separate annotation files and folders; file names occur in both folders."""
+    """Read training and test images, which have separate annotation files, and folders with the same file names."""
     names = matlab.read(folder / "devkit" / "cars_meta.mat", INFO).words("class_names")
     images: list[str] = []
     numbers: list[int] = []

@@ -26,7 +26,7 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read `train`, then `test`, complete or subsets; inputs are (N, 3, 32, 32) uint8, labels the fine labels."""
+    """Read the files `train` and `test`, complete or as subsets; inputs are (N, 3, 32, 32) uint8, labels fine ones."""
     names = cifar.read_names(folder / "meta", INFO, "fine_label_names", CLASSES)
     pixels, labels, counts = cifar.read([folder / "train", folder / "test"], INFO, {"fine_labels": CLASSES})
     return cifar.samples(pixels, labels["fine_labels"], names, counts[0], border=CLASSES // 2)

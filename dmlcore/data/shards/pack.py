@@ -30,7 +30,7 @@ from dmlcore.typing import Array
 
 SHARD_BYTES = 2**28  # default size of a shard in bytes
 BLOCK, RECORD = tarfile.BLOCKSIZE, tarfile.RECORDSIZE
-# Names in the staging folder: the file with the digest of the plan, and the folder with records of complete shards.
+# Names in the staging folder: the file with the digest from `_plan`, and the folder with records of complete shards.
 PLAN, PARTS = "plan", "parts"
 SAY_EVERY = 5.0  # seconds between two log messages about the progress
 # matches paths whose WebDataset key is the path without its extension

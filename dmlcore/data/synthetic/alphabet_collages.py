@@ -56,7 +56,7 @@ FIRST, LAST_TWO = glyphs.ALPHABETS[0], glyphs.ALPHABETS[glyphs.TRAIN_ALPHABETS -
 
 @reader(OMNIGLOT)
 def read_omniglot(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Create Omniglot collages (N, 1, S, S) uint8 for `seed`; backgrounds are Latin characters, Greek ones validate."""
+    """Create Omniglot collages (N, 1, S, S) uint8 for `seed`; backgrounds are Latin, and Greek is for validation."""
     return make_collages(omniglot.read(folder, _tile(image_size), 0), behind=LATIN, validation=GREEK, seed=seed)
 
 

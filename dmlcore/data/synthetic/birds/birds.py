@@ -33,7 +33,7 @@ INFO = Description(
 class DrawnBirds:
     """Images of birds (N, 3, size, size) uint8, drawn on first access; each depends only on (seed, index, size).
 
-    Like stored photographs, they are centre crops of images with a side of 256/227 `size`; `uncut` returns the
+    Like stored photographs, they are centre crops of images with a side of 256/227 times `size`; `uncut` returns the
     uncropped images. Indexing follows numpy along the first axis and returns a copy.
     """
 

@@ -29,7 +29,7 @@ def draw(species: Species, random: np.random.Generator, side: int) -> Pixels:
 
 
 def _develop(image: Image.Image, shade: Image.Image, random: np.random.Generator) -> Pixels:
-    """Multiply the image by its shadows, and simulate exposure, light colour, contrast and grain of a photograph."""
+    """Multiply the image by its shadows; simulate the exposure, light colour, contrast and grain of a photograph."""
     soft = np.asarray(shade.filter(ImageFilter.BoxBlur(shade.width / 50)), np.float32) / 255
     values = np.asarray(image, np.float32) * soft[..., None]
     light = random.uniform(0.72, 1.18) * (1 + random.normal(0, 0.05, 3)).astype(np.float32)

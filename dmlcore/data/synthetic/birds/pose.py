@@ -62,7 +62,7 @@ class Pose:
         self.ground = [hip + np.array([random.normal(0, 0.04), gap + 0.1]) for hip in self.hips]
 
     def place(self, random: np.random.Generator, pixels: int) -> None:
-        """Tilt, mirror, foreshorten and shift the bird at random; scale it to 58 to 95 % of the `pixels` per side."""
+        """Tilt, mirror, foreshorten and shift the bird at random; scale it to 58 to 95 % of the canvas side."""
         tilt = math.radians(random.normal(0, 6))
         mirror = random.choice([-1.0, 1.0])
         squeeze = mirror * random.uniform(0.74, 1.0)

@@ -154,7 +154,7 @@ def _one(colours: tuple[Colour, ...], random: np.random.Generator) -> Colour:
 
 
 def _near(colour: Floats | Colour, random: np.random.Generator, light: float, hue: float = 6.0) -> Colour:
-    """Return a random colour near `colour`; `light` and `hue` are standard deviations of brightness and channels."""
+    """Return a random colour near `colour`; `light` and `hue` are the deviations of brightness and single channels."""
     shift = light * random.standard_normal()
     red, green, blue = (
         min(255, max(0, int(value + shift + hue * random.standard_normal())))
