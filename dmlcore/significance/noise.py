@@ -82,9 +82,9 @@ class Separation:
         digits = 1 if self.pooled >= 0.005 else 2
         same = f", or {self.means / self.paired:.1f} if compared seed by seed" if self.paired else ""
         return (
-            f"The means of the variants differ by {100 * self.means:.{digits}f} points (standard deviation), the "
-            f"seeds of a variant by {100 * self.pooled:.{digits}f}: a ratio of {self.ratio:.1f}{same}. "
-            f"Identical variants would give {self.chance:.1f}."
+            f"The means of the variants have a standard deviation of {100 * self.means:.{digits}f} points, the seeds "
+            f"of a variant {100 * self.pooled:.{digits}f} points: a ratio of {self.ratio:.1f}{same}. Identical variants "
+            f"would have a ratio of {self.chance:.1f}."
         )
 
 
@@ -163,10 +163,11 @@ def over_classes(differences: Iterable[float]) -> str:
     """
     items = list(differences)
     low, high = class_interval(items)
-    holds = "holds for other classes too" if low * high > 0 else "may be one of these classes alone"
+    holds = "holds for other classes too" if low * high > 0 else "may not hold for other classes"
     return (
-        f"Paired over the {len(items)} test classes MAP@R is higher in {sum(each > 0 for each in items)} and lower in "
-        f"{sum(each < 0 for each in items)}, 95 % interval {ends(low, high)} points: the difference {holds}."
+        f"MAP@R is higher in {sum(each > 0 for each in items)} and lower in {sum(each < 0 for each in items)} of "
+        f"{len(items)} test classes. The 95 % interval of the mean difference is {ends(low, high)} points, so the "
+        f"difference {holds}."
     )
 
 

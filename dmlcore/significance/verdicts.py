@@ -40,12 +40,13 @@ CLEARLY = (
     "number of comparisons (Benjamini–Hochberg)."
 )
 NAMES = {  # ordered by how demanding the reference is
-    "inputs": "raw inputs",
+    "inputs": "the raw inputs",
     "untrained": "the untrained network",
     "pretrained": "the pretrained network",
     "chance": "chance",
 }
 UNDECIDED = "no significant difference"
+NO_RANKING = " Too few end significantly above this baseline for a ranking."
 MOST_NAMED = 4  # maximum number of variants named in one sentence
 
 
@@ -117,7 +118,7 @@ def verdict(
         sentences.append(_unknown_noise(variants))
     elif len(order) > 1:
         if bar and learned < 2:
-            sentences[-1] = sentences[-1][:-1] + ": no significant ranking."
+            sentences[-1] += NO_RANKING
         sentences += _ranked({name: variants[name] for name in order}, things, further)
     return Verdict(sentences[0], tuple(sentences[1:])) if sentences else Verdict("")
 
@@ -125,12 +126,12 @@ def verdict(
 def _unknown_noise(variants: Mapping[str, Values]) -> str:
     """Return a sentence on the unknown noise of variants that have a single seed."""
     if len(variants) == 1:
-        return "One seed: its noise is unknown."
+        return "With a single seed, the noise is unknown."
     single = sum(len(values) < 2 for values in variants.values())
     if single == len(variants):
-        return "One seed each: their noise is unknown, so they cannot be ranked."
-    whose = "has one seed: its" if single == 1 else "have one seed: their"
-    return f"{single} of them {whose} noise is unknown, so not all can be ranked."
+        return "With a single seed each, the noise is unknown, so they cannot be ranked."
+    whose = "has" if single == 1 else "have"
+    return f"{single} of them {whose} a single seed, so the noise is unknown and not all can be ranked."
 
 
 def contrasts(asked: Sequence[tuple[Values, Values]], lower: Sequence[bool]) -> list[str]:
@@ -151,7 +152,7 @@ def describe_pair(names: tuple[str, str], values: tuple[Values, Values], baselin
     `baseline` is the label.
     """
     (first, second), (one, two) = names, values
-    return f"{baseline}: {_mean(one)} ({first}) against {_mean(two)} % ({second}), {gap(one, two).words}"
+    return f"{baseline}: {_mean(one)} % ({first}) against {_mean(two)} % ({second}), difference {gap(one, two).words}"
 
 
 def join_names(names: Sequence[str]) -> str:
@@ -187,19 +188,23 @@ def _compare_with_bar(
     surely = sum(s and each.mean > 0 for s, each in zip(sure, gaps, strict=True))
     surely_below = sum(s and each.mean < 0 for s, each in zip(sure, gaps, strict=True))
     others = [
-        f"; {NAMES[name]} {_height(seeds, variants)}"
+        f", {NAMES[name].removeprefix('the ')} {_height(seeds, variants)} %"
         for name, seeds in baselines.items()
         if name != bar and all(seeds.get(variant) for variant in variants)
     ]
-    level = f"{measure} {_height(baselines[bar], variants)} %{''.join(others)}"
+    level = f"{measure}: {NAMES[bar].removeprefix('the ')} {_height(baselines[bar], variants)} %{''.join(others)}"
     below = count - above
     many, sign, certain = (below, "below", surely_below) if below >= above else (above, "above", surely)
     who = f"All {count} {things} end" if many == count > 1 else f"{many} of {count} {things} end"
     who = f"{next(iter(variants))} ends" if count == 1 else who
-    words = f"{who} {sign} {NAMES[bar]} ({level})"
-    if any(each.p is not None for each in gaps):
-        words += ", significantly" if certain == many == count else f", {certain or 'none'} of them significantly"
-    return f"{words}.", surely
+    tested = any(each.p is not None for each in gaps)
+    if tested and certain == many:
+        words = f"{who} significantly {sign} {NAMES[bar]}"
+    else:
+        words = f"{who} {sign} {NAMES[bar]}"
+        if tested:
+            words += f", {certain or 'none'} of them significantly" if many > 1 else ", but not significantly"
+    return f"{words} ({level}).", surely
 
 
 def _height(baseline: Mapping[str, Values], variants: Iterable[str]) -> str:
@@ -216,19 +221,22 @@ def _ranked(variants: Mapping[str, Values], things: str, further: bool) -> list[
     apart = separation(variants) if len(names) > 2 else None
     noise = [apart.words] if apart else []
     if len(tied) == len(names) - 1:
-        shown = ", ".join(f"{name} {_mean(variants[name])}" for name in names[:MOST_NAMED])
+        comma = "; " if any("," in name for name in names[:MOST_NAMED]) else ", "
+        shown = comma.join(f"{name} ({_mean(variants[name])} %)" for name in names[:MOST_NAMED])
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        head = f"No significant difference between the {things}: {shown} %{more} ({_seeds(variants)})."
+        head = f"No significant difference between the {things}: {shown}{more}, {_seeds(variants)}."
         return [head, *(_describe_seeds_needed(variants, names[0], names[-1]) if further else []), *noise]
     if tied:
-        head = f"No significant difference among the best: {join_names([names[0], *tied])} ({_seeds(variants)})."
+        head = (
+            f"No significant difference among the best {things}: {join_names([names[0], *tied])} ({_seeds(variants)})."
+        )
         noise = [*(_describe_seeds_needed(variants, names[0], tied[0]) if further else []), *noise]
     else:
         lead = gap(variants[names[0]], variants[names[1]])
         head = f"{names[0]} {'leads' if further else 'is above'} {names[1]}, the next, by {lead.words.lstrip('+')}."
     pairs = [gap(variants[a], variants[b]) for a, b in itertools.pairwise(names)]
     same = len(pairs) - sum(clear(pairs))
-    near = f"In this ranking, {same} of {len(pairs)} differences from the next are not significant."
+    near = f"In this ranking, {same} of {len(pairs)} differences between consecutive {things} are not significant."
     return [head, *noise, near] if len(pairs) > 1 and same else [head, *noise]
 
 

@@ -38,8 +38,8 @@ def test_one_seed_has_no_known_noise_and_equal_values_are_no_lead():
     assert clear([gap(seeds(0.9), seeds(0.1))]) == [False]
     assert gap(seeds(0.5, 0.5), seeds(0.5, 0.5)).p == 1
     assert gap(seeds(0.6, 0.6), seeds(0.5, 0.5)).p == 0
-    assert verdict({"a": seeds(0.9), "b": seeds(0.1)}, {}).text.startswith("One seed each: ")
-    assert verdict({"a": seeds(0.9), "b": seeds(0.1, 0.2)}, {}).text.startswith("1 of them has one seed: ")
+    assert verdict({"a": seeds(0.9), "b": seeds(0.1)}, {}).text.startswith("With a single seed each, ")
+    assert verdict({"a": seeds(0.9), "b": seeds(0.1, 0.2)}, {}).text.startswith("1 of them has a single seed")
 
 
 def test_many_comparisons_ask_for_more_than_one_does():
@@ -56,15 +56,17 @@ def test_losses_below_their_inputs_rank_nothing():
               for n, name in enumerate(names)}  # fmt: skip
     values["loss 5"] = seeds(0.0185, 0.0175, 0.018)
     found = verdict(values, inputs(names, 0.0159, 0.0159, 0.0159), things="losses", measure="test MAP@R")
-    assert found.headline.startswith("5 of 6 losses end below raw inputs (test MAP@R 1.59 %), 5 of them significantly")
-    assert found.headline.endswith(": no significant ranking.")
+    assert found.headline.startswith(
+        "5 of 6 losses end significantly below the raw inputs (test MAP@R: raw inputs 1.59 %)"
+    )
+    assert found.headline.endswith(verdicts.NO_RANKING)
 
 
 def test_a_lead_is_only_called_one_when_it_is():
     noisy = {"a": seeds(0.50, 0.60, 0.70), "b": seeds(0.62, 0.52, 0.61), "c": seeds(0.55, 0.66, 0.50)}
     said = verdict(noisy, inputs(noisy, 0.1, 0.1, 0.1), things="poolings").text
     assert "leads" not in said
-    assert says(said, "No significant difference between the poolings", "a 60.0 ± 10.0")
+    assert says(said, "No significant difference between the poolings", "a (60.0 ± 10.0 %)")
     sure = noisy | {"a": seeds(0.90, 0.91, 0.92)}
     said = verdict(sure, inputs(sure, 0.1, 0.1, 0.1)).text
     assert says(said, "a leads b", "32.7 ± 5.7 points", "3 seeds")
@@ -78,7 +80,9 @@ def test_the_baseline_to_beat_is_the_highest_that_all_have():
     against = inputs(values, 0.1, 0.1) | {"untrained": {name: seeds(0.4, 0.41) for name in values}}
     assert says(verdict(values, against).headline, "below the untrained network", "40.5 %", "raw inputs 10.0")
     against["untrained"].pop("b")
-    assert "above raw inputs (MAP@R 10.0 %)" in verdict(values, against).headline
+    assert (
+        "above the raw inputs, 1 of them significantly (MAP@R: raw inputs 10.0 %)" in verdict(values, against).headline
+    )
 
 
 def test_answers_asked_together_are_corrected_for_their_number():
@@ -148,14 +152,17 @@ def test_means_are_set_beside_what_seeds_do_and_a_tie_says_how_many_would_tell()
     assert 3 < needed <= FEASIBLE
     assert f"would take about {needed} seeds." in verdict(closer, inputs(closer, 0.05, 0.05, 0.05)).text
     assert "would take" not in verdict(closer, inputs(closer, 0.05, 0.05, 0.05), further=False).text
-    assert f"seeds of a variant by {100 * apart.pooled:.1f}: a ratio of {apart.ratio:.1f}" in said
+    assert f"seeds of a variant {100 * apart.pooled:.1f} points: a ratio of {apart.ratio:.1f}" in said
 
 
 def test_classes_are_what_a_difference_is_asked_over():
     differences = np.random.default_rng(0).normal(0.01, 0.03, 40)
     low, high = stats.ttest_1samp(differences, 0).confidence_interval()
     said = over_classes(differences)
-    assert f"95 % interval {100 * low:+.1f} to {100 * high:+.1f} points".replace("-", "−") in said
-    assert said.endswith("holds for other classes too." if low * high > 0 else "may be one of these classes alone.")
+    assert (
+        f"95 % interval of the mean difference is {100 * low:+.1f} to {100 * high:+.1f} points".replace("-", "−")
+        in said
+    )
+    assert said.endswith("holds for other classes too." if low * high > 0 else "may not hold for other classes.")
     assert f"higher in {(differences > 0).sum()} and lower in {(differences < 0).sum()}" in said
-    assert over_classes([0.1, -0.1, 0.05]).endswith("may be one of these classes alone.")
+    assert over_classes([0.1, -0.1, 0.05]).endswith("may not hold for other classes.")

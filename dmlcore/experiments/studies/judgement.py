@@ -40,7 +40,7 @@ def _judged(study: Study, results: Sequence[Measured]) -> Verdict:
             return Verdict(own, (sentence.headline, *sentence.more))
         return Verdict(sentence.headline, (*sentence.more, own))
     if answers := _answers(study, results, measure):
-        level_of = sentence.headline.replace(": no significant ranking", "")  # the answers state this already
+        level_of = sentence.headline.removesuffix(verdicts.NO_RANKING)  # the answers state this already
         asked = {name for each in study.contrasts for name in (*each.of, *each.against)}
         order = sentence.more if values.keys() - asked else ()
         more = (*(why for _, why in answers), level_of, *order, *_without_starts(study, results))
@@ -57,15 +57,13 @@ def _without_starts(study: Study, every: Sequence[Measured]) -> list[str]:
         return []
     still = sum(run.best_step == 0 for run in every)
     left = by_seed(best_folds(every, started=False), study.judged)
-    shown = ", ".join(
-        f"{name} {verdicts.spread(*verdicts.mean_and_deviation(values.values()))} ({len(values)})"
+    shown = "; ".join(
+        f"{name}: {verdicts.spread(*verdicts.mean_and_deviation(values.values()))} % ({len(values)} seeds)"
         for name, values in left.items()
     )
     return [
-        f"In {still} of {len(every)} runs the untrained weights have the best validation score; they count "
-        "above. Without "
-        "them, in per "
-        f"cent, with the number of remaining draws in brackets: {shown or 'no draws remain'}."
+        f"In {still} of {len(every)} runs, the untrained weights have the best validation score. The scores above "
+        f"include these runs. Without them: {shown or 'no run is left'}."
     ]
 
 
@@ -87,7 +85,7 @@ def _answers(study: Study, results: Sequence[Measured], measure: str) -> list[tu
     for (asked, pairs), answer in zip(known, answers, strict=True):
         sides = asked.sides or (verdicts.join_names(asked.of), verdicts.join_names(asked.against))
         why = "; ".join(verdicts.describe_pair(sides, pair, title) for title, pair in pairs.items())
-        answered.append((f"{asked.where}: {answer}.", f"{asked.where}: {why}."))
+        answered.append((f"{asked.where}: {answer}.", f"{why[0].upper()}{why[1:]}."))
     return answered
 
 
@@ -103,7 +101,7 @@ def pair(study: Study, results: Sequence[Measured], names: tuple[str, str]) -> l
     values = scores[names[0]], scores[names[1]]
     gap = verdicts.gap(*values)
     if gap.p is None or gap.deviation is None:
-        return [f"{_between(names, gap)} The noise is unknown; train at least two seeds of each, preferably five."]
+        return [f"{_between(names, gap)} The noise is unknown. Train at least two seeds of each, preferably five."]
     sure = "significant" if verdicts.clear([gap])[0] else "not significant"
     sentences = [f"{_between(names, gap)} In a test of these two alone it is **{sure}** (p = {_p(gap.p)})."]
     if study.rotate:

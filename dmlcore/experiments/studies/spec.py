@@ -57,7 +57,7 @@ class Pretraining(Section):
 class Contrast(Section):
     """Comparison of the scores of two variants, or of the mean scores of two groups of variants."""
 
-    where: Text = Field(description="Property that the two share, capitalised; the answer starts with it")
+    where: Text = Field(description="Statement to be tested, capitalised; begins the answer")
     of: Side = Field(description="Variant in question, or several, of which the mean per seed is used")
     against: Side = Field(description="Reference variant, or several")
     sides: Annotated[tuple[Text, Text] | None, Field(strict=False)] = Field(

@@ -241,7 +241,7 @@ def test_a_protocol_from_end_to_end_on_digits(tmp_path, monkeypatch):
         "raw inputs ",
         "untrained network ",
         "separated, 4-D, mean of 2 models",
-        "One seed: its noise is unknown.",
+        "With a single seed, the noise is unknown.",
         "concatenated, 8-D",
         "- a remark",
         "deviates from the protocol in",

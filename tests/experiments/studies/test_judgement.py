@@ -34,7 +34,7 @@ def test_where_seeds_are_folds_the_words_say_so_and_ask_for_no_more_of_them():
 
 def test_a_study_with_questions_says_what_the_order_of_the_others_is_worth():
     study, found = studies.read("cub-squeezenet"), studies.load("cub-squeezenet").runs
-    assert "The means of the variants differ by" in studies.judge(study, found).text
+    assert "The means of the variants have a standard deviation of" in studies.judge(study, found).text
     named = [run for run in found if run.variant in ("GAP", "GSP")]
     assert "GSP is above" not in studies.judge(study, named).text, "the answers contain it"
 
@@ -103,7 +103,7 @@ def test_of_several_own_baselines_validation_chooses_and_paired_tests_answer():
 def test_own_baselines_lead_only_where_they_are_what_a_study_is_about():
     study = Study.from_toml(METHODS + '[[variants]]\nname = "alone"\n')
     verdict = studies.judge(study, of_methods())
-    assert verdict.headline.startswith("All 4 variants end above raw inputs")
+    assert verdict.headline.startswith("All 4 variants end significantly above the raw inputs")
     assert verdict.more[-1].startswith("Significantly ahead of their own baseline: method.")
 
 
