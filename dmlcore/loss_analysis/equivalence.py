@@ -125,9 +125,9 @@ def _verdict(first: str, second: str, symmetrised: bool, same: Sameness) -> str:
     if not same.same:
         near = f"{same.cosine:.4f}" if same.cosine > 0.99 else f"{same.cosine:.2f}"
         return (
-            f"Not the same: even scaled by {factor:.3g}, which fits best, the gradient of {second} is another than "
-            f"that of {first}: cosine {near}, where the same loss has 1, and off by up to {100 * same.largest:.0f} % "
-            "of the longest."
+            f"Not the same: even with the best scale {factor:.3g}, the gradient of {second} differs from that of "
+            f"{first}. Their cosine is {near} (equal losses: 1), and they differ by up to {100 * same.largest:.0f} % "
+            "of the longest gradient."
         )
     times = "equals" if abs(factor - 1) <= SAME else f"is {factor:.6g} times"
     if symmetrised:

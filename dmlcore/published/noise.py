@@ -27,7 +27,7 @@ def band(table: PublishedTable) -> Mapping[str, float]:
 def words(table: PublishedTable) -> str:
     """Return a plain-language statement of the known noise of a table."""
     if table.source == "K" and table.number == "4.1":
-        return "The source repeats none of these runs, so how far chance moves them is not known."
+        return "The source ran each experiment once, so the noise of its scores is unknown."
     if table.source == "K":
         return karaman.NOISE
     if any(row.spread for row in table.rows):

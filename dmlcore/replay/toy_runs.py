@@ -226,7 +226,7 @@ def input_space(dataset: Dataset, indices: Ints) -> InputSpace:
     if features <= 3:
         points = np.zeros((len(indices), 3), np.float32)
         points[:, :features] = chosen
-        return InputSpace(points, ("x₁", "x₂", "x₃"), f"the {features} features as they are")
+        return InputSpace(points, ("x₁", "x₂", "x₃"), f"the {features} raw features")
     vectors = _vectors(dataset, dataset.splits["train"])
     basis, shares = _principal_axes(vectors)
 

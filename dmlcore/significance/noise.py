@@ -83,8 +83,8 @@ class Separation:
         same = f", or {self.means / self.paired:.1f} if compared seed by seed" if self.paired else ""
         return (
             f"The means of the variants have a standard deviation of {100 * self.means:.{digits}f} points, the seeds "
-            f"of a variant {100 * self.pooled:.{digits}f} points: a ratio of {self.ratio:.1f}{same}. Identical variants "
-            f"would have a ratio of {self.chance:.1f}."
+            f"of a variant {100 * self.pooled:.{digits}f} points: a ratio of {self.ratio:.1f}{same}. "
+            f"Identical variants would have a ratio of {self.chance:.1f}."
         )
 
 

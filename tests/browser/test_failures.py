@@ -143,7 +143,7 @@ def test_a_dragged_point_asks_what_if_and_the_button_goes_back(page, server, fai
     def exact() -> None:
         points = np.where(np.array(here) == np.round(case.triplet.points, 4), case.triplet.points, here)
         (now,) = case.ranks_at(case.triplet.lift_points(points)[None])
-        assert f"wrong N at rank {now.wrong:,} (in the data 1)" in page.locator(".now").inner_text()
+        assert f"N at rank {now.wrong:,} (in the data: 1)" in page.locator(".now").inner_text()
 
     eventually(exact)
     page.get_by_role("button", name="Back to the embeddings").click()
@@ -216,7 +216,7 @@ def test_the_best_loss_is_named_and_headers_sort_and_the_true_step_follows_the_l
         expect(stars).to_have_count(len(leaders))
     # Sorted numerically, best first, then reversed.
     for way in (1, -1):
-        page.get_by_role("button", name="right P", exact=True).click()
+        page.get_by_role("button", name="rank of P", exact=True).click()
         shown = becomes(lambda: list(table(page)), lambda names: names != losses.names())
         ranks = [way * steps[name].right for name in shown]
         assert ranks == sorted(ranks)

@@ -885,7 +885,7 @@ export class MapView {
   describeMarks() {
     const wrong = this.imagesDrawn > 0 && this.look.colour === "right";
     return [
-      this.namesMoved && "dot in a point: its name is next to it",
+      this.namesMoved && "point with a dot: its name is next to it",
       this.near && "green line: same class, dashed orange: another class",
       wrong && "green frame: nearest neighbour right, dashed orange: wrong",
       this.marked.length > 0 && "orange ring: sample of the link",

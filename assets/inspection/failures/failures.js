@@ -177,7 +177,7 @@ class Failure extends Fields {
         el(
           "p",
           { class: "caption" },
-          "★ best in its column. Click a header to sort, a loss to draw it.",
+          "★ marks the best value of a column. Click a header to sort the table or a loss to draw it.",
         ),
       ),
       el(
@@ -388,10 +388,10 @@ class Failure extends Fields {
   tell(f) {
     const { now, data } = f,
       also = (/** @type {"right" | "wrong" | "ap"} */ key, text = count) =>
-        f.moved ? ` (in the data ${text(data[key])})` : "";
+        f.moved ? ` (in the data: ${text(data[key])})` : "";
     setText(
       this.now,
-      `Now: right P at rank ${count(now.right)}${also("right")}, wrong N at rank ${count(now.wrong)}${also("wrong")}, AP@R ${percent(now.ap)} %${also("ap", (x) => `${percent(x)} %`)}.`,
+      `Now: P at rank ${count(now.right)}${also("right")}, N at rank ${count(now.wrong)}${also("wrong")}, AP@R ${percent(now.ap)} %${also("ap", (x) => `${percent(x)} %`)}.`,
     );
     setText(this.searched, count(f.searched));
     this.steps.tell(f, this.scene.loss, Boolean(this.hand.busy));

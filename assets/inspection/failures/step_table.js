@@ -13,8 +13,8 @@ export const percent = (x) => (100 * x).toFixed(1);
 const COLUMNS = [
   ["loss", "loss", "name", 1],
   ["force", "force", "length of the largest force", -1],
-  ["right", "right P", "rank of the right neighbour: lower is better", 1],
-  ["wrong", "wrong N", "rank of the wrong neighbour: higher is better", -1],
+  ["right", "rank of P", "rank of the right neighbour: lower is better", 1],
+  ["wrong", "rank of N", "rank of the wrong neighbour: higher is better", -1],
   ["ap", "AP@R, %", "average precision of this query: higher is better", -1],
 ];
 const BEST = " ★";

@@ -118,7 +118,7 @@ class Errata extends Asking {
               {
                 class: "bar",
                 title:
-                  "Norm of printed minus true gradient over all three points, at each position of the scanning point",
+                  "Norm of printed minus true gradient over all three points, at each position of the moved point",
               },
               "map: difference 0",
               this.scaleBar,

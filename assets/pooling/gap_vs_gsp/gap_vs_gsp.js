@@ -353,7 +353,7 @@ class GapOrGsp extends Player {
               el(
                 "div",
                 { class: "named" },
-                el("span", {}, "token counts from, in % of weight"),
+                el("span", {}, "minimum weight of a used token, %"),
                 threshold,
               ),
             ],
@@ -445,7 +445,7 @@ class GapOrGsp extends Player {
         "token of one class, 4 each",
       ),
       sign((ctx, ink) => diamond(ctx, ink, true), "S1–S4: tokens of all classes"),
-      sign((ctx, ink) => diamond(ctx, ink, false), "hollow: the chosen class hardly uses it"),
+      sign((ctx, ink) => diamond(ctx, ink, false), "hollow: hardly used by the chosen class"),
       sign((ctx, _ink, theme) => {
         for (const [x, y] of [
           [5, 6],

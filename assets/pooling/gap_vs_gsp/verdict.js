@@ -4,7 +4,7 @@
 /** @param {number} x */
 const percent = (x) => `${(100 * x).toFixed(1)} %`;
 /** @param {number} x */
-const score = (x) => (Number.isFinite(x) ? x.toFixed(2) : "–");
+const score = (x) => (Number.isFinite(x) ? percent(x) : "–");
 
 /** @param {SideFrame} side */
 const onShared = (side) => [...Array(side.classes).keys()].map((c) => side.onShared[c]);
@@ -24,7 +24,7 @@ export function verdict({ gap, gsp }, first, step, training) {
     even = onShared(gap),
     below = (/** @type {number} */ share) => left.every((x, c) => x < share * even[c]);
   const word = !gsp.prototypes.length
-    ? `Not yet (step ${step}), prototypes not placed yet`
+    ? `Not yet (step ${step}; the prototypes are not placed)`
     : below(0.5)
       ? "Yes"
       : training
@@ -35,7 +35,7 @@ export function verdict({ gap, gsp }, first, step, training) {
   const range = `${percent(Math.min(...left))} to ${percent(Math.max(...left))} by class`;
   return (
     `${word}: GSP leaves ${percent(gsp.held.on_shared)} of its weight on the shared tokens (${range}), ` +
-    `the average ${percent(gap.held.on_shared)}. MAP@R ${score(gsp.held.map_at_r)} against ` +
-    `${score(gap.held.map_at_r)}, untrained ${score(first.gap.held.map_at_r)}.`
+    `GAP leaves ${percent(gap.held.on_shared)}. MAP@R: GSP ${score(gsp.held.map_at_r)}, ` +
+    `GAP ${score(gap.held.map_at_r)}, untrained network ${score(first.gap.held.map_at_r)}.`
   );
 }

@@ -301,7 +301,7 @@ class Prototypes extends Asking {
         ),
       ),
       ...this.section("weights", "Weights", this.pooling),
-      ...this.section("classes", `Hulls of (at most ${limits.shown})`, this.shown),
+      ...this.section("classes", `Classes with a hull (at most ${limits.shown})`, this.shown),
       ...this.section("shown", "Shown", shown),
       ...this.section(
         "take",
@@ -546,7 +546,7 @@ class Prototypes extends Asking {
       sign(image.mean_distance <= image.radius + 1e-12),
       value("radius", "δ, the largest", "Largest distance from a feature to its prototype"),
     );
-    this.count.textContent = `The bound holds on ${plane.holds} of ${plane.total} images; on average ${number(plane.mean.error)} ≤ ${number(plane.mean.mean_distance)} ≤ ${number(plane.mean.radius)}.`;
+    this.count.textContent = `The bound holds for ${plane.holds === plane.total ? "all" : `${plane.holds} of`} ${plane.total} images. On average: ${number(plane.mean.error)} ≤ ${number(plane.mean.mean_distance)} ≤ ${number(plane.mean.radius)}.`;
     const numbers = `error ${number(image.error)}, mean distance ${number(image.mean_distance)}, delta ${number(image.radius)}`;
     this.plane.setAttribute(
       "aria-label",

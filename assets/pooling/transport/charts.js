@@ -38,7 +38,7 @@ export class Charts {
     this.gate = chart("gate", "Gate s = σ(a* + l) of each pixel");
     this.bias = chart("bias", "Bias a*, at which the mean gate is μ");
     this.convergence = chart("convergence", "Error by step: published sweeps and Newton");
-    this.over = chart("over", "Share of the informative pixels by ε");
+    this.over = chart("over", "Share of the weight on the informative pixels, by ε");
     this.over.canvas.classList.add("scrub");
     const scrub = (/** @type {PointerEvent} */ e) => {
       if (this.axis) onEpsilon(valueAt(e.offsetX, this.over.canvas.clientWidth, this.axis));
@@ -107,7 +107,7 @@ export class Charts {
     text.textContent =
       bias === null
         ? "μ = 1: every gate is open."
-        : `${opened} of ${answer.gates.length} gates are more than half open. Their mean is μ = ${tidy(state.mu)}; a* shifts the curve until it is.`;
+        : `${opened} of ${answer.gates.length} gates are more than half open. Their mean is μ = ${tidy(state.mu)}; a* shifts the curve so that this holds.`;
     canvas.setAttribute(
       "aria-label",
       `gate over closeness: ${text.textContent} a* = ${bias === null ? "infinite" : short(bias)}`,
@@ -198,7 +198,7 @@ export class Charts {
       el("span", { class: "swept" }, "■ sweeps"),
       " ",
       el("span", { class: "newton" }, "● Newton"),
-      ` Largest relative deviation of a pixel's mass. Dashed: ${r < 1 ? "predicted, r per sweep, r = 1 − k/μ" : "1/K"}; dotted: 1e-6.`,
+      ` Largest relative deviation of a pixel's mass. Dashed: ${r < 1 ? "predicted, falls by a factor r = 1 − k/μ per sweep" : "1/K"}; dotted: 1e-6.`,
     );
     canvas.setAttribute(
       "aria-label",
@@ -236,7 +236,7 @@ export class Charts {
       },
     );
     text.textContent = answer.informative
-      ? `At this μ, from average pooling (ε → 0) to the linear programme (ε → ∞). Drag to choose ε.`
+      ? `ε → 0 gives average pooling, ε → ∞ the linear programme. Drag to choose ε.`
       : "No pixel is informative, because all are at least half background.";
     canvas.setAttribute(
       "aria-label",

@@ -198,7 +198,12 @@ export class Transport extends Asking {
           {},
           el("h4", {}, MARKS[i], " ", ["Linear programme", "Smoothed (exact)", "Average"][i]),
           canvas,
-          el("p", { class: "share" }, share, el("span", {}, " on the informative")),
+          el(
+            "p",
+            { class: "share" },
+            share,
+            el("span", {}, " of the weight on informative pixels"),
+          ),
         ),
       };
     });
@@ -285,7 +290,7 @@ export class Transport extends Asking {
               el(
                 "p",
                 { class: "caption" },
-                "Share of a pixel's mass 1/n, from 0 to 1; all maps sum to 1. z: share of the transported mass.",
+                "Each map shows the share of a pixel's mass 1/n, from 0 to 1. All maps sum to 1. z is the share of the transported mass.",
               ),
             ),
           ),
@@ -375,7 +380,7 @@ export class Transport extends Asking {
       row("error", "error after K", "Largest relative deviation of a pixel's mass after K sweeps"),
       row(
         "swept_sum",
-        "weights after K sum to",
+        "sum of the weights after K sweeps",
         "Sum of the weights from ρ after K sweeps; 1 once converged",
       ),
     );
@@ -409,7 +414,7 @@ export class Transport extends Asking {
       el(
         "section",
         {},
-        el("h4", {}, "Share on the informative pixels at"),
+        el("h4", {}, "Share of the weight on the informative pixels, by ε"),
         el("div", { class: "table" }, ...table),
       ),
       el("section", {}, el("h4", {}, "Solution"), this.numbers),
@@ -694,7 +699,7 @@ export class Transport extends Asking {
     this.setLink(query, this.options.kept);
     setText(this.origin, this.story.origin(query, "paint"));
     const [lp, smoothed, average] = shares.map((s) => s.toFixed(3));
-    this.live.textContent = `Share on the informative pixels: linear programme ${lp}, smoothed ${smoothed}, average ${average}.`;
+    this.live.textContent = `Share of the weight on the informative pixels: linear programme ${lp}, smoothed ${smoothed}, average ${average}.`;
   }
 
   /** @param {TransportAnswer} answer */
@@ -753,7 +758,7 @@ export class Transport extends Asking {
     this.notes.hidden = !a.notes.length;
     const paint = (/** @type {number} */ t) => rampColour(t, this.theme);
     paintScale(this.bar, paint);
-    this.most.textContent = `1/(nμ) = ${plain(a.most)}, maximum; ${a.informative} informative pixels`;
+    this.most.textContent = `The maximum weight is 1/(nμ) = ${plain(a.most)}. ${a.informative} pixels are informative.`;
     this.notice.textContent = this.slower;
     this.tellCell();
   }

@@ -154,8 +154,8 @@ def _summary(change: Difference, first: RunSide, second: RunSide) -> None:
     paired = f"\n\nB minus A: {over_classes(of_classes)}" if len(of_classes) > 1 else ""
     other = "" if first.run.id == second.run.id else " Another seed may change the result by more."
     st.caption(
-        f"{both_right:,} of {len(change.indices):,} queries are right in both, {neither:,} in neither. McNemar "
-        f"p {chance}.",
+        f"{both_right:,} of {len(change.indices):,} queries are right in both A and B, and {neither:,} in neither "
+        f"(McNemar test: p {chance}).",
         help=f"McNemar p is the probability that two equally good embeddings differ at least this much on these "
         f"queries.{other}{paired}\n\n{beside(second.run).strip()}",
     )
@@ -193,7 +193,8 @@ def _charts(shown: ShownDifference) -> list[int] | None:
         )
         often = int((flips.forgotten > 1).sum())
         st.caption(
-            f"Between checkpoints: {int(flips.gained.sum()):,} queries gained, {int(flips.lost.sum()):,} lost.",
+            f"From one checkpoint to the next, the nearest neighbour became right {int(flips.gained.sum()):,} times "
+            f"and wrong {int(flips.lost.sum()):,} times.",
             help=f"{often:,} {'query was' if often == 1 else 'queries were'} lost more than once (forgetting "
             "events, Toneva et "
             "al. 2019, here of test queries).",

@@ -84,7 +84,9 @@ def queries(shown: ShownDifference, kind: Kind, only: Ints | None) -> None:
     images = st.container()
     with st.container(horizontal=True, vertical_alignment="center"):
         number = st.pagination(pages, key=f"difference-page-{kind}-{label}")
-        st.caption(f"{len(positions):,} queries, largest change of AP@R first. Number under a neighbour: distance.")
+        st.caption(
+            f"{len(positions):,} queries, largest change of AP@R first. The number under a neighbour is its distance."
+        )
     with images:
         blocks(shown, positions[(number - 1) * ROWS : number * ROWS], k)
 

@@ -62,7 +62,7 @@ def _rank(neighbours: TestNeighbours, no_query: Bools) -> Column:
     rank = neighbours.positives.rank
     kind = np.searchsorted(RANKS, rank, side="right") - 1
     ends = [f"{low} to {high - 1}" if high - low > 1 else f"{low}" for low, high in pairwise(RANKS)]
-    names = [f"first hit at {words}" for words in ends] + [f"first hit beyond {RANKS[-1] - 1}"]
+    names = [f"first hit at rank {words}" for words in ends] + [f"first hit beyond rank {RANKS[-1] - 1}"]
     return Column(
         np.where(no_query | (rank == 0), NOWHERE, kind).astype(np.uint8),
         {"names": names},

@@ -24,7 +24,7 @@ COLOURS = {
 }
 ORDERS = {
     "class": "by class",
-    "rank": "worst first (latest first hit)",
+    "rank": "worst first (highest rank of the first hit)",
     "hubness": "most often retrieved first",
     "sample": "data set order",
 }

@@ -231,7 +231,7 @@ def _words(case: RetrievalFailure, start: EmbeddedTriplet, scene: RealScene) -> 
         off = np.abs(start.lengths - 1).max()
         if not scene.is_home and off > 1e-3:
             sentences.append(
-                f"A point was dragged off the sphere by {off:.2g}; this network cannot produce such an embedding."
+                f"A point was dragged off the unit sphere by {off:.2g}; this network cannot produce such an embedding."
             )
     triplet = start if scene.is_home else embed(*case.at(start))
     return sentences + list(remarks(triplet, on_sphere=case.on_sphere))

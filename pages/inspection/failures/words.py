@@ -34,8 +34,8 @@ def verdict(best: BestLoss, before: NeighbourRanks, after: Mapping[str, Neighbou
     first, then = f"{100 * before.average_precision:.1f}", [after[name] for name in best.names]
     changes = (
         f"AP@R {_change(first, [f'{100 * each.average_precision:.1f}' for each in _by(then, 'average_precision')])} %",
-        f"P {_change(f'{before.right:,}', [f'{each.right:,}' for each in _by(then, 'right')])}",
-        f"N {_change(f'{before.wrong:,}', [f'{each.wrong:,}' for each in _by(then, 'wrong')])}",
+        f"rank of P {_change(f'{before.right:,}', [f'{each.right:,}' for each in _by(then, 'right')])}",
+        f"rank of N {_change(f'{before.wrong:,}', [f'{each.wrong:,}' for each in _by(then, 'wrong')])}",
     )
     return f"{_named(best.names, list(after))}. {', '.join(changes)}."
 

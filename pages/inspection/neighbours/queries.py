@@ -136,7 +136,7 @@ def page_of(asked: str, count: int, each: int, what: str = "queries") -> int:
         # state.
         key, default = f"page {asked} {at['turned']}", min(at["number"], pages)
         number: int = st.pagination(pages, default=default, key=key)
-        under = "" if what == "pairs" else " Number under a neighbour: Euclidean distance."
+        under = "" if what == "pairs" else " The number under a neighbour is its Euclidean distance."
         st.caption(f"{count:,} {what}, page {number:,} of {pages:,}.{under}")
     st.session_state[PAGE] = at | {"number": number, "last": pages}
     return number

@@ -28,7 +28,7 @@ def show(table: PublishedTable, passed: set[int]) -> None:
     st.caption(
         f"{table.citation}. "
         + (
-            f"Scores of the {'training' if table.split == 'train' else table.split} split, per cent."
+            f"Scores on the {'training' if table.split == 'train' else table.split} split, in per cent."
             if table.scores
             else "No scores."
         )
@@ -151,12 +151,12 @@ def _legend(table: PublishedTable) -> None:
     scope = " among rows of the same data, network and embedding size" if same else ""
     if band:
         each = " or ".join(f"within {width:g} {column} of the highest" for column, width in band.items())
-        within = f"{each}{scope}; in columns without a known noise level, only the highest."
+        within = f"Bold marks scores {each}{scope}, and only the highest score where the noise level is unknown."
     elif printed:
-        within = f"mean plus one standard deviation reaches the highest minus its own{scope}."
+        within = f"Bold marks means whose range of one standard deviation overlaps that of the highest{scope}."
     else:
-        within = f"only the highest{scope}, because no noise level is known."
-    st.caption(f"**{MARK} bold**: {within}")
+        within = f"Bold marks only the highest score{scope}: without a noise level, ties cannot be determined."
+    st.caption(f"**{MARK}** {within}")
     if any(row.damaged for row in table.rows):
         st.caption(f"**{DAMAGED}**: read from damaged text.")
     st.markdown(f":material/blur_on: **Noise.** {noise.words(table)}", help=noise.WHY if band else None)
@@ -170,7 +170,7 @@ def _beside(table: PublishedTable, ours: Sequence[Ours], untrained: Sequence[Our
     protocol = protocols.read(table.protocol)
     st.caption(f"Protocol `{table.protocol}`: {protocol.sentence} Checkpoints are selected by {protocol.selection}.")
     if not ours:
-        st.markdown("No run under this protocol on these data yet. Start one with:")
+        st.markdown("There is no run under this protocol on these data yet. Start one with:")
         names = {title: name for name, title in published_service.DATASETS.items()}
         data = next((names[title] for title in table.datasets if title in names), protocol.data)
         st.code(f"python -m dmlcore protocol {table.protocol} --data {data}", language="bash")
@@ -240,8 +240,9 @@ def _seeds(table: PublishedTable, ours: Sequence[Ours]) -> None:
     trained = [value for row in table.rows if row.loss and (value := row.score(column)) is not None]
     if known and trained:
         st.caption(
-            f"Each seed redraws classes and network. Standard deviation of our {column} over seeds: {min(known):.1f} "
-            f"to {max(known):.1f}. Printed {column} of trained rows: {min(trained):.2f} to {max(trained):.2f}."
+            f"Each seed draws new classes and a new initial network. The standard deviation of our {column} over seeds "
+            f"is {min(known):.1f} to {max(known):.1f} points. The published {column} of trained models is "
+            f"{min(trained):.2f} to {max(trained):.2f} %."
         )
 
 

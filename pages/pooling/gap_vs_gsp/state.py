@@ -161,7 +161,7 @@ PRESETS = (  # a URL without parameters opens the first preset
         "classes=16&mu=0.5&epsilon=5&rate=0.0001&warmup=4096&tau=0.00147059",
     ),
     Preset(
-        "a margin that fits",
+        "a margin that fits into the box",
         "Sixteen classes cannot all be 0.384 apart in a box of side 0.6; that margin drives tokens into the corners. A "
         "margin of 0.15 fits: the plain average improves a lot too, and GSP's lead is smaller.",
         "classes=16&margin=0.15",

@@ -35,7 +35,7 @@ def verdict(reading: PrototypeReading, image: int, shared: float | None, average
         first = f"These cells are too coarse: the distance of the {name} from its histogram is {error:.3f}"
     sentences = [f"{first}, against {apart:.3f} between two images."]
     if shared is not None:
-        sentences.append(f"Classes share {100 * shared:.0f} % of it. Can a pooling drop the shared part?")
+        sentences.append(f"Classes share {100 * shared:.0f} % of the histogram. Can a pooling drop the shared part?")
     return " ".join(sentences)
 
 

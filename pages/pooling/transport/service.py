@@ -177,8 +177,8 @@ def verdict(weights: Tensor, solution: Tensor) -> str:
     else:
         first = "The gate reduces the background"
     return (
-        f"{first}: it puts {100 * gated:.1f} % of its weight on the {count} informative pixels, the average "
-        f"{100 * even:.1f} %."
+        f"{first}: it puts {100 * gated:.1f} % of its weight on the {count} informative pixels; the "
+        f"average puts {100 * even:.1f} % there."
     )
 
 

@@ -154,13 +154,13 @@ PRESETS = (
         "pixels; the smoothed problem keeps all 50.",
     ),
     Preset(
-        "ε → 0 is average pooling",
+        "ε → 0 gives average pooling",
         "At ε = 0.1 the costs hardly matter: all pixels get nearly the same weight, and one sweep multiplies the error "
         "by about μ.",
         "epsilon=0.1",
     ),
     Preset(
-        "ε → ∞ is the linear programme",
+        "ε → ∞ gives the linear programme",
         "At ε = 450 the gate is nearly a step function and the weights nearly equal those of the linear programme. 100 "
         "sweeps are far too few.",
         "epsilon=450",
@@ -182,7 +182,7 @@ PRESETS = (
         "mu=0.9&epsilon=20&sweeps=5",
     ),
     Preset(
-        "No prototype for the blue",
+        "No prototype for the blue block",
         "With only a red prototype the gate keeps the red block; blue is as far from it as the background.",
         "prototypes=1,0&epsilon=20",
     ),

@@ -29,7 +29,7 @@ POINTS = ("anchor", "positive", "negative")
 SHADES = {
     "energy": "clamped loss",
     "raw": "energy before the clamp",
-    "force": "force on the scanning point",
+    "force": "force on the moved point",
     "none": "no colour",
 }
 LINES = {

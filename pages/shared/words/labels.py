@@ -106,8 +106,8 @@ LABELS: Mapping[str, str] = {
     "compute.compile": "Compile the network",
     "fork.run": "Forked run",
     "fork.step": "Fork step",
-    "fork.leave_out": "Left out of the training split",
-    "fork.leave_out_samples": "Samples left out of the training split",
+    "fork.leave_out": "Classes left out of training",
+    "fork.leave_out_samples": "Samples left out of training",
     "fork.relabel": "Training samples relabelled",
 }
 WORDS: Mapping[str, str] = {

@@ -111,7 +111,7 @@ def _estimate(spec: RunSpec, summary: Summary, processes: int) -> None:
         flops = f"{frozen}{estimate.flops / 1e9:,.3g} GFLOP per step"
         st.metric("trainable parameters", _count(estimate.parameters), flops, delta_color="off", delta_arrow="off")
     st.caption(
-        "Estimated for an idle machine; expect a factor of two either way, less once a similar run has finished."
+        "Estimated for an idle machine. The estimate may be off by a factor of two until a similar run has finished."
         + much
         + waits
     )

@@ -40,7 +40,7 @@ def test_an_average_is_told_beside_what_two_images_differ_by():
     assert f"distance is {found['image']['error']:.3f}, against {noise:.3f} between two images." in found["verdict"]
     assert found["verdict"].startswith("Average pooling ≈ prototype histogram")
     shared = 100 * found["overlaps"]["histogram_intersection"]
-    assert f"Classes share {shared:.0f} % of it" in found["verdict"]
+    assert f"Classes share {shared:.0f} % of the histogram" in found["verdict"]
 
 
 def test_too_few_cells_are_called_too_few():
@@ -96,7 +96,7 @@ def test_what_a_gate_does_is_read_off_its_weights():
     )
     said = {preset.title: of_map(preset.state(TransportState))["verdict"] for preset in PRESETS}
     assert said["μ = 1 keeps everything"].startswith("The gate leaves out hardly anything")
-    assert said["ε → 0 is average pooling"].startswith("The gate leaves out hardly anything")
+    assert said["ε → 0 gives average pooling"].startswith("The gate leaves out hardly anything")
     assert said["All pixels equal"] == "Every pixel is background, so there is nothing to leave out."
     green = TransportState(prototypes=(0,), epsilon=20.0)
     assert of_map(green)["verdict"].startswith("The gate prefers the background")

@@ -7,7 +7,7 @@ import { SHADES } from "./scales.js";
 /** @type {["region" | "arrows" | "landscape", text: string, title: string][]} */
 const SHOWN = [
   ["region", "active region", "Hatched: the loss is clamped, so the gradient is zero"],
-  ["arrows", "force arrows", "Force on the scanning point at each position"],
+  ["arrows", "force arrows", "Force on the moved point at each position"],
   [
     "landscape",
     "landscapes in 3-D",

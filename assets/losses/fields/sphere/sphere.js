@@ -32,7 +32,7 @@ import { mapFrame, mapRasters, paintMap, wrap } from "./angle_map.js";
 /** @type {["region" | "arrows" | "radial", text: string, title: string][]} */
 const SHOWN = [
   ["region", "active region", "Hatched: the loss is clamped, so the gradient is zero"],
-  ["arrows", "force arrows", "Tangential force on the scanning point at each position"],
+  ["arrows", "force arrows", "Tangential force on the moved point at each position"],
   ["radial", "radial parts", "Radial component of each force, which normalisation removes"],
 ];
 const SWING = 20; // degrees by which the sphere swings to either side at first

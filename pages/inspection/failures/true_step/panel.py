@@ -43,7 +43,7 @@ def show(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Home) 
     with st.container(horizontal=True):
         for key, label, whole in (
             ("true_step", "Take the step with this loss", False),
-            ("true_steps", "Take it with every loss", True),
+            ("true_steps", "Take the step with every loss", True),
         ):
             st.button(
                 label,

@@ -136,7 +136,7 @@ PAIRS: tuple[LossPair, ...] = (
     ),
     LossPair(
         "different",
-        "Location-aware / entangled, off the sphere",
+        "Location-aware / entangled, not normalised",
         "In the plane the pull to the origin is an additional force, so the same two losses differ.",
         panel("location_aware", variant="printed", m=0.1),
         panel("entangle", m=0.1),

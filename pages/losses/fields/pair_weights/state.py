@@ -13,7 +13,7 @@ from pages.shared.state.panel import Panel, panel
 NEAREST = 0.995  # largest similarity, in absolute value, that distinct points can have on this page
 
 PAIRS = {"ap": "a–p, the positive pair", "an": "a–n, the negative pair", "pn": "p–n, positive and negative"}
-SLOPES = {"S": "slope by similarity, dL/dS", "d": "slope by distance, dL/dd"}
+SLOPES = {"S": "slope with respect to similarity, dL/dS", "d": "slope with respect to distance, dL/dd"}
 SCALES = {"signed": "signed: attracts or repels", "size": "magnitude only"}
 LYING: Mapping[Rival, str] = {
     "perpendicular": "at 90° to P",
@@ -49,8 +49,8 @@ class PairWeightsView(PageState):
 SLIDES = (  # a URL without parameters opens the first preset
     Preset(
         "METU against N-pairs",
-        "METU's push grows like 1/d³ until the upper clamp sets it to 0. The push of N-pairs (softmax) stays below 1. "
-        "Both maps share one colour scale; METU's strongest push exceeds it.",
+        "With respect to similarity, METU's push is 1/d³ and grows until the upper clamp cuts it off. The push of "
+        "N-pairs (soft-max) stays below 1. Both maps share one scale, which METU's strongest push exceeds.",
         "l1=distance_sensitive&l2=npairs&weight=an",
     ),
     Preset(

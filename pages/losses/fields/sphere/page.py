@@ -70,8 +70,8 @@ def canvas() -> None:
 
 menu.views("sphere", "Losses on the unit sphere")
 st.markdown(
-    "Normalised embeddings are points of the unit sphere. Drag **anchor** A, **positive** P or **negative** N along "
-    "it. Colour shows the loss at each position of the scanned point; arrows show the tangential force.",
+    "Normalised embeddings are points on the unit sphere. Drag **anchor** A, **positive** P or **negative** N over "
+    "it. Colour shows the loss at each position of the moved point; arrows show the tangential force.",
     help=glossary.explain("anchor, positive, negative", "force", "clamp window"),
 )
 canvas()

@@ -34,8 +34,8 @@ def statement(loss: losses.TripletLoss, share: Normalised) -> list[str]:
             f"(largest deviation {share.identity.deviation:.0e} over 1024 random triplets)."
         )
     lines.append(
-        f"**Range of the core:** from {_extreme(share.least)} to {_extreme(share.greatest)}; "
-        "the same in all dimensions from 3 on, because three vectors span at most three."
+        f"**Range of the loss before clamping:** from {_extreme(share.least)} to {_extreme(share.greatest)}. "
+        "The range is the same in every dimension from 3 on, because three vectors span at most three dimensions."
     )
     lines.append(_lower_clamp(loss, share))
     if math.isfinite(loss.m2):
@@ -59,8 +59,8 @@ def _lower_clamp(loss: losses.TripletLoss, residuals: Normalised) -> str:
     name = "m_1" if residuals.margin_name == "m1" else "m"
     if math.isinf(residuals.margin_off):
         return (
-            "**Lower clamp:** no margin disables it: the core decreases without bound as two points approach each "
-            "other, and the hardest negatives are dropped."
+            "**Lower clamp:** no margin disables it: the loss before clamping decreases without bound as two points "
+            "approach each other, and the hardest negatives are dropped."
         )
     given = float(loss.hyper[residuals.margin_name or "m"])
     verdict = (
@@ -76,7 +76,10 @@ def _lower_clamp(loss: losses.TripletLoss, residuals: Normalised) -> str:
 
 def _upper_clamp(loss: losses.TripletLoss, residuals: Normalised) -> str:
     if math.isinf(residuals.greatest.value):
-        return f"**Upper clamp:** $m_2 = {loss.m2:.4g}$ always drops triplets, because the core grows without bound."
+        return (
+            f"**Upper clamp:** $m_2 = {loss.m2:.4g}$ always drops triplets, because the loss before clamping grows "
+            "without bound."
+        )
     reached = residuals.greatest.value + loss.margin
     does = "drops the hardest triplets" if reached >= loss.m2 else "is never reached"
     return f"**Upper clamp:** $m_2 = {loss.m2:.4g}$ {does}: before this clamp the loss is at most {reached:.4g}."
@@ -108,9 +111,9 @@ def row(scene: SphereScene, name: str) -> dict[str, str]:
     )
     return {
         "Loss": f"{mark}{loss.formula.title}{mark}",
-        "Residual: off → on the sphere": share,
+        "Residual: without → with normalisation": share,
         "Removed radial share": f"{residuals.radial_share:.0%}",
-        "Range of the core": f"{_number(residuals.least.value)} …\u00a0{_number(residuals.greatest.value)}",
+        "Range before clamping": f"{_number(residuals.least.value)} …\u00a0{_number(residuals.greatest.value)}",
         "Form on the sphere": f"${residuals.identity.text}$" if residuals.identity else "",
         "Lower clamp off from": margin,
     }

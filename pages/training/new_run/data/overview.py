@@ -64,7 +64,7 @@ def _overview(known: Sequence[str]) -> None:
             "here": st.column_config.TextColumn(width="small"),
         },
     )
-    st.caption("“–”: not loaded yet")
+    st.caption("“–” means that the data set is not loaded yet.")
 
 
 @cached(most=4, lifetime=2.0)

@@ -132,7 +132,7 @@ def _training_split(run: Run, data: Dataset) -> tuple[list[int], tuple[int, ...]
     words = {c: name if name == str(c) else f"{c} · {name}" for c, name in names.items()}
     number = {text: c for c, text in words.items()}
     leave_out = st.multiselect(
-        "Leave out of the training split",
+        "Classes to leave out of training",
         [c for c in words if c not in run.spec.fork.leave_out],
         format_func=lambda c: f"{words[c]} ({counts[classes == c][0]:,})",
         key=f"fork-leave-{run.id}",
@@ -173,7 +173,7 @@ def _without(run: Run, train: np.ndarray) -> tuple[int, ...]:
     if key not in st.session_state:
         st.session_state[key] = st.query_params.get("without", "")[:LONGEST_LIST]
     text = st.text_input(
-        "Leave out these training samples",
+        "Samples to leave out of training",
         key=key,
         max_chars=LONGEST_LIST,
         placeholder="sample numbers, for example 12, 50, 77",

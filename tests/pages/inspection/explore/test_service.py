@@ -75,7 +75,7 @@ def test_columns_filter_by_what_the_neighbours_say(client, run, found):
     assert (rank["arrays"]["fine"] == known.positives.rank).all()
     names = [rank["names"][code] for code in rank["arrays"]["values"]]
     for name, place in zip(names, known.positives.rank.tolist(), strict=True):
-        low, _, high = name.removeprefix("first hit at ").removeprefix("first hit beyond ").partition(" to ")
+        low, _, high = name.removeprefix("first hit at rank ").removeprefix("first hit beyond rank ").partition(" to ")
         assert (place > int(low)) if "beyond" in name else int(low) <= place <= int(high or low)
     times = np.bincount(known.neighbours[:, :10].ravel(), minlength=len(known.labels))
     hubness = values["hubness"]

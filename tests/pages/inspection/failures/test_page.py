@@ -246,7 +246,7 @@ def test_a_dragged_point_is_an_embedding_of_the_plane_with_ranks_of_its_own(run)
     assert told["moved"]
     assert (told["now"]["right"], told["now"]["wrong"]) == (expected.right, expected.wrong)
     assert told["now"]["wrong"] > told["data"]["wrong"] == 1
-    assert any("off the sphere" in words for words in told["words"])
+    assert any("off the unit sphere" in words for words in told["words"])
 
 
 def test_where_no_socket_opens_the_page_answers_itself(run):
@@ -338,18 +338,21 @@ ONE = NeighbourRanks(58, 1, 0.0)
     [
         (
             {"ratio": NeighbourRanks(1, 283, 0.2), "ranking": NeighbourRanks(1, 75, 0.125)},
-            "Largest improvement: Ratio. AP@R 0.0 → 20.0 %, P 58 → 1, N 1 → 283.",
+            "Largest improvement: Ratio. AP@R 0.0 → 20.0 %, rank of P 58 → 1, rank of N 1 → 283.",
         ),
         (
             {"ratio": NeighbourRanks(9, 1, 0.0), "ranking": NeighbourRanks(8, 3, 0.0), "hoffer": ONE},
-            "2 of 3 losses tie, all but Original triplet. AP@R stays at 0.0 %, P 58 → 8–9, N 1 → 1–3.",
+            "2 of 3 losses tie, all but Original triplet. AP@R stays at 0.0 %, rank of P 58 → 8–9, rank of N 1 → 1–3.",
         ),
         (
             {"ratio": NeighbourRanks(9, 1, 0.0), "ranking": NeighbourRanks(8, 1, 0.0)}
             | dict.fromkeys(("hoffer", "facenet"), ONE),
-            "2 of 4 losses tie: Ratio and Ranking. AP@R stays at 0.0 %, P 58 → 8–9, N stays at 1.",
+            "2 of 4 losses tie: Ratio and Ranking. AP@R stays at 0.0 %, rank of P 58 → 8–9, rank of N stays at 1.",
         ),
-        ({"ratio": NeighbourRanks(9, 1, 0.0)}, "With Ratio. AP@R stays at 0.0 %, P 58 → 9, N stays at 1."),
+        (
+            {"ratio": NeighbourRanks(9, 1, 0.0)},
+            "With Ratio. AP@R stays at 0.0 %, rank of P 58 → 9, rank of N stays at 1.",
+        ),
         ({"ratio": ONE, "ranking": ONE}, "No loss changes this ranking noticeably."),
         ({"ratio": NeighbourRanks(60, 1, 0.0)}, "No loss improves this query: every step ranks it lower."),
     ],

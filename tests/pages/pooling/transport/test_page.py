@@ -88,10 +88,10 @@ def test_captions_of_the_presets_are_true():
     assert ((figure["weights"][0] > 0).sum(), figure["informative"]) == (20, 50)
     painted = (TransportState().features()[:, 1] < 0.5).nonzero()
     assert figure["weights"][1][painted].min() > 0.0095
-    flat = by_title["ε → 0 is average pooling"]
+    flat = by_title["ε → 0 gives average pooling"]
     np.testing.assert_allclose(flat["weights"][1], 0.01, rtol=0.04)
     assert flat["r"] == pytest.approx(0.2, abs=1e-3)
-    hard = by_title["ε → ∞ is the linear programme"]
+    hard = by_title["ε → ∞ gives the linear programme"]
     np.testing.assert_allclose(hard["weights"][1], hard["weights"][0], atol=0.002)
     assert hard["needed"] > 1000
     assert hard["swept_sum"] < 0.9
@@ -102,7 +102,7 @@ def test_captions_of_the_presets_are_true():
     assert small["informative"] == 9
     assert small["shares"][1] > 0.99 > 0.1 > small["shares"][2]
     assert by_title["Slow sweeps"]["swept_sum"] < 0.5
-    red_only = by_title["No prototype for the blue"]
+    red_only = by_title["No prototype for the blue block"]
     gates = red_only["gates"].reshape(10, 10)
     assert gates[:5, :5].mean() > 0.7
     assert gates[5:, 5:].max() < 1e-6

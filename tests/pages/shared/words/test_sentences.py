@@ -93,5 +93,5 @@ def test_changes_are_told_by_labels_and_titles() -> None:
         "Steps: 400 → 1,000",
     ]
     assert words.labels(["loss.parameters.m", "loss.name", "fork.leave_out"]) == (
-        "Loss parameters, Loss, Left out of the training split"
+        "Loss parameters, Loss, Classes left out of training"
     )

@@ -69,7 +69,7 @@ def test_another_loss_rate_and_training_split_reach_the_fork(run: Run) -> None:
     assert not app.exception
     assert "Loss: Ranking → Contrastive\n" in texts(app)
     assert "Learning rate: 0.001 → 0.01\n" in texts(app)
-    assert "Left out of the training split: none → 3, 9\n" in texts(app)
+    assert "Classes left out of training: none → 3, 9\n" in texts(app)
     command = next(code.value for code in app.code if code.value.startswith("python -m dmlcore fork"))
     for word in (
         f"fork {run.id} --step 0",
@@ -89,7 +89,7 @@ def test_a_link_leaves_samples_out(run: Run) -> None:
     first, second = int(train[0]), int(train[1])
     app = open_page(run=run.id, step="0", without=f"{second},{first}")
     assert not app.exception
-    assert f"Samples left out of the training split: none → {first}, {second}\n" in texts(app)
+    assert f"Samples left out of training: none → {first}, {second}\n" in texts(app)
     command = next(code.value for code in app.code if code.value.startswith("python -m dmlcore fork"))
     assert f"--without {first},{second}" in command
     app.text_input(key=f"fork-without-{run.id}").set_value("1; 2").run()
