@@ -27,7 +27,7 @@ def leaves(content: object) -> list[object]:
     return [] if content is None else [content]
 
 
-def numbers(note: str) -> tuple[str, ...]:
+def numbers_in(note: str) -> tuple[str, ...]:
     """Return all numbers in a note, sorted."""
     return tuple(sorted(re.findall(r"\d+(?:\.\d+)?", note)))
 
@@ -54,8 +54,8 @@ def test_the_rows_of_karaman_2021():
         assert file.queries_inferred == (about["n_queries_origin"] == "inferred")
         assert about["split"].startswith(file.split)
     # The wording of a note may differ from the transcription; its numbers may not.
-    notes = {numbers(note) for number in order for note in table(f"K-{number}").notes}
-    assert {numbers(f"{f['row']}: {f['flag']}" if "row" in f else f["flag"]) for f in transcribed["flags"]} == notes
+    notes = {numbers_in(note) for number in order for note in table(f"K-{number}").notes}
+    assert {numbers_in(f"{f['row']}: {f['flag']}" if "row" in f else f["flag"]) for f in transcribed["flags"]} == notes
     assert len(karaman.rows()) == len(transcribed["rows"])
 
 
