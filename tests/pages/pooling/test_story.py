@@ -92,7 +92,7 @@ def test_what_a_gate_does_is_read_off_its_weights():
     even = informative(TransportState().features()).mean()
     assert figure["verdict"] == (
         f"The gate leaves the background out: it puts {100 * figure['shares'][1]:.1f} % of its weight on the 50 "
-        f"informative pixels, the average {100 * even:.1f} %."
+        f"informative pixels; the average puts {100 * even:.1f} % there."
     )
     said = {preset.title: of_map(preset.state(TransportState))["verdict"] for preset in PRESETS}
     assert said["μ = 1 keeps everything"].startswith("The gate leaves out hardly anything")

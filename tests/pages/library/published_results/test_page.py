@@ -62,7 +62,7 @@ def test_the_first_screen_is_a_table_beside_our_study():
     (shown,) = ours[ours["setting"] == "m=0.1"]["MAP@R"]
     assert shown == pytest.approx(100 * sum(ranking) / len(ranking))
     said = " ".join(x.value for x in (*app.markdown, *app.caption))
-    assert "how far chance moves them is not known" in said
+    assert "so the noise of its scores is unknown" in said
     assert "karaman-2021-toy" in said
 
 
@@ -117,7 +117,7 @@ def test_our_runs_stand_under_their_protocol_with_what_they_deviate_in(store, mo
     assert says(lines, "Training samples", "189", "published", "5,864")
     assert "Learning rate: 0.001 instead of 1e-06" in lines
     other = open_page(table="P-6")
-    assert "No run under this protocol" in " ".join(x.value for x in other.markdown)
+    assert "There is no run under this protocol" in " ".join(x.value for x in other.markdown)
 
 
 def test_every_table_opens():
