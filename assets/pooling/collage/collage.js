@@ -180,7 +180,9 @@ class Collage {
       pixels = ctx.createImageData(w, h);
     map.forEach((value, j) => pixels.data.set([...heat(value / 255), 255], 4 * j));
     ctx.putImageData(pixels, 0, 0);
-    const share = row.shares ? `${percent(row.shares[i])} of weight on tile` : "";
+    const share = row.shares
+      ? `${percent(row.shares[i])} of the weight on the tile of the class`
+      : "";
     const where = grid ? `, foreground ${place(image.tile, grid)}` : "";
     const source = image.source || (row.images && row.images + image.index);
     const layers = el(

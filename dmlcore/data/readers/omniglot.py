@@ -32,7 +32,7 @@ SETS = (("images_background", "images_evaluation"), ("images_background_small1",
 INFO = Description(
     name="omniglot",
     title="Omniglot",
-    sentence="Handwritten characters, each drawn by twenty people; tested on unseen alphabets.",
+    sentence="Handwritten characters by twenty writers each; tested on unseen alphabets.",
     citation="Lake, Salakhutdinov, Tenenbaum: Human-level concept learning through probabilistic program induction. "
     "Science 350, 2015.",
     kind="images",

@@ -44,7 +44,7 @@ EDGE = 0.08  # minimum distance between the centre line of a stroke and the imag
 INFO = Description(
     name="glyphs",
     title="Glyphs",
-    sentence="Characters of 13 invented alphabets, each drawn twenty times; tested on unseen alphabets.",
+    sentence="Characters of 13 invented alphabets by twenty simulated writers; tested on unseen alphabets.",
     citation="Drawn by DML Lab, after Lake, Salakhutdinov, Tenenbaum: Human-level concept learning through "
     "probabilistic program induction. Science 350, 2015.",
     kind="images",

@@ -49,8 +49,8 @@ class PairWeightsView(PageState):
 SLIDES = (  # a URL without parameters opens the first preset
     Preset(
         "METU against N-pairs",
-        "With respect to similarity, METU's push is 1/d³ and grows until the upper clamp cuts it off. The push of "
-        "N-pairs (soft-max) stays below 1. Both maps share one scale, which METU's strongest push exceeds.",
+        "METU's push grows like 1/d³ until the upper clamp sets it to 0. The push of N-pairs (softmax) stays below 1. "
+        "Both maps share one colour scale; METU's strongest push exceeds it.",
         "l1=distance_sensitive&l2=npairs&weight=an",
     ),
     Preset(
