@@ -1,1 +1,1 @@
-"""Published material as data: result tables, the errata of their sources, and a reference of every loss."""
+"""Published material as data: result tables, the errata of their sources, and a reference page for every loss."""

@@ -15,7 +15,7 @@ __all__ = ["SAME", "SHORT", "PublishedRow", "PublishedTable", "collection", "los
 
 @cache
 def collection() -> tuple[PublishedTable, ...]:
-    """Return all tables, source by source, ordered by number."""
+    """Return all tables, grouped by source and ordered by number."""
     return tuple(table for letter in SHORT for table in sorted(_of_source(letter), key=lambda t: _place(t.number)))
 
 
@@ -63,21 +63,21 @@ def _number(value: float) -> str:
 
 
 def _place(number: str) -> tuple[list[int], str]:
-    """Return a sort key by which 4.10 comes after 4.9, and 3.2b after 3.2a."""
+    """Return a sort key that places table 4.10 after 4.9, and 3.2b after 3.2a."""
     return [int(part) for part in re.findall(r"\d+", number)], number
 
 
 def table(key: str) -> PublishedTable | None:
-    """Return the table with the given key, as used in URLs, or None."""
+    """Return the table with the given key, as used in URLs; None if there is no such table."""
     return next((t for t in collection() if t.key == key), None)
 
 
 def search(
     text: str = "", *, source: str = "", dataset: str = "", protocol: str = "", loss: str = ""
 ) -> list[tuple[PublishedTable, PublishedRow]]:
-    """Return the rows that contain every word of `text` (ignoring case) and match the other criteria.
+    """Return the matching rows with their tables: those that contain every word of `text`, ignoring case.
 
-    Empty criteria match everything.
+    Rows must also match the other criteria. Empty criteria match everything.
     """
     words = text.casefold().split()
     return [

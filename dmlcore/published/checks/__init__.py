@@ -1,7 +1,7 @@
 """Recomputation of the errata.
 
-Numbers stated in an erratum are compared with computed ones. Its two sides, the printed and the true value, are
-compared with an independent computation, the referee.
+Numbers stated in an erratum are compared with recomputed ones. The printed and the true value of a quantity, called the
+two sides of an erratum, are compared with an independent computation, called the referee.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ def _outcomes(erratum: int) -> tuple[Outcome, ...]:
 
 
 def numbers(erratum: int) -> tuple[Number, ...]:
-    """Return the numbers that an erratum states, with recomputed values (cached); empty for errata of wording."""
+    """Return the numbers that an erratum states, with recomputed values (cached); empty for errata about wording."""
     return tuple(x for x in _outcomes(erratum) if isinstance(x, Number))
 
 
 def decisions(erratum: int) -> tuple[Decision, ...]:
-    """Return the decisions between the printed and the true side of an erratum (cached).
+    """Return the printed, the true and an independently computed value of each quantity of an erratum (cached).
 
     The result is empty if nothing can be computed.
     """
@@ -90,7 +90,7 @@ def decisions(erratum: int) -> tuple[Decision, ...]:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """A gradient of a counter-example, with its description, and its stated and computed coordinates."""
+    """Description of a gradient of a counter-example, and its coordinates as stated and as computed."""
 
     what: str
     numbers: tuple[Number, ...]
@@ -98,7 +98,10 @@ class Coordinates:
 
 @cache
 def coordinates(erratum: int) -> tuple[Coordinates, ...]:
-    """Return the gradients stated in the text of an erratum, printed and true, with computed coordinates."""
+    """Return the gradients stated in the text of an erratum, printed and true, with computed coordinates.
+
+    The result is empty if the erratum has no counter-example.
+    """
     example = COUNTEREXAMPLES.get(erratum)
     if example is None:
         return ()
@@ -118,13 +121,15 @@ def coordinates(erratum: int) -> tuple[Coordinates, ...]:
 
 
 def checked() -> frozenset[int]:
-    """Return the numbers of the errata that have a check."""
+    """Return the numbers of the errata for which a check or a curve exists."""
     return frozenset({*_CHECKS, *CURVES})
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """Sampled curves of a counter-example: both sides at `x` (n,), the referee at `dots` (m,); NaN if missing."""
+    """Curves of a counter-example: printed and true values at `x` (n,), referee's values at `dots` (m,); NaN if
+    missing.
+    """
 
     x: Floats
     printed: Floats
@@ -135,7 +140,7 @@ class Drawn:
 
 @cache
 def drawn(erratum: int) -> Drawn:
-    """Sample both sides and the referee of an erratum in `CURVES` over the whole axis (cached).
+    """Sample the printed value, the true value and the referee of an erratum in `CURVES` over its whole axis (cached).
 
     Raises:
         KeyError: If the erratum has no curve.

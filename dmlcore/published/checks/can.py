@@ -21,7 +21,7 @@ def _double_sum() -> Iterable[Outcome]:
 
 
 def of_centre(positives: tuple[float, ...], negatives: tuple[float, ...], form: str) -> float:
-    """Return the tuplet loss of one centre (its anchor) from raw similarities to positives and negatives.
+    """Return the tuplet loss of one anchor from its unnormalised similarities to positives and negatives.
 
     `form` selects the form of the loss, "pairs" or "ratio".
     """
@@ -61,7 +61,7 @@ def _without_positives() -> Iterable[Outcome]:
 
 
 def _positives_of_n_pair() -> Iterable[Outcome]:
-    """Find the numbers of positives for which the tuplet loss equals the N-pair loss of each single positive."""
+    """Find for how many positives per anchor the tuplet loss equals the N-pair loss on each single positive."""
     positives, negatives = (1.0, 0.4, -0.3), (0.2, -0.1)
     fits = []
     for count in (1, 2, 3):

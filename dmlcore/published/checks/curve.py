@@ -1,4 +1,4 @@
-"""Counter-examples as functions of one number: the printed value, the true value, and a referee.
+"""Counter-examples over one variable: the printed value, the true value, and a referee.
 
 The referee is an independent computation of the same quantity.
 """
@@ -13,24 +13,25 @@ import numpy as np
 from dmlcore.published.checks.number import Decision
 from dmlcore.typing import Floats
 
-POINTS, REFEREES = 61, 13  # number of points along the axis, for the two sides and for the referee
+POINTS, REFEREES = 61, 13  # number of points along the axis: for the printed and true values, and for the referee
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Counter-example of an erratum: a quantity as a function of one number.
+    """Counter-example of an erratum: a quantity as a function of one variable.
 
     Attributes:
         quantity: Name of the quantity.
-        axis: Name of the number.
-        low: Lower end of the axis.
-        high: Upper end of the axis.
-        at: Value of the number in the counter-example.
-        sides: Function that returns the printed value, or None if nothing is printed, and the true value.
+        axis: Name of the variable.
+        low: Lower end of the variable's range.
+        high: Upper end of the variable's range.
+        at: Value of the variable in the counter-example.
+        sides: Function of the variable that returns the printed value, or None if nothing is printed, and the true
+            value.
         referee: Independent computation of the quantity.
         by: Name of the referee's method.
-        bound: True if both sides are upper bounds of the referee's value, as in `Decision`.
-        whole: True if only integers are valid.
+        bound: True if the printed and the true value are upper bounds of the referee's value, as in `Decision`.
+        whole: True if only integers are valid values of the variable.
         tolerance: Relative tolerance, as in `Decision`.
     """
 

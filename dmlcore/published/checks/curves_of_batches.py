@@ -1,4 +1,4 @@
-"""Counter-examples as functions of one number, evaluated on a small batch, a ranking or a layer."""
+"""Counter-examples over one variable, evaluated on a small batch, a ranking or a layer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dmlcore.published.checks import small_transport
 from dmlcore.published.checks.curve import Curve
 from dmlcore.typing import Floats, Ints
 
-# ---- a ranking with R = 10 relevant items: the nearest neighbour is a hit, and the second hit is at a variable rank
+# ---- a ranking with R = 10 relevant items: rank 1 is a hit, and the second hit is at a variable rank
 
 MATCHES = 10
 
@@ -28,7 +28,7 @@ def _hits(place: float) -> Floats:
 
 
 def _average_precision(place: float) -> tuple[float, float]:
-    """Return AP@R as printed, with the precision over all R items, and corrected, with the precision at each hit."""
+    """Return AP@R as printed, with the precision over all R items, and as corrected, with the precision at each hit."""
     hits = _hits(place)
     precision = hits.cumsum() / np.arange(1, MATCHES + 1)
     return float((hits.mean() * hits).sum() / MATCHES), float((precision * hits).sum() / MATCHES)
@@ -79,7 +79,7 @@ def _joint(shift: float) -> float:
 
 
 def _moved_mass(epsilon: float) -> tuple[float, float]:
-    """Return d(transported mass) / d(first cost), for both signs of the Lagrange multipliers."""
+    """Return d(transported mass) / d(first cost) for each sign of the Lagrange multipliers, plus and minus."""
     A, x = small_transport.constraints(epsilon=epsilon)
     D, first = np.diag(x), small_transport.N
     multipliers = A.T @ np.linalg.solve(A @ D @ A.T, A @ D)
@@ -98,7 +98,7 @@ def _sample(degrees: float) -> Tensor:
 
 
 def _relabelled(degrees: float) -> tuple[float, float]:
-    """Return the change of Proxy-NCA between labels 0 and 1, with the nearest proxy and with the label's own proxy."""
+    """Return the change of Proxy-NCA from label 0 to label 1, with the nearest proxy and with the label's own proxy."""
     s = (_sample(degrees) @ torch.tensor(THREE, dtype=torch.float64).mT)[0]
 
     def with_proxy(chosen: int) -> float:
@@ -116,13 +116,14 @@ def _relabelled_batch(degrees: float) -> float:
 
 
 SAMPLES = ((0.9, 0.3), (-0.2, 1.1), (0.4, -0.8), (1.0, 0.9))
-CENTRES = ((1.0, 0.2), (0.6, 0.8), (-0.5, 1.0), (-1.0, 0.1), (0.1, -1.0), (0.7, -0.7))  # two for each of three classes
+# two centres for each of three classes
+CENTRES = ((1.0, 0.2), (0.6, 0.8), (-0.5, 1.0), (-1.0, 0.1), (0.1, -1.0), (0.7, -0.7))
 LABELS: Ints = np.array([0, 1, 2, 0])
 SCALE, GAMMA, DELTA = 20.0, 0.1, 0.1
 
 
 def _soft_triple(tau: float) -> tuple[float, float]:
-    """Return the SoftTriple loss with one centre per class, and with both centres and the regulariser."""
+    """Return the SoftTriple loss with one centre per class, and with two centres and the regulariser."""
     x, w = (np.array(v) / np.linalg.norm(v, axis=1, keepdims=True) for v in (SAMPLES, CENTRES))
     s = (x @ w.T).reshape(4, 3, 2)
 
@@ -144,7 +145,7 @@ CLASSES = 6
 
 
 def _pushing(present: float) -> float:
-    """Return the number of proxies that push the first of six orthogonal ones, with samples on `present` proxies."""
+    """Return how many other proxies push the first of six orthogonal ones, with samples on `present` proxies."""
     loss = ProxyPush(32.0, 0.1, "proxies", classes=CLASSES, embedding_dim=CLASSES).double()
     loss.proxies = nn.Parameter(torch.eye(CLASSES, dtype=torch.float64))
     batch = torch.eye(CLASSES, dtype=torch.float64)[: int(present)]

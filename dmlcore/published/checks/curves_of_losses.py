@@ -1,4 +1,4 @@
-"""Counter-examples as functions of one number, for the loss of a pair, of a tuplet, or of a sample and its proxies."""
+"""Counter-examples over one variable, for the loss of a pair, of a tuplet, or of a sample and its proxies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ONE_CLASS, TWO_CLASSES = torch.tensor([0, 0]), torch.tensor([0, 1])
 
 
 def _at_cosine(s: float) -> Tensor:
-    """Return the unit vector (1, 0) and another one whose cosine to it is s, as rows."""
+    """Return two unit vectors as rows: (1, 0) and one with cosine similarity s to it."""
     return torch.tensor([[1.0, 0.0], [s, math.sqrt(max(0.0, 1 - s * s))]], dtype=torch.float64)
 
 
@@ -35,7 +35,7 @@ def _slope_in_cosine(loss: Callable[[Tensor], Tensor], s: float) -> float:
 
 def _contrastive(d: float) -> float:
     points = torch.tensor([[0.0], [d]], dtype=torch.float64)
-    # the batch loss counts both orders of the pair
+    # halve the loss, because the batch loss counts the pair in both orders
     return float(Contrastive(0.0, 1.0, divisor="one")(points, ONE_CLASS)) / 2
 
 
@@ -56,7 +56,7 @@ def _margin_of_one(d: float) -> float:
 
 
 def _gap(gap: float) -> tuple[float, float]:
-    """Return the printed and the true loss of two classes if the wrong logit leads by `gap`.
+    """Return the printed and the true loss for two classes if the logit of the wrong class is `gap` above the other.
 
     The printed sum includes the true class, the corrected one does not.
     """
@@ -77,13 +77,15 @@ def _three(first: float) -> Tensor:
 
 
 def _label(first: float) -> tuple[float, float]:
-    """Return the cross-entropy of the logits (first, 0, -1) with label 1 for every class, and for the first only."""
+    """Return the cross-entropy of the logits (first, 0, -1) with label 1 for every class, and with label 1 for the
+    first only.
+    """
     log_p = _three(first)[0].log_softmax(0)
     return float(-log_p.sum()), float(-log_p[0])
 
 
 def _centre(spread: float) -> tuple[float, float]:
-    """Return both forms of the tuplet loss for positive similarities 1 + spread and 1 - spread and the negative 0."""
+    """Return both forms of the tuplet loss for two positives at similarities 1 ± spread and a negative at 0."""
     D, positive = (
         torch.tensor([[1 + spread, 1 - spread, 0.0]], dtype=torch.float64),
         torch.tensor([[True, True, False]]),
@@ -93,7 +95,10 @@ def _centre(spread: float) -> tuple[float, float]:
 
 
 def _mean_share(spread: float) -> float:
-    """Return -log of the mean softmax share of a positive over all samples, the right side of Can 2018, Eq. 3.2."""
+    """Return -log of the mean softmax probability of the positives, the right side of Can 2018, Eq. 3.2.
+
+    The positives are at similarities 1 ± spread, the negative at 0.
+    """
     exponentials = [math.exp(x) for x in (1 + spread, 1 - spread, 0.0)]
     return -math.log(sum(exponentials[:2]) / sum(exponentials) / 2)
 
@@ -120,7 +125,7 @@ ALPHA, DELTA = 32.0, 0.1
 
 
 def _anchor(s: float) -> tuple[float, float]:
-    """Return dL/ds of ProxyAnchor for its only positive at similarity s, by Psomas 2020, Eq. 2.32, and corrected."""
+    """Return dL/ds of ProxyAnchor for its only positive at similarity s, as in Psomas 2020, Eq. 2.32, and corrected."""
     e = math.exp(-ALPHA * (s - DELTA))
     return -ALPHA * (s - DELTA) / (1 + e), -ALPHA * e / (1 + e)
 
@@ -132,9 +137,10 @@ def _anchor_slope(s: float) -> float:
 
 
 def _nca_slope(s: float) -> float:
-    """Return the derivative of Proxy-NCA with respect to the similarity to the own proxy, which is on the first axis.
+    """Return the derivative of Proxy-NCA with respect to the similarity s between a sample and its own proxy.
 
-    The other proxy is on the third axis, so that it is equally far from every sample of the plane.
+    The own proxy is on the first axis and the other proxy on the third axis, which is equally far from every sample,
+    because samples lie in the plane of the first two axes.
     """
     loss = ProxyNCA(1.0, "others", classes=2, embedding_dim=3).double()
     loss.proxies.data = torch.eye(3, dtype=torch.float64)[[0, 2]]

@@ -1,4 +1,4 @@
-"""Counter-examples as functions of one number, for features, blocks of an embedding, clusters or running means."""
+"""Counter-examples over one variable, for features, blocks of an embedding, clusters or running means."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dmlcore.published.checks import small_transport
 from dmlcore.published.checks.curve import Curve
 from dmlcore.typing import Floats
 
-# ---- features and the transport
+# ---- features and their transport to prototypes
 
 
 def _pooled_error(distance: float) -> float:
@@ -98,7 +98,7 @@ def _counted(steps: float) -> Floats:
 
 
 def _blocks(degrees: float) -> Tensor:
-    """Return two unit-length blocks of one embedding at the given angle to each other, shape (1, 2, 2)."""
+    """Return two unit-length embedding blocks at the given angle to each other, shape (1, 2, 2)."""
     angle = math.radians(degrees)
     return torch.tensor([[[1.0, 0.0], [math.cos(angle), math.sin(angle)]]], dtype=torch.float64)
 

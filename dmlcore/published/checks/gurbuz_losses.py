@@ -17,7 +17,10 @@ from dmlcore.published.checks.number import Check, Decision, Outcome
 
 
 def _contrastive() -> Iterable[Outcome]:
-    """Compare the pull on a positive pair at distance 2 with a margin of 1; the batch loss counts both orders."""
+    """Compare printed and true pull of the contrastive loss on a positive pair at distance 2 with a margin of 1.
+
+    The batch loss counts the pair in both orders, and is halved.
+    """
     points = torch.tensor([[0.0], [2.0]], dtype=torch.float64, requires_grad=True)
     total = Contrastive(0.0, 1.0, divisor="one")(points, torch.zeros(2, dtype=torch.long)) / 2
     (slope,) = torch.autograd.grad(total, points)
@@ -31,7 +34,7 @@ def _contrastive() -> Iterable[Outcome]:
 
 
 def _average_precision() -> Iterable[Outcome]:
-    """Evaluate the MAP@R of a query with three relevant items whose first three neighbours are hit, miss, hit."""
+    """Evaluate MAP@R for a query with three relevant items if its first three neighbours are hit, miss, hit."""
     hits = np.array([1.0, 0.0, 1.0])
     precision = hits.cumsum() / np.arange(1, 4)
     referee = metrics.retrieval(

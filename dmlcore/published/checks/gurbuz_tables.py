@@ -24,7 +24,8 @@ SIZES = ("512D", "128D")
 
 def _stitched() -> Iterable[Outcome]:
     recipe = Recipe()
-    one, background = recipe.showing, 3  # tiles of the class, and tiles that all classes share
+    # number of tiles that show the class, and of background tiles common to all classes
+    one, background = recipe.showing, 3
     yield Decision(
         "tiles of a collage", 4 * 4, recipe.tiles, one + background, "1 tile of the class and 3 of background"
     )
@@ -45,13 +46,15 @@ def _patience() -> Iterable[Outcome]:
     )
 
 
-XBM = {"cub": (3, 25), "inshop": (100, 400), "sop": (400, 1400)}  # small and large memory of the source, in batches
-PROXIES = {"cub": (1, 8), "inshop": (1, 4), "sop": (1, 4)}  # proxies per class, with the small and the large memory
+# sizes of the source's small and large memory, in batches
+XBM = {"cub": (3, 25), "inshop": (100, 400), "sop": (400, 1400)}
+# proxies per class in the comparisons with the small and the large memory
+PROXIES = {"cub": (1, 8), "inshop": (1, 4), "sop": (1, 4)}
 BATCH = 32
 
 
 def _memories() -> Iterable[Outcome]:
-    """Compare the number of proxies, in batches, with the memory sizes that the source used."""
+    """Compare the number of proxies, counted in batches of 32, with the sizes of the memories that the source used."""
     filled = {
         data: [round(per_class * PUBLISHED[data]["train"].classes / BATCH) for per_class in counts]
         for data, counts in PROXIES.items()
@@ -68,7 +71,10 @@ def _memories() -> Iterable[Outcome]:
 
 
 def _edition() -> Iterable[Outcome]:
-    """Predict P@1 from MAP@R by a line fitted to the other methods, as the tables omit the thesis' other edition."""
+    """Predict a printed P@1 from its MAP@R by a line fitted to the other methods.
+
+    The other edition of the thesis, which prints another P@1, is not among the tables.
+    """
     rows = [row for row in printed("G-3.1").rows if (row.dataset, row.size) == ("CUB-200-2011", "512D")]
     scores = {row.method: (float(row.values["MAP@R"] or 0), float(row.values["P@1"] or 0)) for row in rows}
     at, here = scores.pop("SoftTriple-S/L")

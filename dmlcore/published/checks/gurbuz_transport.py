@@ -19,7 +19,7 @@ from dmlcore.published.checks.small_transport import EPSILON, MU, M, N
 
 
 def _slope(cost: Tensor, at: tuple[int, int], of: Callable[[Tensor], Tensor], h: float = 1e-5) -> Tensor:
-    """Return the central difference of the function `of` with respect to the entry `at` of the costs."""
+    """Return the central difference of the function `of` with respect to the entry `at` of the cost matrix."""
     step = torch.zeros_like(cost)
     step[at] = h
     return (of(cost + step) - of(cost - step)) / (2 * h)
@@ -37,9 +37,10 @@ def _difference_of_means() -> Iterable[Outcome]:
 
 
 def _ties() -> Iterable[Outcome]:
-    distances = np.abs(np.array([-1.0, 1.0]) - 0.0)  # two prototypes, and a feature between them
+    distances = np.abs(np.array([-1.0, 1.0]) - 0.0)  # distances from two prototypes to a feature midway between them
     plans = set()
-    # A linear programme returns one solution; slightly lowering one of the costs selects each solution in turn.
+    # A linear programme returns only one of several optimal solutions; slightly lowering one cost at a time selects
+    # each.
     for preferred in range(2):
         nudged = distances - 1e-6 * (np.arange(2) == preferred)
         plans.add(tuple(linprog(nudged, A_eq=np.ones((1, 2)), b_eq=[1.0]).x.round(9)))
@@ -49,7 +50,7 @@ def _ties() -> Iterable[Outcome]:
     )
 
 
-OPPOSITE = ([[[-1.0, 0.0]]], [[1.0, 0.0]])  # the feature on one side of the disc, the prototype on the opposite side
+OPPOSITE = ([[[-1.0, 0.0]]], [[1.0, 0.0]])  # a feature on the unit circle, and the only prototype on the opposite side
 
 
 def _bound() -> Iterable[Outcome]:
@@ -153,7 +154,8 @@ def _size_of_h() -> Iterable[Outcome]:
 def _sign() -> Iterable[Outcome]:
     A, x = small_transport.constraints()
     D = np.diag(x)
-    of_lambda = np.linalg.solve(A @ D @ A.T, A @ D)  # (n + 1, variables); the source prints the transpose
+    # shape (n + 1, number of variables); the source prints the transpose
+    of_lambda = np.linalg.solve(A @ D @ A.T, A @ D)
     of_x = {sign: -EPSILON * D @ (np.eye(len(x)) + sign * A.T @ of_lambda) for sign in (1, -1)}
     cost, *_ = small_transport.problem()
 

@@ -33,7 +33,7 @@ def _energies() -> Iterable[Number]:
 
 
 def _lifted() -> Iterable[Number]:
-    # J is the margin plus a constant: choose the margin so that J is 3
+    # J is the margin plus a constant, so choose the margin that gives J = 3
     a, p, n = points(COUNTEREXAMPLES[7])
     m = 3 - float(printed_formulas.lifted_energy(a, p, n, m=0.0))
     yield Number("Eq. 2.17 at J = 3", "3", float(printed_formulas.lifted_energy(a, p, n, m=m)))
@@ -81,7 +81,7 @@ def _above_the_window() -> Iterable[Number]:
 def _two_symbols() -> Iterable[Outcome]:
     """Test whether -m1 < L < m2 - m1 bounds the active region if L is the raw loss or the energy without margin.
 
-    The forces on equilateral triplets below and above the upper clamp decide, with m1 = -2 and m2 = 5.
+    The referee is the presence of forces on equilateral triplets below and above the upper clamp, with m1 = -2, m2 = 5.
     """
     m1, m2 = -2.0, 5.0
     loss = losses.create("distance_sensitive", s=1, r=2, rho=1, m1=m1, m2=m2)
@@ -112,7 +112,7 @@ def _rotations() -> Iterable[Number]:
 
 
 def _laws(name: str, ap: float, an: float, pn: float, **hyper: float) -> tuple[float, float, float]:
-    """Return pull_ap, push_an and push_pn of the energy before the clamp, for a triplet with these edge lengths."""
+    """Return pull_ap, push_an and push_pn of the energy before the clamp, for a triplet with the given edge lengths."""
     lengths = [torch.tensor(float(x), dtype=torch.float64) for x in (ap, an, pn, 0, 0, 0)]
     _, by = edge_gradient(losses.create(name, **hyper, m2=math.inf), Edges(*lengths))
     return float(by.ap), -float(by.an), -float(by.pn)

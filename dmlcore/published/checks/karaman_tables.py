@@ -53,7 +53,7 @@ def average_precision(relevant: tuple[int, ...]) -> float:
 
 
 def printed_precision(relevant: tuple[int, ...]) -> float:
-    """Return AP@R by Karaman 2021, Eq. 2.35, as printed: only the last term, P@R rel_R."""
+    """Return AP@R according to Karaman 2021, Eq. 2.35, as printed: only the last term, P@R rel_R."""
     return sum(relevant) / len(relevant) * relevant[-1]
 
 
@@ -117,7 +117,7 @@ def _toy() -> Iterable[Number]:
 
 
 def _input_space() -> Iterable[Outcome]:
-    """Predict MAP@R at the printed P@R from five simulations of the toy data, with 12 classes of 200 points."""
+    """Predict MAP@R at the printed P@R from five simulations of the toy data, each with 12 classes of 200 points."""
     scores = []
     for seed in range(5):
         generator = np.random.default_rng(seed)
@@ -145,7 +145,7 @@ def _equal_gradients() -> Iterable[Number]:
         yield Number(f"cosine of the printed pair, ranking and (1, -1, 1), {where}", stated, _cosine(one, other))
 
 
-# Twelve points in the plane in classes of 5, 4 and 3, the batch of the test vectors.
+# Twelve points in the plane, in classes of 5, 4 and 3: the batch that is also used in the tests.
 TWELVE = (
     ((0.12, 0.31), (-0.25, 0.44), (0.38, 0.07), (0.05, -0.29), (0.61, 0.52)),
     ((1.02, -0.18), (0.83, 0.36), (1.27, 0.11), (0.92, -0.55)),
@@ -154,9 +154,9 @@ TWELVE = (
 
 
 def _summed(name: str, stretched: float = 1.0, **hyper: float) -> Tensor:
-    """Return the gradient of the mean unclamped loss over all valid triplets of the twelve points, shape (24,).
+    """Return the gradient of the mean unclamped loss over all valid triplets of the points TWELVE, shape (24,).
 
-    `stretched` multiplies the x coordinates.
+    `stretched` multiplies the x coordinates of the points.
     """
     placed = [(stretched * x, y) for group in TWELVE for x, y in group]
     embeddings = torch.tensor(placed, dtype=torch.float64, requires_grad=True)

@@ -23,7 +23,7 @@ class Number:
 
     @property
     def agrees(self) -> bool:
-        """True if the value rounds to the stated number, within half a unit of its last digit."""
+        """True if the recomputed value differs from the stated number by at most half a unit of its last digit."""
         mantissa, _, power = self.stated.partition("e")
         digits = len(mantissa.partition(".")[2])
         unit = 10.0 ** (int(power or 0) - digits)
@@ -34,8 +34,8 @@ class Number:
 class Decision:
     """A quantity as printed, as corrected, and as computed by a referee that uses neither formula.
 
-    A side holds if it deviates from the referee's value by at most `tolerance`, relative to the greatest of 1 and the
-    two values.
+    The printed or corrected value holds if it deviates from the referee's value by at most `tolerance`, relative to the
+    largest of 1 and the two magnitudes.
 
     Attributes:
         what: Description of the quantity.
@@ -43,7 +43,7 @@ class Decision:
         true: Corrected value.
         referee: The referee's value.
         by: Method of the referee, for example "automatic differentiation".
-        bound: True if both sides are upper bounds of the referee's value.
+        bound: True if both the printed and the corrected value are upper bounds of the referee's value.
         tolerance: Relative tolerance.
     """
 

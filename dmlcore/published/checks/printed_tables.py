@@ -1,4 +1,4 @@
-"""Access to single cells of the published tables, for checks that recompute statements about them."""
+"""Access to single cells of the published tables, for checks that recompute claims about these tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def printed(key: str) -> PublishedTable:
 
 
 def rows(key: str, method: str, **where: str) -> list[PublishedRow]:
-    """Return the rows of a method whose dataset, network, size or setting equal the given values."""
+    """Return the rows of a method in a table with the given dataset, network, size or setting."""
     return [
         row
         for row in printed(key).rows
@@ -28,7 +28,7 @@ def rows(key: str, method: str, **where: str) -> list[PublishedRow]:
 
 
 def cell(key: str, method: str, column: str, **where: str) -> float:
-    """Return the number in a column of the only matching row.
+    """Return the number in a column of the only row of a table that matches the method and the given attributes.
 
     Raises:
         LookupError: If there is not exactly one matching row, or the cell holds no number.

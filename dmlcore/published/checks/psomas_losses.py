@@ -11,18 +11,21 @@ from torch import Tensor
 from dmlcore.losses.pairs import MarginLoss
 from dmlcore.published.checks.number import Check, Decision, Outcome
 
-MARGIN, BOUNDARY = 0.5, 1.2  # hyper-parameters of the margin loss, Table 4
+MARGIN, BOUNDARY = 0.5, 1.2  # hyper-parameters of the margin loss from Psomas 2020, Table 4
 AUTOGRAD = "automatic differentiation"
 
 
 def _at(angles: list[float]) -> Tensor:
-    """Return unit vectors in the plane at these angles, shape (N, 2), differentiable with respect to the angles."""
+    """Return unit vectors in the plane at the given angles in radians, shape (N, 2), differentiable by the angles."""
     at = torch.tensor(angles, dtype=torch.float64, requires_grad=True)
     return torch.stack([at.cos(), at.sin()], 1)
 
 
 def _indicator() -> Iterable[Outcome]:
-    """Compare I = 0 (printed) with I = -1 in [λ + I (β - S)]+, for a negative pair at S = 0.4 with β = 0.2."""
+    """Compare the gradient of [λ + I (β - S)]+ for a negative pair with I = 0, as printed, and with I = -1.
+
+    The pair has similarity S = 0.4, and β = 0.2.
+    """
     angle = torch.tensor(math.acos(0.4), dtype=torch.float64, requires_grad=True)
     x = torch.stack(
         [torch.stack([torch.ones_like(angle), torch.zeros_like(angle)]), torch.stack([angle.cos(), angle.sin()])]

@@ -19,16 +19,16 @@ def problem() -> tuple[Tensor, Tensor, Tensor]:
 
 
 def solution(mu: float = MU, epsilon: float = EPSILON) -> tuple[Floats, Floats]:
-    """Return rho (7,) and pi (3, 7) of the exact solution."""
+    """Return rho (7,) and pi (3, 7) of the exact solution of the problem."""
     rho, pi = transport(problem()[0], mu, epsilon)
     return rho.numpy(), pi.numpy()
 
 
 def gradient(vector_outside: bool, epsilon: float = EPSILON) -> Tensor:
-    """Return dL/dc (3, 7) by Gürbüz 2022, Eq. 5.2.2.
+    """Return the gradient dL/dc (3, 7) with respect to the costs according to Gürbüz 2022, Eq. 5.2.2.
 
-    If `vector_outside`, rho stands outside Diag(...) as printed. The second term is then a vector (3,), which is
-    repeated for each feature.
+    If `vector_outside`, rho is outside Diag(...) as printed. The second term is then a vector (3,), which is repeated
+    for each feature.
     """
     cost, g_rho, g_pi = problem()
     rho, pi = transport(cost, MU, epsilon)
@@ -40,7 +40,7 @@ def gradient(vector_outside: bool, epsilon: float = EPSILON) -> Tensor:
 
 
 def central_difference(at: tuple[int, int], epsilon: float = EPSILON, h: float = 1e-5) -> float:
-    """Return the entry `at` of dL/dc as a central difference of the exact solution."""
+    """Return the entry `at` of the gradient dL/dc with respect to the costs, as a central difference."""
     cost, g_rho, g_pi = problem()
 
     def loss(c: Tensor) -> Tensor:
@@ -62,7 +62,7 @@ def slope_of_mass(epsilon: float = EPSILON, h: float = 1e-5) -> float:
 
 
 def constraints(mu: float = MU, epsilon: float = EPSILON) -> tuple[Floats, Floats]:
-    """Return the matrix A (n + 1, n + mn) of the constraints on x = (rho, pi), and the solution x."""
+    """Return the constraint matrix A (n + 1, n + mn) on x = (rho, pi), and the solution x."""
     rho, pi = solution(mu, epsilon)
     each = np.hstack([np.eye(N), np.tile(np.eye(N), (1, M))])  # rho_j + sum_i pi_ij
     mass = np.r_[np.zeros(N), np.ones(M * N)]  # sum_ij pi_ij
@@ -70,12 +70,12 @@ def constraints(mu: float = MU, epsilon: float = EPSILON) -> tuple[Floats, Float
 
 
 def inverted(mu: float = MU) -> Floats:
-    """Return H = A diag(x) A^T, shape (8, 8), which the source inverts."""
+    """Return the matrix H = A diag(x) A^T, shape (8, 8), whose inverse the source uses."""
     A, x = constraints(mu)
     H: Floats = A @ np.diag(x) @ A.T
     return H
 
 
 def scaled_determinant(mu: float = MU) -> float:
-    """Return det H times n^n, which equals the number k of Eq. 5.2.2."""
+    """Return n^n det H, which equals the number k in Gürbüz 2022, Eq. 5.2.2."""
     return float(np.linalg.det(inverted(mu))) * float(N) ** N

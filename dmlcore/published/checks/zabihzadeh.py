@@ -20,7 +20,7 @@ from dmlcore.typing import Floats
 
 
 def _sign() -> Iterable[Outcome]:
-    """Compare the printed and the true sign of the gradient on a negative, on the unit circle."""
+    """Compare the gradient on a negative, on the unit circle, with the printed and with the true sign."""
     at = torch.tensor([0.0, 0.9, 1.7], dtype=torch.float64, requires_grad=True)  # angles
     x = torch.stack([at.cos(), at.sin()], 1)
     s = (x @ x.mT).detach()
@@ -28,7 +28,7 @@ def _sign() -> Iterable[Outcome]:
     weights = [torch.sigmoid(s[i, 2] - s[0, 1]) for i in (0, 1)]
     turned = [
         torch.sin(at.detach()[i] - at.detach()[2]) for i in (0, 1)
-    ]  # derivatives of S_i2 with respect to the angle of the negative
+    ]  # derivatives of S_i2, the similarity of sample i to the negative, with respect to the negative's angle
     true = float(sum(w * t for w, t in zip(weights, turned, strict=True)) / 3)
     yield Decision(
         "derivative of the loss with respect to the angle of the negative",
@@ -55,7 +55,7 @@ def _squares() -> Iterable[Outcome]:
 
 
 def twelve() -> tuple[Floats, list[int]]:
-    """Return the batch of the test vectors: twelve five-dimensional embeddings and their labels, 3 per class."""
+    """Return the batch that the tests also use: twelve five-dimensional embeddings and their labels, 3 per class."""
     labels = [i // 3 for i in range(12)]
     i, d, y = np.arange(12)[:, None], np.arange(5), np.array(labels)[:, None]
     return 0.8 * np.cos(1.7 * y + 0.9 * d * (y + 1)) + 0.9 * np.sin(0.7 * i + 1.3 * d + 0.77 * i * d + 1), labels
@@ -81,7 +81,7 @@ def _three_neighbours() -> Iterable[Outcome]:
 
 def _compressed_size() -> Iterable[Outcome]:
     M, e = 4, 64
-    layers = [M * e, 2 * e, 2 * e]  # layer sizes of the implementation
+    layers = [M * e, 2 * e, 2 * e]  # layer sizes of our implementation
     network = nn.Sequential(*[part for a, b in pairwise(layers) for part in (nn.Linear(a, b), nn.Tanh())][:-1])
     referee = network(torch.zeros(1, M * e)).shape[1]
     yield Decision(
