@@ -117,7 +117,7 @@ def _orthogonal_part(vector: Floats, rows: list[Floats]) -> Floats | None:
 
 
 def raise_triplet(triplet: Triplet, height: float, unit: float = 1.0) -> Triplet:
-    """Return the triplet of embeddings that corresponds to a triplet of coordinates in a plane off the origin.
+    """Convert a triplet given in the coordinates of a plane off the origin to the triplet of embeddings.
 
     Lengths are multiplied by `unit`. Squared norms are multiplied by unit^2, then increased by height^2.
 

@@ -62,7 +62,7 @@ def active(shares: ArrayLike, tau: float | None = None) -> Bools:
 
     Args:
         shares: Mean histogram of each class, shape (..., m).
-        tau: Threshold; 1 / (10 m) if None.
+        tau: Threshold of the share; 1 / (10 m) if None.
 
     Raises:
         ValueError: If `tau` is negative or not finite.

@@ -209,7 +209,7 @@ def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) 
         least = 2 * law.at(c) if law.convex else law.at(0) + law.at(d)
         if not bound > least:
             return NOTHING
-        # The set is the whole plane, because the bound exceeds all values of the function, or it exceeds floating-point
+        # Return the whole plane if the bound exceeds all values of the function or the set exceeds floating-point
         # range.
         if not 0 < bisector < 1e150:
             return EVERYTHING

@@ -24,8 +24,7 @@ LARGEST_MARGIN = 1000.0
 
 @dataclass(frozen=True)
 class Identity:
-    """Simpler form that a loss formula takes on the unit sphere, in LaTeX, and the largest deviation between both
-    forms.
+    """Simpler form, in LaTeX, that a loss formula takes on the unit sphere, and the largest deviation from it.
 
     The deviation is measured over random triplets of unit vectors.
     """

@@ -187,7 +187,7 @@ _PANELS: tuple[FigurePanel, ...] = (
     ),
 )
 
-# Draw the forces along the edges in the figures that discuss them.
+# In the figures that discuss forces along the edges, draw these forces.
 PRESETS: tuple[FigurePanel, ...] = tuple(
     replace(p, edges=p.figure in ("3.2", "3.3", "3.4", "3.6", "3.7")) for p in _PANELS
 )

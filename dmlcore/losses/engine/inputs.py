@@ -57,7 +57,7 @@ def read_inputs(
         indices_tuple: Triplets or pairs, or None for all valid ones.
         ref_emb: Embeddings (R, D) to compare the batch with, or None for the batch itself.
         ref_labels: Shape (R,); may be None if `indices_tuple` is given.
-        unbounded: True to accept embeddings whose squares overflow.
+        unbounded: True to accept finite embeddings even if their squares overflow.
 
     Raises:
         TypeError: If an argument has the wrong type or dtype; the message names it.
@@ -89,7 +89,7 @@ def check_batch(embeddings: Tensor, labels: Tensor | None, *, unbounded: bool = 
     Args:
         embeddings: Shape (B, D).
         labels: Shape (B,); None raises ValueError.
-        unbounded: True to accept embeddings whose squares overflow.
+        unbounded: True to accept finite embeddings even if their squares overflow.
 
     Raises:
         TypeError: If an argument has the wrong type or dtype; the message names it.
