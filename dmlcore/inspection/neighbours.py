@@ -80,7 +80,7 @@ class TestNeighbours:
 
     @property
     def failures(self) -> Bools:
-        """Boolean mask (n,) of queries whose nearest neighbour is wrong although their class has other samples."""
+        """Boolean mask (n,) of scored queries with a nearest neighbour of another class."""
         return self.queries & ~self.right[:, 0] & ~np.isnan(self.average_precision)
 
     def place(self, row: int) -> str:

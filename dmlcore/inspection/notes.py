@@ -11,7 +11,7 @@ from dmlcore.storage.runs import Run
 FILE, LOCK = "note.txt", "note.lock"
 LONGEST = 4000  # largest length of a note in characters
 _BYTES = 4 * LONGEST  # largest size of a note in bytes of UTF-8 text
-_kept: FileCache[str] = FileCache(10_000)  # cached because a search reads the notes of all runs
+_kept: FileCache[str] = FileCache(10_000)  # cached because a search over runs reads the notes of all of them
 
 
 def read(run: Run) -> str:

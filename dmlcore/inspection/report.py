@@ -28,7 +28,7 @@ from dmlcore.typing import Array, Ints
 _HERE = Path(__file__).resolve()  # style sheet and script are in this folder
 WORST, BEST, NEIGHBOURS = 24, 8, 8  # numbers of worst and best queries, and of neighbours per query
 TILE = 88  # largest side in pixels of an image in the gallery
-THUMBNAIL = 48  # side in pixels of an image on the map
+THUMBNAIL = 48  # side in pixels of a thumbnail on the map
 MOST_THUMBNAILS = 6144  # about 1 kB each
 SHEET = 16  # number of thumbnails per side of a sheet
 MOST_CLASSES = 300  # largest number of rows in the table of classes

@@ -261,7 +261,7 @@ def _from_file(path: Path, step: int | None) -> TrainedModel:
 
 
 def _format(spec: RunSpec, weights: Mapping[str, Tensor]) -> InputFormat:
-    """Return the format of the inputs of a run without reading its data set."""
+    """Return the input format of a run, derived from its spec and weights without reading the data set."""
     kind = networks.TAKES.get(spec.model.name, "images")
     if kind == "vectors":
         first = weights["hidden.0.weight" if spec.model.hidden else "linear.weight"]

@@ -223,7 +223,7 @@ Block = TypeVar("Block", bound=_Block)
 
 
 def _parsed(path: Path, lines: list[str], begin: int, kind: type[Block]) -> Block:
-    """Parse the lines of a TOML block; `begin` is the line number in the file of the first line of the block."""
+    """Parse the lines of a TOML block; `begin` is the line number in the file at which the block starts."""
     try:
         values: Mapping[str, Any] = tomllib.loads("\n".join(lines))
     except tomllib.TOMLDecodeError as error:

@@ -38,7 +38,7 @@ def merit(ranks: NeighbourRanks) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class BestLoss:
-    """Losses with a gradient step that leads to the best neighbour ranks for a query.
+    """Losses with the best neighbour ranks for a query after one gradient step.
 
     Attributes:
         names: The best loss, or all losses that tie for the best, in the order given.
@@ -55,7 +55,7 @@ class BestLoss:
 
 
 def best_loss(before: NeighbourRanks, after: Mapping[str, NeighbourRanks]) -> BestLoss:
-    """Return the losses with a gradient step that leads to the best neighbour ranks for a query.
+    """Return the losses with the best neighbour ranks for a query after one gradient step.
 
     The measures in JUDGES are applied in turn, and each keeps the remaining losses that tie with the best one. Two
     values tie if they differ by at most the resolution of the measure, or by at most TIE times the best improvement

@@ -75,9 +75,9 @@ def make(run: Run, question: FailureQuestion, tell: ProgressCallback = lambda wo
         begin, end: Range of the examined steps, from begin + 1 to end.
         steps: Number of steps that were decomposed by sample.
         train: Number of training samples.
-        seen: Number of training samples with an influence.
-        harm, help: Sums of the negative and of the positive influences.
-        harmful, helpful: Lists of [sample index, influence], strongest first, with `count_listed` entries, at least 12.
+        seen: Number of training samples with a non-zero influence. harm, help: Sums of the negative and of the positive
+            influences. harmful, helpful: Lists of [sample index, influence], strongest first, with up to
+            `count_listed(train)` entries, or up to 12 if that is more.
 
     Args:
         run: Evaluated run.

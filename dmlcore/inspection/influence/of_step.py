@@ -59,8 +59,8 @@ def step(state: TrainingState, number: int, cases: Tensor) -> StepInfluence:
     Args:
         state: Training state before the step; `refuse` must accept it.
         number: Number of the step.
-        cases: Inputs (3 F, ...) on the device: the queries of F failures, then their right neighbours, then their wrong
-            neighbours.
+        cases: Inputs (3 F, ...) on the device: the queries of F failures, then a correct neighbour of each, then an
+            incorrect neighbour of each.
 
     Raises:
         StepError: The loss or a gradient is not finite.

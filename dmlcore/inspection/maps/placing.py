@@ -80,7 +80,7 @@ def place_among(known: Singles, plane: Singles, new: Singles, *, linear: bool) -
 
 
 def quality_of_many(embeddings: Singles, plane: Singles, sample: Ints, seed: int = 0) -> Quality | None:
-    """Measure the quality of a map of very many points on at most AMONG placed points, drawn with a seed."""
+    """Return the quality of a large map, measured on up to AMONG points outside `sample`; None below 3 points."""
     placed = np.setdiff1d(np.arange(len(embeddings)), sample, assume_unique=True)
     rows = np.sort(np.random.default_rng([seed, 2]).choice(placed, min(AMONG, len(placed)), replace=False))
     measured = quality(embeddings[rows], plane[rows])
