@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -41,6 +43,21 @@ def test_optimisers_of_one_state_keep_the_same_tensors(name: str) -> None:
     for other, entry in OPTIMISERS.items():
         if entry.state and entry.state == OPTIMISERS[name].state:
             assert keys(other) == keys(name)
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_a_restored_state_continues_bit_for_bit(name: str) -> None:
+    optimiser, layer, _ = first_step(name, 1.0)
+    weight, state = layer.weight.detach().clone(), copy.deepcopy(optimiser.state_dict())
+    again = nn.Linear(8, 4, bias=False)
+    again.weight.data.copy_(weight)
+    restored = optimisers.create(RunSpec().with_overrides([f"optimiser.name={name}"]), again, nn.Module())
+    restored.load_state_dict(state)
+    for each, stepper in ((layer, optimiser), (again, restored)):
+        each.weight.grad = torch.linspace(-1, 1, 32).view(4, 8)
+        stepper.step()
+    assert torch.equal(layer.weight, again.weight)
+    assert not torch.equal(layer.weight, weight)
 
 
 def test_an_unknown_optimiser_is_refused_with_the_known_ones() -> None:
