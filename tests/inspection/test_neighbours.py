@@ -113,7 +113,7 @@ def test_damaged_embeddings_are_named(tmp_path):
     with pytest.raises(neighbours.Unreadable, match=r"a\.npz cannot be read"):
         neighbours.read(path)
     np.savez(path, embeddings=np.full((3, 2), np.nan), labels=[0, 0, 1], indices=[0, 1, 2])
-    with pytest.raises(neighbours.Unreadable, match="must hold numbers"):
+    with pytest.raises(neighbours.Unreadable, match="must contain numbers"):
         neighbours.read(path)
 
 

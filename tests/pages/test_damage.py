@@ -110,7 +110,7 @@ def test_embeddings_that_do_not_fit_are_a_sentence_on_every_page(run: Run, besid
     words = {
         "fewer labels": "has a dimension of",
         "23 TiB": "is declared as",
-        "NaN embeddings": "must hold numbers",
+        "NaN embeddings": "must contain numbers",
         "samples beyond the data": "belongs to other data",
     }
     for name, made in forged(run, *words).items():

@@ -113,8 +113,8 @@ def make(run: Run, settings: Settings | None = None, tell: maps.Report = lambda 
     known = snapshots.snapshots(run)
     if len(known) < 2:
         raise RunError(
-            f"{run.id} has {len(known)} kept checkpoints, but a map over training needs two; train with "
-            "schedule.keep_every, for example 50"
+            f"{run.id} has {'only one kept checkpoint' if known else 'no kept checkpoints'}, but a map during "
+            "training needs two; train with schedule.keep_every, for example 50"
         )
     path = path_of(run, settings, known)
     # An unreadable file is computed again.

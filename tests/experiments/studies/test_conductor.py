@@ -240,7 +240,7 @@ def test_variants_start_from_the_pretraining_of_their_own_store_and_collages_are
     assert state.state == "incomplete"
     assert state.message.startswith("2 of 2 runs are not finished: run 1 of 2: pretraining")
     assert any("a batch needs 99 classes" in line for line in said)
-    assert any(says(line, "GAP, seed 0", "left out", "pretraining") for line in said)
+    assert any(says(line, "GAP, seed 0", "skipped", "pretraining") for line in said)
 
 
 def test_what_cannot_be_studied_is_refused_before_anything_is_made(tmp_path):

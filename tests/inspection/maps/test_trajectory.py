@@ -66,7 +66,7 @@ def test_it_is_kept_and_found_until_there_is_another_checkpoint(run):
     assert len(trajectory.read(newer).steps) == 5
     assert not path.exists(), "unreachable files must be deleted"
     newer.write_bytes(b"damaged")
-    with pytest.raises(Unreadable, match="Compute the map over training again"):
+    with pytest.raises(Unreadable, match="Compute the map during training again"):
         trajectory.read(newer)
     assert len(trajectory.read(trajectory.make(run, QUICK)).steps) == 5
 
@@ -119,5 +119,5 @@ def test_what_has_no_map_over_training_says_why(run):
         trajectory.make(run, QUICK)
     for path in sorted((run.path / "kept").glob("*.ckpt"))[1:]:
         path.unlink()
-    with pytest.raises(RunError, match=r"kept 1 checkpoints.*schedule\.keep_every"):
+    with pytest.raises(RunError, match=r"only one kept checkpoint.*schedule\.keep_every"):
         trajectory.make(run, QUICK)
