@@ -262,10 +262,10 @@ def test_a_published_protocol_fills_the_form_and_shows_its_command(open_page, st
     assert shown_spec(app) == asked.entries()[0].spec
     command = next(code.value for code in app.code if "dmlcore protocol" in code.value)
     assert command == "python -m dmlcore protocol karaman-2021-toy --data toy --loss distance_sensitive"
-    assert not any("Leaves" in text.value for text in app.text)
+    assert not any("Deviates" in text.value for text in app.text)
     app.number_input(key="train-batch-samples").set_value(4).run()  # the text now says where the protocol was changed
-    left = f"Leaves “{protocols.read('karaman-2021-toy').title}” in “Samples per class”"
-    assert any(left in text.value for text in app.text)
+    deviation = f"Deviates from “{protocols.read('karaman-2021-toy').title}” in “Samples per class”"
+    assert any(deviation in text.value for text in app.text)
 
 
 def test_time_and_memory_are_told_before_the_start(open_page):
