@@ -1,4 +1,6 @@
-"""Execution of training runs and jobs on a backend, monitored by a process of this machine."""
+"""Execution of training runs and jobs on a backend chosen with `--backend`; this process waits for them and monitors
+them.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,11 @@ from dmlcore.jobs.backends.remote import RemoteWork
 from dmlcore.storage.runs import Run, RunState
 from dmlcore.storage.task import JobError, Progress
 
-POLL_INTERVAL = 0.2  # seconds between two polls
+POLL_INTERVAL = 0.2  # seconds between two polls of a remote task
 
 
 def require_backend(backend: str) -> str:
-    """Parse the value of `--backend`, and require that its package is installed; return "" for this machine.
+    """Return the parsed value of `--backend`, or "" for this machine, after checking that its package is installed.
 
     Raises JobError if the backend cannot be used, and CommandError under torchrun.
     """
@@ -37,7 +39,7 @@ def train_on_backend(backend: str, run: Run, processes: int | None = None) -> Ru
     Args:
         backend: The backend, as parsed by `choice.parse`.
         run: The run.
-        processes: Number of data-parallel processes; None: as recorded in the run's state.
+        processes: Number of data-parallel processes; None: the number recorded in the run's state.
     """
     with run.lock():
         before = run.state()
@@ -68,7 +70,7 @@ def run_job_on_backend(
 
 
 def monitor(work: backends.Work, stop: Callable[[], bool]) -> None:
-    """Poll remote work until it has ended; once `stop` returns True, request that it stops after its current step."""
+    """Poll a remote task until it has ended; once `stop` returns True, request that it stop after its current step."""
     asked = False
     while not work.has_ended():
         if stop() and not asked:

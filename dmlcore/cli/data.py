@@ -138,7 +138,7 @@ def save(
     fold_order: Order = "contiguous",
     seed: Seed = 0,
 ) -> None:
-    """Write the split that each sample belongs to into a JSON or CSV file."""
+    """Write a JSON or CSV file that lists the split of each sample."""
     from dmlcore import data
     from dmlcore.data import report
 
@@ -186,7 +186,7 @@ def download(
 
 
 def _locate(name: str, root: Path | None) -> None:
-    """Raise the DataError for missing files; its message lists the folders searched and the files to download."""
+    """Raise DataError if files of a data set are missing; it lists the folders searched and the files to download."""
     from dmlcore import data
 
     data.locate(name, root)

@@ -47,7 +47,7 @@ def protocol(
     backend: Backend = "",
     runs: Runs = None,
 ) -> None:
-    """Run the unfinished runs of a protocol one after another, and summarise the results as its source does.
+    """Train the unfinished runs of a protocol one after another, and summarise results as in its publication.
 
     Ctrl-C stops after the current step; run the same command again to continue.
     """
@@ -85,7 +85,7 @@ def protocol(
         print(protocols.write(results, place.path))
     else:
         print("no finished run")
-    # Print the weaknesses of the runs after their results.
+    # After the results, warn about settings that limit the conclusions one can draw from them.
     if warnings := comparability.lint_protocol_runs([entry.spec for entry in entries]):
         print(comparability.as_text(warnings))
     if state and state.state != "done":
@@ -137,10 +137,10 @@ def search(
     backend: Backend = "",
     runs: Runs = None,
 ) -> None:
-    """Search hyper-parameters by validation MAP@R.
+    """Search for the hyper-parameters with the highest validation MAP@R.
 
-    Run the same command again to add a worker or to continue. Ctrl-C stops after the current step. Trials are ordinary
-    runs; the best spec is written as TOML.
+    Run the same command again to continue, or at the same time to add a worker. Ctrl-C stops after the current step.
+    Each trial is an ordinary run; the spec of the best trial is written as TOML.
     """
     from dmlcore.experiments import search as searching
     from dmlcore.experiments.search import ready

@@ -1,6 +1,7 @@
 """Deep metric learning from the command line: `dml COMMAND` or `python -m dmlcore COMMAND`.
 
-Train, resume, evaluate and list runs; execute protocols, studies and searches. Use `COMMAND --help` for its options.
+Train, resume, evaluate and list runs; execute protocols, studies and searches. `dml COMMAND --help` lists the options
+of a command.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ def fork(
 
 @app.command()
 def evaluate(run: RunId, backend: Backend = "", runs: Runs = None) -> None:
-    """Test the best weights of a run, and write the embeddings of its test split."""
+    """Score the test split with the best weights of a run, and store the embeddings of that split."""
     opened = open_store(runs).open(run)
     workers.log_to(opened)
     where = attended.require_backend(backend)
@@ -196,7 +197,7 @@ def pack_example(
     run: Annotated[str | None, typer.Argument(help="A finished run [default: train the spec glyphs]")] = None,
     runs: Runs = None,
 ) -> None:
-    """Recreate the shipped example: train the run, compute all its maps and pack it."""
+    """Recreate the example run that ships with the lab: train it unless RUN is given, add all its maps, and pack it."""
     from dmlcore.experiments import example
 
     store = open_store(runs)
@@ -244,7 +245,7 @@ def bench(
             print(f"{stem:24} {path.read_text().lstrip().splitlines()[0].strip(chr(34))}")
     elif name in scripts:
         sys.argv = [str(scripts[name])]
-        sys.path.insert(0, str(HOME))  # benchmarks import their own harness and that of the tests from here
+        sys.path.insert(0, str(HOME))  # benchmarks import `benchmarks.harness` and `tests` from the repository root
         runpy.run_module(f"benchmarks.{name}", run_name="__main__", alter_sys=True)
     else:
         raise CommandError(f"unknown benchmark {name!r}; choose one of {', '.join(scripts) or 'none'}")
@@ -253,7 +254,7 @@ def bench(
 def main() -> None:
     """Run the command line; print an error as one message without a traceback, and exit with its status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # as Python does for stderr, since file names may not be valid UTF-8
+        # escape characters that cannot be encoded, as Python does for stderr: file names may not be valid UTF-8
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="dml" if Path(sys.argv[0]).name == "dml" else "python -m dmlcore")

@@ -1,4 +1,7 @@
-"""Execution of an order by a cluster node, in the folder of the order; the command `work` is its local counterpart."""
+"""Execution of an order, the request to train a run or to execute a job, on a cluster node.
+
+The command `work` does the same on the local machine.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +34,9 @@ def carry_out(folder: str, place: ProcessPlace = ALONE) -> None:
     """Execute the order in a folder and write its result there; do nothing if the order was withdrawn.
 
     Args:
-        folder: Path or address of the order.
-        place: Rank of this process; only rank 0 works in the folder.
+        folder: Path of the order's folder, or its fsspec address.
+        place: Rank and network address of this process. Only rank 0 executes the order; the others help to train the
+            run.
 
     Raises:
         OSError: This node cannot access the folder.
@@ -56,10 +60,10 @@ def carry_out(folder: str, place: ProcessPlace = ALONE) -> None:
 
 
 def _read_order(root: Path) -> Order | None:
-    """Read the order of a folder; return None if it was withdrawn.
+    """Return the order in folder `root`, or None if it was withdrawn.
 
-    Sets $DML_DATA to the value on this node or, if there is none, to that of the sender. Raises OSError if this node
-    cannot access the folder.
+    $DML_DATA is set to the value configured on this node or, if there is none, to that of the sender. Raises OSError if
+    this node cannot access the folder.
     """
     wanted = order.read(root, Order)
     if wanted is None:
@@ -74,7 +78,7 @@ def _read_order(root: Path) -> Order | None:
 
 
 def _set_threads(wanted: Order, place: ProcessPlace) -> None:
-    """Set the number of torch threads, which an earlier task in this process may have changed."""
+    """Let torch use all CPUs that the order reserves on this node; an earlier task may have set another number."""
     import torch
 
     torch.set_num_threads(wanted.cpus * place.local_size)
@@ -82,7 +86,7 @@ def _set_threads(wanted: Order, place: ProcessPlace) -> None:
 
 @contextmanager
 def _run_leader(root: Path, wanted: Order, place: ProcessPlace, losses: list[str]) -> Iterator[None]:
-    """Act as rank 0 within this context.
+    """Belong to the process group as rank 0 within this context.
 
     If another process is lost, the reason is appended to `losses`, so that the caller does not report the run as
     failed.
@@ -102,9 +106,9 @@ def _run_leader(root: Path, wanted: Order, place: ProcessPlace, losses: list[str
 
 
 def _run_follower(folder: str, place: ProcessPlace) -> None:
-    """Act as a rank other than 0 until the run ends.
+    """Belong to the process group with a rank other than 0 until the run ends.
 
-    An error of this process becomes the result of the order, but the loss of another process does not. The function
+    An error in this process is written as the result of the order; the loss of another process is not. The function
     returns normally in both cases, so that the engine reports an error only for a lost process.
     """
     address = Address(folder) if is_address(folder) else None

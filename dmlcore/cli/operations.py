@@ -25,7 +25,7 @@ def doctor(
     port: Annotated[int, typer.Option(help="Port of the app")] = 8501,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line")] = False,
 ) -> None:
-    """Check machine, GPUs, packages, runs, data, weights and port; exits with status 1 if it finds a fault."""
+    """Check the machine, GPUs, packages, run store, data sets, weights and port; exits with status 1 on a fault."""
     from dmlcore.monitoring.doctor import examine  # imported late, as it imports many packages
 
     faults = 0
@@ -55,10 +55,10 @@ def clean(
         str, typer.Option(metavar="YYYY-MM-DD", help="Today's date, to confirm the clock where --yes requires it")
     ] = "",
 ) -> None:
-    """List the runs and files that the rules select for removal, oldest first; with --yes, remove them.
+    """List the runs and files that the given rules select for removal, oldest first; with --yes, remove them.
 
-    Some runs are never removed: those that are running, those with a note, tags or views, and those with forks. If
-    nothing has been removed or written for half a year, the clock may be wrong, and --yes requires --date.
+    Some runs are never removed: those that are running, those with a note, tags or saved views, and those with forks.
+    If nothing has been removed or written for half a year, the clock may be wrong, and --yes requires --date.
     """
     from dmlcore.monitoring import retention
 
@@ -106,7 +106,7 @@ def serve(
 ) -> None:
     """Serve the app and restart servers that crash; Ctrl-C or SIGTERM stops all of them.
 
-    /_stcore/health responds when a server is running; /api/ready responds 503 until it has loaded all modules.
+    /_stcore/health responds when a server is running; /api/ready responds 503 until the server has loaded all modules.
     """
     from dmlcore.jobs import servers
 

@@ -34,7 +34,10 @@ class CommandError(Exception):
 
 
 def open_store(root: Path | None) -> RunStore:
-    """Return the run store of this command; set $DML_RUNS to it, so that initial weights from runs are found there."""
+    """Return the run store of this command.
+
+    Also sets $DML_RUNS to its path, so that a spec can take its initial weights from another run in this store.
+    """
     store = RunStore(root)
     os.environ["DML_RUNS"] = str(store.root)
     return store
@@ -65,7 +68,7 @@ def stop_on_signal() -> Callable[[], bool]:
 
 
 def read_spec(name: str) -> RunSpec:
-    """Return the spec given by a shipped name, a .toml file, or a folder with one subfolder per class.
+    """Return the spec with a shipped name, or that for a .toml file or a folder with one subfolder per class.
 
     A shipped name takes precedence over a folder with that name, unless the folder is written with a slash. Raises
     CommandError, SpecError.

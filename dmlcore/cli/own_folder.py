@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dmlcore.cli.options import FOLDER
 from dmlcore.spec import RunSpec
 
-MIN_CLASSES = 4  # minimum number of training classes for a test on unseen classes; two of these classes validate
+# minimum number of classes for a test on unseen classes; with fewer, splits consist of samples of all classes
+MIN_CLASSES = 4
 
 
 def fit_to_folder(spec: RunSpec, overrides: Sequence[str]) -> RunSpec:
@@ -27,7 +28,11 @@ def fit_to_folder(spec: RunSpec, overrides: Sequence[str]) -> RunSpec:
 
 
 def _changes(spec: RunSpec, given: set[str]) -> list[str]:
-    """Return overrides that adapt the split to few classes and the batch to the number of classes that have pairs."""
+    """Return overrides that adapt a spec to a folder of images; `given` holds the keys set by the user.
+
+    With few classes, the test and validation splits are formed of samples instead of classes. The batch gets no more
+    classes than have at least two training samples.
+    """
     import numpy as np
 
     from dmlcore import data

@@ -35,10 +35,11 @@ def study(
     backend: Backend = "",
     runs: Runs = None,
 ) -> None:
-    """Run the unfinished runs of a study one after another, and print the results.
+    """Train the unfinished runs of a study one after another, and print the results.
 
-    Ctrl-C stops after the current step; run the same command again to continue. With --table, shipped results are
-    printed if no run is finished here. Studies that compare methods with baselines print one joint table at the end.
+    Ctrl-C stops after the current step; run the same command again to continue. With --table, the results that ship
+    with the lab are printed if the store has no finished run of the study. Studies that compare methods with baselines
+    print one joint table at the end.
     """
     from dmlcore.experiments import studies
 
@@ -61,7 +62,7 @@ def study(
         for each in names
     ]
     for request in requests:
-        request.entries()  # raises an error for a mistake in any study before the first one trains
+        request.entries()  # detects mistakes in all studies before the first run is trained
     reached = {}
     for request in requests:
         state = None
@@ -80,10 +81,10 @@ def study(
 
 
 def _print(request: StudyRequest, store: RunStore, *, shipped: bool) -> Sequence[Measured]:
-    """Print the scores and the verdict of a study, and return its results.
+    """Print the scores and the conclusion of a study, and return its results.
 
     Results are those of finished runs in this store. If there are none and `shipped` is set, the results that ship with
-    the project are used.
+    the lab are used.
     """
     from dmlcore.experiments import studies
 

@@ -32,7 +32,8 @@ def count_processes(asked: int | None, before: int, most: int = MAX_PROCESSES) -
         most: Limit for a recorded number; a number given by the user may exceed it.
 
     Returns:
-        The number of processes that torchrun has started, else `asked`, else `before` up to `most`.
+        The number of processes started by torchrun, if any; otherwise `asked` or, if it is None, the smaller of
+        `before` and `most`.
     """
     started = int(os.environ.get("WORLD_SIZE", 1))
     if started > 1 and asked not in (None, started):

@@ -65,7 +65,7 @@ def work(
 def run_job(run: Run, task: str, settings: str, progress: Progress[launch.JobState]) -> str:
     """Execute a job on a run and return a summary; the caller must hold the lock of the run.
 
-    Each branch imports the modules that it needs, so that a waiting job does not occupy memory for them.
+    Modules are imported in the branch of the job that needs them, so that a waiting job does not hold them in memory.
     """
     if task == "evaluate":
         outcome = f"evaluated: {evaluate(run)}"
@@ -101,8 +101,8 @@ def run_job(run: Run, task: str, settings: str, progress: Progress[launch.JobSta
 def train(run: Run, *, resume: bool = False, wait: bool = False, processes: int | None = None) -> RunState:
     """Lock the run, wait for a device if `wait` is set, train the run, and return its final state.
 
-    Torch is imported after the lock is acquired, so that the run is displayed as running. The import also follows the
-    wait for a device, because that may select the GPU.
+    Torch is imported after the lock is acquired, so that the run is displayed as running. It is also imported after the
+    wait for a device, because the wait may select the GPU.
     """
     with run.lock():
         if resume:
@@ -124,7 +124,7 @@ def train(run: Run, *, resume: bool = False, wait: bool = False, processes: int 
 
 
 def train_now(run: Run, company: AbstractContextManager[None] | None) -> RunState:
-    """Train a queued run without waiting for a device; `company` is the context of its other processes, if any."""
+    """Train a queued run without waiting for a device; `company` comes from `together.start_company`."""
     from dmlcore.training import loop
 
     with run.lock():
@@ -135,7 +135,7 @@ def train_now(run: Run, company: AbstractContextManager[None] | None) -> RunStat
 
 
 def evaluate(run: Run) -> str:
-    """Test the best weights of a run and return the score as text; the caller must hold the lock of the run."""
+    """Score the test split with a run's best weights; return the score as text. The caller must hold the run's lock."""
     from dmlcore.training import loop
 
     value = loop.evaluate(run)
@@ -145,7 +145,7 @@ def evaluate(run: Run) -> str:
 
 
 def keep_neighbours(run: Run) -> None:
-    """Store the nearest neighbours of all queries for the pages, which would need half a minute for 60,000 queries."""
+    """Store the nearest neighbours of all queries, so that pages need not search them (30 s for 60,000 queries)."""
     from dmlcore.inspection import neighbours as learned
     from dmlcore.storage import arrays
 
@@ -153,7 +153,7 @@ def keep_neighbours(run: Run) -> None:
     if source is not None:
         try:
             learned.keep(source)
-        # for example if there is only one sample; the page reports it
+        # The search fails, for example, if there is only one sample; the page then shows the error.
         except (arrays.Unreadable, OSError, MemoryError) as error:
             log.warning("%s", error)
 
@@ -161,7 +161,7 @@ def keep_neighbours(run: Run) -> None:
 def finish(state: RunState) -> None:
     """Exit with status 0 if the run is done, 1 if it failed and 130 if it was stopped."""
     if state.state == "failed":
-        raise typer.Exit(1)  # the log, which is also printed, contains the reason
+        raise typer.Exit(1)  # the reason is in the log, which is also printed
     if state.state != "done":
         raise typer.Exit(130)
 
@@ -174,9 +174,9 @@ class _MessageFormatter(logging.Formatter):
 
 
 def log_to(run: Run | None) -> None:
-    """Log full records to log.txt of the run and messages only to the screen.
+    """Log full records to the run's log.txt, and only their messages to the terminal.
 
-    Without a run, log full records to stderr, which is redirected to a log.txt.
+    Without a run, log full records to stderr, which the caller has redirected to a log.txt.
     """
     full = logging.Formatter(logs.PLAIN)
     screen = logging.StreamHandler()

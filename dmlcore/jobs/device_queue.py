@@ -3,10 +3,10 @@
 Jobs on trained runs (evaluations, maps, ...) have a separate queue, `DEVICE-jobs`, because they take only seconds to
 minutes and a user is usually waiting for the result.
 
-The directory `.queue/DEVICE` of the run store holds one lock file per slot, `slot-N`, next to it the id of the run that
-took the slot last, and one ticket file per waiting run, named so that tickets sort by age. A waiting process holds the
-lock of its run; a ticket whose run is not locked is void. The queue therefore needs no coordinator, and a killed
-process blocks nobody.
+The directory `.queue/DEVICE` of the run store holds three kinds of files: for each slot a lock file `slot-N`, and
+`slot-N.run` with the id of the run that last took the slot; and for each waiting run a ticket, with a name that sorts
+by age. A waiting process holds the lock of its run; a ticket whose run is not locked is void. The queue therefore needs
+no coordinator, and a killed process blocks nobody.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def acquire_slot(
 
 
 def start_now(run: Run) -> None:
-    """Let a waiting run start immediately, in addition to those that are executing."""
+    """Let a waiting run start immediately, even if no slot of its device is free."""
     (run.path / "hurry").touch()
 
 
@@ -155,14 +155,14 @@ def running_on(store: RunStore, device: Device, *, job: bool = False) -> list[st
     for path in held:
         with contextlib.suppress(OSError):
             running.append(path.with_suffix(".run").read_text().strip())
-    return list(dict.fromkeys(running))  # a run may hold several slots
+    return list(dict.fromkeys(running))  # a run that holds several slots occurs several times
 
 
 def _take_slots(folder: Path, run: Run, device: Device, held: ExitStack, *, first: bool) -> bool:
     """Take as many free slots as the run needs.
 
-    Returns False without taking any if `first` is False, which means that another run waits before it, or if too few
-    slots are free.
+    Returns False, and takes none, if too few slots are free or if `first` is False, which means that another run is
+    ahead in the queue.
     """
     if not first:
         return False

@@ -25,7 +25,7 @@ from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.storage.task import BUSY, ProgressState, Task, spawn_detached
 from dmlcore.storage.task import JobError as JobError  # re-exported, since functions of this module raise it
 
-# limit of waiting or running runs in a store, and of jobs; each waiting one is a process of about 50 MB
+# maximum number of waiting or running runs in a store, and of jobs; each waiting one is a process of about 50 MB
 MAX_QUEUED = 32
 REQUESTS = Path(".queue") / "asked"
 JobName = Literal[
@@ -121,7 +121,8 @@ def launch(
     from dmlcore import data  # imported late: it imports numpy, which other functions of this module do not need
 
     if data.available(spec.data.name, spec.data.root) is None:
-        data.locate(spec.data.name, spec.data.root)  # raises the error that lists the folders searched
+        # raises DataError, with the folders searched, if the data set is missing
+        data.locate(spec.data.name, spec.data.root)
     if check:
         check(spec)
     backend = choice.parse(backend).require().text
@@ -184,7 +185,7 @@ def append_warning(run: Run, text: str) -> None:
 
 
 def cancel(run: Run) -> None:
-    """Cancel a run: a running worker stops after its current step; without one, it is cancelled immediately."""
+    """Cancel a run: a running worker stops after its current step; a run without one is cancelled immediately."""
     run.cancel()
 
 
@@ -206,8 +207,8 @@ def start_job(run: Run, task: JobName, settings: str = "", backend: str = "") ->
         task: The job. Among others, "weigh" computes the pooling weight of each position in each test image,
             "snapshots" embeds the test split with each kept checkpoint, and "search-all" searches the neighbours of all
             queries.
-        settings: JSON of the job's settings: `maps.Settings` for a map, `Question` for a true step or an influence,
-            `whole_search.WholeSearch` for a search.
+        settings: JSON of the job's settings: `maps.Settings` for a map, `Question` for "true-step", `FailureQuestion`
+            for "influence", `whole_search.WholeSearch` for a search.
         backend: Backend that executes the job, as parsed by `choice.parse`.
 
     Raises:

@@ -37,8 +37,8 @@ class Server:
     def keep_running(self, address: str, environment: Mapping[str, str]) -> bool:
         """Start or restart the server if it is due; the delay doubles with each crash, up to LONGEST_PAUSE.
 
-        Returns False if the server failed soon after its first start, which means a wrong setting; the server has then
-        printed the reason.
+        Returns False if the server failed soon after its first start. This indicates a wrong setting, and the server
+        has printed the reason.
         """
         now = time.monotonic()
         if self.process is not None and (code := self.process.poll()) is not None:

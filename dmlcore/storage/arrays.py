@@ -78,17 +78,18 @@ def read(path: Path, schema: Schema, *names: str, remedy: str, **sizes: int) -> 
 
     Args:
         path: The .npz file.
-        schema: Requirements on its arrays. All of them are checked, including those that are not returned.
+        schema: Requirements for the arrays. Presence, dtype and shape are checked for all of them, values only for
+            those returned.
         names: Names of the arrays to return; missing ones are omitted. Without names, all arrays of the schema are
             returned.
-        remedy: Advice appended to an error message, as a sentence without its full stop.
+        remedy: Advice appended to the error message: a sentence without the full stop.
         sizes: Required sizes for letters in the shapes of the schema.
 
     Returns:
         Arrays by name; integers as int64.
 
     Raises:
-        Unreadable: The file is damaged or does not match the schema.
+        Unreadable: The file is damaged, or one of these checks fails.
     """
     try:
         with atomic_files.open_regular(path, MAX_BYTES) as file, zipfile.ZipFile(file) as archive:

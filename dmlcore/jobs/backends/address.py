@@ -17,8 +17,8 @@ MAX_BYTES = 2**38  # limit in bytes for one run with all its checkpoints
 NAME = re.compile(r"(?!.*(^|/)\.{1,2}(/|$))[A-Za-z0-9._-]{1,200}(/[A-Za-z0-9._-]{1,200}){0,7}", re.ASCII)
 log = logging.getLogger("dmlcore")
 _CHUNK = 2**22  # bytes
-# Suffixes of files written after all others, in this order: a checkpoint must not arrive before the rows that it
-# counts.
+# Suffixes of files that are written after all others, in this order: a checkpoint must not arrive before the metric
+# rows up to its step.
 _LATE = (".ckpt", "outcome.json")
 
 
@@ -28,7 +28,7 @@ def is_address(folder: str) -> bool:
 
 
 class Address:
-    """Remote folder at an fsspec address; remembers which files were sent or fetched already."""
+    """Remote folder at an fsspec address; it remembers which files were already sent or fetched."""
 
     def __init__(self, address: str) -> None:
         """Open the file system of `address`; raises JobError if no installed package supports it."""
@@ -48,9 +48,9 @@ class Address:
         new = {name: path for name, path in _below(root).items() if self._sent.get(name) != _signature(path)}
         with ExitStack() as opened:
             files = {}
-            # An opened checkpoint keeps its contents even if another file takes its name meanwhile.
+            # Open checkpoints first: an open file keeps its contents even if it is replaced before it is read.
             for name in sorted(new, key=_order, reverse=True):
-                with contextlib.suppress(FileNotFoundError):  # the file is being replaced; the next call sends it
+                with contextlib.suppress(FileNotFoundError):  # the file is just being replaced; the next call sends it
                     files[name] = opened.enter_context(open(new[name], "rb")), _signature(new[name])
             for name in sorted(files, key=_order):
                 source, signature = files[name]
@@ -69,9 +69,9 @@ class Address:
     def fetch(self, root: Path, only: str = "") -> None:
         """Fetch new files into a local folder.
 
-        Checkpoints are fetched first and moved into place last, so that the rows they count are there already. Anyone
-        with write access to the address can choose file names; a name that does not fit a file of a run is skipped with
-        a warning.
+        Checkpoints are fetched first and moved into place last, so that the metric rows up to their step are always
+        present. Anyone with write access to the address can choose file names, so a name that no file of a run can have
+        is skipped with a warning.
 
         Args:
             root: Folder that receives the files; nothing is written outside it.

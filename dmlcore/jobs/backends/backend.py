@@ -17,7 +17,7 @@ class Work(Protocol):
         """Return True once the task has ended and the run holds the result; must be called a few times per second."""
 
     def cancel(self) -> None:
-        """Request that the task stops after its current step; its results so far are kept."""
+        """Request that the task stop after its current step; its results so far are kept."""
 
 
 class Backend(Protocol):
@@ -47,7 +47,7 @@ class LocalWork:
         self._run, self._process = run, process
 
     def has_ended(self) -> bool:
-        """Return True once the process has ended or, without a process, no process holds the lock of the run."""
+        """Return True once the worker process has ended or, if it is unknown, once no process holds the run's lock."""
         return not self._run.is_alive() if self._process is None else self._process.poll() is not None
 
     def cancel(self) -> None:

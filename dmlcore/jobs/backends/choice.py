@@ -1,4 +1,6 @@
-"""Backend and its resources in one line of text, as used on the command line, in state files and in $DML_BACKENDS."""
+"""Parsing of backend choices: one line of text for a backend and its resources, as on the command line and in
+$DML_BACKENDS.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _EXTRA = "pip install 'dml-lab[{kind}]', or in a checkout: .venv/bin/pip install
 
 
 class BackendChoice(BaseModel):
-    """Choice of a backend and of the resources for each task on it."""
+    """A backend and the resources that each task gets on it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -34,7 +36,8 @@ class BackendChoice(BaseModel):
     minutes: Annotated[int, Field(ge=1, le=10**6)] | None = None  # time limit of a SLURM job in minutes
     # number of SLURM nodes that share the processes of a run; None: one
     nodes: Annotated[int, Field(ge=1, le=4096)] | None = None
-    # path that all nodes share, or fsspec address; "": .away in the run store, which all nodes must then share
+    # path on a file system that all nodes share, or fsspec address; "": .away in the run store, which all nodes must
+    # share
     folder: str = ""
 
     @property
@@ -103,7 +106,7 @@ def parse(text: str) -> BackendChoice:
 def resolve_recorded(text: str, also: Iterable[str] = ()) -> tuple[str, str]:
     """Decide whether to use the backend that is recorded in a state file.
 
-    A state file may come from another user, so it must not determine to which machine this one connects.
+    A state file may come from another user, so it must not decide which machine this one connects to.
 
     Args:
         text: The recorded backend, as parsed by `parse`.

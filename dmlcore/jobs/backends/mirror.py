@@ -1,7 +1,7 @@
 """Copying of new files from the run directory on a node to that in the run store.
 
 Complete files are hard-linked where the file system supports it. The run in the store can be resumed at every moment,
-because a checkpoint never arrives before the rows that it counts.
+because a checkpoint is copied only after the metric rows up to its step.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dmlcore.storage import atomic_files
 from dmlcore.storage.run_directory import CANCEL, LAST, LOCK, LOG, METRICS, PREV, SPEC, STATE
 
 Signature = tuple[int, int, int]
-_OWN = {LOCK, CANCEL, STATE, "hurry"}  # not copied, as source and target each have their own
+_OWN = {LOCK, CANCEL, STATE, "hurry"}  # files that source and target each have for themselves, so they are not copied
 _TAIL = 4096  # bytes at the end of the target that are compared with the source before rows are appended
 
 
@@ -80,14 +80,15 @@ class Mirror:
                 temporary = place.with_name(f".{place.name}.new")
                 place.parent.mkdir(exist_ok=True)
                 temporary.unlink(missing_ok=True)
-                with contextlib.suppress(FileNotFoundError):  # the file is being replaced; the next call copies it
+                with contextlib.suppress(FileNotFoundError):  # the file is just being replaced; the next call copies it
                     link_or_copy(self.source / name, temporary)
                     fresh.append((temporary, place))
         self._copy_rows()
         self._copy_log()
         for temporary, place in fresh:
             os.replace(temporary, place)
-            temporary.unlink(missing_ok=True)  # os.replace does nothing if both names are links to the same file
+            # os.replace leaves `temporary` in place if both names are links to the same file
+            temporary.unlink(missing_ok=True)
         # last.ckpt and prev.ckpt may be absent for a moment while a checkpoint is saved; the spec is never removed
         for name in self._seen.keys() - now.keys() - {LAST, PREV, SPEC}:
             (self.target / name).unlink(missing_ok=True)

@@ -28,7 +28,8 @@ START = (
     "ray start --head --include-dashboard=false --disable-usage-stats"
 )
 HOW_TO_START = f"start one: {MAKE_TOKEN} && {START}"
-CONNECT_TIMEOUT = 120.0  # seconds; Ray would retry forever if a service other than Ray listens at the address
+# time limit of a connection in seconds; Ray would retry forever if a service other than Ray listens at the address
+CONNECT_TIMEOUT = 120.0
 # Environment variable of Ray for systems without cluster support; with 0, Ray binds to the loopback interface only.
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 POLL_INTERVAL = 5.0  # seconds between two queries of the nodes' resources
@@ -60,7 +61,10 @@ class RayEngine:
         self._known: list[tuple[float, float]] = []
 
     def submit(self, folder: str, spec: RunSpec, processes: int) -> RayWork:
-        """Submit one Ray task per process; several tasks start together. Raises JobError if no cluster is reachable."""
+        """Submit one Ray task per process; several tasks start at the same time.
+
+        Raises JobError if no cluster is reachable.
+        """
         ray = connect(self._choice.address)
         demand = {"CPU": self._choice.cpus, "GPU": self._gpus(spec)}
         if self._choice.gigabytes:
@@ -87,7 +91,7 @@ class RayEngine:
         return any(task == work.tasks[0] or error for task, error in self._over(work))
 
     def reason(self, work: RayWork) -> tuple[str, bool]:
-        """Return the error of a task or of its worker, and True if the worker or its node was lost."""
+        """Return the error message of a task or its worker, and True if the worker or its node was lost."""
         ray = connect(self._choice.address)
         errors = [error for _, error in self._over(work) if error]
         for error in errors:
@@ -100,7 +104,7 @@ class RayEngine:
         return "the folder of the job was deleted before the job started", False
 
     def _over(self, work: RayWork) -> list[tuple[Any, Exception | None]]:
-        """Return each ended task with its error, or None if it succeeded."""
+        """Return each task that has ended, together with its error or, if it succeeded, None."""
         ray = connect(self._choice.address)
         over: list[tuple[Any, Exception | None]] = []
         for task in ray.wait(work.tasks, num_returns=len(work.tasks), timeout=0)[0]:
@@ -113,14 +117,14 @@ class RayEngine:
         return over
 
     def withdraw(self, work: RayWork) -> None:
-        """Remove queued tasks, and end running ones if they belong to a placement group."""
+        """Cancel queued tasks, and kill running ones that belong to a placement group."""
         ray = connect(self._choice.address)
         for task in work.tasks:
             ray.cancel(task)
         self.release(work)
 
     def release(self, work: RayWork) -> None:
-        """Remove the placement group of the work, if any."""
+        """Remove the placement group of the work, if it has one."""
         if work.room is not None:
             connect(self._choice.address).util.remove_placement_group(work.room)
 
@@ -165,9 +169,9 @@ def connect(address: str) -> ModuleType:
     where = address or os.environ.get("RAY_ADDRESS", "") or _local_cluster()
     host, _, port = where.rpartition(":")
     if host in ("127.0.0.1", "localhost"):
-        # Ray reads this when it is imported; otherwise it uses the machine's public address
+        # Ray reads this variable when it is imported; without it, Ray uses the public address of this machine.
         os.environ.setdefault(LOOPBACK, "0")
-        if _has_token():  # Ray sends no token to an explicit address by default; a local cluster may receive it
+        if _has_token():  # by default, Ray sends no token to an explicit address
             os.environ.setdefault("RAY_AUTH_MODE", "token")
     if (known := sys.modules.get("ray")) and known.is_initialized():
         return known

@@ -1,8 +1,8 @@
 """Execution of a task on a cluster node, monitored by a process of this machine.
 
 The monitoring process holds the lock of the run and is the only one that writes into the run directory. The node works
-in a separate folder, created for each attempt (`order`), on a shared file system or at a remote address; new files are
-copied to the run directory a few times per second. A lost or disconnected node therefore cannot damage the run: the
+in a separate folder, created for each attempt (see `order`), on a shared file system or at a remote address; new files
+are copied to the run directory a few times per second. A lost or disconnected node therefore cannot damage the run: the
 next attempt starts in a new folder from the last checkpoint received.
 """
 
@@ -31,7 +31,7 @@ from dmlcore.storage.task import JobError, ProgressState
 AWAY = ".away"  # folder in a run store for the orders of remote tasks
 # maximum number of tasks that one process submits at a time; the engine decides which of them execute
 MAX_CONCURRENT = 64
-MAX_LOSSES = 3  # consecutive attempts lost without a new checkpoint after which the run fails
+MAX_LOSSES = 3  # maximum number of consecutive attempts lost without a new checkpoint; one more, and the run fails
 POLL_INTERVAL = 1.0  # seconds between two polls of a remote address
 
 
@@ -59,7 +59,7 @@ class Engine(Protocol):
         """Return why the work ended without a result, and True if its node was lost, so that it may be retried."""
 
     def withdraw(self, work: Any) -> None:
-        """Cancel queued work, and end the remaining processes of work that lost one."""
+        """Cancel queued work; if a process was lost, end the remaining ones."""
 
     def release(self, work: Any) -> None:
         """Free the resources that ended work still occupies."""
@@ -106,7 +106,7 @@ class RemoteWork:
             if task == "train" and run.state().state != "queued":
                 launch.prepare_resume(run, choice.text)
             elif task == "train":
-                run.update(backend=choice.text)  # recorded so that a resume uses the same backend
+                run.update(backend=choice.text)  # recorded so that the run is resumed on the same backend
             self._try()
             self._held = held.pop_all()
 
@@ -135,7 +135,7 @@ class RemoteWork:
         try:
             if self._address:
                 self._address.fetch(self._root)
-        # nodes of the lab send no such files, so another party must have written to the address
+        # Nodes never send files that raise this error, so someone else must have written to the address.
         except JobError as error:
             self.engine.withdraw(self._work)
             self._end(NodeOutcome(state="failed", message=str(error)))

@@ -1,4 +1,4 @@
-"""Concurrent execution of several generators in one process, each of which waits for tasks on a backend."""
+"""Concurrent execution of several generators in one process; each generator yields backend tasks and waits for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ POLL_INTERVAL = 0.2  # seconds between two polls
 
 
 class Pause:
-    """Work that ends as soon as a condition holds; a generator yields it to wait."""
+    """Work that ends when a condition holds; a generator yields it to wait for this condition."""
 
     def __init__(self, condition: Callable[[], bool]) -> None:
         self._condition, self._given_up = condition, False
@@ -37,7 +37,7 @@ class ConcurrentWork:
         self._under_way: list[tuple[Iterator[Work], Work]] = []
 
     def advance(self, courses: Iterator[Iterator[Work]]) -> bool:
-        """Resume all generators whose work has ended, and start further ones while there is room; does not wait.
+        """Resume all generators whose work has ended, and start others up to the limit; does not wait.
 
         If the scheduler was stopped, active work is cancelled and nothing is started.
 

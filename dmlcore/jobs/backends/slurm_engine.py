@@ -55,7 +55,7 @@ class SlurmEngine:
             raise JobError(f"backend slurm: {error}") from None
 
     def parameters(self, spec: RunSpec, processes: int) -> dict[str, Any]:
-        """Return the job's parameters for submitit; raises JobError unless all nodes get equally many processes."""
+        """Return the job's parameters for submitit; raises JobError if the nodes cannot share the processes equally."""
         nodes = self._choice.nodes or 1
         each, left = divmod(processes, nodes)
         if left:
