@@ -50,7 +50,7 @@ def _key(key: str) -> Callable[[RunSpec], object]:
 
 
 def _or_usual(spec: RunSpec, key: str) -> Any:
-    """Return a setting of section `data`, or the data set's default if the spec leaves it empty."""
+    """Return a setting from section `data` or, if it is None, the default of the data set."""
     given = getattr(spec.data, key)
     return getattr(data.describe(spec.data.name), key) if given is None and spec.data.name in data.names() else given
 

@@ -29,9 +29,9 @@ POINT = (
 FLAT_RANK = 2.0
 MARGIN = 0.06  # relative distance to its value for coinciding embeddings below which a loss counts as stuck
 IDLE = 0.9  # share of recent steps without an active triplet above which training counts as idle
-MIN_STEPS = 40  # minimum number of steps before the loss is judged
+MIN_STEPS = 40  # minimum number of steps before warnings about the loss are given
 DIVERGENCE = 1e9  # embedding length or gradient norm that indicates divergence; the square of 1e19 overflows float32
-OVERFIT = 0.03  # drop of the validation score from its best value that is reported
+OVERFIT = 0.03  # minimum drop of the validation MAP@R (0..1) below its best value that is reported
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _dimensions(history: _History) -> HealthWarning | None:
 
 
 def _margin(history: _History) -> HealthWarning | None:
-    """Detect a loss that stays at the value it has if all embeddings coincide."""
+    """Detect a loss that stays close to its value for coinciding embeddings."""
     worth = _loss_at_one_point(history.spec)
     recent = history.recent()
     if worth is None or worth <= 0 or len(history.losses) < MIN_STEPS or not _is_near(recent, worth):
@@ -249,7 +249,7 @@ def _flat(history: _History) -> HealthWarning | None:
         return None
     tenth = max(10, len(losses) // 10)
     first, last = losses[:tenth], losses[-2 * tenth :]
-    # standard error of the difference of two means
+    # standard error of the difference between the two means
     noise = sqrt(pstdev(first) ** 2 / len(first) + pstdev(last) ** 2 / len(last))
     fallen = fmean(first) - fmean(last)
     scores = series(candidate_validations(history.rows), "validation", "map_at_r")[1]

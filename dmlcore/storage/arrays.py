@@ -24,7 +24,7 @@ from numpy.lib import format as npy
 from dmlcore.storage import atomic_files
 from dmlcore.typing import Array
 
-MAX_BYTES = 2**34  # limit in bytes for a file and for an unpacked array
+MAX_BYTES = 2**34  # maximum size in bytes of a file and of an unpacked array
 MAX_MAGNITUDE = 1e18  # largest absolute value of a float; its square is still finite in float32
 MAX_INTEGER = 2**31  # sample numbers and steps
 MAX_CLASSES = 2**22

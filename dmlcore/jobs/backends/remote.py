@@ -111,7 +111,7 @@ class RemoteWork:
             self._held = held.pop_all()
 
     def cancel(self) -> None:
-        """Request that the task stops after its current step; queued work is withdrawn at the next poll."""
+        """Request that the task stop after its current step; queued work is withdrawn at the next poll."""
         self._cancelled = True
 
     def has_ended(self) -> bool:

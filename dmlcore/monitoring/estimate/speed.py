@@ -51,7 +51,7 @@ class Speed:
 
 
 def features(net: Cost, batch: int) -> tuple[float, ...]:
-    """Return the quantities by which the costs flop, byte, operation, parameter and step are multiplied per step."""
+    """Return the amounts per training step by which the five costs of `Speed`, flop to step, are multiplied."""
     return (3 * net.flops * batch, net.activation_bytes * batch, net.operations, net.parameters, 1.0)
 
 
