@@ -89,7 +89,13 @@ class DeviceSearch(NeighbourSearch):
         return indices
 
     def _by_distance(self, at: Tensor, indices: Tensor) -> Tensor:
-        """Stably sort ascending gallery indices (n, m) by exact distance from the queries with indices `at` (n,)."""
+        """Sort the gallery indices of each query by exact distance.
+
+        Args:
+            at: Indices of the queries, shape (n,).
+            indices: Gallery indices, shape (n, m), ascending in each row, so that equal distances keep the lower index
+                first.
+        """
         pairs, queries = self._scaled(self._points[indices]), self._scaled(self._query_points[at])
         d = direct_distances(queries[:, None], pairs)[:, 0]
         return indices.gather(1, d.sort(dim=1, stable=True).indices)

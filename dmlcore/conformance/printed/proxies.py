@@ -1,4 +1,7 @@
-"""Losses of samples against proxies or class weights, as printed. x is (B, D), y B labels, w (C, D) or (C K, D)."""
+"""Proxy and class-weight losses, written as the formulas are printed in the papers.
+
+Shapes: x (B, D), labels y (B,), w (C, D), or (C K, D) with K weight vectors per class.
+"""
 
 from __future__ import annotations
 

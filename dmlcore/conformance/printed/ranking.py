@@ -145,7 +145,10 @@ def histogram(x: Tensor, y: list[int], bins: int) -> Tensor:
 
 
 def neighbours(x: Tensor, y: list[int]) -> Tensor:
-    """Compute the mean over samples with a positive of -log Σ_P e^(-d²) / Σ_(k != i) e^(-d²), on unit vectors."""
+    """Compute the soft nearest neighbour loss of NCA: the mean of -log(Σ_P e^(-d²) / Σ_(k != i) e^(-d²)).
+
+    The mean is over the samples that have a positive; d is the distance between unit vectors.
+    """
     terms = []
     for i in range(len(y)):
         positives = others(y, i, same=True)

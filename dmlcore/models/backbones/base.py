@@ -82,7 +82,7 @@ class Headless(Backbone):
         raise ValueError(f"{type(self).__name__} has no linear classifier to keep; set it to false")
 
     def without_place(self) -> tuple[str, ...]:
-        """Return the prefix of the classifier in torchvision's files."""
+        """Return the prefixes of the weights of torchvision's classifier, which are skipped on loading."""
         return ("classifier.",)
 
 

@@ -22,7 +22,7 @@ _NORMALS = np.array([[0.0, -1.0], [np.sqrt(3) / 2, 0.5], [-np.sqrt(3) / 2, 0.5]]
 class ColourPlane:
     """Smallest equilateral triangle of colour mixtures around some points; green increases away from one position."""
 
-    axes: Floats  # (2, 2): horizontal and vertical axis of the triangle
+    axes: Floats  # (2, 2) horizontal and vertical unit vectors of the plane in which the colour triangle is drawn
     reach: Floats  # (3,) distances from the origin to the sides opposite the green, red and blue corner
 
     @classmethod

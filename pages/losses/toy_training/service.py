@@ -161,7 +161,7 @@ def _asked(side: int, frames: list[TrainingFrame], asked: list[int]) -> dict[str
 
 
 def rested(toy: Toy, step: int) -> dict[str, Any]:
-    """Return the URL query string of the page, and for each side a run with the settings in force at `step`."""
+    """Return the URL query string of the page and, for both losses, the spec of a run with the settings at `step`."""
     runs = [toy.run(i, step, max(step, 1)) for i in range(len(toy.sides))]
     return {
         "query": toy.to_query(),

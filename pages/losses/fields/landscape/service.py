@@ -35,9 +35,10 @@ COARSE = 37  # nodes per side of a surface during a drag
 def answer(request: dict[str, Any]) -> bytes:
     """Return the landscape of request["scene"] or request["comparison"].
 
-    If "roll" is true, the surfaces are fine and marbles roll on them; otherwise the surfaces are coarse. "dark" selects
-    the colours, and "stacked" places one surface below the other. The header holds the plotly figure, "verdicts" (a
-    sentence per marble) and "hidden", which states the values at which the surfaces are cut off.
+    If "roll" is true, the grid of the surfaces is fine and marbles (gradient descent paths) roll on them; otherwise the
+    grid is coarse. "dark" selects the colours, and "stacked" places one surface below the other. The header of the
+    response holds the plotly figure, "verdicts" (one sentence per marble) and "hidden" (the values at which the
+    surfaces are cut off).
     """
     state: Scene | ComparisonView = (
         ComparisonView.of(request["comparison"]) if "comparison" in request else Scene.of(request.get("scene"))
@@ -74,7 +75,10 @@ def landscape(state: Scene | ComparisonView, *, rolls: bool = True, n: int = NOD
 
 
 def verdicts(shown: Landscape) -> list[str]:
-    """Return one sentence per marble, prefixed with the loss title if there is more than one."""
+    """Return one sentence per marble (gradient descent path) on where it stops.
+
+    With several marbles, each sentence begins with the title of its loss.
+    """
     several = len(shown.rolls) > 1
     return [
         f"{title.strip()}: {verdict(way, shown.probe)}" if several else verdict(way, shown.probe)
