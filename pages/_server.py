@@ -1,4 +1,4 @@
-"""Server set-up other than the pages: API routes, and a warm-up that runs while the browser loads."""
+"""Server set-up that does not belong to a page: API routes, and a warm-up that runs while the browser loads."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from dmlcore.monitoring import logs
 from pages.shared.server import descriptors, host, uploads
 from pages.shared.widgets import session_state
 
-# Modules that define ROUTES. FIRST holds those of the first page, LATER all others. None of them is imported at the top
-# of this file, so that the server listens immediately (importing torch alone takes 1.5 s).
+# Modules that define ROUTES. FIRST lists those that the first page needs, LATER all others. None of them is imported at
+# the top of this file, so that the server listens immediately (importing torch alone takes 1.5 s).
 FIRST = ("pages.shared.server.static_files", "pages.shared.server.operations", "pages.shared.plane.service")
 LATER = (
     "pages.losses.charges.service",
@@ -52,8 +52,8 @@ LATER = (
     "pages.lessons.export",
 )
 log = logging.getLogger("dmlcore")
-# Modules that the other pages import when they are first opened. Importing them takes two seconds of CPU time, which
-# all concurrent visitors would have to wait for.
+# Modules that the other pages would import when they are first opened. They are imported in advance, because the import
+# takes two seconds of CPU time, during which all concurrent visitors would have to wait.
 OPENED = (
     "PIL.Image",
     "dmlcore.data.report",
@@ -73,11 +73,11 @@ OPENED = (
     "pyarrow",
     "sklearn.datasets",
 )
-# Pages that visitors rarely open first. They are not opened in advance, because they take 3.6 s of the 12 s of CPU time
-# for all pages.
+# Pages that visitors rarely open first. `host.open_pages` skips them, because they take 3.6 s of the 12 s of CPU time
+# that all pages take.
 RARELY_FIRST = ("sphere", "collage", "differences")
-QUIET = 6.0  # seconds after the start during which the first visitor does not compete with the warm-up
-# maximum number of seconds that the second stage of the warm-up waits for one second without a request
+QUIET = 6.0  # seconds after the start of the server before the modules of the other pages are loaded
+# maximum number of seconds for which `_pause` waits for a second without a request
 MOST_PAUSES = 60
 
 
@@ -89,7 +89,7 @@ def routes(modules: tuple[str, ...]) -> Router:
 
 
 class Loaded(BaseRoute):
-    """Route that forwards every request under /api/ to the routes of the modules in FIRST and LATER."""
+    """Route that forwards every request under /api/ to the modules listed in FIRST and LATER."""
 
     heard = float("-inf")  # time.monotonic() when the last message arrived from a browser
 
@@ -139,10 +139,10 @@ def for_a_crowd() -> bool:
 
 
 def _warm_up_later() -> None:
-    """Import the modules of the other pages and run the slow first calls that their first visitor would wait for.
+    """Import the modules of the other pages and make the slow first calls, so that no visitor has to wait for them.
 
-    One optimiser step is run here, because the first step spends a second on imports. Files that crashed processes left
-    in the run store are removed as well.
+    This includes one optimiser step, because the first step spends a second on imports. Files that crashed processes
+    left in the run store are removed as well.
     """
     from dmlcore.simulation import Simulation, Spec
     from dmlcore.storage import leftovers
@@ -160,7 +160,7 @@ def _warm_up_later() -> None:
 
 
 def _freeze() -> None:
-    """Exclude all objects that exist now from garbage collection. Measured: a rerun takes 30 ms instead of 193 ms."""
+    """Exclude all existing objects from garbage collection, which shortens a rerun from 193 ms to 30 ms."""
     gc.collect()
     gc.freeze()
 
@@ -179,7 +179,7 @@ def _recover() -> None:
 
 
 async def _pause() -> None:
-    """Wait until a second has passed without a request, so that the imports do not stall an animation or a drag."""
+    """Wait for a second without a request, at most MOST_PAUSES seconds, so that imports do not stall an animation."""
     for _ in range(MOST_PAUSES):
         await asyncio.sleep(1)
         if time.monotonic() - LOADED.heard > 1:
@@ -219,6 +219,7 @@ async def lifespan(_: App) -> AsyncIterator[None]:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
-    # The warm-up thread may still be importing this module; in that case none of its workers has started.
+    # If the server stops early, the warm-up thread may still be importing this module. No workers have been started
+    # then, so there is nothing to stop.
     if (pool := getattr(sys.modules.get("pages.shared.plane.service"), "WORKERS", None)) is not None:
         pool.stop()

@@ -1,1 +1,1 @@
-"""Plane of a triplet, used by the Fields, Failures and Errata pages: its scene, force field and numbers."""
+"""Triplet in the plane, as shown on the Fields, Failures and Errata pages: its scene, force field and numbers."""

@@ -1,4 +1,4 @@
-"""WebSocket service of the plane: computes force fields in Python; the browser component draws them.
+"""WebSocket service that computes force fields of a triplet in the plane; the browser component draws them.
 
 A response contains an array only if its layer is shown. The first row of an array is at the bottom of the view.
 
@@ -36,7 +36,7 @@ from pages.shared.state.untrusted import bounded, held, jsonable, numbers
 SAMPLES = 96  # samples per force law
 SHARES = np.arange(1, SAMPLES + 1) / SAMPLES
 CUT = 160  # samples per cut
-STILL = 1e-12  # smaller forces are treated as rounding errors
+STILL = 1e-12  # forces with a smaller norm are treated as rounding errors
 INLINE = 101  # grids with up to this many nodes per side are computed on the event loop (about 2 ms)
 FINEST = 201
 
@@ -52,7 +52,7 @@ def answer(request: Request) -> bytes:
 
 def warm_up() -> None:
     """Compute one field, so that the first visitor's field is fast."""
-    # Fields are small enough for one thread, and training runs use separate processes.
+    # One thread suffices: fields are small, and training runs use separate processes.
     torch.set_num_threads(1)
     answer({})
 
@@ -73,7 +73,7 @@ def render_scene(scene: Scene, request: Request, more: Mapping[str, Any] | None 
 
 
 def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict[str, Any], dict[str, Array], Array]:
-    """Return header and arrays of the shown layers, and the positions (K, 2) at which the loss is active."""
+    """Return the header and the arrays of the shown layers, and the evaluated positions (K, 2) with an active loss."""
     x, y, places = _places(scene, n)
     points = np.array([scene.anchor, scene.positive, scene.negative])
     reach = _reach(points)
@@ -141,7 +141,7 @@ def _triplet(scene: Scene, reading: FieldTable) -> dict[str, Any]:
 
 
 def _nearest_active(scene: Scene, places: Array) -> list[float] | None:
-    """Return a position at which the loss is active, near the probe but not at the edge of that region.
+    """Return the coordinates of a position near the probe, inside the region where the loss is active.
 
     Returns None if `places`, the active positions (K, 2), is empty.
     """
@@ -155,8 +155,9 @@ def _nearest_active(scene: Scene, places: Array) -> list[float] | None:
 
 
 def _places(scene: Scene, n: int) -> tuple[Array, Array, Array]:
-    """Return x (n,) and y (n,) of the nodes, and all positions to evaluate: the nodes row by row, then the points of
-    the cut.
+    """Return the grid coordinates x (n,) and y (n,), and all positions to evaluate.
+
+    The positions are the grid nodes, row by row, followed by the points of the cut if it is shown.
     """
     x, y, places = _nodes(scene.view, n)
     if scene.cut:
@@ -174,13 +175,13 @@ def _nodes(view: tuple[float, float, float], n: int) -> tuple[Array, Array, Arra
 
 
 def _reach(points: Array) -> float:
-    """Return the upper end of the force laws' distance axis: a power of two beyond the longest edge."""
+    """Return the largest distance on the axis of the force laws: a power of two above the longest edge."""
     longest = max(math.dist(points[i], points[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
     return float(2.0 ** math.ceil(math.log2(max(1.25 * longest, 1.0))))
 
 
 def _levels(scene: Scene, raw: Array, scale: float, m2: float) -> Iterator[float]:
-    """Yield the energies of the contour lines, multiples of a round step; clamped energies stay within 0..m2."""
+    """Yield the energies at which contour lines are drawn: multiples of a round step; if clamped, only within 0..m2."""
     step = _round_up(scale / 7)
     finite = raw[np.isfinite(raw)]
     if not finite.size:

@@ -1,4 +1,4 @@
-"""Scene of a triplet on the plane, parsed from untrusted URLs and messages."""
+"""State of a page that shows a triplet in the plane, parsed from untrusted URLs and messages."""
 
 from __future__ import annotations
 
@@ -45,10 +45,11 @@ SNAPS = {
     "equilateral": "snap to equilateral",
     "isosceles": "snap to isosceles",
 }
-HEAVIEST = 3.0  # largest mass of a marble on a landscape
-LANDSCAPE = "losses/fields/landscape/landscape.js"  # path below assets/; loaded only when a landscape is shown
+HEAVIEST = 3.0  # maximum mass of the marble that rolls on the energy surface
+# path below assets/; the file is loaded only when the energy surface is shown
+LANDSCAPE = "losses/fields/landscape/landscape.js"
 # State that a URL without parameters opens. With a normalised margin the field stays active while other parameters
-# change. A URL that does not contain `margin` uses the raw margin, for compatibility.
+# change. A URL with parameters but without `margin` uses the raw margin, for compatibility.
 FIRST = Preset("Normalised margin", "", "margin=normalised")
 
 
@@ -87,18 +88,20 @@ class Scene(PageState):
     flow: Annotated[str, ChoiceKind(FLOWS)] = "arrows"  # how the force on the probe is drawn
     region: Annotated[bool, Flag()] = True  # show the active region of the probe; the outside is hatched
     forces: Annotated[bool, Flag()] = True  # show the total forces on the three points
-    edges: Annotated[bool, Flag()] = False  # show the components of the forces along the edges, and the residuals
+    # show the components of the forces along the edges, and the remainders of the forces
+    edges: Annotated[bool, Flag()] = False
     discs: Annotated[bool, Flag()] = False  # show the ranking discs and the ellipse of Appendix B
     mining: Annotated[bool, Flag()] = False  # show the regions of easy, semi-hard and hard triplets
-    cut: Annotated[bool, Flag()] = False  # show the energy along `line`
+    cut: Annotated[bool, Flag()] = False  # show a plot of the energy along `line`
     line: Annotated[tuple[float, ...], Numbers()] = (-1.0, 0.4, 1.5, 0.4)
     snap: Annotated[str, ChoiceKind(SNAPS)] = "free"
     landscape: Annotated[bool, Flag()] = False  # show the energy as a 3-D surface over the positions of the probe
-    mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0  # mass of the marble on the surface; 0 means gradient flow
+    # mass of the marble on the energy surface; 0 means that it follows the gradient flow
+    mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0
     view: Annotated[tuple[float, float, float], WindowKind()] = (0.25, 0.1, 1.5)
 
     def settled(self) -> Self:
-        """Return a copy in which margin, m1 and mu agree; only the distance-sensitive loss has a normalised margin."""
+        """Return a copy in which margin, m1 and mu are consistent; if the loss has no normalised margin, mu is None."""
         if not {"s", "r", "rho", "m1"} <= self.hyper.keys():
             return replace(self, margin="raw", mu=None)
         s, r, rho, m1 = (float(self.hyper[k]) for k in ("s", "r", "rho", "m1"))
@@ -109,13 +112,13 @@ class Scene(PageState):
         return replace(self, hyper={**self.hyper, "m1": margin_from_normalised(mu, s, r, rho)}, mu=mu)
 
     def to_query(self) -> dict[str, str]:
-        """Return the URL query parameters of the values that differ from the defaults.
+        """Return the URL query parameters for the values that differ from the defaults.
 
-        Of m1 and mu, only the one that the user sets is included.
+        Of m1 and mu, only the one that `margin` selects is included.
         """
         query = super().to_query()
         query.pop("m1" if self.margin == "normalised" else "mu", None)
-        if not query and self.default() == Scene():  # because a URL without parameters opens `FIRST`
+        if not query and self.default() == Scene():  # a URL without parameters would open `FIRST` instead
             return {"margin": self.margin}
         return query
 

@@ -35,15 +35,15 @@ OPEN_TO_ALL = (
 
 
 class AccessError(ValueError):
-    """Invalid access setting; the message addresses the person who starts the app."""
+    """Invalid access setting; the message is written for the person who starts the app."""
 
 
 @dataclass(frozen=True)
 class Access:
     """Access settings parsed from `DML_HOSTS` and `DML_TOKEN`.
 
-    `hosts` maps a host name to the scheme of its URL, or to None for the scheme of the connection. `rule` is "" (a
-    token is required if the app listens beyond loopback), "on", "off" or "proxy".
+    `hosts` maps a host name to the scheme of its URL, or to None if the scheme is that of the connection. `rule` is ""
+    (a token is required if the app listens beyond loopback), "on", "off" or "proxy".
     """
 
     hosts: Mapping[str, str | None]
@@ -52,7 +52,7 @@ class Access:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Access:
-        """Return the settings of the given environment variables. Raises AccessError if a value is invalid."""
+        """Return the access settings from the given environment variables. Raises AccessError if a value is invalid."""
         hosts: dict[str, str | None] = dict.fromkeys(LOOPBACK_NAMES)
         for entry in environment.get("DML_HOSTS", "").replace(",", " ").split():
             scheme, name = _named(entry)
@@ -87,7 +87,7 @@ class Access:
         return self.rule == "on" or (self.rule == "" and beyond)
 
     def refuses(self, beyond: bool) -> bool:
-        """Return True if the app would be open to everybody, that is without a token but reachable beyond loopback."""
+        """Return True if the app must not start, because it would be reachable beyond loopback without a token."""
         return self.rule == "off" and beyond
 
     def accepts(self, token: str) -> bool:
@@ -95,7 +95,9 @@ class Access:
         return hmac.compare_digest(token.encode(), self.token.encode())
 
     def cookie(self) -> str:
-        """Return the cookie value for visitors with the token: a digest, because the token may be in use elsewhere."""
+        """Return the cookie value that proves knowledge of the token: a digest, because the token may be used
+        elsewhere.
+        """
         return hmac.new(self.token.encode(), b"cookie of DML Lab", hashlib.sha256).hexdigest()
 
     def knows(self, cookie: str) -> bool:

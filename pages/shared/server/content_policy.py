@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pages.shared.server.host import STATIC
 
-# Streamlit imports version 2 components from blob: URLs that its own scripts create. The styles of Streamlit (emotion)
-# and of our st.html are inline; a style cannot run code.
+# blob: is needed because Streamlit imports version 2 components from blob: URLs that its own scripts create. Inline
+# styles are allowed because Streamlit (emotion) and our st.html elements use them; a style cannot run code.
 POLICY = {
     "default-src": "'self'",
     "script-src": "'self' blob:",

@@ -45,8 +45,10 @@ class SessionLoop(asyncio.SelectorEventLoop):
 
 
 class SessionLoopPolicy(asyncio.DefaultEventLoopPolicy):
-    """Event loop policy that creates a SessionLoop per session; it is set after the server's own loop has started."""
+    """Event loop policy that creates a SessionLoop for each Streamlit session; set after the server's own loop has
+    started.
+    """
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
-        """Return the event loop of a new session."""
+        """Return a SessionLoop, for example for a new Streamlit session."""
         return SessionLoop()

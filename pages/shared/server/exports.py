@@ -30,10 +30,11 @@ TYPES = {
 VIEW = ("svg", "pdf", "png", "npz", "json", "py")
 Query = Mapping[str, str]
 Make = Callable[[Query, str, bool], tuple[bytes | str, str]]  # (query, format, dark) -> (content, file name)
-MOST_AT_ONCE = 2  # a figure takes about one second on one core
+MOST_AT_ONCE = 2  # maximum number of concurrent exports; a figure takes about one second on one core
 LONGEST_QUERY = 8192
 
-LIMITER = anyio.CapacityLimiter(MOST_AT_ONCE)  # used for exports only, so that no animation waits for an export
+# limits only exports, so that requests for animations never queue behind them
+LIMITER = anyio.CapacityLimiter(MOST_AT_ONCE)
 
 
 class Refused(Exception):

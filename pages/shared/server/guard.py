@@ -26,7 +26,7 @@ from pages.shared.server.uploads import UploadLimiter
 
 # size limit of one WebSocket message to our routes; Streamlit limits its own messages (server.maxWidgetStateSize)
 MOST_BYTES = 65_536
-LONGEST_START = 60.0  # maximum number of seconds until the server listens
+LONGEST_START = 60.0  # maximum number of seconds to wait until the server listens
 # paths below the base path that health probes may request without the token
 HEALTH = ("_stcore/health", "api/ready")
 SECURITY_HEADERS = {
@@ -43,7 +43,7 @@ SIGN_IN = (ASSETS / "shared" / "sign_in.html").read_text()
 
 
 class Guard:
-    """ASGI middleware around the app that refuses foreign requests and adds security headers to all responses."""
+    """ASGI middleware around the app that refuses cross-site and unauthorised requests and adds security headers."""
 
     def __init__(self, app: ASGIApp, access: Access | None = None) -> None:
         self.app, self._access, self.uploads = app, access, UploadLimiter()
@@ -52,13 +52,13 @@ class Guard:
 
     @property
     def access(self) -> Access:
-        """Access settings, read on first use so that an invalid setting is reported when the server starts."""
+        """Access settings; they are read on first use, so that an invalid setting is reported at server start."""
         if self._access is None:
             self._access = Access.from_environment()
         return self._access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer the request, refuse it, or pass it to the app."""
+        """Refuse the request, or pass it to the app."""
         if scope["type"] == "lifespan":
             await self._lifespan(scope, receive, send)
             return
@@ -76,7 +76,7 @@ class Guard:
                 await _handed_on(self.app, scope, receive, send)
 
     def _refusal(self, scope: Scope) -> tuple[int, str, dict[str, str]] | None:
-        """Return status, text and headers of a refusal; None if the request may pass."""
+        """Return status, text and headers of the response that refuses a request; None if the request is allowed."""
         headers, server = Headers(scope=scope), scope.get("server")
         own = server[0] if server else None
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
@@ -147,7 +147,8 @@ class Guard:
             await receive()
             await send({"type": "lifespan.startup.failed", "message": refused})
             return
-        if self.access.needs_token(self._is_beyond(None)):  # before the start-up resumes runs, which write files
+        # done before the start-up resumes interrupted runs, because these write files
+        if self.access.needs_token(self._is_beyond(None)):
             _keep_files_private()
         telling = asyncio.create_task(self._tell())
         try:
@@ -198,8 +199,8 @@ def _listed() -> str:
 def _from_here(scope: Scope, headers: Headers) -> bool:
     """Return False if the browser reports that a page of another site made the request.
 
-    Following a link from another site is allowed for pages but not for /api/, where one request can cost a minute of
-    computation.
+    Following a link from another site is allowed for pages but not for /api/, where a single request can take a minute
+    of computation.
     """
     if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
         return True
@@ -254,11 +255,11 @@ async def _answer(scope: Scope, send: Send, status: int, text: str, headers: dic
     empty = scope["type"] == "http" and scope["method"] == "HEAD"
     await send({"type": f"{prefix}http.response.body", "body": b"" if empty else body})
     if prefix:
-        await asyncio.sleep(0.01)  # uvicorn logs an error if the call returns before it has closed the connection
+        await asyncio.sleep(0.01)  # let uvicorn close the connection first; otherwise it logs an error
 
 
 def _bounded(receive: Receive, send: Send) -> Receive:
-    """Return a `receive` that closes the connection if a message is longer than MOST_BYTES."""
+    """Return a `receive` that closes the WebSocket if a message is longer than MOST_BYTES."""
 
     async def received() -> Message:
         message = await receive()

@@ -8,8 +8,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# Response headers that no longer match the extended document, and request headers that would yield a partial or
-# compressed document.
+# Response headers that no longer match the extended document, and request headers that are dropped because they would
+# yield a partial or compressed document.
 _OF_THE_FILE = ("etag", "last-modified", "accept-ranges")
 _OF_A_PART = (b"if-none-match", b"if-modified-since", b"range", b"accept-encoding")
 
@@ -27,7 +27,9 @@ class Head:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on all messages, except that an HTML document is held back until it is complete and then extended."""
+        """Pass on all messages; an HTML document is collected completely and sent with the style sheet and script
+        added.
+        """
         if scope["type"] != "http" or "text/html" not in Headers(scope=scope).get("accept", ""):
             return await self.app(scope, receive, send)
         if (address := _flat(scope)) is not None:

@@ -1,7 +1,7 @@
 """Access to Streamlit's server and its internals.
 
-Base path of the app, Streamlit's static files, opening pages in advance (so that no visitor waits for computations that
-can be cached), and dropping fragments of pages that a visitor has left.
+Provides the base path of the app and Streamlit's static files, opens pages in advance (so that no visitor waits for
+computations that can be cached), and drops fragments of pages that a visitor has left.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from streamlit.runtime.session_manager import SessionClient
 from streamlit.runtime.stats import ACTIVE_SESSIONS_FAMILY, GaugeStat
 
 STATIC = Path(streamlit.__file__).parent / "static"
-LONGEST = 120.0  # maximum number of seconds to wait for a page before the next one is opened
+LONGEST = 120.0  # maximum number of seconds to wait for one page before opening the next one
 
 
 def base() -> str:
@@ -45,12 +45,12 @@ def scheme() -> str:
 
 
 def internal_address() -> str | None:
-    """Return the IP address of this machine in its local network, or None."""
+    """Return the IP address of this machine in its local network; None if it is unknown."""
     return net_util.get_internal_ip()
 
 
 def requested_page() -> str:
-    """Return the page named in the URL of a new session; "" later, when the browser identifies pages by a hash."""
+    """Return the page named in the URL of a new session; "" later, when the browser refers to pages by hash."""
     context = get_script_run_ctx()
     manager = context.pages_manager if context else None
     return (manager.intended_page_name or "") if manager and not manager.intended_page_script_hash else ""
@@ -83,9 +83,9 @@ def remove_orphaned_uploads() -> None:
 def be_done_with_left_pages() -> None:
     """Patch Streamlit so that no fragment of a page runs after the visitor has requested another page.
 
-    Streamlit would run the fragment after the new page, find nothing to run, and report the previous page as the
-    current one, which hides the new page. A component that communicates through Streamlit keeps sending requests until
-    it is removed. Before this patch, every fifteenth page that was opened from such a page stayed empty.
+    Without the patch, Streamlit runs the fragment after the new page, finds nothing to run, and reports the previous
+    page as the current one, which hides the new page. A component that communicates through Streamlit keeps sending
+    requests until it is removed, so that every fifteenth page opened from a page with such a component stayed empty.
     """
     request = AppSession.request_rerun
     # the page that a session showed before it requested the current one
@@ -105,7 +105,7 @@ def be_done_with_left_pages() -> None:
 
 
 class _Visitor(SessionClient):
-    """Streamlit client without a browser, which signals when a page has been run completely."""
+    """Streamlit client without a browser; it signals when the script of a page has finished."""
 
     def __init__(self) -> None:
         self.complete = asyncio.Event()

@@ -17,12 +17,12 @@ OURS = re.compile(r"/api/[a-z_-]+")
 
 
 def measured() -> bool:
-    """Return True if metrics are enabled (DML_METRICS=1); otherwise nothing is counted."""
+    """Return True if metrics are enabled (DML_METRICS=1)."""
     return os.environ.get("DML_METRICS") == "1"
 
 
 def rerun(page: str) -> AbstractContextManager[object]:
-    """Return a context manager that measures the duration of a page's rerun if metrics are enabled."""
+    """Return a context manager that records the duration of a page's rerun; it does nothing if metrics are disabled."""
     return _numbers().reruns.labels(page or "home").time() if measured() else nullcontext()
 
 
@@ -61,7 +61,7 @@ class Metering:
 
 
 def _route(path: str, status: str) -> str:
-    """Return the route label of a path. There are few labels, so that random paths cannot exhaust the memory."""
+    """Return the label under which requests to `path` are counted; few labels exist, so that memory stays bounded."""
     if status[0] not in "123":
         return "none"
     if ours := OURS.match(path):

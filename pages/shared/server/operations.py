@@ -29,14 +29,13 @@ if TYPE_CHECKING:
     from dmlcore.storage.runs import RunStore
 
 READY = "/api/ready"
-SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0)  # bucket bounds of the histograms
+# upper bounds of the histogram buckets in seconds
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0)
 LOADED = threading.Event()  # set once the server is ready for the first visitor
 
 
 class _Store(Collector):
-    """Prometheus collector that reports the number of runs by state and the free disk space; reads the store per
-    scrape.
-    """
+    """Prometheus collector for the number of runs by state and the free disk space; reads the run store per scrape."""
 
     def collect(self) -> Iterator[Metric]:
         store = _store()
@@ -68,7 +67,7 @@ class Metrics:
 
 @cache
 def numbers() -> Metrics:
-    """Return the metrics of this server, which the first call creates."""
+    """Return the metrics of this server; the first call creates them."""
     return Metrics()
 
 

@@ -30,7 +30,7 @@ def files() -> dict[str, tuple[bytes, str]]:
 
 
 def _typesetter() -> dict[str, tuple[bytes, str]]:
-    """Return a module and a style sheet that import the KaTeX bundled with Streamlit, as st.latex uses it.
+    """Return a JavaScript module and a style sheet that import the KaTeX that Streamlit bundles and st.latex uses.
 
     Streamlit's manifest maps modules to hashed file names. Streamlit bundles two versions of KaTeX; only the one that
     its Markdown plugin uses matches the style sheet.

@@ -74,7 +74,7 @@ ROUTES: list[BaseRoute] = [Route("/api/thumb/{run}/{index}", respond)]
 
 
 def _key(spec: RunSpec) -> str:
-    """Return the part of a spec that determines the samples and their order, as a cache key."""
+    """Return a cache key that consists of the settings in a spec that determine the samples and their order."""
     return RunSpec(seed=spec.seed, data=spec.data).to_json()
 
 

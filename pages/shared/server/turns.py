@@ -1,4 +1,4 @@
-"""Limit on concurrent reruns, so that of a hundred simultaneous ones some finish early instead of all late."""
+"""Limit on concurrent reruns: of a hundred simultaneous reruns, some finish early instead of all finishing late."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 AT_ONCE = len(os.sched_getaffinity(0)) + 1  # maximum number of concurrent reruns; more would only contend for the GIL
-LONGEST = 2.0  # maximum number of seconds to wait; a page that reads a data set for a minute must not block the others
+# maximum number of seconds that a rerun waits for a slot; a page that reads a data set for a minute must not block
+# others
+LONGEST = 2.0
 
 _turns = threading.BoundedSemaphore(AT_ONCE)
 

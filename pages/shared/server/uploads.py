@@ -13,17 +13,18 @@ from starlette.types import Scope
 from pages.shared.server import host
 
 LARGEST = 21 << 20  # maximum number of bytes per request: server.maxUploadSize plus the multipart overhead
-# the app has one upload widget for one file; during a replacement, the old and the new file are stored
+# maximum number of bytes per session: the app accepts one file at a time, but during a replacement both the old and the
+# new file are stored
 PER_SESSION = 2 * LARGEST
 IN_ALL = 20 * LARGEST
 PURGE_INTERVAL = 60.0  # seconds between two removals of files of closed sessions
 
 
 class UploadLimiter:
-    """Counter of the bytes that sessions have uploaded or are uploading, which decides whether to refuse an upload.
+    """Counter of the bytes that sessions have uploaded or are uploading; it decides which uploads are refused.
 
     Args:
-        stored: Function that returns the number of stored bytes by session.
+        stored: Function that returns the number of stored bytes by session id.
     """
 
     def __init__(self, stored: Callable[[], Mapping[str, int]] = host.uploaded_bytes) -> None:

@@ -48,7 +48,7 @@ def unpack(answer: bytes) -> dict[str, Any]:
 
 
 def identity(request: Request) -> int:
-    """Return the id of a request, which the response repeats; 0 if there is none."""
+    """Return the "id" of a request, which the response repeats; 0 if the request has none."""
     number = request.get("id")
     return number if isinstance(number, int) else 0
 

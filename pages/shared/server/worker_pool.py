@@ -23,12 +23,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 TOGETHER = 0.1  # requests of two sockets within this number of seconds count as concurrent
 MOST_BYTES = 1 << 24  # of one answer
-# minimum seconds between two replacements, so that a request that kills its worker does not keep the cores busy
+# minimum number of seconds between two replacements, so that a request that kills workers does not keep the cores busy
 REST = 2.0
 
 
 class Worker:
-    """Worker process and the socket to it. It handles one request at a time with `answer` of `module`."""
+    """Worker process and its socket. The process handles one request at a time by calling `answer` of `module`."""
 
     def __init__(self, module: str) -> None:
         self.module = module
@@ -104,14 +104,16 @@ class WorkerPool:
             self._coming = asyncio.create_task(self._replace())
 
     async def _replace(self) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):  # the next request tries again
+        # ignored: the next request tries to start a replacement again
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             await self._add()
 
     def _lose(self, worker: Worker) -> None:
         self.workers.discard(worker)
         worker.stop()
         if not self.workers:
-            self._idle.put_nowait(None)  # wakes up the waiting requests
+            # wake up the requests that wait for an idle worker; they find that none is left
+            self._idle.put_nowait(None)
 
     def crowded(self, who: int) -> bool:
         """Return True if a socket other than `who` has sent a request within the last TOGETHER seconds."""

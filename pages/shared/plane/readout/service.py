@@ -1,4 +1,4 @@
-"""Numbers displayed for a scene: those of the triplet, the position under the pointer, and the anchor-positive pair."""
+"""Numbers displayed next to a triplet: for the triplet, the pointer position, and the anchor-positive pair."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pages.shared.state.untrusted import bounded
 from pages.shared.words.formulas import statements
 
 EDGES = ("ap", "an", "pn")
-RANKING_MARGIN = 0.1  # margin of the ranking discs, as in Karaman 2021, Fig. B.1
+RANKING_MARGIN = 0.1  # margin whose ranking discs are drawn, as in Karaman 2021, Fig. B.1
 
 
 def as_tensors(scene: object) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -35,14 +35,14 @@ def as_tensors(scene: object) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 @cache
 def is_positive(name: str) -> bool:
-    """Return True if the loss has no negative raw energy on 512 random triplets of sizes 0.01 to 100."""
+    """Return True if the raw energy of the loss is nonnegative on 512 random triplets of sizes 0.01 to 100."""
     generator = torch.Generator().manual_seed(0)
     points = torch.randn(3, 512, 2, generator=generator, dtype=torch.float64) * torch.logspace(-2, 2, 512)[:, None]
     return bool((losses.create(name).raw(*points) >= 0).all())
 
 
 def place(scene: Scene, at: tuple[float, ...]) -> dict[str, Any]:
-    """Return loss, force and the distances between the three points if the probe were at position `at`."""
+    """Return loss, force and the distances between the three points as if the probe were at position `at`."""
     loss = scene.module()
     field = field_table(loss, *as_tensors(scene), probe=scene.probe, at=torch.tensor(at, dtype=torch.float64))
     points = {"anchor": scene.anchor, "positive": scene.positive, "negative": scene.negative} | {scene.probe: at}
@@ -67,7 +67,7 @@ def discs(d: float) -> dict[str, Any] | None:
     """
     if d <= 0:
         return None
-    # for rho = 1/2 and s = 0 the margin is the semi-major axis minus d
+    # for rho = 1/2 and s = 0, margin_for_ellipse returns the semi-major axis minus d
     major = margin_for_ellipse(d, RANKING_MARGIN, 0, 0.5) + d
     return {
         "radius": d + RANKING_MARGIN,
@@ -76,7 +76,9 @@ def discs(d: float) -> dict[str, Any] | None:
 
 
 def mining(scene: Scene) -> dict[str, Any]:
-    """Return the circle around the anchor between hard and semi-hard positions, and a label position per region."""
+    """Return the circle around the anchor that separates hard from semi-hard negatives, and a label position per
+    region.
+    """
     shares = hardness(scene.module(), *as_tensors(scene), scene.probe)
     return {"centre": None if shares.radius is None else "anchor", "radius": shares.radius, "labels": shares.names}
 
@@ -111,7 +113,7 @@ def _has_margins(scene: Scene) -> bool:
 
 
 def _margins(scene: Scene, batch: Any) -> list[dict[str, Any]]:
-    """Return the buttons that set m1 or rho, each with its formula in symbols and with numbers inserted."""
+    """Return the buttons that set m1 or rho, each with its formula in symbols and with the current numbers inserted."""
     if not _has_margins(scene):
         return []
     s, r, rho = (float(scene.hyper[k]) for k in ("s", "r", "rho"))
