@@ -55,7 +55,7 @@ def _precision_over_least(marks: list[bool], r: int) -> float:
 
 
 def score(name: str, title: str, source: str, printed: Computation, **rest: Any) -> Case:
-    """Create a conformance case of a score."""
+    """Create a test case that compares a score of a library with its formula as printed."""
     return Case(name, "score", title, source, printed, **rest)
 
 

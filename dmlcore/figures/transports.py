@@ -49,10 +49,11 @@ def transport_arrays(
         sweeps: Number of sweeps to record.
 
     Returns:
-        Arrays by name: features (n, 3), prototypes (m, 3); cost and pi (m, n); rho and soft_min (n,); weights (3, n)
-        and pooled (3, 3), both for the linear programme, the smoothed problem and the average; marginals (m,); bias (),
-        infinite at mu = 1; k and r (), the constants of the convergence rate; sweep_biases (sweeps + 1,) and
-        sweep_errors (sweeps,); newton_biases and newton_errors, which include the start.
+        Arrays by name. Inputs: features (n, 3), prototypes (m, 3), cost (m, n). Solution: pi (m, n), rho and soft_min
+        (n,), marginals (m,), and bias (), which is infinite at mu = 1. Poolings: weights (3, n) and pooled (3, 3), with
+        one row each for the linear programme, the smoothed problem and the average. Convergence: its constants k and r
+        (), sweep_biases (sweeps + 1,), sweep_errors (sweeps,), and newton_biases and newton_errors, which include the
+        initial value.
     """
     gate = solved(pixels, prototypes, mu, epsilon)
     swept = gate.sweep_biases(sweeps)

@@ -53,8 +53,8 @@ class TestNeighbours:
     """Neighbours and scores of the embeddings of a test split, one row per sample.
 
     Neighbours are row indices, nearest first. If the data set has its own gallery, all neighbours are gallery rows, and
-    gallery rows are not queries. Rows that were not searched hold -1, NaN and 0 until `search_rows` fills them in.
-    Scores cover only the rows that are True in `queries`.
+    gallery rows are not queries. In rows that were not searched yet, indices are -1, distances and scores are NaN and
+    ranks are 0, until `search_rows` fills them in. Scores cover only the rows that are True in `queries`.
     """
 
     embeddings: Singles  # (n, D)

@@ -42,7 +42,7 @@ def _only_settings(more: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class JobState(ProgressState):
-    """State of a job on a run, with its task and settings."""
+    """State of a background job that works on a run, such as an evaluation, with the job's task and settings."""
 
     task: JobName
     # further command-line arguments of the worker

@@ -142,7 +142,7 @@ def gram_weights(energy: Energy, s: Similarities, dimension: int = 3) -> PairWei
 
 
 def batch_energy(loss: nn.Module, labels: tuple[int, int, int] = (0, 0, 1)) -> Energy:
-    """Return the energy loss(embeddings, labels) of the batch (a, p, n), for use with `gram_weights`.
+    """Return a function that evaluates `loss(embeddings, labels)` on the batch (a, p, n), for use with `gram_weights`.
 
     A pair occurs in both orders in a batch, and its weight is the sum over both orders.
     """

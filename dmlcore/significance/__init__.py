@@ -1,1 +1,1 @@
-"""Statistical verdicts on scores, given baselines and noise."""
+"""Statistical tests of whether scores differ from baselines and from each other by more than noise."""

@@ -24,7 +24,7 @@ from dmlcore.typing import Singles
 
 __all__ = ["MOST_POINTS", "MOST_STEPS", "REACH", "STRIDE", "ChargesFrame", "Simulation"]
 
-STRIDE = 0.25  # maximum distance that a point moves per step, so that steep pushes do not hurl points away
+STRIDE = 0.25  # maximum distance that a point moves per step, so that large forces do not throw points far away
 # maximum force passed to the optimiser, so that one steep step does not dominate its running averages
 STRONGEST = 100.0
 _MOVING = ("momentum_buffer", "exp_avg")  # entries of the optimiser state that act as velocities

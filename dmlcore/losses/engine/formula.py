@@ -111,7 +111,10 @@ class TripletFormula(LossEntry):
         return _entered, (self.name,)
 
     def __call__(self, anchor: Tensor, positive: Tensor, negative: Tensor, **hyper: float | str) -> Tensor:
-        """Compute the energy (...) without margin or clamp; `hyper` holds hyper-parameters of the formula."""
+        """Compute the energy without margin or clamp, with the batch shape of the points.
+
+        `hyper` holds hyper-parameters of the formula.
+        """
         unknown = set(hyper) - set(self.own)
         if unknown:
             raise TypeError(f"{self.name}() has no hyper-parameter {', '.join(sorted(unknown))}")

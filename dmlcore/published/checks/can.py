@@ -61,7 +61,7 @@ def _without_positives() -> Iterable[Outcome]:
 
 
 def _positives_of_n_pair() -> Iterable[Outcome]:
-    """Find for how many positives per anchor the tuplet loss equals the N-pair loss on each single positive."""
+    """Find the numbers of positives for which the tuplet loss equals the N-pair loss of each positive alone."""
     positives, negatives = (1.0, 0.4, -0.3), (0.2, -0.1)
     fits = []
     for count in (1, 2, 3):

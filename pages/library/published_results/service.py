@@ -172,7 +172,7 @@ def _group(members: Sequence[tuple[Run, Scores]]) -> Ours:
 
 
 def _reached(run: Run, table: PublishedTable) -> Scores:
-    """Return the scores of a run on the split of a table, by the table's columns."""
+    """Return the scores of a run on the split that a published table reports, keyed by the table's columns."""
     rows = run.metrics()[0]
     if table.split == "train":
         train = [row for row in rows if row.get("kind") == "train"]
