@@ -72,10 +72,10 @@ def show(view: ShownRun) -> None:
 
 
 def _taken_for(view: ShownRun, labels: np.ndarray, k: int) -> list[tuple[int | None, float | None]]:
-    """Return, for each class in `labels`, the wrong class most frequent among its queries' neighbours, and a share.
+    """Return, for each class in `labels`, the class with which its queries are most often confused, and how often.
 
-    The share is the fraction of the k nearest neighbours that belong to the wrong class. Both are None without
-    confusions.
+    The second value is the fraction of the k nearest neighbours that belong to this other class. Both values are None
+    if all neighbours belong to the class itself.
     """
     with st.spinner("Counting neighbours by class …"):
         confusions = confused(view.source, k)

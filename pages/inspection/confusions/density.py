@@ -24,7 +24,7 @@ from pages.shared.words.titles import loss_title
 
 TESTED = "tested"
 OTHERWISE = "ranking"  # default loss to draw if the loss of the run is not defined on single triplets
-MULTIPLES = 6  # maximum number of checkpoints shown as small figures
+MULTIPLES = 6  # maximum number of checkpoints for which a small figure is shown
 WORDS: dict[Kind, tuple[str, str]] = {
     "hardest": ("hardest", "each anchor with its farthest positive and its nearest negative"),
     "nearest": (
@@ -181,7 +181,7 @@ def _caption(pairs: DistanceDensity, kind: Kind, loss: TripletLoss, reach: float
 
 
 def _offer(view: ShownRun) -> None:
-    """Explain how to obtain the checkpoints or embeddings that the figures over training lack."""
+    """If embeddings or checkpoints are missing for the figures over training, explain how to obtain them."""
     kept = snapshots(view.run)
     if not kept:
         st.info(

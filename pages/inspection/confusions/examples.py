@@ -19,11 +19,11 @@ SHOWN = 8  # neighbours of each query
 
 
 def queries(view: ShownRun, rows: Ints, key: str, wrong: Callable[[int], int | None]) -> None:
-    """Show a page of queries with their neighbours.
+    """Show queries with their neighbours, one page at a time.
 
     Args:
         rows: Row indices of the queries.
-        wrong: Returns the negative to use in a query's link to Failures; None for no link.
+        wrong: Maps a query's row to the negative for its link to the Failures page, or to None for no link.
     """
     if not len(rows):
         st.info("No query matches.", icon=":material/check:")
@@ -75,7 +75,7 @@ def _query(view: ShownRun, row: int, wrong: int | None) -> neighbour_grid.Row:
 
 
 def _listen(view: ShownRun, key: str) -> None:
-    """Follow a click on an image: open it as the query of Neighbours, or its failure if "Forces" was clicked."""
+    """Handle a click on an image: open the image as a query on Neighbours, or on Failures if "Forces" was clicked."""
     asked = neighbour_grid.listen(f"click-{key}", keys=("forces",))
     if isinstance(asked["query"], int):
         menu.go("neighbours", selection.address(view.run) | {"query": str(asked["query"])})

@@ -1,4 +1,4 @@
-"""View of hubs, which are samples that very many queries retrieve, and of samples that no query retrieves."""
+"""View of hubs, which are samples that unusually many queries retrieve, and of samples that no query retrieves."""
 
 from __future__ import annotations
 

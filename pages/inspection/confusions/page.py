@@ -66,7 +66,7 @@ def browse(view: ShownRun) -> None:
         VIEWS[chosen or "pairs"](view)
     except Unreadable as error:
         st.error(words.plain(error), icon=":material/broken_image:")
-    except ValueError as error:  # for example if the split has fewer than two classes, or no class with two samples
+    except ValueError as error:  # for example, the split has fewer than two classes, or no class with two samples
         st.info(words.plain(error), icon=":material/info:")
 
 

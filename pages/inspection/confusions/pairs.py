@@ -19,16 +19,17 @@ from pages.shared.widgets.run_status import literal
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
-MOST_SHOWN = 200  # maximum number of classes for which the whole matrix is offered
+MOST_SHOWN = 200  # the option to show the whole matrix is offered up to this number of classes
 ALL = -1  # option of the class box that shows all classes
 LISTED = 100  # class pairs listed
-COUNTS_DEFAULT = 3  # index in COUNTS of the default: 8 neighbours, or the largest available number below 8
-# row height of the list in pixels, and rows shown at once; the images of the pair stay visible below the list
+# index in COUNTS of the default, which is 8 neighbours or, if fewer are stored, the largest available number
+COUNTS_DEFAULT = 3
+# row height of the list in pixels, and number of rows visible without scrolling, which leaves room for images below
 ROW, IN_SIGHT = 35, 5
 PAIR = "pair"  # URL parameter; its value is "QUERY-OTHER", the labels of the query's and the neighbour's class
 INK = {"light": "#333", "dark": "#ddd"}  # text colour of the numbers in pale cells, by theme
-# The matrix is shown at full size, so that its class names stay visible and the mouse wheel scrolls the page; only a
-# narrow window scrolls it sideways, and there the list moves below the matrix. Eight neighbours fit on one line.
+# The matrix has its full size, so that its class names are visible and the mouse wheel scrolls the page. In a narrow
+# window, the matrix scrolls horizontally and the list moves below it. Eight neighbours fit on one line.
 STYLE = """<style>
 .st-key-matrix-scroll { overflow-x: auto; }
 .st-key-matrix-scroll [data-testid="stVegaLiteChart"] { width: max-content; }
@@ -180,7 +181,7 @@ def _follow_cell() -> None:
 
 
 def _list_key(k: str) -> str:
-    """Return the key of the pair list; it changes with `k`, because a row index then refers to another pair."""
+    """Return the widget key of the pair list. It depends on `k`, because each `k` orders the pairs differently."""
     return f"{_key('worst-pairs')}-{k}"
 
 
@@ -242,7 +243,9 @@ def _follow_row(confusions: Confusions, best: ClassPairs, k: str) -> None:
 
 
 def _examples(view: ShownRun, confusions: Confusions, chosen: tuple[int, int], k: str) -> None:
-    """Show queries of the first class with neighbours of the second class, those with most such neighbours first."""
+    """Show queries of the first class in `chosen` that retrieve the second class, sorted by the number of such
+    neighbours.
+    """
     query, other = chosen
     first, second = confusions.place(query), confusions.place(other)
     assert first is not None
@@ -283,7 +286,9 @@ def _examples(view: ShownRun, confusions: Confusions, chosen: tuple[int, int], k
 
 
 def _wrong(view: ShownRun, row: int, other: int, hits: Bools) -> int | None:
-    """Return the row's nearest neighbour of class `other`; if `other` is its own class, its nearest wrong neighbour."""
+    """Return the row's nearest neighbour of class `other`; if `other` is its own class, its nearest incorrect
+    neighbour.
+    """
     wrong = hits[row] if other != view.test.labels[row] else ~view.test.right[row]
     places = np.flatnonzero(wrong)
     return int(view.test.neighbours[row, places[0]]) if len(places) else None

@@ -15,13 +15,13 @@ from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.widgets.test_neighbours import learned
 
 COUNTS = (1, 2, 4, 8, 12, 16, 24)  # numbers of neighbours to offer, limited by the number stored
-R = "R"  # number of other samples in the class of the query
-# pairs sampled per checkpoint; fewer than for the tested weights, because many checkpoints are measured in a row
+R = "R"  # R is the number of other samples in the class of the query
+# pairs sampled per checkpoint; fewer than for the best weights, because many checkpoints are evaluated in a row
 FEWER_PAIRS = 4_000_000
 
 
 def neighbour_counts(shown: ShownRun) -> list[int]:
-    """Return the offered numbers of neighbours, limited to the neighbours stored per query."""
+    """Return the numbers of neighbours that the user can choose, limited to the number stored per query."""
     return [k for k in COUNTS if k <= shown.test.neighbours.shape[1]]
 
 
@@ -38,14 +38,14 @@ def confused(path: Path, k: int | str) -> Confusions:
 
 @cached(32)
 def hubs(path: Path, k: int) -> Hubness:
-    """Return the occurrences of each sample among the k nearest neighbours of all queries."""
+    """Return how often each sample occurs among the k nearest neighbours of all queries."""
     neighbours = learned(path)
     return hubness.hubness(neighbours.labels, neighbours.neighbours, neighbours.is_gallery, k)
 
 
 @cached(8)
 def measured(path: Path) -> DistanceDensity:
-    """Return the distances and triplets of the whole test split. Raises ValueError if there is no triplet."""
+    """Return the distances of pairs and triplets in the whole test split. Raises ValueError if there is no triplet."""
     neighbours = learned(path)
     return distance_density.measure(neighbours.embeddings, neighbours.labels, neighbours.is_gallery)
 

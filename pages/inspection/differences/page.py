@@ -35,7 +35,7 @@ from pages.shared.words.labels import SCORES
 from pages.shared.words.numbers import percent
 
 LABELS = "doubted labels"
-SHORT = KINDS | {"lost": "lost", "gained": "gained"}  # short names of the kinds, used as labels of the selector
+SHORT = KINDS | {"lost": "lost", "gained": "gained"}  # labels of the selector for kinds of queries; some are shortened
 # The lists are next to the charts in a wide window, otherwise below. Eight neighbours fit on one line.
 STYLE = """<style>
 .st-key-differences > div > [data-testid="stColumn"] { min-width: min(36rem, 100%); }
@@ -46,7 +46,7 @@ STYLE = """<style>
   .st-key-differences .neighbours .found { grid-template-columns: repeat(8, minmax(0, 1fr)); gap: 6px; }
 }
 </style>"""
-MANY = 12_000  # maximum number of test samples for which every snapshot is read, not only A and B
+MANY = 12_000  # up to this number of test samples, all snapshots are read, not only A and B
 QUICK = 60.0  # missing embeddings that take at most this many seconds are computed without asking
 
 
@@ -138,7 +138,7 @@ def _queries(shown: ShownDifference, point: list[int] | None, selected: Ints | N
 
 
 def _summary(change: Difference, first: RunSide, second: RunSide) -> None:
-    """Show R@1 and MAP@R of A and B, the number of queries lost and gained, and the p-value of McNemar's test."""
+    """Show R@1 and MAP@R of A and B, the numbers of queries lost and gained from A to B, and McNemar's p-value."""
     comparison = change.comparison
     a, b = comparison.right.mean(axis=1)
     before, after = comparison.average_precision.mean(axis=1)
@@ -162,7 +162,7 @@ def _summary(change: Difference, first: RunSide, second: RunSide) -> None:
 
 
 def _charts(shown: ShownDifference) -> list[int] | None:
-    """Show AP@R of every query in A against B, and, for one run with several snapshots, the changes between snapshots.
+    """Show AP@R of every query in A against B and, for one run with several snapshots, the changes between snapshots.
 
     Returns:
         The index of the clicked query in `shown.difference`, as a list with one element; None if no point is selected.
@@ -211,7 +211,9 @@ def _turnover(paths: tuple[Path, ...]) -> Turnover:
 
 
 def _doubted(shown: ShownDifference) -> Doubted:
-    """Find doubtful labels by the neighbours in A and B or, for one run of moderate size, in all trained snapshots."""
+    """Find doubtful labels from the neighbours in A and B or, for a run that is not too large, in all trained
+    snapshots.
+    """
     paths = [side.path for side in shown.sides]
     if shown.sides[0].run.id == shown.sides[1].run.id and len(shown.difference.indices) <= MANY:
         embedded = sides_view.embedded(shown.sides[0].run)
@@ -225,14 +227,14 @@ def _doubts(paths: tuple[Path, ...]) -> Doubted:
 
 
 def _read(path: Path) -> TestNeighbours:
-    """Read neighbours, bypassing the page's cache, which holds fewer entries than a run may have snapshots."""
+    """Read neighbours without the page's cache, because a run may have more snapshots than the cache has entries."""
     from dmlcore.inspection.neighbours import read
 
     return read(path)
 
 
 def _embed(run: Run) -> None:
-    """Compute the missing embeddings of a run at once if that is quick; otherwise show a button that starts the job."""
+    """If it takes little time, compute the run's missing embeddings; otherwise show a button that starts the job."""
     missing = [snapshot for snapshot in snapshots(run) if snapshot.embeddings is None]
     if run.embeddings() is None:
         job_button.offer(run, "evaluate", at_once=(run.path / LAST).exists() and _is_quick(run, 1))

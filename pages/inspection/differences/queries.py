@@ -41,7 +41,7 @@ STYLE = """<style>
 
 @dataclass(frozen=True)
 class ShownDifference:
-    """Compared sides A and B, their difference, and a function that returns the name of a class."""
+    """The two compared sides A and B, their difference, and a function that returns the name of a class."""
 
     sides: tuple[RunSide, RunSide]
     difference: Difference
@@ -49,13 +49,13 @@ class ShownDifference:
 
     @property
     def runs(self) -> list[ShownRun]:
-        """Runs of A and B with their neighbours."""
+        """The runs of A and B, each with its neighbours."""
         sides = zip(self.sides, self.difference.comparison.learned, strict=True)
         return [ShownRun(side.run, side.path, learned, self.name) for side, learned in sides]
 
 
 def queries(shown: ShownDifference, kind: Kind, only: Ints | None) -> None:
-    """Show the queries of one kind page by page, and a button that selects them.
+    """Show the queries of one kind page by page, and a button that adopts them as the selection.
 
     Args:
         only: Data set indices of the samples to which the list is restricted; None for all.
@@ -119,7 +119,7 @@ def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) 
 
 
 def labels(shown: ShownDifference, doubts: Doubted) -> None:
-    """Show samples whose label most of their neighbours contradict, with their neighbours in B."""
+    """Show samples with labels that most of their neighbours contradict, next to their neighbours in B."""
     st.markdown(
         "None of the 8 nearest neighbours of these test samples has their class, and at least 6 share another one, "
         "in at "

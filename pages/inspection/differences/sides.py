@@ -43,10 +43,10 @@ class RunSide:
 
 
 def pick(run: Run) -> tuple[Run, RunSide | None, RunSide | None]:
-    """Let the user choose B and the weights of both sides; A is always `run`. The choices are stored in the URL.
+    """Let the user choose the run of B and the weights of both sides; A is always `run`. The URL stores the choices.
 
     Returns:
-        The run of B, side A and side B. A side is None if its weights are not embedded yet.
+        The run of B, side A and side B. A side is None if no embeddings are stored for its weights.
     """
     line = st.container(horizontal=True, vertical_alignment="bottom")
     a = line.container(width="content")
@@ -56,7 +56,7 @@ def pick(run: Run) -> tuple[Run, RunSide | None, RunSide | None]:
 
 
 def same_samples(first: RunSide, second: RunSide, a: TestNeighbours, b: TestNeighbours) -> None:
-    """Raise Incomparable unless both sides are known to be tested on the same samples."""
+    """Raise Incomparable unless both sides are known to be evaluated on the same samples."""
     one, two = first.run.spec, second.run.spec
     try:
         refuse_other_samples(a, b, lambda: (thumbnails.dataset(one), thumbnails.dataset(two)))
@@ -74,7 +74,7 @@ def embedded(run: Run) -> list[Snapshot]:
 
 
 def _options(run: Run) -> dict[str, Path | None]:
-    """Return the embeddings file of each choice of weights, keyed by its name in the URL; None if not embedded yet.
+    """Map each choice of weights, by its name in the URL, to its embeddings file; None if the file does not exist.
 
     If the best weights equal a kept checkpoint, as they usually do, they are listed once.
     """

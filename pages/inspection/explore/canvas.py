@@ -1,4 +1,4 @@
-"""Map and image panel of the Explore page, and handlers for their lassos, tags, saved views and URL updates."""
+"""Map and image panel of the Explore page, and handlers for lasso selections, tags, saved views and URL updates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pages.shared.widgets.presentation import Presentation
 KEY = "map"
 ORIGIN = "lasso on the map"
 MOST_CORNERS = 64
-MOST_AWAY = 100  # maximum absolute coordinate of the visitor's own image, in widths of the map
+MOST_AWAY = 100  # maximum absolute coordinate of the user's uploaded image, in widths of the map
 PAGES = {"neighbours": "All neighbours", "failures": "Forces"}
 LECTURE = Presentation(
     "Map of an embedding",
@@ -41,12 +41,12 @@ _canvas = component("inspection/explore")
 
 
 def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: Sequence[float] | None = None) -> None:
-    """Mount the map; if the user clicked a link to another page, open it.
+    """Mount the map; if the user clicked a link to another page, open that page.
 
     Args:
         marks: Data set indices of the samples to mark with a ring.
         chosen: Samples to draw as selected.
-        own: Position of the visitor's own image, as fractions of the square; None without one.
+        own: Position of the user's uploaded image, as fractions of the map's square; None if there is no such image.
     """
     seq = st.session_state.get(_seq(data), 0)
     event = _canvas(
@@ -81,7 +81,7 @@ def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: 
 
 def own(data: MapData) -> list[float] | None:
     """Return the position given by ?own=X,Y (map units) as fractions of the map's square; None if it is invalid."""
-    if data.steps:  # the position is valid only on the map for which it was computed, not on a map over training
+    if data.steps:  # The position refers to one particular map; it is not valid on a map over training.
         return None
     try:
         place = np.array([float(number) for number in st.query_params.get("own", "")[:100].split(",")])

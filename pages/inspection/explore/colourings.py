@@ -14,8 +14,8 @@ from dmlcore.inspection.hubness import hubness
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.typing import Array, Bools, Bytes, Ints
 
-NEAREST = 8  # number of neighbours used for purity, density and doubted labels
-COUNTED = 10  # number of neighbours used for hubness
+NEAREST = 8  # number of neighbours from which purity, density and doubtful labels are computed
+COUNTED = 10  # number of neighbours from which hubness is computed
 NOWHERE = 255  # value of a point for which the attribute is undefined
 RANKS = (1, 2, 5, 17, 65)  # first rank of each bin
 
@@ -35,7 +35,7 @@ class Column(NamedTuple):
 
 
 def columns(neighbours: TestNeighbours) -> dict[str, Column]:
-    """Return all columns, keyed by name."""
+    """Return all columns that can be computed from the neighbours, keyed by name."""
     no_query = np.isnan(neighbours.average_precision) | ~neighbours.queries
     return {
         "right": _right(neighbours, no_query),
@@ -99,7 +99,7 @@ def _doubted(neighbours: TestNeighbours) -> Column:
 def _purity(neighbours: TestNeighbours) -> Column:
     searched = neighbours.is_gallery if neighbours.is_gallery.any() else np.ones(len(neighbours.labels), bool)
     classes, group = np.unique(neighbours.labels, return_inverse=True)
-    # other searchable samples of each sample's class
+    # number of other searchable samples in the class of each sample
     others = np.bincount(group[searched], minlength=len(classes))[group] - searched
     k = min(NEAREST, neighbours.right.shape[1])
     looked = np.minimum(others, k)

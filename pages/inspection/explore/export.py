@@ -13,7 +13,9 @@ from pages.inspection.explore.colourings import NOWHERE, columns
 
 
 def table(sheet: Sheet, points: Singles, names: Sequence[str], known: TestNeighbours) -> str:
-    """Return the map as CSV: sample, class, position, nearest neighbour's correctness and distance, and purity.
+    """Return the map as CSV.
+
+    The columns are sample, class, position, correctness and distance of the nearest neighbour, and purity.
 
     Args:
         points: Positions (n, 2) in map units.

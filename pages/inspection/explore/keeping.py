@@ -1,4 +1,4 @@
-"""Tags and saved views of a run: their state for the map component, and the handler of its requests to change them."""
+"""Tags and saved views of a run: data for the map component, and the handler of the component's change requests."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _TIMES, _AGAIN = "views opened", "another map was requested"
 
 
 def kept(run: Run) -> dict[str, Any]:
-    """Return the tags and views for the map component.
+    """Return the tags and saved views of a run in the form that the map component expects.
 
-    "tags" is the id of the tags, "views" holds the saved views, "closed" says why nothing can be stored ("" if it can),
-    and "opened" counts how often a view was opened in this session.
+    "tags" identifies the current version of the tags, "views" holds the saved views, "closed" says why nothing can be
+    stored ("" if storing is possible), and "opened" counts how often a view was opened in this session.
     """
     try:
         known, why = tags_and_views.read(run), tags_and_views.read_only_reason(run)
@@ -36,7 +36,9 @@ def kept(run: Run) -> dict[str, Any]:
 
 
 def keep(run: Run, indices: Ints, asked: Any) -> None:
-    """Execute a request of the map component: tag samples, or save, delete or open a view. Refusals appear as toasts.
+    """Execute a request of the map component: tag samples, or save, delete or open a view.
+
+    If the request is refused, the reason appears as a toast.
 
     Args:
         indices: Data set indices of the points of the map, shape (n,).
@@ -76,7 +78,7 @@ def tagged(asked: dict[str, Any], indices: Ints) -> Ints:
 
 
 def other_map() -> bool:
-    """Return True, once, if the view that was just opened belongs to another map than the one shown before."""
+    """Return True if the view that was just opened belongs to another map; later calls return False."""
     return bool(st.session_state.pop(_AGAIN, False))
 
 

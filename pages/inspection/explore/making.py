@@ -17,7 +17,8 @@ from pages.shared.widgets.forms import Bounds, number
 
 # URL parameters: name of the map's settings, and "1" for the map over training
 PARAMETER, TRAINING = "map", "training"
-AT_ONCE = 4 << 20  # embeddings files below this size (about 7,000 samples of 128 dimensions) get a map without asking
+# in bytes; for smaller embeddings files (about 7,000 samples of 128 dimensions), the map is computed automatically
+AT_ONCE = 4 << 20
 NEIGHBOURHOODS = (5, 100)
 _HELP = {
     "tsne": "Keeps neighbours together; the size, density and distance of groups mean nothing",
@@ -27,7 +28,11 @@ _HELP = {
 
 
 def choose(run: Run, into: DeltaGenerator) -> Settings | None:
-    """Let the user choose a map and return its settings; ?map= takes precedence. None if the run has no map."""
+    """Let the user choose a map of the run; ?map= in the URL takes precedence.
+
+    Returns:
+        The settings of the chosen map, or None if the run has no map.
+    """
     made = maps.list_settings(run)
     if not made:
         return None

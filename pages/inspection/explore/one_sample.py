@@ -1,4 +1,4 @@
-"""Details of one sample for the Explore page: its neighbours and ranks, now and at the kept checkpoints."""
+"""Neighbours and ranks of one sample for the Explore page, now and at the kept checkpoints."""
 
 from __future__ import annotations
 
@@ -57,5 +57,7 @@ def history(run: Run, index: int) -> dict[str, Any]:
 
 @lru_cache(maxsize=2)
 def _history(embedded: tuple[tuple[int, Path], ...], changed: tuple[int, ...]) -> SampleHistory | None:
-    """Read the neighbours at the embedded checkpoints; `changed` (modification times) is part of the cache key."""
+    """Read the history of a sample at the embedded checkpoints; `changed` (modification times) is part of the cache
+    key.
+    """
     return sample_history((step, neighbours.read(path)) for step, path in embedded)

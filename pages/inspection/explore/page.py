@@ -38,7 +38,7 @@ MEANING = {
     "pca": "PCA shows the two directions of largest variance; samples that differ only in other directions overlap.",
 }
 
-# (URL value, label, icon) of each view of Neighbours; the first is the default
+# (URL value, label, icon) of each view on the Neighbours page; the first is the default
 VIEWS = (
     ("", "Neighbours of every query", "grid_view"),
     ("Near-duplicates", "Near-duplicates", "filter_2"),
@@ -90,7 +90,7 @@ def page() -> None:
 
 @st.fragment
 def canvas(data: MapData, method: str) -> None:
-    """Show the map and its selection. As a fragment, it reruns alone after a lasso."""
+    """Show the map and its selection. This is a fragment, so that a lasso selection does not rerun the whole page."""
     run = data.run
     if not run_picker.present(run):
         return
@@ -114,7 +114,7 @@ def canvas(data: MapData, method: str) -> None:
 
 
 def further(run: Run, chosen: Selection | None) -> None:
-    """Show links to the views of Neighbours, which keep the selection."""
+    """Show links to the views of the Neighbours page; the links pass on the selection."""
     carried = {"run": run.id} | ({selection.PARAMETER: chosen.id} if chosen else {})
     with st.container(horizontal=True):
         for view, label, icon in VIEWS:
@@ -159,7 +159,7 @@ def selected_classes(data: MapData, chosen: Selection | None) -> None:
 
 
 def caption(run: Run, data: MapData, method: str) -> str:
-    """Return the caption of the map: its data, the meaning of distances, and its quality."""
+    """Return the caption of the map, which states its data, what distances mean, and the quality of the map."""
     row = scores(run.metrics()[0]).get("trained", {})
     score = row.get("map_at_r") if row.get("weights") == data.source.stem else None
     points = f"{len(data.sheet.indices):,} test embeddings of {len(data.sheet.labels):,} classes"

@@ -43,7 +43,7 @@ from pages.shared.words import sentences as words
 
 TRAINING = "training"  # suffix of NAME in the URL for the map over training
 COLUMNS = ("right", "rank", "hubness", "doubted", "split", "purity", "density")
-GROWS = "no-cache"  # cache policy of history files, which grow when another checkpoint is embedded
+GROWS = "no-cache"  # HTTP cache policy of history files, which grow when embeddings of another checkpoint are added
 _FILE = re.compile(r"([a-z]+)(?:-([0-9a-f]{1,16}))?\.(bin|csv)")
 
 
@@ -76,13 +76,19 @@ class MapData:
 
 
 def of_map(run: Run, settings: maps.Settings) -> MapData | None:
-    """Return the map computed with these settings for the newest embeddings, or None. Raises Unreadable, ValueError."""
+    """Return the map computed with these settings from the newest embeddings, or None if it does not exist.
+
+    Raises Unreadable, ValueError.
+    """
     source, path = run.embeddings(), maps.find(run, settings)
     return _of_map(run.path, source, path, _tag(source, path)) if source and path else None
 
 
 def over_training(run: Run, settings: maps.Settings) -> MapData | None:
-    """Return the map over training computed with these settings, or None. Raises Unreadable, ValueError."""
+    """Return the map over training computed with these settings, or None if it does not exist.
+
+    Raises Unreadable, ValueError.
+    """
     source, path = run.embeddings(), trajectory.find(run, settings)
     return _over_training(run.path, source, path, settings.name, _tag(source, path)) if source and path else None
 
@@ -132,7 +138,7 @@ ROUTES: list[BaseRoute] = [Route("/api/map/{run}/{name}/{tag}/{file}", respond)]
 
 
 def _named(run: Run, name: str) -> MapData | None:
-    """Return the map whose name is in the URL, or None: "SETTINGS" or "SETTINGS-training" for the map over training."""
+    """Return the map with the given name from a URL, "SETTINGS" or "SETTINGS-training" (over training), or None."""
     wanted, _, kind = name.partition("-")
     settings = next((s for s in maps.list_settings(run) if s.name == wanted), None)
     if settings is None or kind not in ("", TRAINING):

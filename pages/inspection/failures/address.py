@@ -1,4 +1,4 @@
-"""URL parameters of the Failures page, and the merge with the URL that the force-field component writes."""
+"""URL parameters of the Failures page, and the merging of URL changes made by the force-field component."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ LONGEST = 4000  # maximum length of a query string in characters
 
 
 def followed(now: Mapping[str, str], written: object) -> dict[str, str]:
-    """Merge the URL written by the force-field component into the current URL.
+    """Return the current query parameters, updated from the URL that the force-field component wrote.
 
-    The current URL is returned if it belongs to another run. If it shows another triplet of the run, because the
-    message arrived late, only the parameters of the loss and the step are taken from the message.
+    If the written URL belongs to another run, it is ignored. If it shows another triplet of the run, because the
+    message arrived late, only the loss parameters and the step are taken from it.
 
     Args:
         now: Current query parameters, as known to Streamlit.
-        written: Query string written by the component; anything else is ignored.
+        written: Query string written by the component; values of other types are ignored.
     """
     there = dict(parse_qsl(written[:LONGEST])) if isinstance(written, str) else {}
     if not there or there.get("run") != now.get("run", there.get("run")):

@@ -90,10 +90,10 @@ def html(
     """Return HTML with the images of the triplet, d(A,P) and d(A,N), and a strip of links for each of `others`.
 
     Args:
-        three: Query, right neighbour and wrong neighbour.
-        distances: Distances by "ap" and "an".
-        image: Base URL of the images, which the data set index completes.
-        link: Returns the URL that shows a sample as the "right" or "wrong" neighbour.
+        three: Query, correct neighbour and incorrect neighbour.
+        distances: d(A,P) under the key "ap" and d(A,N) under "an".
+        image: Base URL of the images, to which the data set index is appended.
+        link: Returns the URL that shows a sample as the correct ("right") or incorrect ("wrong") neighbour.
     """
     a, p, n = three
     return (

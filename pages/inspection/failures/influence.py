@@ -1,4 +1,4 @@
-"""Training samples that caused a failure: the button that starts the job, their images, and a fork without them.
+"""Training samples that caused a failure: the job's start button, the images, and a link to train without them.
 
 The influence of a training sample is how far it moved the margin d(A,N) - d(A,P), summed over the training run.
 """
@@ -44,7 +44,7 @@ def show(run: Run, triplet: Mapping[str, Any]) -> None:
     """Show the section on training samples that caused the failure.
 
     Args:
-        triplet: Id of the run, and the data set indices of query, right and wrong neighbour.
+        triplet: ID of the run, and the data set indices of the query and its correct and incorrect neighbour.
     """
     st.subheader("Which training samples caused this failure?", anchor=False)
     st.markdown(
@@ -107,7 +107,7 @@ def _result(run: Run, result: dict[str, Any], data: Dataset) -> None:
 
 
 def classes(names: Sequence[str]) -> str:
-    """Return a sentence that counts the given class names, most frequent first, and names at most CLASSES of them."""
+    """Return a sentence with the most frequent class names, at most CLASSES of them, and the count of each."""
     counted = Counter(names).most_common()
     named = ", ".join(f"{name} ({count})" for name, count in counted[:CLASSES])
     more = len(counted) - CLASSES
@@ -140,7 +140,7 @@ def images(
 
 
 def _fork(run: Run, result: Mapping[str, Any]) -> None:
-    """Show a link to the form that forks the run at its earliest checkpoint without the most harmful samples."""
+    """Show a link to the form that continues the run from its earliest checkpoint without the most harmful samples."""
     samples = [int(sample) for sample, _ in result["harmful"]][: failure.count_listed(result["train"])]
     start = min((step for step in fork_parent.steps(run.path) if step < result["end"]), default=None)
     if start is None:

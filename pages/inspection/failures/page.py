@@ -1,4 +1,4 @@
-"""Failures page: a query with a right and a wrong neighbour, and the query's ranking after one step of each loss."""
+"""Failures page: a query with a correct and an incorrect neighbour, and its ranking after one step of each loss."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pages.shared.words.labels import SCORES
 from pages.shared.words.numbers import percent
 
 STRIP = 9  # number of nearest neighbours in each strip
-# parts of the Fields page that do not apply to a triplet of embeddings
+# parts of the Fields page that are hidden because they do not apply to a triplet of embeddings
 HIDDEN = ("situations", "figures", "take", "margins")
 # widget keys of the image strips, the force field and the class box
 CLICK, PLANE, BOX = "failure_click", "failure", "failure_class"
@@ -59,7 +59,7 @@ def page() -> None:
 
 
 def browse(shown: ShownRun, bar: DeltaGenerator) -> None:
-    """Show the failure in the URL, or the worst one.
+    """Show the failure given by the URL; without one, the worst failure of the run.
 
     Args:
         bar: Container for the controls that choose the failure.
@@ -107,7 +107,7 @@ def _steps(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses:
 
 
 def _of_class(shown: ShownRun, order: Ints, bar: DeltaGenerator) -> tuple[Ints, int | None]:
-    """Let the user choose a class; return its label and failures.
+    """Let the user choose a class whose failures are shown.
 
     Returns:
         The rows of the failures in the chosen class, and its label; `order` and None if no class is chosen.
@@ -220,7 +220,7 @@ def _canvas(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses
     """Mount the force field of the triplet with its panels and tables.
 
     Args:
-        triplet: Id of the run, and the data set indices of query, right and wrong neighbour.
+        triplet: ID of the run, and the data set indices of the query and its correct and incorrect neighbour.
         addresses: URLs of the three images.
     """
     query = st.query_params.to_dict()

@@ -37,7 +37,7 @@ from pages.shared.words import sentences as words
 RATE = 0.1
 RATES = (0.001, 10.0)
 WAYS = ("length", "rate")
-AT_ONCE = 30_000_000  # multiplications up to which all losses are evaluated during a drag
+AT_ONCE = 30_000_000  # all losses are evaluated during a drag if this takes at most this many multiplications
 INDEX = 10**9
 
 Triple = tuple[int, int, int]
@@ -73,10 +73,12 @@ def answer(request: Request) -> bytes:
 
 
 def about(case: RetrievalFailure, scene: RealScene, request: Request, *, whole: bool) -> dict[str, Any]:
-    """Return the values of "failure" in a response: ranks now and in the data, one step per loss, and force components.
+    """Return the "failure" entry of a response: the ranks, one step per loss, and the components of the forces.
+
+    The ranks are those at the current points and those in the data.
 
     Args:
-        whole: Evaluate all losses; otherwise only that of the scene if all would take too long.
+        whole: Evaluate all losses; otherwise only the loss of the scene if evaluating all would take too long.
     """
     start = case.triplet if scene.is_home else case.moved_to(scene.coordinates)
     rate, way = asked(request)
@@ -102,9 +104,9 @@ def about(case: RetrievalFailure, scene: RealScene, request: Request, *, whole: 
 
 
 def asked(request: Request) -> tuple[float, str]:
-    """Return the step size in a request or URL, and the quantity that it makes equal for all losses.
+    """Return the step size in a request or URL, and the quantity ("length" or "rate") that is equal for all losses.
 
-    A URL with a size but without "by" predates the comparison at equal length; its size is a rate.
+    Old URLs contain a size without "by"; their size is a rate.
     """
     rate = untrusted.bounded(request.get("rate"), *RATES, RATE)
     return rate, untrusted.one_of(request.get("by"), WAYS, "rate" if "rate" in request else WAYS[0])
@@ -141,7 +143,7 @@ def _table(source: Path) -> Table:
     )
 
 
-@lru_cache(maxsize=16)  # cases share the table of their run, so each adds only a few bytes per sample
+@lru_cache(maxsize=16)  # All cached cases of a run share its table, so each adds only a few bytes per sample.
 def _case(source: Path, samples: Triple, on_sphere: bool) -> RetrievalFailure:
     table = _table(source)
     missing = [i for i in samples if i not in table.row]
@@ -166,7 +168,7 @@ def _step(step: Step) -> dict[str, Any]:
 
 
 def _best(now: NeighbourRanks, by_loss: dict[str, Step]) -> dict[str, Any]:
-    """Return the losses that rank the query best, a sentence about them, and the best losses for each table column."""
+    """Return the losses that rank the query best, a sentence about them, and the best losses in each table column."""
     after = {name: step.after for name, step in by_loss.items()}
     best = best_loss(now, after)
     lead = failure_words.verdict(best, now, after)

@@ -19,7 +19,8 @@ from pages.shared.plane.state import POINTS, Scene
 from pages.shared.state import untrusted
 from pages.shared.state.untrusted import Point
 
-SMALLEST, LARGEST = 0.2, 60.0  # smaller edges and larger coordinates are drawn in another unit, a power of 10
+# If the longest edge is below SMALLEST or a coordinate exceeds LARGEST, the triplet is rescaled by a power of 10.
+SMALLEST, LARGEST = 0.2, 60.0
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,9 @@ def home(triplet: EmbeddedTriplet, spec: RunSpec) -> Home:
 
 
 def unit_of(points: Floats) -> float:
-    """Return the unit in which the points (3, 2) fit the canvas: 1 if possible, else a power of ten."""
+    """Return the unit in which the points (3, 2) are large enough and fit the canvas: 1 if possible, else a power of
+    10.
+    """
     span = max(math.dist(points[i], points[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
     reach = float(np.abs(points).max())
     if reach > LARGEST:
@@ -101,7 +104,9 @@ class RealScene(Scene):
 
     @property
     def is_plain(self) -> bool:
-        """True if the active region is that of the Fields page, because the plane's unit and height do not matter."""
+        """True if the active region has the same closed form as on the Fields page, because unit and height do not
+        matter.
+        """
         return self.home.unit == 1 and (self.home.height == 0 or not needs_origin(self.module()))
 
 
@@ -113,7 +118,8 @@ def _raised(name: str, hyper: tuple[tuple[str, float | str], ...], height: float
 def losses_to_compare(scene: RealScene) -> list[losses.TripletLoss]:
     """Return all triplet losses with parameters.
 
-    The scene's loss has the values of the sliders, the run's loss those of training, all others their defaults.
+    The loss of the scene has the parameters set with the sliders, the loss of the run those used in training, and all
+    others their defaults.
     """
     chosen = {scene.home.loss: scene.home.hyper} | {scene.loss: scene.hyper}
     return [losses.create(name, **chosen.get(name, {})) for name in losses.names()]

@@ -12,7 +12,7 @@ from dmlcore.spec.optimisers import OPTIMISERS
 from dmlcore.spec.sections import OptimiserSpec
 from pages.shared.words.labels import WORDS
 
-LEFT_OUT = 3  # up to this many losses outside a tie are named instead of those in the tie
+LEFT_OUT = 3  # if at most this many losses are not tied for best, the sentence names these instead of the tied losses
 JUDGED = (
     "Losses are compared by AP@R, then by the rank of P. Results tie if they differ by less than 10 % of the largest "
     "improvement, one point of AP@R or one rank."
@@ -60,12 +60,12 @@ def _titles(names: Sequence[str]) -> str:
 
 
 def _by(standings: Sequence[NeighbourRanks], figure: str) -> list[NeighbourRanks]:
-    """Return the two elements with the lowest and the highest value of the attribute `figure`."""
+    """Return the two ranks with the lowest and the highest value of the attribute `figure`."""
     return [pick(standings, key=lambda each: getattr(each, figure)) for pick in (min, max)]
 
 
 def _change(before: str, ends: Sequence[str]) -> str:
-    """Return the change from a value to a range of values, given as texts."""
+    """Return the change from one value to a range of values, all given as text, such as "3 → 1–2"."""
     after = "–".join(dict.fromkeys(ends))
     return f"stays at {after}" if after == before else f"{before} → {after}"
 

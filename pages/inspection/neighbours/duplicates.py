@@ -28,7 +28,7 @@ def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | No
     """Show the nearest pairs of samples of different classes.
 
     Returns:
-        The data set index of the first sample shown, or -1.
+        The data set index of the first sample shown, or -1 if no sample is shown.
     """
     quantile = st.select_slider(
         "Quantile of nearest-neighbour distances",
@@ -42,7 +42,7 @@ def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | No
     )
     pairs = _pairs(shown.run.id, shown.tag, quantile, shown.test)
     within = len(pairs.first)
-    if not within:  # no pair is that close: show the nearest pairs
+    if not within:  # no pair is within the chosen distance, so show the nearest pairs
         pairs = _pairs(shown.run.id, shown.tag, 1.0, shown.test)
     keep = np.ones(len(pairs.first), bool)
     if selected is not None:
@@ -89,7 +89,7 @@ def suspects(shown: ShownRun, selected: Selection | None, label: int | None) -> 
     """Show samples whose neighbours agree on another class, and these neighbours.
 
     Returns:
-        The data set index of the first sample shown, or -1.
+        The data set index of the first sample shown, or -1 if no sample is shown.
     """
     least = st.slider(
         f"Neighbours of one other class, of {ASKED}",
@@ -137,7 +137,7 @@ def suspects(shown: ShownRun, selected: Selection | None, label: int | None) -> 
 
 
 def _same_inputs(shown: ShownRun) -> Callable[[int, int], bool]:
-    """Return a function that returns True if two samples are identical: equal files, or else equal network inputs."""
+    """Return a function that tests if two samples are identical: it compares files if possible, else network inputs."""
     try:
         data = thumbnails.dataset(shown.run.spec)
     except DataError:  # reported above

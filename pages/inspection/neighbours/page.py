@@ -59,7 +59,7 @@ def page() -> None:
 def chosen_class(shown: ShownRun) -> int | None:
     """Show a class box that follows ?class=; return the chosen label, or None for all classes.
 
-    Must not be in a fragment, because thousands of names would be sent whenever the user turns the page.
+    Must not be in a fragment, because then thousands of class names would be sent whenever the user turns the page.
     """
     classes = np.unique(shown.test.labels).tolist()
     wanted = st.query_params.get("class", "")

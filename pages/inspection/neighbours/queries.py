@@ -52,7 +52,7 @@ def many(
     """Show the filters and, page by page, the queries that pass them.
 
     Returns:
-        The data set index of the first query shown, or -1, and the indices of all images on the next page.
+        The data set index of the first query shown (-1 if none), and the indices of all images on the next page.
     """
     searched, run = shown[0].test, shown[0].run
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -115,7 +115,7 @@ def many(
 
 
 def turn(step: int) -> None:
-    """Turn the page by `step` after a keyboard shortcut."""
+    """Move `step` pages forward (back if negative) after a keyboard shortcut."""
     if at := st.session_state.get(PAGE):
         at |= {"number": min(max(at["number"] + step, 1), at["last"]), "turned": at["turned"] + 1}
 
@@ -126,7 +126,7 @@ def forget_query() -> None:
 
 
 def page_of(asked: str, count: int, each: int, what: str = "queries") -> int:
-    """Show the page numbers and return the current one, from 1; a change of `asked`, the list's filters, resets it."""
+    """Show the page numbers and return the current one, from 1. It returns to 1 if the filters in `asked` change."""
     pages = -(-count // each)
     at = st.session_state.get(PAGE)
     if at is None or at["asked"] != asked:
@@ -143,8 +143,9 @@ def page_of(asked: str, count: int, each: int, what: str = "queries") -> int:
 
 
 def _columns(together: Comparison, pair: tuple[int, int] | None, rows: Ints) -> Ints:
-    """Return the comparison's column of each query in `rows`; with a pair of runs, only where the first beats the
-    second.
+    """Return the columns of the comparison that belong to the queries in `rows`.
+
+    If `pair` is given, only queries for which its first run beats its second run are included.
     """
     if pair is not None:
         return runs_beside_view.contested(together, pair, rows)
@@ -155,7 +156,10 @@ def _columns(together: Comparison, pair: tuple[int, int] | None, rows: Ints) -> 
 
 
 def _words(searched: TestNeighbours, order: Order) -> Callable[[int], str]:
-    """Return a function that maps a row to the sort value as text; "" if that is AP@R, which is shown anyway."""
+    """Return a function that maps a row to the value by which the list is sorted, as text.
+
+    The function returns "" if the list is sorted by AP@R, which is shown in any case.
+    """
     p = searched.positives
     if order == "late matches first":
         return lambda row: f"first right: {searched.place(row)}" if p.rank[row] else "only sample of its class"
@@ -175,7 +179,7 @@ def _first_right(searched: TestNeighbours, row: int) -> str:
 
 
 def _hand_on(shown: ShownRun, rows: Ints, selected: Selection | None, origin: str) -> None:
-    """Show a button that selects the queries that pass the filters, unless that selection would change nothing."""
+    """Show a button that selects the queries that pass the filters, unless these are selected already."""
     if len(rows) == len(shown.test.labels) or (selected is not None and len(rows) == len(selected.indices)):
         return
     rows_view.select_button(shown, rows, "queries", origin)

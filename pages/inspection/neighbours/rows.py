@@ -16,8 +16,8 @@ from pages.shared.widgets import neighbour_grid, sampled, selection
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words.numbers import percent
 
-KEPT = ("with", "selection")  # parameters that a link to another query keeps
-MARKS = "ABC"  # marks of the compared runs; their number limits how many can be compared
+KEPT = ("with", "selection")  # URL parameters that are preserved in a link to another query
+MARKS = "ABC"  # letters that mark the compared runs; at most len(MARKS) runs can be compared
 
 
 def link(run: Run) -> Callable[[int], str]:
@@ -46,7 +46,7 @@ def one_run(shown: ShownRun, rows: Sequence[int] | Ints, k: int, words: Callable
 
 
 def several_runs(shown: Sequence[ShownRun], rows: Ints, k: int) -> None:
-    """Show queries with their k nearest neighbours in several runs; `rows` (runs, n) holds each run's row indices."""
+    """Show queries with their k nearest neighbours in several runs; `rows` (runs, n) holds row indices in each run."""
     tiles = []
     for each, asked in zip(shown, rows, strict=True):
         each.test.search_rows(asked)
@@ -60,7 +60,7 @@ def several_runs(shown: Sequence[ShownRun], rows: Ints, k: int) -> None:
             )
             for number, (each, row) in enumerate(zip(shown, column, strict=True))
         ]
-        # The query tile has the weight map of the first run, and no link to forces.
+        # The query tile shows the weight map of the first run and has no link to forces.
         tiles.append((replace(query(shown[0], int(column[0])), forces=""), lines))
     st.html(neighbour_grid.compared(tiles, thumbnails.address(shown[0].run), link(shown[0].run)))
 

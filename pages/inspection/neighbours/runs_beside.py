@@ -1,4 +1,4 @@
-"""Comparison of the selected run with others on the Neighbours page, and filters for queries that one run wins."""
+"""Comparison of the selected run with other runs on the Neighbours page, with filters for queries that one run wins."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def choose(run: Run) -> list[str]:
 
 
 def together(shown: ShownRun, others: Sequence[str]) -> tuple[list[ShownRun], Comparison] | None:
-    """Return the comparable runs and their comparison on common queries; None, after warnings, if there are none."""
+    """Return the comparable runs and their comparison on common queries; if there are none, warn and return None."""
     runs = [shown]
     for name in others:
         try:
@@ -111,7 +111,7 @@ def summary(runs: Sequence[ShownRun], pair: Comparison) -> None:
 
 
 def contests(count: int) -> dict[str, tuple[int, int] | None]:
-    """Return the filters "where X beats Y" as (index of X, index of Y) by label, and one for all queries as None."""
+    """Map the label of each filter "where X beats Y" to (index of X, index of Y), and that for all queries to None."""
     pairs = [(i, j) for i in range(count) for j in range(count) if i != j]
     return {EVERY: None} | {f"where {MARKS[i]} beats {MARKS[j]}": (i, j) for i, j in pairs}
 

@@ -63,7 +63,8 @@ def image(run: Run, index: int, tag: str) -> bytes:
     """Return the overlay of one sample as a PNG that matches its thumbnail. Raises RunError, DataError, KeyError.
 
     Args:
-        tag: Version in the URL. Browsers cache the image for a year, so any but the current version raises KeyError.
+        tag: Version in the URL. Browsers cache the image for a year, so every tag except the current one raises
+            KeyError.
     """
     maps = maps_of(run)
     if maps is None:

@@ -1,4 +1,4 @@
-"""Search with the visitor's own image: untrusted input is decoded safely, embedded on the CPU and searched exactly."""
+"""Search with an image that the user uploads: it is decoded safely, embedded on the CPU and searched exactly."""
 
 from __future__ import annotations
 
@@ -31,7 +31,11 @@ SHOWN = 16  # neighbours
 
 
 def show(shown: ShownRun) -> int:
-    """Show the upload and its nearest test samples. Return the data set index of the nearest one, or -1."""
+    """Show the uploaded image and its nearest test samples.
+
+    Returns:
+        The data set index of the nearest sample, or -1 if no image was uploaded.
+    """
     try:
         data = thumbnails.dataset(shown.run.spec)
     except DataError:  # reported above
@@ -53,7 +57,7 @@ def show(shown: ShownRun) -> int:
     try:
         with st.spinner("Loading the network …", show_time=True):
             index = _index(shown.source)
-            index.network()  # load the network while the visitor chooses an image
+            index.network()  # load the network while the user chooses an image
         if given is None:
             _example(data)
             return -1
@@ -121,7 +125,7 @@ def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: 
 
 
 def _offer_map(run: Run, embedding: Singles) -> None:
-    """Show a button that opens the newest map of the run with the position of the image."""
+    """Show a button that opens the newest map of the run and marks the position of the uploaded image."""
     made = maps.list_settings(run)
     if not made or not st.button("Show on the map", icon=":material/bubble_chart:"):
         return

@@ -1,4 +1,4 @@
-"""Section on the true step, an optimiser step on the weights: buttons that start the job, and its results."""
+"""Section on the true step, which is an optimiser step on the weights: buttons that start the job, and its results."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pages.shared.widgets import job_button
 
 
 def show(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Home) -> None:
-    """Show the section on the true step, with results if there are any.
+    """Show the section on the true step, including stored results if there are any.
 
     Args:
-        triplet: Id of the run, and the data set indices of query, right and wrong neighbour.
+        triplet: ID of the run, and the data set indices of the query and its correct and incorrect neighbour.
         case: The retrieval failure of this triplet.
         home: The initial view of this triplet.
     """

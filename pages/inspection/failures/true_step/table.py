@@ -65,7 +65,7 @@ def of_steps(
 
 
 def numbers(standing: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the value of each column for ranks and scores from `true_step.read`, scaled for display."""
+    """Return the value in each column, scaled for display, from the ranks and scores that `true_step.read` returns."""
     return {key: None if standing[key] is None else column.scale * standing[key] for key, column in COLUMNS.items()}
 
 
@@ -77,7 +77,7 @@ def settings(name: str, after: Mapping[str, Any]) -> str:
 
 
 def change(column: StepColumn, before: float | None, after: float | None) -> str:
-    """Return the value after a step as text, preceded by the one before it if their texts differ."""
+    """Return the value after a step as text; if the displayed value changes, the value before the step precedes it."""
     then, first = (column.text.format(each) if each is not None else "–" for each in (after, before))
     return then if then == first else f"{first} → {then}"
 
