@@ -26,11 +26,15 @@ KEPT = 256  # maximum number of runs whose curves stay in memory
 MEMBERS = {"loss_": "member_losses", "weight_": "member_weights"}
 # prefixes of the keys of additional scores of runs whose embeddings depend on neighbours
 BESIDE = ("alone", "inductive", "transductive")
-MOST_MEMBERS = 32  # maximum number of curves per ensemble
+MOST_MEMBERS = 32  # maximum number of curves per ensemble that are kept
 
 
 class Series:
-    """Values by ascending step. Adding a step that is not larger first removes all steps from it on (resumed run)."""
+    """Values by ascending step.
+
+    If an added step is not larger than the last one, because the run was resumed, all steps from it on are removed
+    first.
+    """
 
     def __init__(self) -> None:
         self._steps, self._values = array("q"), array("d")
@@ -92,7 +96,8 @@ class RunHistory:
             if "active" in row:
                 self.active.add(row["step"], row["active"])
             self._of_an_ensemble(row)
-        elif kind == "conditioning":  # the validation rows up to this row evaluated the network without neighbours
+        # up to this row, validation evaluated the embeddings before conditioning on neighbours
+        elif kind == "conditioning":
             self.members.setdefault("validation", {})["alone"] = self.validation
             self.validation = Series()
         elif kind == "validation":

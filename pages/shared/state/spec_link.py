@@ -1,4 +1,4 @@
-"""Command lines and links for a spec. Both consist of the closest preset and the changes to the preset."""
+"""Command lines and links that reproduce a spec. Both name the closest preset and list the changes to it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dmlcore.training import objective
 from pages.shared.state.cache import cached
 
 FIRST = "glyphs"
-# preset whose network is used if no preset has the data set, by kind of input
+# preset whose network is used if no preset uses the data set, by kind of input
 BASES = {"vectors": "digits", "images": "cub", "tokens": "digits"}
-LONGEST = 8000  # maximum number of characters of ?set=
+LONGEST = 8000  # maximum number of characters of the URL parameter `set`
 
 
 @cache

@@ -7,7 +7,7 @@ from collections import deque
 from dmlcore.storage.runs import Run, RunState
 from pages.shared.words.numbers import duration
 
-PACE = 60  # number of latest observations from which the training speed is computed
+PACE = 60  # number of latest (step, seconds) observations from which the training speed is computed
 
 
 def time_left(state: RunState, pace: deque[tuple[int, float]]) -> str:

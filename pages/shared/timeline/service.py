@@ -33,7 +33,7 @@ from pages.shared.server.wire import identity, pack
 from pages.shared.state.untrusted import bounded
 from pages.shared.timeline.history_cache import HistoryCache
 
-# Computing a history occupies a core; the remaining cores serve fields and pages.
+# Limit on concurrent computations of histories, each of which occupies a core; one core is left for fields and pages.
 TURNS = anyio.CapacityLimiter(max(1, (os.cpu_count() or 2) - 1))
 
 EXPORT_PATIENCE = 60.0  # maximum number of seconds for an export to reach a step, including waiting for other exports
@@ -162,9 +162,10 @@ class Timeline(Generic[StateT, HistoryT]):
         return int(bounded(query.get("step"), 0, self.most_steps, 0))
 
     async def compute(self, state: StateT, step: int) -> None:
-        """Compute the frames of a state up to a step, in short slices, one at a time among all exports.
+        """Compute the frames of a state up to `step`, in slices of SLICE seconds.
 
-        Players therefore wait for at most one slice, and concurrent exports take turns.
+        Only one export computes at a time, so that players wait for at most one slice, and concurrent exports take
+        turns.
 
         Raises:
             Refused: If the step cannot be computed in EXPORT_PATIENCE seconds.
@@ -177,7 +178,7 @@ class Timeline(Generic[StateT, HistoryT]):
         raise Refused(NOT_READY, 503)
 
     def _advance(self, state: StateT, step: int) -> bool:
-        """Compute for SLICE seconds; return True once the step is reached or a history has stopped."""
+        """Compute frames for SLICE seconds; return True once `step` is reached or a history has stopped."""
         if self.prepare(state):
             raise Refused(NOT_READY, 503)
         _, ready, stopped = self.computed(state, step, SLICE)

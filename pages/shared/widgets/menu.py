@@ -25,7 +25,7 @@ Query = Mapping[str, Any]
 FOLDER = Path(__file__).resolve().parents[2]
 UNKNOWN = "unknown"  # used instead of an address for the page that reports an unknown address
 _HERE = "address of the menu"  # session key
-_LOST = "address without a page"  # session key of the unknown address with which the session was opened
+_LOST = "address without a page"  # session key that holds the unknown address with which the session was opened
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ FIRST = "home"  # page at the root address
 NOT_FOUND = "Page not found"
 HOME = Place("DML Lab", {FIRST: Page("Home", "home", "home/page.py")})
 LESSONS = Place("Lessons", {"lessons": Page("Lessons", "school", "lessons/page.py")})
-BRAND = (HOME, LESSONS)  # menu entries for newcomers, shown before the sections
+BRAND = (HOME, LESSONS)  # menu entries for newcomers, shown before the sections of the menu
 SECTIONS: Mapping[str, tuple[Place, ...]] = {
     "Losses": (
         Place(

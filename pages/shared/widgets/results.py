@@ -1,4 +1,4 @@
-"""Results of runs: training curves drawn over each other, and test scores before and after training."""
+"""Results of runs: training curves of several runs in one chart, and test scores before and after training."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ PANELS = {
     "covering_radius": ("covering radius", ".3~g", 110),
     "learning_rate": ("learning rate", ".2~e", 90),
 }
-ALONE = 0.5  # factor for the heights if there is a single run, so that its card and curves fit in the window
+# factor for the heights of the panels if a single run is shown, so that its card and curves fit in the window
+ALONE = 0.5
 SHARES = tuple(title for title, unit, _ in PANELS.values() if unit.endswith("%"))
 HOW = "Logarithmic above the smallest nonzero value, linear below it so that 0 can be drawn; shares stay linear"
 MOST_SMOOTHING = 0.99
@@ -65,7 +66,7 @@ AsRead = Sequence[tuple[str, Sequence[tuple[RunHistory, int]]]]
 
 
 def show(runs: Sequence[Run], forks: Sequence[int] = (), *, table: bool = True) -> None:
-    """Show the training curves of the selected runs over each other, and a verdict on their test scores.
+    """Show the training curves of the selected runs in shared charts, and a verdict on their test scores.
 
     `forks` lists the steps at which runs were forked; if `table` is True, a table of scores is shown.
     """
@@ -279,7 +280,10 @@ def _verdict(specs: Sequence[RunSpec], histories: Sequence[RunHistory]) -> None:
 
 
 def beside(run: Run) -> str:
-    """Return a sentence with the scores on the same test samples without training, to be appended; "" if unknown."""
+    """Return a sentence with the scores on the same test samples without training; "" if there are none.
+
+    The sentence starts with a space, so that it can be appended to a text. Scores with other neighbours are included.
+    """
     scores = run_reader.reader().history(run).scores
     before = representation("untrained", pretrained=bool(run.spec.model.start))
     named = {"inputs": "raw inputs", "untrained": before}

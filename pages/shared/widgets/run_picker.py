@@ -126,7 +126,7 @@ def remember(run: Run) -> None:
 def present(run: Run) -> bool:
     """Return True if a run still exists; otherwise rerun the page, which then shows another run and a warning.
 
-    Call it in fragments, whose reruns skip the check that the page makes.
+    Call this function in fragments, because their reruns skip the check at the start of the page.
     """
     if (run.path / SPEC).is_file():
         return True

@@ -1,4 +1,4 @@
-"""Progress, log and cancel button of a running task, and the polling loop that updates them."""
+"""Progress, log and cancel button of a running task, and a polling loop that updates them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of the library in the terms of the pages: labels instead of spec keys, run names instead of ids."""
+"""Messages of the library rewritten for the pages: labels replace spec keys, and run names replace run IDs."""
 
 from __future__ import annotations
 

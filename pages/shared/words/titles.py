@@ -26,8 +26,8 @@ def label(run: Run) -> str:
 def searched(words: str, more: Callable[[str], str] = lambda run_id: "") -> Callable[[str, Brief], bool]:
     """Return a predicate that is True for runs that match all of the given words.
 
-    The words are searched in id, name, data, network and loss of a run. `more` returns further text for a run id; it is
-    called only if some words were not found.
+    Words are looked up in the run's ID and name, its data set, network and loss. `more` returns further text for a run
+    ID; it is called only if some words were not found.
     """
     asked = words.casefold().split()
 

@@ -268,7 +268,7 @@ def _conditioning(form: Form) -> None:
 
 
 def _start(form: Form, network: str) -> None:
-    """Show the choice of initial weights of the backbone."""
+    """Show the widget for choosing the initial weights of the backbone."""
     files = weights_files(network)
     offered = {**STARTS, IMAGENET: "CIFAR-10 weights"} if files and not is_pretrained(network) else dict(STARTS)
     if not files and form.values.get("model.start") != IMAGENET:

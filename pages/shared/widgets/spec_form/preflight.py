@@ -135,7 +135,7 @@ def _absent_weights(start: str | None, network: str, parent: str, _spec: RunSpec
 def estimated(spec: RunSpec, summary: Summary) -> Estimate | None:
     """Return the estimated time and memory of a run; None if no estimate is possible.
 
-    The first call starts a speed measurement of this machine in the background.
+    The first call starts a benchmark of this machine's speed in the background.
     """
     speed.measure_in_background()
     samples = {split: count for split, (count, _) in summary.splits.items()}

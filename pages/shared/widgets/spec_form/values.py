@@ -194,14 +194,17 @@ def gathers(values: Mapping[str, Any]) -> bool:
 
 
 def conditions(values: Mapping[str, Any]) -> bool:
-    """Return True if embeddings can be conditioned on neighbours, that is without memory, projection and ensemble."""
+    """Return True if embeddings can be conditioned on neighbours.
+
+    This excludes a cross-batch memory, projections onto samples, and ensembles.
+    """
     remembers = takes_memory(losses.describe(values["loss.name"])) and values["loss.memory"]
     placed = projects(values) and values["projection.pool"]
     return not (remembers or placed or joins_learners(values["loss.name"]))
 
 
 def projects(values: Mapping[str, Any]) -> bool:
-    """Return True if projections can replace the loss's proxies with samples, which requires a validation score."""
+    """Return True if the loss's proxies can be projected onto samples, which requires a score during training."""
     return has_proxies_among_samples(values["loss.name"]) and chooses(values)
 
 
@@ -211,12 +214,12 @@ def folds_apply(values: Mapping[str, Any], info: data.Description) -> bool:
 
 
 def chooses(values: Mapping[str, Any]) -> bool:
-    """Return True if the network is scored during training, so that the best weights can be chosen."""
+    """Return True if the network is scored during training, so that the best weights can be selected."""
     return bool(values.get("schedule.monitor_part") == "test" or values.get("data.validation") != "none")
 
 
 def networks(kind: str) -> list[str]:
-    """Return the names of the networks for a kind of input ("vectors", "images" or "tokens"), without those of timm."""
+    """Return the names of the networks for a kind of input ("vectors", "images" or "tokens"), excluding timm models."""
     return {"vectors": ["mlp"], "tokens": ["tokens"]}.get(kind) or backbones.names()
 
 

@@ -42,7 +42,7 @@ def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
     """
     study = studies.read(name)
     st.subheader(study.title, anchor=False)
-    place = st.container()  # placeholder: the verdict is computed last but shown here
+    place = st.container()  # placeholder at the top: the verdict is computed last but shown here
     st.markdown(study.question)
     progress(name, layout.examples)
     results = study_scores.results(name)

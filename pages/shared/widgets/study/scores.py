@@ -109,7 +109,10 @@ def _cell(score: str, mean: float, deviation: float | None) -> str:
 
 
 def seed_curves(results: Sequence[Measured]) -> list[figures.SeedCurve]:
-    """Return validation MAP@R curves by variant and seed, without pretraining runs; with folds, of the best fold."""
+    """Return validation MAP@R curves by variant and seed, excluding pretraining runs.
+
+    If a study uses class folds, only the curve of the best fold is returned for each variant and seed.
+    """
     return derived(_seed_curves, results)
 
 
@@ -182,7 +185,7 @@ def _bars(study: Study, results: Sequence[Measured]) -> tuple[tuple[vega_lite.Sp
         for variant in dict.fromkeys(r.variant for r in results if r.variant != PRETRAINING)
     ]
     levels = studies.levels(results, study.judged)
-    # the comparison is skipped for folds, which are not independent training runs
+    # skipped if the study rotates class folds, because folds are not independent training runs
     top = None if study.rotate else studies.top(results, study.judged)
     figure = figures.bars(values, title=title, against=levels, top=top, over=study.repeats)
     words = "; ".join(f"{n}: {label} %" for n, label in zip(figure[1]["variant"], figure[1]["label"], strict=True))
