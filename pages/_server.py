@@ -207,7 +207,7 @@ async def _load() -> None:
 
 @asynccontextmanager
 async def lifespan(_: App) -> AsyncIterator[None]:
-    """Run the server. The first page's modules load in the background, those of the other pages after a delay."""
+    """Set up the server; load the first page's modules in the background, and those of other pages after a delay."""
     logs.configure_server_logs()
     descriptors.raise_limit()
     asyncio.set_event_loop_policy(descriptors.SessionLoopPolicy())

@@ -209,7 +209,7 @@ def _from_here(scope: Scope, headers: Headers) -> bool:
 
 
 def _address(scope: Scope) -> str:
-    """Return the path and query of a request. The path starts with exactly one slash, because two would name a host."""
+    """Return path and query string of a request; extra leading slashes are dropped, because // would name a host."""
     path = "/" + (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").lstrip("/\\")
     query = scope["query_string"].decode("latin-1")
     return f"{path}?{query}" if query else path

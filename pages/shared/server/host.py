@@ -122,7 +122,7 @@ class _Visitor(SessionClient):
 
 
 async def open_pages(addresses: Iterable[str]) -> None:
-    """Run the pages at these addresses one after another in a temporary session; no-op without a Streamlit server."""
+    """Run the pages at these addresses one by one in a temporary session; do nothing without a Streamlit server."""
     if not Runtime.exists():
         return
     runtime, visitor = Runtime.instance(), _Visitor()

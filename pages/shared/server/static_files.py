@@ -47,7 +47,7 @@ def _typesetter() -> dict[str, tuple[bytes, str]]:
 
 @cache
 def version() -> str:
-    """Return a digest of all component files, part of their URLs so that browsers may cache the files forever."""
+    """Return a digest of all component files, used in their URLs so that browsers may cache the files forever."""
     digest = hashlib.sha256()
     for name, (content, _) in sorted(files().items()):
         digest.update(name.encode() + content)

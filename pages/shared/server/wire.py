@@ -82,7 +82,7 @@ def over_view(lines: Sequence[Floats], view: tuple[float, float, float]) -> NDAr
 
 
 def arrows(force: Floats, reference: float) -> NDArray[np.int8]:
-    """Return 127 F / (|F| + reference) as int8 for forces F (..., D): the direction is exact, the length below 127."""
+    """Return 127 F / (|F| + reference) as int8 for forces F (..., D): directions are kept, lengths are below 127."""
     length = np.sqrt(np.einsum("...i,...i->...", force, force))[..., None]
     return np.asarray(np.rint(127 * force / (length + reference)).astype(np.int8))
 

@@ -33,7 +33,7 @@ _misread: ContextVar[list[Misread] | None] = ContextVar("misread", default=None)
 
 @contextmanager
 def misreading() -> Iterator[list[Misread]]:
-    """Collect the values that the functions below replace with a default; clipped values are not collected."""
+    """Collect the values that functions of this module replace with a default; clipped values are not collected."""
     misread: list[Misread] = []
     token = _misread.set(misread)
     try:
@@ -71,10 +71,10 @@ def bounded(value: Any, low: float, high: float, default: float) -> float:
 
 
 def held(asked: Any, fitting: Callable[[], float], settle: bool, *, lock: bool = False) -> float:
-    """Return the scale that a component requests to keep, or `fitting()` if it requests none.
+    """Return the scale that a component asks to keep, or `fitting()` if it asks for none.
 
-    The requested scale is kept during a drag. After the drag (`settle`) it is kept if it is within a factor of about
-    1.6 of the fitting scale, or if `lock` is True. `fitting` is called only if needed.
+    The scale in `asked` is kept during a drag. After the drag (`settle`) it is kept only if it is within a factor of
+    about 1.6 of `fitting()`, or if `lock` is True. `fitting` is called only if needed.
     """
     kept = bounded(asked, 1e-12, 1e12, 0.0)
     if kept and (lock or not settle):

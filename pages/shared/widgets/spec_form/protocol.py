@@ -1,4 +1,4 @@
-"""Sidebar widgets for choosing a published protocol, and a panel that shows its description, runs and command."""
+"""Sidebar widgets for choosing a published protocol, and a panel with its description and a way to start its runs."""
 
 from __future__ import annotations
 
