@@ -27,7 +27,7 @@ from pages.shared.state.untrusted import flag
 from pages.shared.timeline.history_cache import HistoryCache
 from pages.shared.timeline.service import Answer, FrameRequest, Timeline
 
-# layers drawn in the exported figure unless the URL says otherwise
+# layers of the exported figure, with their defaults if the URL does not set them
 SHOWN = {"trails": True, "arrows": False, "circles": False}
 
 
@@ -111,7 +111,7 @@ async def _compute(query: Query) -> None:
 
 
 def _history(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
-    """Return all steps up to the step in the URL as JSON or npz, and the file name."""
+    """Return the file content (JSON or npz) with all steps up to the step in the URL, and the file name."""
     spec, step = ChargesState.from_query(query), TIMELINE.step(query)
     (simulation,), _ = TIMELINE.made(spec, step)
     columns = _columns(simulation, simulation.frames[: step + 1])

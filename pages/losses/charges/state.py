@@ -87,7 +87,7 @@ LAW: dict[str, Kind] = {
 
 
 class LawKind(Kind):
-    """State field for a `Dynamics`, with one URL parameter per setting; None means that the dynamics do not change."""
+    """State field for `Dynamics`, with one URL parameter per setting; None means that a change keeps the dynamics."""
 
     def read(self, value: Any, default: Any) -> Any:
         return page_state.read(LAW, value, default)
@@ -103,7 +103,7 @@ class LawKind(Kind):
 
 
 class PerClass(Whole):
-    """State field for the number of points per class, limited so that the points of all classes fit in MOST_POINTS."""
+    """State field for the number of points per class, limited so that there are at most MOST_POINTS points in total."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> int:
         room = MOST_POINTS // fields["classes"]
@@ -139,7 +139,7 @@ class Moved(Kind):
 
 
 class ChargesChanges(Changes):
-    """State field for changes of the dynamics or of point positions; a step may have several changes."""
+    """State field for changes to the dynamics or to point positions; several changes may be made at one step."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> tuple[Change, ...]:
         given, law, changes = data.get(name), fields["law"], []

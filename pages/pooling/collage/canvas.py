@@ -19,8 +19,8 @@ IMAGES = 8
 OPACITY = 0.6
 LAST = 9999  # largest seed of the random choice of images
 KEY = "collage"
-CLEAR = 2.0  # standard errors by which a mean weight must exceed that of average pooling to count as larger
-ROUNDING = 1e-6  # largest rounding error of weights, which are stored in single precision
+CLEAR = 2.0  # a mean weight counts as larger than that of average pooling if it exceeds it by this many standard errors
+ROUNDING = 1e-6  # smaller differences are rounding errors, because the weights are stored in single precision
 
 _canvas = component("pooling/collage")
 

@@ -10,7 +10,7 @@ from dmlcore.experiments.studies import StudyRequest
 from pages.shared.state import spec_link, untrusted
 
 STUDIES = {"omniglot": "omniglot-collage", "glyphs": "glyph-collage"}  # study for each kind of characters
-# always included, because a link to the New run page cannot remove a value of the spec that it is based on
+# These overrides are always included, because a link to the New run page cannot remove values of its base spec.
 OWN = ("data.split=own", "data.validation=own")
 GATE = {"mu": (0.01, 1.0), "epsilon": (0.1, 450.0)}  # allowed ranges of the gate parameters in the URL
 

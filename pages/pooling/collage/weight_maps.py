@@ -39,14 +39,14 @@ CLICK = "collage_click"
 
 
 def show(name: str) -> None:
-    """Show the weight maps of a study: those shipped, or those of chosen runs with the neighbours of an image."""
+    """Show the weight maps of a study, either shipped ones or those of chosen runs with the neighbours of an image."""
     asked, mine = st.query_params.get("runs", "")[:1000], _of_study(name)
     named = [*asked.split(","), *(run.id for run in mine)]
     image_runs = run_picker.offered(RunStore(), lambda name, brief: brief.model not in ("mlp", "tokens"), named)
     runs = [run for run in image_runs.values() if run.embeddings() is not None]
     shipped = _shipped(name)
     source = HERE if runs else SHIPPED
-    figure = st.container()  # filled last, because the choice below it determines its content
+    figure = st.container()  # filled last, because its content depends on the widget below it
     if runs and shipped:
         first = HERE if asked or mine else SHIPPED
         source = st.segmented_control("Maps", [HERE, SHIPPED], default=first, key="collage_source") or first
@@ -119,7 +119,8 @@ def _image(spec: RunSpec, index: int, content: str) -> str:
         if data.available(spec.data.name, spec.data.root) is None:
             return ""
         if identities(thumbnails.dataset(spec), np.array([index])).tobytes().hex() != content:
-            return ""  # the data set is another release than the one with which the results were computed
+            # The installed release of the data set differs from the one with which the results were computed.
+            return ""
         image, media = thumbnails.thumbnail(spec, index)
     except (DataError, IndexError):
         return ""
@@ -206,7 +207,7 @@ def _choose(name: str, runs: Sequence[Run]) -> list[Run]:
 
 
 def _of_study(name: str) -> list[Run]:
-    """Return up to FIRST finished runs of the study on collages, all with the study's first seed."""
+    """Return up to FIRST finished runs from the study on collages, all with the first seed of the study."""
     store = RunStore()
     entries = requested(name, store).entries()
     pairs = zip(entries, studies.find(entries, store), strict=True)

@@ -27,18 +27,18 @@ from pages.shared.timeline.service import Answer, FrameRequest, Timeline
 
 FRAME_BYTES = 15_000  # upper bound of the bytes for one step of one pooling, including the data to send
 MEASURES = ("loss", "map_at_r", "on_shared", "intersection", "iou")
-# factor from int16 to coordinates; all points are inside the box, because tokens and prototypes are clipped and the
-# others are means
+# Factor from int16 to coordinates. All points are within TOKEN_BOUND, because tokens and prototypes are clipped and all
+# other points are means of tokens.
 SCALE = TOKEN_BOUND / 32767
 
 
 @dataclass(frozen=True, eq=False)
 class StudyFrame:
-    """Data to draw for one pooling at one step; coordinates are int16 in units of SCALE."""
+    """Data that the page draws for one pooling at one step; coordinates are int16 in units of SCALE."""
 
     tokens: NDArray[np.int16]  # (T, 2)
     samples: NDArray[np.int16]  # (n, 2)
-    prototypes: NDArray[np.int16]  # (m, 2); (0, 2) before the prototypes are placed
+    prototypes: NDArray[np.int16]  # (m, 2); (0, 2) before the prototypes are initialised
     weights: NDArray[np.uint16]  # (C, T), 65535 = 1
     active: Bytes  # (C, T / 8), one bit per token
     corners: NDArray[np.int16]  # (., 2), hull corners of all classes, in order
@@ -49,7 +49,7 @@ class StudyFrame:
 
 @dataclass(frozen=True)
 class ShownStudy:
-    """Training run to draw; a token belongs to the hull of a class if its pooling weight exceeds `tau`."""
+    """Training run to draw; a token is inside the hull of a class if its pooling weight in that class exceeds `tau`."""
 
     live: LiveSpec
     tau: float
@@ -66,7 +66,7 @@ class Views(History[ShownStudy, StudyFrame]):
 
     @property
     def nbytes(self) -> int:
-        """Upper bound of the history's memory in bytes."""
+        """Upper bound of the memory that the history uses, in bytes."""
         return FRAME_BYTES * max(len(self.frames), len(self.training.frames))
 
     def shared_with(self, spec: ShownStudy) -> int:
@@ -101,7 +101,7 @@ def view(frame: recorded_training.TrainingFrame, tau: float) -> StudyFrame:
         "map_at_r": frame.map_at_r,
         "on_shared": float(on_shared.mean()),
         "intersection": mean_over_pairs(use.intersections()),
-        # measured only as often as MAP@R, because it intersects up to 120 pairs of polygons
+        # computed only at steps with MAP@R, because up to 120 pairs of polygons are intersected
         "iou": mean_over_pairs(use.ious()) if frame.map_at_r is not None else None,
     }
     measures = [known[name] for name in MEASURES]

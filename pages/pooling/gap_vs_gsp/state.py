@@ -19,7 +19,7 @@ DATA = {tokens.FEW: tokens.FEW_INFO.name, tokens.CLASSES: tokens.INFO.name}  # d
 BATCH = 64  # bags per batch
 MOST_CHANGES = 12
 MOST_STEPS = 6000  # maximum number of steps on this page; a run started from the page may have more
-UNASKED = 600  # number of steps that play when the page opens
+UNASKED = 600  # number of steps that play automatically when the page opens
 SPLIT = "validation"
 PER_CLASS = 16  # number of bags per class that are drawn and scored
 MEMORY = 1024  # number of pooled vectors from which GSP chooses its prototypes, as in the source
@@ -71,7 +71,8 @@ class PoolingStudy(PageState):
     classes: Annotated[int, ClassCount(always=True)] = tokens.CLASSES
     mu: Annotated[float, MU] = 0.2
     epsilon: Annotated[float, EPSILON] = 20.0
-    prototypes: Annotated[int, Whole(1, 256)] = 64  # the memory must hold at least twice as many vectors
+    # the memory must hold at least twice as many vectors as there are prototypes
+    prototypes: Annotated[int, Whole(1, 256)] = 64
     rate: Annotated[float, RATE] = 5e-4
     margin: Annotated[float, MARGIN] = 0.3841
     warmup: Annotated[int, Whole(0, 5000)] = 0

@@ -34,7 +34,7 @@ from pages.shared.words import sentences as words
 
 MEASURES = ("hull_iou", "histogram_intersection", "active_jaccard", "hull_separation", "membership_rate")
 COLUMNS = 8  # images per row of the sheet
-# one request at a time, because a network runs over hundreds of images and other pages need the remaining cores
+# Only one request is computed at a time, because a network runs over hundreds of images and other pages need CPU cores.
 TURNS = anyio.CapacityLimiter(1)
 
 Value = TypeVar("Value")
@@ -77,7 +77,7 @@ def answer(request: dict[str, Any]) -> bytes:
     header: dict[str, Any] = {"id": identity(request)}
     try:
         reading = PrototypesReading(view)
-    except (RuntimeError, ValueError, OSError) as error:  # raised by runs, checkpoints, data sets or networks
+    except (RuntimeError, ValueError, OSError) as error:  # can be raised by runs, checkpoints, data sets and networks
         return pack(header | {"error": words.plain(error), "query": view.link()}, {})
     header |= {"query": reading.link(), "view": reading.view.to_json(), "key": reading.key, "image": reading.image()}
     header |= {"verdict": reading.verdict(), "next": reading.onward()}
@@ -89,7 +89,9 @@ def answer(request: dict[str, Any]) -> bytes:
 
 
 class PrototypesReading:
-    """View limited to the range of its source, with all results computed for it."""
+    """View of the local features, limited to the classes and images that its source has, with all results computed for
+    it.
+    """
 
     def __init__(self, view: PrototypesView) -> None:
         self.local, self.version = features(view.source)
@@ -154,7 +156,7 @@ class PrototypesReading:
             "total": len(r.holds),
             "mean": {k: float(getattr(r, k).mean()) for k in ("error", "mean_distance", "radius")},
             "overlaps": {k: _number(getattr(o, k)) for k in MEASURES},
-            # membership_rate: share of the pooled vectors of class a in the hull of class b; back: the converse
+            # membership_rate: fraction of the pooled vectors of class a inside the hull of class b; back: the reverse
             "pairs": [
                 {"a": a, "b": b, "back": _number(o.pairs["membership_rate"][b, a])}
                 | {k: _number(o.pairs[k][a, b]) for k in MEASURES}

@@ -60,8 +60,8 @@ class PrototypesView(PageState):
     """State of the Prototypes page.
 
     Attributes:
-        tau: Share of a class's histogram above which a prototype is active, in units of 1/m for m prototypes. It is
-            below 1, so the largest share of every class exceeds it and no hull is empty.
+        tau: Fraction of a class's histogram above which a prototype is active, in units of 1/m for m prototypes. Since
+            the largest of m fractions is at least 1/m, a tau below 1 leaves at least one active prototype per class.
     """
 
     source: Annotated[str, Source()] = "digits3"

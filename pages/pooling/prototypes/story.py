@@ -11,9 +11,10 @@ from dmlcore.typing import Ints
 from pages.pooling.transport.state import TransportState, code
 
 COUNTED = 4  # maximum number of prototypes passed on to the Transport page
-EPSILON = 50.0  # gate hardness passed on; higher than in Fig. 5.2, because the features are closer together
-LEAST = 0.05  # minimum transported mass mu passed on
-# a pooled vector is close to its histogram if their distance is at most this share of that between two images
+# gate hardness for the Transport page; higher than in Fig. 5.2, because the features are closer together
+EPSILON = 50.0
+LEAST = 0.05  # minimum transported mass mu for the Transport page
+# a pooled vector is close to its histogram if their distance is at most FINE times the distance between two images
 FINE = 0.5
 
 

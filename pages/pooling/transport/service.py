@@ -39,11 +39,11 @@ from pages.shared.server.wire import identity, pack
 TABLE = (0.5, 5.0, 20.0, 100.0)  # values of epsilon in the table of Fig. 5.2
 POINTS = 121  # samples per curve
 EPSILONS = 41
-SWEPT = 40  # maximum number of sweeps drawn on the curve of the mean gate
+SWEPT = 40  # maximum number of sweeps drawn on the curve of the mean gate against the bias
 FIELD = (48, 55)  # rows and columns of the grid on which the gate function of generalized sum pooling is evaluated
 HEIGHT = math.sqrt(3) / 2
 TIE = 1e-9  # distances or weights that differ by less count as equal
-# Limits of the verdict: a noticeable difference from average pooling; nearly all of the weight.
+# The verdict calls a difference from average pooling noticeable above APART, and a weight nearly complete above CLEAR.
 APART, CLEAR = 0.1, 0.9
 TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, HEIGHT]])
 
@@ -200,7 +200,7 @@ def _gate_curve(gate: Gate) -> Tensor:
 
 
 def _bias_axis(gate: Gate) -> Tensor:
-    """Return biases (G,) around the optimal one; 0, where the sweeps start, is included unless it is far away."""
+    """Return biases (G,) around the optimal one, including 0, where the sweeps start, unless 0 is far away."""
     low, high = float(-gate.soft_min.max()) - 4, float(-gate.soft_min.min()) + 4
     if gate.bias is not None:
         low, high = min(low, gate.bias), max(high, gate.bias)
@@ -219,7 +219,10 @@ def _with_mean(gate: Gate, biases: Tensor) -> Tensor:
 
 
 def _field(gate: Gate) -> Floats:
-    """Return the gate value on a grid (R, C) around the triangle; points outside are mixtures with negative shares."""
+    """Return the gate value on a grid (R, C) around the triangle.
+
+    Points outside the triangle are mixtures of colours with negative shares.
+    """
     x, y = np.meshgrid(np.linspace(0, 1, FIELD[1]), np.linspace(0, HEIGHT, FIELD[0]))
     green = y / HEIGHT
     blue = x - green / 2

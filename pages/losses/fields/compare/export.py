@@ -24,8 +24,8 @@ NODES = 141
 def arrays(comparison: ComparisonView, n: int = NODES) -> dict[str, Any]:
     """Return the fields on n x n nodes as float64 arrays.
 
-    Keys: x and y (n,); raw, energy, force and active with the number of the panel from 1; energy_difference and
-    force_difference for the compared pair.
+    Keys: x and y (n,); raw, energy, force and active, each followed by the number of the panel, from 1;
+    energy_difference and force_difference for the two compared losses.
     """
     x, y = axes(comparison, n)
     named: dict[str, Any] = {"x": x.numpy(), "y": y.numpy()}
@@ -40,7 +40,7 @@ def arrays(comparison: ComparisonView, n: int = NODES) -> dict[str, Any]:
 
 
 def figure(comparison: ComparisonView, format: str, *, dark: bool = False) -> bytes:
-    """Return a figure with the field of each loss and the difference of the compared pair, as svg, pdf or png."""
+    """Return an svg, pdf or png figure with the field of each loss and the difference of the two compared losses."""
     x, y = axes(comparison, NODES)
     variants = read_as(comparison)
     planes = [
@@ -83,7 +83,7 @@ def _title(comparison: ComparisonView, k: int) -> str:
 
 
 def export(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
-    """Return the content and the name of the file that a URL query requests."""
+    """Return the content and the name of the file that a URL query string requests."""
     comparison, name = ComparisonView.from_query(query), f"comparison.{format}"
     if format != "npz":
         return figure(comparison, format, dark=dark), name

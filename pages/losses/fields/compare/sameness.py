@@ -24,10 +24,10 @@ class Fit:
 
 
 def judge(comparison: ComparisonView) -> dict[str, Any]:
-    """Return the result of the equality test for the compared pair, as JSON data.
+    """Return the result of the equality test for the two compared losses, as JSON data.
 
-    "factor" and "shift" are those of the best fit, "largest" and "cosine" measure its error. "usable" is True if the
-    factor is between 1e-6 and 1e6, so that the scaled second loss can be drawn.
+    "factor" and "shift" are those of the best linear fit, "largest" and "cosine" measure its error. "usable" is True if
+    the factor is between 1e-6 and 1e6, so that the scaled second loss can be drawn.
     """
     sameness = _same(comparison)
     return {
@@ -39,7 +39,7 @@ def judge(comparison: ComparisonView) -> dict[str, Any]:
 
 
 def fit(comparison: ComparisonView) -> Fit:
-    """Return the factor and shift to apply to the second loss: those of the best fit if `fit` is set and usable."""
+    """Return the fit for drawing the second loss: the best usable fit if `comparison.fit` is set, else the identity."""
     if not comparison.fit:
         return Fit()
     sameness = _same(comparison)
@@ -75,7 +75,7 @@ def _json_number(x: float | None) -> float | None:
 
 
 def _sentence(verdict: str) -> str:
-    """Return the verdict as a sentence, without the words before its colon, which the page shows as a title."""
+    """Return the part of the verdict after its colon as a sentence; the page shows the part before it as a title."""
     sentence = verdict.split(": ", 1)[-1]
     return sentence[:1].upper() + sentence[1:]
 

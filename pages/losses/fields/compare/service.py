@@ -30,7 +30,7 @@ from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import number, pack
 from pages.shared.state.untrusted import REACH, bounded, finite, held
 
-INLINE = 100  # grids with at most this many nodes per side are computed on the event loop
+INLINE = 100  # Grids with at most this many nodes per side are computed directly on the event loop.
 FINEST = 140
 
 Numbers = dict[str, Any]
@@ -95,7 +95,7 @@ def answer(request: dict[str, Any]) -> bytes:
 
 
 def read_as(comparison: ComparisonView) -> list[Variant]:
-    """Return the losses to draw; with `fit`, the second loss of the pair is scaled by its best factor."""
+    """Return the losses to draw; if `comparison.fit` is set, the second loss is multiplied by the best factor."""
     fitted = sameness.fit(comparison)
     return [
         Variant(
@@ -124,7 +124,7 @@ def readout(variant: Variant, comparison: ComparisonView) -> Numbers:
 
 
 def _at_position(variants: list[Variant], comparison: ComparisonView, place: list[Any]) -> Numbers:
-    """Return the loss and its force for each panel with the probe at `place`, and the difference of the pair."""
+    """Return the loss and its force in each panel with the movable point at `place`, and the difference of the pair."""
     reached = [min(max(float(v), -REACH), REACH) for v in place]
     moved = {k: getattr(comparison, k) for k in POINTS} | {comparison.probe: reached}
     a, p, n = (torch.tensor(moved[k], dtype=torch.float64) for k in POINTS)
@@ -146,7 +146,7 @@ def scanned(variant: Variant, comparison: ComparisonView, x: Tensor, y: Tensor) 
 
 
 def _shown(table: FieldTable, comparison: ComparisonView) -> FieldTable:
-    """Return the table; if the comparison is on the sphere, its forces keep only their tangential component."""
+    """Return the table; if the comparison is on the sphere, only the tangential components of its forces are kept."""
     return replace(table, tangential=comparison.space == "sphere")
 
 
@@ -173,9 +173,10 @@ def _shade(comparison: ComparisonView, field: FieldTable) -> Floats:
 
 
 def _difference(comparison: ComparisonView, fields: Sequence[FieldTable]) -> tuple[Floats, float, float]:
-    """Return the difference of the pair to shade (n, n), the 97th percentile of its absolute value, and its maximum.
+    """Return the difference of the two compared losses, with its size.
 
-    The difference is signed for energies; for forces it is the length of the difference vector.
+    The difference (n, n) is signed for energies; for forces it is the length of the difference vector. The other values
+    are the 97th percentile and the maximum of its absolute value.
     """
     first, second = (fields[k] for k in comparison.pair)
     if comparison.shade == "energy":
@@ -190,8 +191,8 @@ def _boundaries(variant: Variant, field: FieldTable, x: Tensor, y: Tensor) -> tu
     """Return the boundary lines of the active region.
 
     Returns:
-        The number of points of each line where the loss is 0, that of each line at the upper clamp, and all lines (K,
-        2), in this order.
+        The number of points of each line where the loss is 0, the number of points of each line where it reaches its
+        upper clamp, and the points (K, 2) of all lines in this order.
     """
     if variant.clamp:
         levels = [(raw, level) for level in (0.0, variant.loss.m2) for raw in field.orders]

@@ -46,9 +46,9 @@ class ComparisonView(PageState):
     Attributes:
         panels: Two to four losses with their parameters.
         pair: Indices in `panels` of the two losses that are subtracted and tested for equality.
-        clamp: Use clamped losses instead of raw ones.
-        orders: Sum the loss over (a, p, n) and (p, a, n).
-        fit: Multiply the second loss of the pair by the best factor.
+        clamp: Use the losses clamped to their range instead of the raw ones.
+        orders: Sum the loss over both orders of the positive pair, (a, p, n) and (p, a, n).
+        fit: Multiply the second loss of the pair by the factor that fits the first loss best.
         space: Space on which equality is tested.
     """
 
@@ -66,7 +66,8 @@ class ComparisonView(PageState):
     region: Annotated[bool, Flag()] = True
     arrows: Annotated[bool, Flag()] = True
     landscape: Annotated[bool, Flag()] = False  # True to show the energies of the pair as 3-D surfaces
-    mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0  # mass of the marbles on the surfaces; 0 for gradient flow
+    # mass of the marbles that roll on the surfaces; 0 for gradient flow
+    mass: Annotated[float, NumberKind(0.0, HEAVIEST)] = 0.0
     view: Annotated[tuple[float, float, float], WindowKind(number=exact)] = (0.25, 0.1, 1.5)
 
 

@@ -7,7 +7,7 @@ from dmlcore.simulation.marble import Roll
 
 
 def verdict(way: Roll, probe: Probe) -> str:
-    """Return a sentence on the final position of the marble and its meaning for the triplet."""
+    """Return a sentence on where the marble comes to rest and what this means for the triplet."""
     loss = f"{way.energy[-1]:.3g}".replace("-", "−")
     if not way.moved:
         return {

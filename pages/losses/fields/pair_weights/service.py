@@ -118,7 +118,10 @@ def _chosen(view: PairWeightsView, weights: PairWeights, s: Similarities) -> Flo
 
 
 def _share(room: Floats) -> Bytes:
-    """Return the approximate share of each cell in which the determinant `room` is at least 0, as uint8 (255 = all)."""
+    """Return the approximate fraction of each cell in which triplets exist, as uint8 (255 = all).
+
+    A triplet exists where the determinant `room` of its similarity matrix is at least 0.
+    """
     slope = np.hypot(*np.gradient(room))
     return wire.shares(room / np.maximum(slope, 1e-12) + 0.5)
 

@@ -25,16 +25,16 @@ DEFAULTS = (panel("ranking"), panel("facenet"))
 
 @dataclass(frozen=True)
 class PairWeightsView(PageState):
-    """Two losses whose pair weights are compared.
+    """Two losses with pair weights to compare.
 
     Attributes:
         panels: The two losses with their parameters.
-        weight: Pair whose weight is drawn.
+        weight: Pair with the weight to draw.
         by: Variable of the derivative: "S" for dL/dS, "d" for dL/dd.
         scale: Colour scale for signed weights or for their magnitudes.
         rival: Position of the negative relative to P.
         pn: S_pn if rival = "fixed".
-        at: (S_ap, S_an) of the triplet whose values are shown.
+        at: (S_ap, S_an) of the triplet for which values are shown.
     """
 
     panels: Annotated[tuple[Panel, ...], Panels(DEFAULTS)] = DEFAULTS

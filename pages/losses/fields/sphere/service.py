@@ -42,7 +42,7 @@ from pages.shared.server.wire import number, pack
 
 Header = dict[str, Any]
 
-COARSE, FINE = 91, 181  # rows of latitude during a drag, and otherwise
+COARSE, FINE = 91, 181  # number of latitudes in the grid during a drag, and otherwise
 RING, WHIRL, MAP = 720, 36, 145  # nodes on the circle, arrows along the circle, nodes per side of the angle map
 ARROWS = 360  # number of arrows, distributed evenly over the sphere
 BANDS = 8  # the map has BANDS - 1 equal-energy lines, which divide the scale into BANDS bands

@@ -70,13 +70,15 @@ class SphereScene(PageState):
         return losses.create(self.loss, **self.hyper)
 
 
-# Opened by a URL without parameters. The whole triplet stays in front while the sphere swings to and fro.
+# Opened by a URL without parameters. The whole triplet remains visible while the sphere swings back and forth.
 FIRST = Preset("The triplet in front", "", "eye=5,12")
 
 
 @dataclass(frozen=True)
 class State:
-    """Example triplet: positions on the sphere, and angles on the circle in degrees, or None without a counterpart."""
+    """Example triplet: positions on the sphere, and angles on the circle in degrees (None if the circle has no such
+    case).
+    """
 
     name: str
     caption: str

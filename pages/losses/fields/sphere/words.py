@@ -10,13 +10,14 @@ from dmlcore.geometry.extremes import Extreme
 from dmlcore.loss_analysis.normalised import Normalised, normalisation
 from pages.losses.fields.sphere.state import SphereScene
 
-TINY = 1e-12  # smaller residuals are rounding errors
+TINY = 1e-12  # residuals below this value are treated as rounding errors
 
 
 def named(title: str) -> str:
     """Return the title of a loss as part of a sentence: "the distance-sensitive loss (METU)"."""
     name, remark = re.fullmatch(r"([^,(]*?)((?:,| \().*)?", title).groups("")  # type: ignore[union-attr]
-    if re.match(r"[A-Z][a-z]+\b", name):  # an ordinary word, such as Angular, and not FaceNet or N-pairs
+    # the title starts with an ordinary word such as Angular, not with a name such as FaceNet or N-pairs
+    if re.match(r"[A-Z][a-z]+\b", name):
         name = name[0].lower() + name[1:]
     return f"the {name} loss{remark}"
 
