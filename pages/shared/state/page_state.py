@@ -116,7 +116,7 @@ class Flag(Kind):
 
 @dataclass(frozen=True)
 class Numbers(Kind):
-    """Tuple of numbers as long as the default, each clipped to +-reach; separated by commas in a link."""
+    """Tuple of as many numbers as the default, each clipped to [-reach, reach]; written comma-separated in the URL."""
 
     reach: float = untrusted.REACH
     number: Text = untrusted.plain

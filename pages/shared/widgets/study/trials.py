@@ -49,7 +49,7 @@ def _ledger(name: str, _sources: Sequence[object]) -> tuple[claims.TrialLedger, 
 
 
 def show_ledger(name: str) -> None:
-    """Show all configurations that were run for the claim of a study, the quoted one first."""
+    """Show all configurations that were run to test a study's claim, beginning with the one that the claim cites."""
     try:
         ledger, rows = derived(_ledger, name, claims.sources(name))
     except SpecError as error:
