@@ -474,7 +474,7 @@ def test_metrics_cut_below_both_checkpoints_say_what_to_do_and_that_works(
     assert warm.run(run) == 0
     state = run.state()
     assert state.state == "failed"
-    assert f"{0 if gone else offset(run, 'prev.ckpt') - 1:,} bytes and was cut: last.ckpt of step 21" in state.message
+    assert f"{0 if gone else offset(run, 'prev.ckpt') - 1:,} bytes and was truncated: last.ckpt of step 21" in state.message
     assert f"python -m dmlcore fork {run.id} --step 14" in state.message
     assert (not metrics.exists()) or metrics.read_bytes() == whole[: offset(run, "prev.ckpt") - 1]
 
@@ -539,7 +539,7 @@ def test_row_7_without_a_good_generation_it_refuses(kind: str, warm: WarmParent,
     assert warm.run(run) == 0
     state = run.state()
     assert state.state == "failed"
-    assert {"flipped": "prev.ckpt is damaged", "gone": "both checkpoints are gone"}[kind] in state.message
+    assert {"flipped": "prev.ckpt is damaged", "gone": "both checkpoints are missing"}[kind] in state.message
     assert (run.path / "metrics.jsonl").read_bytes() == before
 
 

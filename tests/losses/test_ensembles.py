@@ -363,7 +363,7 @@ def test_the_classifier_of_wel_reads_the_features_before_the_embedding_and_the_o
             assert torch.allclose(x.grad, by_it, rtol=1e-5)
         else:
             assert x.grad is None
-    with pytest.raises(ValueError, match="give them as pooled"):
+    with pytest.raises(ValueError, match="pass them as pooled"):
         wel(embeddings, labels)
 
 

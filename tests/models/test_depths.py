@@ -99,7 +99,7 @@ def test_what_does_not_go_together_is_refused_by_name() -> None:
     for lines in (["model.freeze=backbone"], ["model.keep_classifier=true"], ["model.name=mlp"]):
         with pytest.raises(SpecError, match=r"model\.gather"):
             RunSpec().with_overrides(["data.name=glyphs", "model.name=conv4", "model.gather=mean", *lines])
-    with pytest.raises(ModelError, match=r"model\.gather: resnet20 gives no earlier features"):
+    with pytest.raises(ModelError, match=r"model\.gather: resnet20 does not provide features of earlier depths"):
         network(name="resnet20")
     spec = ModelSpec().model_copy(update={"name": "conv4_32", "gather": "mean"})
     with pytest.raises(ModelError, match=r"works on embedded features; choose pooling\.name=gap"):

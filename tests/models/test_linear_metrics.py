@@ -117,7 +117,7 @@ def test_a_network_without_such_a_layer_is_refused() -> None:
     spec = RunSpec().with_overrides(
         ["data.name=digits_pictures", "model.name=conv4_32", "pooling.name=gsp", "model.embedding_start=pca"]
     )
-    with pytest.raises(TrainingError, match="no linear layer behind its pooling"):
+    with pytest.raises(TrainingError, match="no linear layer after its pooling"):
         build.build(spec, load_data(spec), CPU)
 
 

@@ -219,7 +219,7 @@ def test_what_does_not_go_together_is_refused(overrides: list[str], message: str
 def test_what_cannot_be_made_is_refused(data: Any) -> None:
     with pytest.raises(TrainingError, match=r"conditioning\.neighbours: 1024 exceed the other \d+ samples"):
         build.build(SPEC.with_overrides(["conditioning.neighbours=1024"]), data, CPU)
-    with pytest.raises(TrainingError, match=r"conditioning\.neighbours: wedl joins"):
+    with pytest.raises(TrainingError, match=r"conditioning\.neighbours: wedl combines"):
         build.build(SPEC.with_overrides(["loss.name=wedl"]), data, CPU)
 
 

@@ -201,7 +201,7 @@ def test_a_fork_with_nothing_changed_goes_on_in_the_projection_and_another_begin
         (["projection.pool=2"], "projection.pool: 3 proxies cannot be selected from 2 samples"),
         (["projection.pool=0", "loss.name=contrastive"], "loss.batch_pairs: needs a loss of pairs with proxies"),
         (["data.validation=none"], "projection.pool: needs a validation split"),
-        (["model.normalize=true"], "model.lipschitz: embeddings on the unit sphere"),
+        (["model.normalize=true"], "model.lipschitz: normalised embeddings are already inside the unit ball"),
     ],
 )
 def test_what_cannot_be_projected_is_refused(overrides: list[str], message: str) -> None:

@@ -220,7 +220,7 @@ def test_what_freezes_nothing_is_refused_and_a_random_start_is_said(digits, tmp_
     for more in (["model.freeze=none"], ["model.freeze=backbone"]):
         with pytest.raises(SpecError, match=r"data\.views: needs model\.freeze = backbone"):
             FROZEN.with_overrides([*more, "data.views=2"])
-    with pytest.raises(SpecError, match=r"data\.fresh: the kept maps"):
+    with pytest.raises(SpecError, match=r"data\.fresh: the cached features"):
         FROZEN.with_overrides(["data.name=cifar100", "data.fresh=true"])
     said = [issue.sentence for issue in lint_spec(FROZEN)]
     assert any("only a head on random features" in sentence for sentence in said)

@@ -163,7 +163,7 @@ def test_a_fork_is_held_to_what_its_parent_was_or_else_to_where_it_begins(
     for parent, of, anew in ((held, "reference", False), (loose, "model", True)):
         fork = trained(store, fork_spec.create(parent, 5, ["loss.start_weight=0.7"]), dataset=digits)
         (row,) = (row for row in fork.metrics()[0] if row["kind"] == "fork")
-        assert anew == any("held to" in words for words in row["anew"])
+        assert anew == any("reference network" in words for words in row["anew"])
         expected = checkpoint.select_prefix(checkpoint.read(kept_path(parent.path, 5)).tensors, of)
         mine = checkpoint.select_prefix(checkpoint.load(fork.path).tensors, "reference")
         assert mine.keys() == expected.keys()
@@ -184,7 +184,7 @@ def test_dropout_is_of_training_alone(digits: Any, weights: str) -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["model.start="], "loss.start_weight: embeddings are held"),
+        (["model.start="], "loss.start_weight: embeddings are pulled"),
         (["data.name=tokens", "model.name=tokens"], "model.dropout: bags of tokens have no embedding layer"),
     ],
 )

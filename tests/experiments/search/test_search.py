@@ -65,19 +65,19 @@ def test_ranges_choices_and_fixed_values_are_told_apart():
     [
         (["loss.m"], "expected key=low..high"),
         (["loss.m=1..0.1"], "needs low < high"),
-        (["loss.m=0..1:log"], "begins above 0"),
+        (["loss.m=0..1:log"], "start above 0"),
         (["loss.m=a..b"], r"expected low\.\.high"),
-        (["loss.m=0..1:1"], "two points at least"),
+        (["loss.m=0..1:1"], "at least two points"),
         (["batch.classes=2.5..4"], "whole numbers"),
-        (["batch.samples=2,2"], "must be different"),
+        (["batch.samples=2,2"], "must be distinct"),
         (["loss.m=0..1", "loss.m=1,2"], "searched twice"),
-        (["schedule.steps=3"], "nothing is searched"),
+        (["schedule.steps=3"], "no key is searched"),
         (["optimiser.learning_rat=1..2"], "did you mean learning_rate"),
         (["batch.classes=1..4"], "batch.classes"),
         (["loss.m=0..1", "loss.nonsense=1"], "ranking has no hyper-parameter nonsense"),
         (["loss.m=1,abc"], "m must be a number, got 'abc'"),
-        (["loss.m=0..1", "data.validation=none"], "goes by the validation split"),
-        (["loss.m=0..1", "schedule.monitor_part=test"], "goes by the validation split"),
+        (["loss.m=0..1", "data.validation=none"], "needs scores of the validation split"),
+        (["loss.m=0..1", "schedule.monitor_part=test"], "needs scores of the validation split"),
         (["data.validation=none,classes"], "cannot be searched"),
     ],
 )
@@ -182,7 +182,7 @@ def test_keys_that_are_given_replace_those_of_a_ready_search():
     assert found.base.loss.parameters == {"alpha": 32.0, "delta": 0.2}
     assert found.base.loss.learning_rate == 0.01
     assert found.trials == 3
-    with pytest.raises(SpecError, match="there are: gurbuz-2022-ccp"):
+    with pytest.raises(SpecError, match="choose one of: gurbuz-2022-ccp"):
         ready.read("nonsense")
 
 
@@ -190,7 +190,7 @@ def test_another_search_of_the_same_name_is_refused(tmp_path):
     store = RunStore(tmp_path)
     search.conduct(prepare(RunSpec(), ["loss.m=0..1"], "x", trials=1), store, where=Here(made()))
     for other, what in ((["loss.m=0..2"], "space"), (["loss.m=0..1", "seed=3"], "base")):
-        with pytest.raises(SpecError, match=f"started with another {what}"):
+        with pytest.raises(SpecError, match=f"started with a different {what}"):
             search.conduct(prepare(RunSpec(), other, "x", trials=1), store, where=Here(made()))
 
 

@@ -123,7 +123,7 @@ def test_a_study_names_its_transductive_variants():
         [[variants]]
         name = "NAME"
         """
-    with pytest.raises(SpecError, match=r"variants\.LSTM: its scores are transductive; say so in the name"):
+    with pytest.raises(SpecError, match=r"variants\.LSTM: its scores are transductive; mark this in the name"):
         studies.Study.from_toml(text.replace("NAME", "LSTM"))
     assert studies.Study.from_toml(text.replace("NAME", "LSTM, transductive"))
     assert studies.Study.from_toml(text.replace("NAME", "LSTM") + 'overrides = ["conditioning.among=train"]')
