@@ -42,7 +42,8 @@ CUT = """() => {
   }
   return beyond.slice(0, 5);
 }"""
-# Find controls of the first screen that are covered: a click on their centre meets another element.
+# Find texts and controls of the first screen that are covered: a click on their centre meets another element. Those
+# scrolled out of sight in a box are left out.
 COVERED = """() => {
   const covered = [], roots = [document.querySelector('[data-testid="stMain"]')];
   const met = (x, y) => {
@@ -51,12 +52,20 @@ COVERED = """() => {
       node = node.shadowRoot.elementFromPoint(x, y);
     return node;
   };
+  const scrolledAway = (node, y) => {
+    for (let on = node.parentElement; on; on = on.parentElement) {
+      const edge = on.getBoundingClientRect();
+      if (["auto", "scroll"].includes(getComputedStyle(on).overflowY) && (y < edge.top || y > edge.bottom)) return true;
+    }
+    return false;
+  };
   for (const root of roots) for (const node of root.querySelectorAll("*")) {
     if (node.shadowRoot) roots.push(node.shadowRoot);
     if (!node.matches("h1, h2, p, a, select, button, summary") || node.closest("[hidden], .handle")) continue;
     const box = node.getBoundingClientRect(), x = box.x + box.width / 2, y = box.y + box.height / 2;
     if (box.width < 2 || box.height < 2 || x < 0 || y < 0 || x > innerWidth || y > innerHeight) continue;
     if (!node.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
+    if (scrolledAway(node, y)) continue;
     const top = met(x, y);
     if (top && top !== node && !node.contains(top) && !top.contains(node))
       covered.push(`${node.tagName} ${node.textContent.slice(0, 40)} under ${top.tagName} ${top.className}`);
