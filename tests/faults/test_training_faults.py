@@ -474,7 +474,8 @@ def test_metrics_cut_below_both_checkpoints_say_what_to_do_and_that_works(
     assert warm.run(run) == 0
     state = run.state()
     assert state.state == "failed"
-    assert f"{0 if gone else offset(run, 'prev.ckpt') - 1:,} bytes and was truncated: last.ckpt of step 21" in state.message
+    size = 0 if gone else offset(run, "prev.ckpt") - 1
+    assert f"{size:,} bytes and was truncated: last.ckpt of step 21" in state.message
     assert f"python -m dmlcore fork {run.id} --step 14" in state.message
     assert (not metrics.exists()) or metrics.read_bytes() == whole[: offset(run, "prev.ckpt") - 1]
 
