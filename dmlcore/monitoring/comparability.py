@@ -1,4 +1,4 @@
-"""Detection of differences that make runs incomparable, such as other data, networks, budgets or weight selection."""
+"""Detection of differences that make runs incomparable, such as different data, networks or selection of weights."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from dmlcore.spec import RunSpec, flat
 from dmlcore.storage.runs import Run, scores
 
 Severity = Literal["incomparable", "caution", "note"]
-Issue = tuple[Severity, tuple[str, ...], str]  # severity, keys and sentence of a ComparabilityIssue
-FAST_PROXIES = 50  # ratio of the loss parameters' learning rate to that of the network from which an issue is reported
+Issue = tuple[Severity, tuple[str, ...], str]  # severity, keys and sentence, as in ComparabilityIssue
+# warn if the learning rate of the loss parameters (proxies) is at least this multiple of the network's
+FAST_PROXIES = 50
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,9 @@ class ComparabilityIssue:
 
 @dataclass(frozen=True)
 class Rule:
-    """Rule that reports an issue if runs differ in one property of their specs.
+    """Rule that reports an issue if the specs of the compared runs differ in one property.
 
-    `value` returns this property, which is compared and displayed; `key` is the setting that is highlighted.
+    `value` returns this property of a spec, which is compared and displayed. `key` is the setting highlighted on pages.
     """
 
     severity: Severity
@@ -213,7 +214,7 @@ RULES = (
 
 
 def lint(runs: Sequence[RunSpec | Run]) -> list[ComparabilityIssue]:
-    """Return what makes these runs incomparable and what weakens each of them, most severe first.
+    """Return the differences that make these runs incomparable and the weaknesses of each run, most severe first.
 
     Losses, miners and their parameters are assumed to be the subject of the comparison. The numbers of test queries are
     compared only for items that are runs, since specs do not contain them.
@@ -240,14 +241,14 @@ def lint_spec(spec: RunSpec, training: int | None = None) -> list[ComparabilityI
 
 
 def _alone(spec: RunSpec) -> Iterator[Issue]:
-    # Selection of the tested weights.
+    # Selection of the weights that are scored on the test split.
     if spec.schedule.monitor_part == "test":
         sentence = f"The weights are selected on the test split ({_selection(spec)}), so the test scores are too high."
         yield "caution", ("schedule.monitor_part",), sentence
     elif spec.data.validation == "none":
         yield "note", ("data.validation",), "There is no validation split, so the weights of the last step are tested."
     yield from _fast_proxies(spec)
-    # Frozen parts and their initial weights.
+    # Frozen parameters that start from random values.
     if spec.model.freeze_batch_norm and not spec.model.start:
         sentence = (
             "Batch norm is frozen, but the backbone starts at random, so its statistics come from no data and the "
@@ -282,7 +283,8 @@ def _alone(spec: RunSpec) -> Iterator[Issue]:
 def lint_protocol_runs(specs: Sequence[RunSpec]) -> list[ComparabilityIssue]:
     """Return the weaknesses of the runs of one protocol.
 
-    Folds and seeds are not compared, and deviations from the protocol are omitted, since they are reported elsewhere.
+    Folds and seeds are not compared. Deviations from the protocol are omitted, because the summary of the protocol
+    lists them already.
     """
     own = [warning for spec in specs for warning in lint_spec(spec)]
     return list(dict.fromkeys(warning for warning in own if not warning.sentence.startswith("Deviates from ")))
@@ -312,7 +314,7 @@ def _other_queries(runs: Sequence[Run]) -> list[ComparabilityIssue]:
 
 
 def _repeats(specs: Sequence[RunSpec]) -> Iterator[Issue]:
-    """Yield an issue if settings were run with one seed each, or with unequal numbers or sets of seeds."""
+    """Yield an issue if every setting was run with a single seed, or if the numbers or sets of seeds differ."""
     neutral = {"seed": 0, "name": "", "device": "auto"}
     seeds: dict[str, set[int]] = {}
     for spec in specs:

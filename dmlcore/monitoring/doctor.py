@@ -23,7 +23,8 @@ from dmlcore.storage.runs import RunStore
 
 Verdict = Literal["good", "note", "fault"]
 GB = 1e9
-# bytes of memory for a training run in addition to the app, and of disk space for checkpoints and caches
+# minimum free memory in bytes, for one training run in addition to the app, and minimum free disk space in bytes, for
+# checkpoints and caches
 MIN_MEMORY, MIN_SPACE = 2 * GB, 5 * GB
 PORT = 8501
 MAX_NAMED = 3  # maximum number of runs listed in a diagnosis
@@ -37,7 +38,7 @@ class Diagnosis:
     Attributes:
         subject: Name of the checked component, such as "memory".
         verdict: "good", "note" (something optional is missing), or "fault" (the lab will fail).
-        what: Description of the finding.
+        what: Description of the state found.
         remedy: Suggested action, or "".
     """
 
@@ -92,7 +93,7 @@ def _machine() -> Iterator[Diagnosis]:
 
 
 def _settings() -> Iterator[Diagnosis]:
-    """Check environment variables whose invalid values are otherwise ignored without a message."""
+    """Report environment variables with invalid values, which are otherwise ignored without a message."""
     for name in ("DML_CPU_RUNS", "DML_FIELD_WORKERS", "OMP_NUM_THREADS"):
         value = os.environ.get(name, "")
         if value and not (value.isdecimal() and int(value)):
@@ -105,7 +106,7 @@ def _settings() -> Iterator[Diagnosis]:
 
 
 def _packages() -> Iterator[Diagnosis]:
-    """Check the versions of all required packages; a missing package of an extra gives only a note."""
+    """Check the versions of all required packages; a missing package of an optional extra is only a note."""
     try:
         wanted = [Requirement(text) for text in metadata.requires("dml-lab") or ()]
     except metadata.PackageNotFoundError:

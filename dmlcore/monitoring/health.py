@@ -21,17 +21,19 @@ if TYPE_CHECKING:
 
 MIN_DURATION = 3  # minimum number of consecutive measurements or validations for which a condition holds
 POINT = (
-    # ratio of spread to length below which all embeddings count as one point; it is 0.7 for random points on a sphere
-    # and 0.07 with hard mining
+    # ratio of spread to embedding length below which all embeddings count as one point; typical values are 0.7 for
+    # random points on a sphere and 0.07 with hard mining
     0.03
 )
-# effective dimension below which embeddings count as collapsed, given at least four dimensions and classes
+# effective rank below which embeddings count as collapsed, checked only with at least four dimensions and four classes
+# per batch
 FLAT_RANK = 2.0
-MARGIN = 0.06  # relative distance to its value for coinciding embeddings below which a loss counts as stuck
-IDLE = 0.9  # share of recent steps without an active triplet above which training counts as idle
+MARGIN = 0.06  # A loss within this relative distance of its value for coinciding embeddings counts as stuck.
+IDLE = 0.9  # share of recent steps without an active triplet from which training counts as idle
 MIN_STEPS = 40  # minimum number of steps before warnings about the loss are given
-DIVERGENCE = 1e9  # embedding length or gradient norm that indicates divergence; the square of 1e19 overflows float32
-OVERFIT = 0.03  # minimum drop of the validation MAP@R (0..1) below its best value that is reported
+# embedding length or gradient norm above which training counts as diverging; in float32, the square of 1e19 overflows
+DIVERGENCE = 1e9
+OVERFIT = 0.03  # minimum drop of the validation MAP@R (0..1) below its best value for a warning
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class _History:
         return [*zip(*series(self.rows, "measure", name), strict=True)]
 
     def recent(self) -> list[float]:
-        """Return the losses in the last fifth of the steps, but in at least MIN_STEPS / 2 steps."""
+        """Return the losses in the last fifth of the steps, or in the last MIN_STEPS / 2 steps if these are more."""
         return self.losses[-max(MIN_STEPS // 2, len(self.losses) // 5) :]
 
 
@@ -103,8 +105,7 @@ def _exploding(history: _History) -> HealthWarning | None:
     last = [*zip(history.steps, history.losses, strict=True)][-5:]
     losses = [loss for _, loss in last]
     first = fmean(history.losses[:3]) if history.losses else 0.0
-    # The loss at least doubles in each step and exceeds its initial value by a factor of 1000, as with a diverging
-    # optimiser.
+    # A diverging optimiser: the loss at least doubles in each step and is 1000 times its initial value.
     if len(last) == 5 and all(b > 2 * abs(a) for a, b in pairwise(losses[1:])) and losses[-1] > 1000 * abs(first):
         return _overflow(last[1][0], "the loss is", losses[-1])
     return None
@@ -243,13 +244,13 @@ def _idle(history: _History) -> HealthWarning | None:
 
 
 def _flat(history: _History) -> HealthWarning | None:
-    """Detect a loss that has not fallen by more than its noise while validation scores have not risen."""
+    """Detect a loss that has not fallen by more than its noise, while the validation score has not improved either."""
     losses = history.losses
     if len(losses) < MIN_STEPS:
         return None
     tenth = max(10, len(losses) // 10)
     first, last = losses[:tenth], losses[-2 * tenth :]
-    # standard error of the difference between the two means
+    # standard error of the difference between the two mean losses
     noise = sqrt(pstdev(first) ** 2 / len(first) + pstdev(last) ** 2 / len(last))
     fallen = fmean(first) - fmean(last)
     scores = series(candidate_validations(history.rows), "validation", "map_at_r")[1]
@@ -278,9 +279,9 @@ def _flat(history: _History) -> HealthWarning | None:
 
 
 def _overfit(history: _History) -> HealthWarning | None:
-    """Detect a validation score that stays below its best value.
+    """Detect a validation score that has dropped below its best value and has not recovered.
 
-    The kind is "overfit" if the training loss has fallen since then, otherwise "worse".
+    The kind of the warning is "overfit" if the training loss has fallen since the best validation, otherwise "worse".
     """
     steps, scores = series(candidate_validations(history.rows), "validation", "map_at_r")
     if len(scores) <= MIN_DURATION:
@@ -289,7 +290,7 @@ def _overfit(history: _History) -> HealthWarning | None:
     later = scores[best + 1 :]
     if len(later) < MIN_DURATION or max(later[-MIN_DURATION:]) > scores[best] - OVERFIT:
         return None
-    # Compare the losses up to the best validation with the most recent ones.
+    # Compare the losses just before the best validation with the most recent ones.
     before = [loss for step, loss in history.loss_at.items() if step <= max(steps[best], MIN_STEPS // 4)][
         -MIN_STEPS // 2 :
     ]
@@ -338,7 +339,7 @@ def _near_since(history: _History, value: float) -> int:
 
 def _triplet_loss(spec: RunSpec | None) -> TripletLoss | None:
     """Create the triplet loss of a spec; return None if its loss is of another kind or invalid."""
-    from dmlcore import losses  # imported late: it imports torch, which pages that only list runs do not need
+    from dmlcore import losses  # imported late: it imports torch, which a page that only lists runs does not need
 
     if spec is None or spec.loss.name not in losses.names():
         return None
@@ -349,7 +350,7 @@ def _triplet_loss(spec: RunSpec | None) -> TripletLoss | None:
 
 
 def _loss_at_one_point(spec: RunSpec | None) -> float | None:
-    """Return the value of a triplet loss if all embeddings are one unit vector, or None if that is undefined."""
+    """Return the value of a triplet loss if all embeddings are one unit vector; None if it is undefined."""
     loss = _triplet_loss(spec)
     if loss is None or spec is None or spec.loss.reduction == "mean_raw":
         return None
@@ -361,6 +362,6 @@ def _loss_at_one_point(spec: RunSpec | None) -> float | None:
 
 
 def _clamp(spec: RunSpec | None) -> float | None:
-    """Return the upper clamp of a triplet loss, or None if it has none."""
+    """Return the upper clamp of a spec's triplet loss; None if it has none or if the loss is of another kind."""
     loss = _triplet_loss(spec)
     return loss.m2 if loss is not None and isfinite(loss.m2) else None

@@ -16,7 +16,7 @@ SERVERS = (
     "uvicorn",
     "uvicorn.error",
     "uvicorn.access",
-)  # loggers that may have handlers of their own
+)  # loggers of the web server, which may have handlers of their own
 
 
 class JsonLine(logging.Formatter):
@@ -50,7 +50,7 @@ def is_json_enabled() -> bool:
 
 
 def configure_server_logs() -> None:
-    """If DML_LOG=json, use JSON in all handlers of the server's loggers, and add a handler to the logger of dmlcore."""
+    """If DML_LOG=json, use JSON in all handlers of the web server's loggers, and add a JSON handler for dmlcore."""
     if not is_json_enabled():
         return
     ours = logging.getLogger("dmlcore")

@@ -1,7 +1,7 @@
 """Rules that select runs, checkpoints and cache entries for removal by age and number; `apply` removes them.
 
-Never selected are runs with queued or running work, the shipped example, runs with a note, tags or views, and ancestors
-of a run that stays (parents of forks and sources of initial backbones).
+Some runs are never selected: those with queued or running work, those with a note, tags or saved views, the shipped
+example, and all runs on which a remaining run depends (parents of forks and sources of initial backbones).
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from dmlcore.storage.runs import Run, RunError, RunStore
 
 DAY = 86_400.0  # seconds
 CLEANED = ".cleaned"  # marker file in a store whose modification time is that of the last removal
-MAX_IDLE_DAYS = 180.0  # after more days without activity, the clock is assumed to be wrong and nothing is removed
+# beyond this many days without a removal or write, the clock may be wrong, so the user must confirm the date
+MAX_IDLE_DAYS = 180.0
 STATES = ("done", "failed", "cancelled", "lost")
 KEPT_BY_HAND = (notes.FILE, tags_and_views.FILE)
 MADE_ONCE = re.compile(r".+-[0-9a-f]{16}(\.staging)?")
@@ -36,13 +37,13 @@ class Rules:
     """Minimum ages for removal, in days since the last write or use; None disables a rule.
 
     Attributes:
-        runs: Age of whole runs whose state is in `states`, except the `keep` newest of the store.
+        runs: Age at which a run in one of `states` is removed as a whole, except the `keep` newest runs of the store.
         states: States of runs that may be removed.
-        keep: Number of newest runs that always stay.
-        checkpoints: Age of finished runs that lose their kept checkpoints and the older of their last two. The last one
-            stays, so that tests, maps and forks remain possible.
-        cache: Age of unused cache entries (unpacked images, features, downloads), which are recreated on demand, and of
-            unfinished shards.
+        keep: Number of newest runs that are never removed.
+        checkpoints: Age at which a finished run loses its kept checkpoints and the older of its last two. The newest
+            checkpoint is never removed, so tests, maps and forks remain possible.
+        cache: Age at which an unused cache entry (unpacked images, features, downloads) is removed, which is recreated
+            on demand, and at which unfinished shards are removed.
     """
 
     runs: float | None = None
@@ -69,7 +70,7 @@ class Removal:
 
     what: str
     paths: tuple[Path, ...]
-    run: Run | None  # run whose lock is held during the removal, if any
+    run: Run | None  # run to be locked during the removal, or None for a cache entry
     whole: bool  # True if the whole run is removed
     size: int
     age: float
@@ -90,7 +91,7 @@ def check_clock(store: RunStore) -> str:
 
 
 def record_removal(store: RunStore) -> None:
-    """Record the time of a removal in the store, for the next call of `check_clock`."""
+    """Store the time of a removal, as the modification time of a marker file that `check_clock` reads."""
     if store.root.is_dir():
         (store.root / CLEANED).touch()
 
@@ -115,7 +116,7 @@ def plan(store: RunStore, rules: Rules) -> list[Removal]:
 
 
 def apply(removals: Sequence[Removal]) -> Iterator[tuple[Removal, str]]:
-    """Remove the items of a plan; yield each with "" or, if it could not be removed, with the reason."""
+    """Remove the items of a plan; yield each with "" or, if it could not be removed, with the reason as a message."""
     for removal in removals:
         try:
             if removal.run is not None and removal.whole:
@@ -135,7 +136,7 @@ def apply(removals: Sequence[Removal]) -> Iterator[tuple[Removal, str]]:
 
 
 def _old_runs(runs: Sequence[Run], rules: Rules, now: float) -> dict[Run, float]:
-    """Return the runs that the rules select, with their ages in days; ancestors of runs that stay are not selected."""
+    """Return the selected runs with their ages in days; runs on which a remaining run depends are not selected."""
     assert rules.runs is not None
     going = {}
     for run in runs[rules.keep :]:

@@ -1,7 +1,7 @@
-"""TensorBoard event files of a run, derived from its metrics.jsonl and recreated at any time.
+"""TensorBoard event files of a run, derived from its metrics.jsonl, so that they can be recreated at any time.
 
-Equal rows give equal bytes. Rows contain no clock time, so the wall times of a finished run assume equal durations of
-all steps; those of an unfinished run all equal its creation time.
+Equal rows give equal bytes. Rows contain no clock time: for a finished run, wall times are interpolated as if all steps
+took equally long; for an unfinished run, all of them are its creation time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dmlcore.storage.runs import Run
 
 FOLDER = "events"  # default folder of the event files, in the run directory
 HISTOGRAMS = ("positive", "negative")
-# tag prefixes for kinds of rows that occur several times per step
+# tag prefixes for kinds of rows of which one step can have several
 AS_TAGS = {"scores": lambda row: f"scores/{row.get('of', 'test')}"}
 
 
@@ -102,7 +102,7 @@ def _histograms(row: Row) -> Iterator[tuple[str, float, list[int]]]:
 
 
 def _buckets(top: float, counts: Sequence[int]) -> tuple[float, float, int, float, float, list[float], list[int]]:
-    """Return a histogram in the form of `summary.histogram_raw`, treating all values as centres of their bins.
+    """Return a histogram as arguments of `summary.histogram_raw`, as if each value were at the centre of its bin.
 
     The items are minimum, maximum, count, sum, sum of squares, upper limits of the bins, and counts.
     """
@@ -115,7 +115,7 @@ def _buckets(top: float, counts: Sequence[int]) -> tuple[float, float, int, floa
 
 
 def _framed(event: bytes) -> bytes:
-    """Return an event as a TFRecord: length, checksum of the length, event, checksum of the event."""
+    """Return an event as a TFRecord: the length and its checksum, then the event and its checksum."""
     from tensorboardX.record_writer import masked_crc32c
 
     out = io.BytesIO()

@@ -24,12 +24,12 @@ from numpy.lib import format as npy
 from dmlcore.storage import atomic_files
 from dmlcore.typing import Array
 
-MAX_BYTES = 2**34  # maximum size in bytes of a file and of an unpacked array
+MAX_BYTES = 2**34  # maximum size of a file, and of an array after decompression, in bytes
 MAX_MAGNITUDE = 1e18  # largest absolute value of a float; its square is still finite in float32
 MAX_INTEGER = 2**31  # sample numbers and steps
 MAX_CLASSES = 2**22
 MIN_MAPPED_BYTES = 2**26  # smallest size in bytes of an array that is memory-mapped
-CHUNK = 2**22  # bytes (for the CRC) or values (for their range) that are checked at a time
+CHUNK = 2**22  # bytes hashed for the CRC, or values checked for their range, at a time
 ALIGNED = 64  # alignment of arrays in bytes, required to memory-map them
 
 
@@ -39,7 +39,9 @@ class Unreadable(RuntimeError):
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """Required dtype and shape of an array; a letter that occurs in several shapes of a schema stands for one size.
+    """Required dtype and shape of one array in an .npz file.
+
+    A letter in `shape` stands for the same size wherever it occurs in the schema.
 
     Attributes:
         kinds: Allowed dtype kinds, as in `numpy.dtype.kind`.
@@ -100,7 +102,7 @@ def read(path: Path, schema: Schema, *names: str, remedy: str, **sizes: int) -> 
 
 
 def _validate_headers(archive: zipfile.ZipFile, schema: Schema, sizes: dict[str, int]) -> list[str]:
-    """Return the names of the schema's arrays that are in the archive; raises ValueError if one does not match."""
+    """Return the names of the schema's arrays in the archive; raises ValueError if a header violates the schema."""
     members = {info.filename: info for info in archive.infolist()}
     differences = []
     for name, form in schema.items():
@@ -137,7 +139,8 @@ def save(file: IO[bytes], **content: Array) -> None:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, values in content.items():
             info = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
-            # sizes of the local header, the name, the extra field with 64-bit sizes, and the header of the padding
+            # offset of the archive member's data without padding: after the local header (30 bytes), the file name, the
+            # zip64 extra field (20 bytes) and the header of the padding field (4 bytes)
             fixed = file.tell() + 30 + len(info.filename) + 20 + 4
             padding = -fixed % ALIGNED
             info.extra = struct.pack("<HH", 0xD935, padding) + bytes(padding)
@@ -164,7 +167,7 @@ def _load(archive: zipfile.ZipFile, name: str, form: ArraySpec) -> Array:
         for start in range(0, flat.size, CHUNK):
             part = flat[start : start + CHUNK]
             fits = np.isfinite(part) | (form.nan & np.isnan(part))
-            if part.dtype.itemsize > 2:  # float16 values cannot exceed the limit
+            if part.dtype.itemsize > 2:  # float16 values cannot exceed MAX_MAGNITUDE
                 fits &= ~(np.abs(part) > MAX_MAGNITUDE)
             if not fits.all():
                 raise ValueError(
@@ -176,7 +179,7 @@ def _load(archive: zipfile.ZipFile, name: str, form: ArraySpec) -> Array:
 def _map(archive: zipfile.ZipFile, name: str) -> Array | None:
     """Return an array as a copy-on-write memory map, after verifying its CRC.
 
-    Returns None if the array is small or needs conversion.
+    Returns None if the array is smaller than MIN_MAPPED_BYTES, compressed or encrypted, or if it needs conversion.
     """
     info = archive.getinfo(f"{name}.npy")
     if info.file_size < MIN_MAPPED_BYTES or info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:

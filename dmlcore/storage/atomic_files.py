@@ -1,4 +1,4 @@
-"""Atomic replacement of files, which survives kill -9, and reading of regular files with a limit on their size."""
+"""Atomic replacement of files, safe against kill -9 and power failure, and reading of files with a size limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 
     After a crash, the file holds either the complete old or the complete new contents.
     """
-    # a fixed name, so that the next call overwrites the leftover of a killed one
+    # The name is fixed, so that the next call overwrites a temporary file left by a killed process.
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with open(temporary, "wb") as file:

@@ -25,9 +25,9 @@ from torch import Tensor
 from dmlcore.storage import atomic_files, run_directory
 from dmlcore.storage.run_directory import LAST, PREV
 
-# the file system has no hard links, or the limit of links is reached
+# raised if the file system has no hard links, or if the limit of links per file is reached
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-# Data types in the order of their tensors in a safetensors file: by decreasing size of an element.
+# Data types in the order in which safetensors stores tensors: by decreasing element size.
 TYPES = {
     torch.uint64: "U64",
     torch.int64: "I64",
@@ -54,7 +54,7 @@ class CheckpointError(RuntimeError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Contents of a checkpoint file: tensors by name, facts (JSON values such as the step), digest, and path."""
+    """Contents and path of a checkpoint file: tensors by name, facts (JSON values such as the step), and digest."""
 
     tensors: dict[str, Tensor]
     facts: dict[str, Any]
@@ -199,7 +199,7 @@ def pack(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bytes:
 
 
 def digest_of(tensors: Mapping[str, Tensor]) -> str:
-    """Return a key for the names and values of tensors: the SHA-256 of their safetensors file without facts."""
+    """Return the SHA-256 of a safetensors file of these tensors without facts, which identifies a network's weights."""
     return _sha256(file_parts(tensors, {}))
 
 
@@ -221,25 +221,28 @@ def select_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tenso
 
 
 def add_prefixes(**parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Merge several dictionaries of tensors, each under its keyword as prefix; `select_prefix` extracts one of them."""
+    """Merge dictionaries of tensors; each name is prefixed with its dictionary's keyword and a dot (see
+    `select_prefix`).
+    """
     return {f"{prefix}.{name}": tensor for prefix, tensors in parts.items() for name, tensor in tensors.items()}
 
 
 def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the optimiser's state as tensors named "<parameter number>.<entry>"; settings are not included."""
+    """Return the optimiser's state as tensors named "<parameter number>.<entry>", without its settings."""
     state: dict[int, dict[str, Tensor]] = optimiser.state_dict()["state"]
     return {f"{number}.{entry}": tensor for number, entries in state.items() for entry, tensor in entries.items()}
 
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Load a state returned by `optimiser_tensors` into an optimiser, whose settings stay unchanged."""
+    """Load a state returned by `optimiser_tensors` into an optimiser without changing its param_groups settings."""
     settings = optimiser.state_dict()["param_groups"]
     parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         number, _, entry = name.partition(".")
         like = parameters[int(number)]
-        # Use the memory layout of the parameter: another layout selects other kernels, which round differently.
+        # Use the memory layout of the parameter. With another layout, PyTorch selects other kernels, which round
+        # differently.
         kept = torch.empty_like(like).copy_(tensor) if tensor.shape == like.shape else tensor
         state.setdefault(int(number), {})[entry] = kept
     optimiser.load_state_dict({"state": state, "param_groups": settings})

@@ -1,4 +1,4 @@
-"""The only CSV writer of this project; spreadsheets do not evaluate its output as formulas."""
+"""Conversion of rows to CSV text in which spreadsheets find no formulas; all CSV output of this project uses it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def as_csv(rows: Iterable[Sequence[Any]]) -> str:
 
 
 def cell(value: Any) -> Any:
-    """Return the value to write into a cell: text with formulas disarmed, other values unchanged."""
+    """Return the value to write into a cell: text with an apostrophe before each formula, other values unchanged."""
     if not isinstance(value, str):
         return value
     if _is_number(value):

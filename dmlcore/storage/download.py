@@ -25,7 +25,7 @@ from dmlcore.storage.atomic_files import sync_directory
 from dmlcore.storage.locks import Busy, ProcessLock
 
 CHUNK = 1 << 20
-MAX_BYTES = 64 << 30  # limit in bytes for a file without an expected size
+MAX_BYTES = 64 << 30  # maximum size in bytes of a file without an expected size
 ATTEMPTS = 5  # consecutive attempts without a new byte after which a download fails
 AGENT = "dml-lab"
 Progress = Callable[[int, int | None], object]  # called with (bytes so far, total bytes if known)
@@ -236,7 +236,7 @@ class _Transfer:
 
 
 class _Unwritable(Exception):
-    """Error while writing to the disk, after which a download is not retried."""
+    """Error while writing to the disk; such a download is not retried."""
 
     def __init__(self, cause: OSError) -> None:
         self.cause = cause
@@ -290,7 +290,7 @@ def _opener(loopback: bool) -> urllib.request.OpenerDirector:
             return self.do_open(guarded(http.client.HTTPSConnection, tunnel), request)
 
     class Check(urllib.request.BaseHandler):
-        handler_order = 0  # so that it runs before the proxy handlers
+        handler_order = 0  # run before the proxy handlers, so that the original host is checked
 
         def default_open(self, request: urllib.request.Request) -> None:
             _require_web(request.full_url, loopback)
@@ -317,7 +317,7 @@ def _opener(loopback: bool) -> urllib.request.OpenerDirector:
 
 
 def _require_web(url: str, loopback: bool) -> None:
-    """Raise DownloadError for schemes other than http and https, and for a private IP address as host."""
+    """Raise DownloadError if the scheme is not http or https, or if the host is a private IP address."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise DownloadError(f"{url} is not a web address; only http and https are supported")

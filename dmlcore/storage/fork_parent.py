@@ -81,7 +81,7 @@ def read_rows(folder: Path) -> list[Row]:
 
 
 def _inherited_rows(metrics: Path, step: int) -> list[Row]:
-    """Return the parent's baseline scores and its validation rows at `step`, which are valid for the fork as well."""
+    """Return the parent's baseline scores, and its validation rows at `step`; both are valid for the fork as well."""
     rows = []
     try:
         lines = atomic_files.read_bytes(metrics, metrics_rows.MAX_FILE_BYTES).splitlines()

@@ -1,9 +1,9 @@
 """Removal of files and directories that a crash leaves behind in a run store.
 
-A run is created as `.new-ID` and deleted as `.deleted-ID`, under a lock in that directory. A file is written as
-`.NAME.tmp` or `.NAME.new` next to the file that it replaces. An entry is removed only if its lock is free and it is
-older than `FOLDER_AGE` or `FILE_AGE`. The lock alone would not suffice, since a live process holds none for a moment
-between two calls.
+A run is created as `.new-ID` and deleted as `.deleted-ID`; meanwhile, a lock in that directory is held. A file is
+written as `.NAME.tmp` or `.NAME.new` next to the file that it replaces. An entry is removed only if its lock is free
+and it is older than `FOLDER_AGE` or `FILE_AGE`. The age is checked too because a live process does not hold the lock
+yet just after it has created the directory.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def sweep_folders(store: Path) -> int:
 
 
 def sweep_files(run: Path) -> int:
-    """Remove old, partially written files from a run whose lock this process holds; return how many were found."""
+    """Remove old, partially written files from a run whose lock this process holds; return their number."""
     old_files = list(_old_files(run))
     for path in old_files:
         with contextlib.suppress(OSError):

@@ -24,7 +24,7 @@ from dmlcore.storage.run_directory import SPEC, STATE
 
 T = TypeVar("T")
 Signature = tuple[int, int, int]  # modification time in ns, inode, size in bytes
-STAMP = re.compile(r"\d{8}-\d{4}(?=-)")  # minute of creation (UTC) at the start of a run id
+STAMP = re.compile(r"\d{8}-\d{4}(?=-)")  # UTC minute of creation (YYYYMMDD-HHMM) at the start of a run id
 # A file rewritten within one tick of the file system's clock keeps its modification time, so signatures of younger
 # files are not trusted.
 TICK = 50_000_000  # ns
@@ -32,7 +32,7 @@ TICK = 50_000_000  # ns
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """Searchable fields of a spec; `digest` ignores the spec's name, so it is equal for equal experiments."""
+    """Searchable fields of a spec. `digest` ignores the name of the spec, so equal experiments have equal digests."""
 
     name: str
     protocol: str
@@ -58,7 +58,7 @@ class Brief:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """Indexed data of one run: searchable fields, creation time and recorded state, or why it cannot be read."""
+    """Indexed data of one run: searchable fields, creation time and recorded state, or `reason` if it is unreadable."""
 
     spec_file: Signature | None  # None if the file is missing or too young to be trusted
     state_file: Signature | None
@@ -84,7 +84,7 @@ class Listing:
     def find(
         self, wanted: Callable[[str, Brief], object], count: int | None = None, state: tuple[str, ...] = ()
     ) -> list[str]:
-        """Return the names of the readable runs that match, newest first, as of the current files.
+        """Return the names of the readable runs that match, newest first, according to the current files on disk.
 
         Args:
             wanted: Predicate on a run's name and searchable fields.
@@ -119,7 +119,7 @@ class Listing:
             return [(name, now.reason) for name in read if (now := self._looked_at(name, self._known[name])).reason]
 
     def _refresh(self) -> None:
-        """Update the set of run directories; this is a single stat call if the store directory has not changed."""
+        """Update the set of run directories, with a single stat call if the store directory has not changed."""
         try:
             status = os.stat(self.root)
             if self._folder == (folder := _trusted(status, 20 * TICK)) and folder:
@@ -141,7 +141,9 @@ class Listing:
         self._sorted = 0
 
     def _minute(self, name: str) -> str:
-        """Return the minute when a run was created, from its name or, if it has a custom name, from its state."""
+        """Return the minute of a run's creation (UTC): the start of its name or, for a custom name, taken from its
+        state.
+        """
         if match := STAMP.match(name):
             return match.group()
         return time.strftime("%Y%m%d-%H%M", time.gmtime(min(max(0.0, self._first_look(name).created), 2.0**37)))
@@ -160,7 +162,7 @@ class Listing:
         return known
 
     def _looked_at(self, name: str, known: RunFacts) -> RunFacts:
-        """Return the indexed data of a run, read again if one of its files has changed."""
+        """Return the indexed data of a run; `known` if its files are unchanged, otherwise read from them again."""
         files = (known.spec_file, SPEC), (known.state_file, STATE)
         if known.brief and all(then and then == signature(f"{self.root}/{name}/{file}") for then, file in files):
             return known
@@ -180,7 +182,7 @@ def signature(path: str) -> Signature | None:
 
 
 class FileCache(Generic[T]):
-    """Thread-safe cache for the parsed contents of the `most` last used files, each reloaded when it changes."""
+    """Thread-safe cache of parsed files. It keeps the `most` last used ones, and reloads a file that has changed."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -208,10 +210,16 @@ def _trusted(status: os.stat_result, age: int) -> Signature | None:
 
 
 _listings: dict[str, Listing] = {}
-# A child process would inherit locks that other threads hold and that nothing would release.
+# A forked process would inherit locks held by threads that do not exist in it, so they would never be released.
 os.register_at_fork(after_in_child=_listings.clear)
 
 
 def listing(root: Path, is_run: Callable[[str], object], read: Callable[[Path], RunFacts]) -> Listing:
-    """Return the index of directory `root`, which all callers in this process share."""
+    """Return the index of directory `root`, which all callers in this process share.
+
+    Args:
+        root: Directory of the runs.
+        is_run: Predicate that returns True if a directory name may be that of a run.
+        read: Function that reads the indexed data of the run in a directory.
+    """
     return _listings.setdefault(str(root), Listing(root, is_run, read))

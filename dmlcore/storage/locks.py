@@ -1,4 +1,4 @@
-"""Process locks that the kernel releases when their process dies, and signals that cannot hit another process."""
+"""Process locks that the kernel releases when their process dies, and signals that reach only the intended process."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pathlib import Path
 
 _FLOCK = struct.Struct("hhqqi")  # struct flock of 64-bit Linux: type, whence, start, length, process ID
 
-# POSIX locks belong to the process: a second thread could acquire a lock again, and closing any descriptor of its file
-# would release it. Therefore this table lists the locks that the process holds, and no function of this module opens
-# their files.
+# POSIX locks belong to a process: a second thread could acquire the same lock again, and closing any descriptor of its
+# file would release it. Therefore this table lists the locks that the process holds, and no function of this module
+# opens the file of a listed lock.
 _held: set[str] = set()
 _held_guard = threading.Lock()
 os.register_at_fork(after_in_child=_held.clear)
@@ -106,7 +106,7 @@ def current_boot() -> str:
 def elapsed(since: float, boot_id: str) -> float:
     """Return the seconds since `since`, a value of time.monotonic() measured in boot `boot_id`.
 
-    Returns inf if the machine was rebooted since then; an empty `boot_id` stands for the current boot.
+    Returns inf if the machine was rebooted since then. An empty `boot_id` means the current boot.
     """
     passed = time.monotonic() - since
     return passed if passed >= 0 and boot_id in ("", current_boot()) else math.inf

@@ -23,8 +23,8 @@ MAX_MAGNITUDE = 1e100
 MAX_COUNT = 10**12  # steps, samples, pairs
 MAX_FIELDS = 256
 MAX_LINE_BYTES = 2**18  # bytes
-MAX_FILE_BYTES = 2**30  # bytes; a million steps take a tenth of them
-REPRESENTATIONS = {  # labels of the scored representations, by the value of "of" in their rows
+MAX_FILE_BYTES = 2**30  # maximum size of metrics.jsonl in bytes; a run of a million steps takes about a tenth of it
+REPRESENTATIONS = {  # labels of the scored representations, by the value of the field "of" in score rows
     "inputs": "raw input",
     "untrained": "untrained network",
     "trained": "trained network",
@@ -32,7 +32,7 @@ REPRESENTATIONS = {  # labels of the scored representations, by the value of "of
     "inductive": "neighbours from the training split (inductive)",
     "transductive": "neighbours from the test split",
 }
-_SLACK = 1e-3  # tolerance, as rounding may put a share just outside 0..1
+_SLACK = 1e-3  # tolerance of the range 0..1, which rounding errors may exceed slightly
 _TAIL = len(b', "crc": "01234567"}')
 
 
@@ -64,7 +64,7 @@ def from_line(line: bytes) -> Row | None:
         body = line
     try:
         return validate_row(from_json(body, allow_inf_nan=False, cache_strings="keys"))
-    except ValueError:  # not JSON, NaN, nested too deeply, or a number with thousands of digits
+    except ValueError:  # not JSON, contains NaN, is nested too deeply, or has a number with thousands of digits
         return None
 
 
@@ -94,7 +94,7 @@ def _number(value: Any) -> bool:
 
 
 def _optional_number(value: Any) -> bool:
-    """Return True for a number, or for None, which marks an undefined value."""
+    """Return True for a number and for None, which represents an undefined value."""
     return value is None or _number(value)
 
 
@@ -147,7 +147,11 @@ def _anything(value: Any, depth: int = 3) -> bool:
 
 
 def _histograms_fit(row: Row) -> bool:
-    """Return True if a row has neither histogram, or both with equally many bins and a positive upper limit."""
+    """Return True if the histograms in a row are consistent.
+
+    A row has either none, or one for positive and one for negative pairs, with equally many bins and a positive upper
+    limit.
+    """
     positive, negative, top = (row.get(name) for name in ("positive_histogram", "negative_histogram", "histogram_to"))
     if positive is None or negative is None:
         return positive is negative
@@ -156,7 +160,9 @@ def _histograms_fit(row: Row) -> bool:
 
 @dataclass(frozen=True)
 class RowSchema:
-    """Schema of the rows of one kind: required fields, validators of known and of other fields, check of the row."""
+    """Schema for one kind of row: required fields, a check for each known field, for other fields and for the whole
+    row.
+    """
 
     required: tuple[str, ...] = ()
     fields: Mapping[str, Check] = field(default_factory=dict)

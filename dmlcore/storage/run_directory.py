@@ -23,7 +23,8 @@ LAST, PREV, KEPT = "last.ckpt", "prev.ckpt", "kept"
 ORIGIN, ORIGIN_ROWS = "origin.ckpt", "origin.json"
 EMBEDDINGS = "embeddings"  # directory
 DIGEST = 64  # characters of the digest at the start of a checkpoint
-MAX_HEADER_BYTES = 2**26  # limit; the header holds name, dtype, shape and offsets of each tensor
+# maximum size in bytes of the header, which holds name, dtype, shape and offsets of each tensor
+MAX_HEADER_BYTES = 2**26
 _STEP = re.compile(r"[0-9]{8,}")
 
 

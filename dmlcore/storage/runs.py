@@ -23,16 +23,16 @@ from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import EMBEDDINGS, LOCK, METRICS, SPEC, STATE
 from dmlcore.storage.task import MAX_STATE_BYTES, Task, TaskState, Text
 
-RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # no leading hyphen, which a command would take for an option
+RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # no leading hyphen, since commands would parse such an id as an option
 EXAMPLE = (
     "example-glyphs"  # id of the run that ships with the lab (`dmlcore.experiments.example`); excluded from listings
 )
-EXAMPLE_REMOVED = ".example-removed"  # marker file in a store: the example was deleted there and must not be restored
+# marker file in a store from which the user deleted the example, so that it is not restored
+EXAMPLE_REMOVED = ".example-removed"
 log = logging.getLogger(__name__)
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 
-# State transitions that the holder of the lock may record. A transition to "queued" is a resume, after the worker has
-# ended.
+# Allowed state transitions. Only the holder of the lock may record one; "queued" after another state is a resume.
 _NEXT: dict[State, frozenset[State]] = {
     "queued": frozenset(("queued", "running", "failed", "cancelled")),
     "running": frozenset(("running", "queued", "done", "failed", "cancelled")),
@@ -46,7 +46,7 @@ MAX_PROCESSES = 4096
 
 
 class RunError(RuntimeError):
-    """Error for a run that is unknown, unreadable or in an unsuitable state; the message says which."""
+    """Error for a run that is unknown, unreadable or in an unsuitable state; the message names the problem."""
 
 
 Count = Annotated[int, Field(ge=0, le=metrics_rows.MAX_COUNT)]
@@ -60,14 +60,14 @@ class RunState(TaskState):
     state: State = "queued"
     step: Count = 0  # finished optimiser steps
     steps: Count = 0  # planned optimiser steps
-    seconds: Seconds = 0.0  # training time, accumulated over resumes
+    seconds: Seconds = 0.0  # training time, summed over all resumes
     device: Text = ""
     processes: Annotated[int, Field(ge=1, le=MAX_PROCESSES)] = 1  # number of data-parallel processes
     created: Seconds = 0.0  # wall-clock time of creation, for display and sorting only
 
 
 class Run(Task[RunState]):
-    """A training run: its directory and its background task. Writing requires `lock()`."""
+    """A training run: its directory and its background task. Its files may be written only while `lock()` is held."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, RunState)
@@ -116,7 +116,8 @@ class Run(Task[RunState]):
                 text = file.read()
         except FileNotFoundError:
             return [], 0
-        # the size is returned as the offset for the next call, so that no writer truncates the file
+        # Return the size as the offset for the next call: a writer that starts from this offset must not truncate the
+        # file.
         except OSError as error:
             log.warning("%s: metrics.jsonl cannot be read: %s", self.id, error)
             return [], path.stat().st_size
@@ -149,7 +150,7 @@ class Run(Task[RunState]):
         return self._newest(lambda name: "." not in name.removesuffix(".npz"))
 
     def projection(self) -> Path | None:
-        """Return the file of the newest map of the newest embeddings, or None if there is none.
+        """Return the file of the newest two-dimensional map of the newest embeddings, or None if there is none.
 
         Its array "points" has one row per embedding.
         """
@@ -165,8 +166,8 @@ class Run(Task[RunState]):
         """Return the lock that the worker of the run holds, a context manager.
 
         Raises:
-            RunError: The directory, possibly copied from another user, contains a symbolic link, through which a log,
-                rows or embeddings would be written elsewhere.
+            RunError: The directory contains a symbolic link. A directory copied from another user could otherwise make
+                this process write to files elsewhere.
             locks.Busy: On entering, if another process is working on the run.
         """
         with os.scandir(self.path) as entries:
@@ -189,7 +190,7 @@ class Run(Task[RunState]):
         return self.record(after)
 
     def mark_running(self) -> RunState:
-        """Record this process as the one that trains the run, and remove partial files left by a killed process."""
+        """Record this process as the worker that trains the run; remove partial files left by a killed process."""
         leftovers.sweep_files(self.path)
         return self.update(state="running", pid=os.getpid(), started=locks.start_time(os.getpid()), message="starting")
 
@@ -207,8 +208,8 @@ class MetricsWriter:
     """Writer that appends rows to metrics.jsonl.
 
     The file is first truncated to `offset` bytes, so that a resumed run neither repeats nor skips a step. Each row is
-    written by one call, so kill -9 cuts between rows. Rows contain no clock time, so a resumed run writes exactly the
-    rows that were truncated.
+    written by a single call, so kill -9 never leaves a partial row. Rows contain no clock time, so a resumed run writes
+    exactly the rows that were truncated.
     """
 
     def __init__(self, run: Run, offset: int) -> None:
@@ -281,7 +282,7 @@ class RunStore:
         return Run(self.root / run_id)
 
     def _free_id(self, spec: RunSpec) -> str:
-        """Return an unused id; the random suffix alone may repeat among a few hundred ids of the same minute."""
+        """Return an unused id. Its random suffix has only 16 bits, so ids of the same minute may coincide."""
         while True:
             run_id = _new_id(spec)
             if not any((self.root / f"{prefix}{run_id}").exists() for prefix in ("", leftovers.NEW, leftovers.DELETED)):
@@ -376,15 +377,17 @@ def _read(path: Path) -> RunFacts:
 
 
 def series(rows: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[float]]:
-    """Return steps and values of `field` in the rows of `kind`, sorted by step; the last row of a step counts."""
+    """Return the steps and values of `field` in rows of `kind`, sorted by step; of rows with equal step, the last is
+    used.
+    """
     by_step = {row["step"]: row[field] for row in rows if row.get("kind") == kind and row.get(field) is not None}
     return sorted(by_step), [by_step[step] for step in sorted(by_step)]
 
 
 def candidate_validations(rows: Iterable[Row]) -> list[Row]:
-    """Return the validation rows among which the tested weights were chosen.
+    """Return the validation rows from which the best weights, those scored on the test split, were selected.
 
-    For a conditioned embedding these are the rows since conditioning started, otherwise all rows.
+    For an embedding conditioned on neighbours, these are the rows since conditioning started, otherwise all rows.
     """
     every = [row for row in rows if row.get("kind") == "validation"]
     return [row for row in every if "alone_map_at_r" in row] or every
@@ -393,8 +396,8 @@ def candidate_validations(rows: Iterable[Row]) -> list[Row]:
 def scores(rows: Iterable[Row]) -> dict[str, Row]:
     """Return the last test scores of each representation.
 
-    Keys are "inputs" (raw input), "untrained" and "trained". A conditioned embedding adds "alone" (network without
-    neighbours) and "inductive" or "transductive", whichever "trained" does not use.
+    Keys are "inputs" (raw input), "untrained" and "trained". An embedding conditioned on neighbours adds "alone"
+    (scores before conditioning), and "inductive" or "transductive" for the evaluation that "trained" does not use.
     """
     return {row["of"]: row for row in rows if row.get("kind") == "scores"}
 

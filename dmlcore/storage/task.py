@@ -30,15 +30,15 @@ REPORT_INTERVAL = 0.5  # seconds between two progress updates on disk
 RATE_WINDOW = 8.0  # seconds over which the rate is averaged
 MAX_STATE_BYTES = 2**20  # bytes
 BUSY: tuple[Literal["queued"], Literal["running"]] = ("queued", "running")
-ProgressCallback = Callable[[str, float, float], object]  # called with (message, done, total), as `Progress.report` is
+ProgressCallback = Callable[[str, float, float], object]  # called with (message, done, total) like `Progress.report`
 
 
 class JobError(RuntimeError):
-    """Error for a task that cannot be started; the message gives the reason and the remedy."""
+    """Error for a task that cannot be started; the message gives the reason and tells the user what to do."""
 
 
 def _truncate(text: object) -> object:
-    """Truncate an error message to 4,000 characters; leave values that are not text to the validator."""
+    """Truncate an error message to 4,000 characters; return other types unchanged, since the validator rejects them."""
     return text if not isinstance(text, str) or len(text) <= 4000 else f"{text[:3999]}…"
 
 
@@ -62,11 +62,11 @@ class TaskState(BaseModel):
     backend: Text = ""  # execution backend, as parsed by `jobs.backends.choice`; "" is this machine
 
     def replace(self, **changes: Any) -> Self:
-        """Return a copy with the given fields replaced; raises ValidationError."""
+        """Return a copy with the given fields replaced; raises ValidationError if a value is invalid."""
         return type(self).model_validate(self.model_dump() | changes)
 
     def queued_now(self) -> Self:
-        """Return a copy marked as queued now."""
+        """Return a copy in state "queued", with the current time and boot ID as its time of queueing."""
         return self.replace(state="queued", message="", queued=time.monotonic(), boot=locks.current_boot())
 
     def recently_queued(self) -> bool:
@@ -74,12 +74,12 @@ class TaskState(BaseModel):
         return self.queued > 0 and locks.elapsed(self.queued, self.boot) < LOCK_TIMEOUT
 
     def is_starting(self) -> bool:
-        """Return True while the worker may not hold the lock yet."""
+        """Return True while the task was queued so recently that its worker may not have acquired the lock yet."""
         return self.state == "queued" and self.recently_queued()
 
 
 class ProgressState(TaskState):
-    """State of a task that counts its progress; `rate` is in units of `done` per second."""
+    """State of a task that reports its progress; `rate` is the increase of `done` per second."""
 
     done: Amount = 0.0
     total: Amount | None = None
@@ -95,7 +95,7 @@ def spawn_detached(arguments: Sequence[str], log: Path | None = None) -> subproc
         process = subprocess.Popen(
             [sys.executable, *arguments],
             cwd=HOME,
-            # idle OpenMP threads sleep instead of spinning; see dmlcore.cli.main
+            # let idle OpenMP threads sleep instead of spin; see dmlcore.cli.main
             env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -146,7 +146,8 @@ class Task(Generic[S]):
         state = self.state()
         if state is not None and state.state not in BUSY:
             return state.state
-        alive = self.is_alive()  # read before the state: a worker records its final state before it releases the lock
+        # Query the lock before reading the state, since a worker records its final state before it releases the lock.
+        alive = self.is_alive()
         state = self.state()
         if state is None:
             return "running" if alive else "never"

@@ -1,8 +1,8 @@
 """Estimates of a training run's time and memory, from similar finished runs or from the measured speed of this machine.
 
-The time of a step is the dot product of its features (flops, bytes kept for the backward pass, operations, updated
-parameters, 1) with their costs on this machine (`speed`), plus the measured time of the loss. The sum is multiplied by
-the median ratio of actual to estimated time in finished runs with the same network and data.
+The time of a step is a weighted sum of flops, bytes kept for the backward pass, operations, updated parameters and a
+constant 1, plus the measured time of the loss. The weights are the costs of each of these on this machine (`speed`).
+The sum is multiplied by the median ratio of actual to estimated time in finished runs with the same network and data.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def estimate(
     Args:
         spec: Spec of the run; the estimate ignores early stopping.
         size: Input shape and sizes of the splits.
-        finished: Finished runs whose times calibrate the estimate, newest first.
-        speed: Speed of the device; None: as measured on this machine or, before that, the default.
+        finished: Finished runs, newest first, used to calibrate the estimate.
+        speed: Speed of the device. None: the speed measured on this machine or, if it was not measured yet, a default.
     """
     gpu = device_queue.device_of(spec) == "cuda"
     speed = speed or known_speed("cuda" if gpu else "cpu") or Speed()
@@ -105,7 +105,7 @@ def estimate(
 
 
 def _seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
-    """Return the uncalibrated estimate of the seconds for all steps, validations and tests."""
+    """Return the estimated seconds for all steps, validations and tests, before calibration with finished runs."""
     batch = spec.batch.classes * spec.batch.samples
     costs = (speed.flop, speed.byte, speed.operation, speed.parameter, speed.step)
     step = sum(c * f for c, f in zip(costs, features(net, batch), strict=True))
@@ -115,7 +115,7 @@ def _seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
     whole = _unfrozen_cost(spec, size)
     if spec.model.freeze == "backbone" and whole:
         views = spec.data.views * (size.training + size.validation)
-        # the frozen backbone computes its feature maps once, unless they are cached
+        # A frozen backbone computes its feature maps only once, after which they are read from the cache.
         looks += (size.training + size.validation + size.test + views) * whole.flops * speed.flop
     if spec.batch.sampler in ("mined", "neighbourhood"):
         tabled = max(0, spec.schedule.steps - spec.batch.balanced_steps)
@@ -132,7 +132,7 @@ def _unfrozen_cost(spec: RunSpec, size: DataSize) -> Cost | None:
 
 
 def _embedding_seconds(net: Cost, speed: Speed) -> float:
-    """Return the seconds of a forward pass per sample, when samples are embedded in large batches."""
+    """Return the seconds per sample of a forward pass over a large batch."""
     return (net.flops * speed.flop + net.activation_bytes * speed.byte / 3) + speed.operation * net.operations / 3 / 256
 
 
@@ -168,7 +168,7 @@ def loss_seconds(spec: RunSpec, classes: int) -> float:
 
 @lru_cache(maxsize=256)
 def _timed(loss: str, miner: str, batch: int, samples: int, dimension: int, classes: int) -> float:
-    """Time a loss and its miner in one thread, in CPU time, which excludes other processes and spinning threads."""
+    """Return the time of a loss and its miner in one thread, in seconds of CPU time, which excludes other processes."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -200,7 +200,8 @@ def _time(loss: str, miner: str, batch: int, samples: int, dimension: int, class
                 more["pooled"] = points
             made(points, labels, **more).backward()
             times.append(time.thread_time() - start)
-    except Exception:  # invalid parameters of loss or miner, which the page reports
+    # the parameters of the loss or miner are invalid; the page that shows the estimate reports this itself
+    except Exception:
         return 0.0
     return min(times)
 
@@ -213,7 +214,8 @@ def _ratios(spec: RunSpec, size: DataSize, finished: Iterable[Run], net: Cost, s
     alike: list[tuple[bool, Run]] = []
     for run in finished:
         with suppress(RunError):
-            if run.spec.fork.run:  # the recorded time of a fork includes that of its parent
+            # the recorded time of a fork includes the time of its parent, so it would overestimate
+            if run.spec.fork.run:
                 continue
             if _cost_key(run.spec) == _cost_key(spec) and run.state().state == "done":
                 other = (run.spec.loss, run.spec.miner, run.spec.batch) != (spec.loss, spec.miner, spec.batch)
@@ -231,7 +233,7 @@ def _ratios(spec: RunSpec, size: DataSize, finished: Iterable[Run], net: Cost, s
 
 
 def _cost_key(spec: RunSpec) -> tuple[Any, ...]:
-    """Return the settings in which two runs must agree for the time of one to predict that of the other."""
+    """Return the settings that must be equal in two runs for the time of one to predict the time of the other."""
     m, d = spec.model, spec.data
     network = (
         m.name,
@@ -257,11 +259,11 @@ def _memory(spec: RunSpec, size: DataSize, net: Cost, speed: Speed, gpu: bool) -
     started = net.parameters if spec.loss.start_weight else 0
     trained = 4 * parameters * (2 + OPTIMISERS[spec.optimiser.name].values_per_parameter)
     weights = trained + 4 * started
-    # weights of the previous projection, and best weights of the current one with its proxies
+    # bytes of the network weights before the current projection, and of the best weights since then with the proxies
     projected = 4 * (2 * net.parameters + proxies) if spec.projection.pool else 0
     weights += projected
     best = 0 if spec.data.validation == "none" and spec.schedule.monitor_part == "validation" else 4 * parameters
-    # factor on activations: batch norm and the head stay in float32
+    # with bfloat16, activations take 60 % of the float32 memory, since batch norm and the head stay in float32
     shrunk = 0.6 if spec.compute.precision == "bfloat16" else 1.0
     step = shrunk * net.activation_bytes * batch + 4 * spec.loss.memory * batch * (spec.model.embedding_dim + batch)
     each = int(np.prod(size.shape))
@@ -269,12 +271,12 @@ def _memory(spec: RunSpec, size: DataSize, net: Cost, speed: Speed, gpu: bool) -
     look = 2 * net.largest * max(1, min(MAX_SAMPLES[device], MAX_VALUES[device] // each))
     if gpu:
         return CUDA_CONTEXT + weights + best + max(step, look)
-    saving = trained + projected  # copy made while a checkpoint is assembled in memory
+    saving = trained + projected  # a checkpoint is assembled in memory from a copy of the weights and optimiser state
     return speed.base + weights + best + _input_bytes(spec, size) + max(step, look, saving)
 
 
 def _input_bytes(spec: RunSpec, size: DataSize) -> float:
-    """Return the bytes of inputs that are held in memory; those of large image data sets are memory-mapped instead."""
+    """Return the bytes of inputs held in memory; 0 for image data sets that are resized and memory-mapped instead."""
     info = data.describe(spec.data.name)
     number = {"images": 1, "vectors": 4, "tokens": 8}[info.kind]
     samples = size.training + size.validation + size.test

@@ -14,7 +14,8 @@ from dmlcore.models import backbones
 from dmlcore.spec.sections import ModelSpec
 
 FLOAT = 4  # bytes
-MAP_PIXELS = 16 * 16  # image pixels per position of the feature map in most backbones
+# number of image pixels per position of the feature map, at the total stride of 16 that most backbones have
+MAP_PIXELS = 16 * 16
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Cost:
         flops: Multiplications plus additions.
         activation_bytes: Bytes kept for the backward pass.
         largest: Size of the largest tensor kept for the backward pass, in bytes.
-        operations: Number of kernels.
+        operations: Approximate number of kernel launches, counted as the number of tensors kept for the backward pass.
         parameters: Number of trained parameters.
     """
 
@@ -38,7 +39,11 @@ class Cost:
 
 @dataclass(frozen=True)
 class Counted:
-    """Counts of a backbone for one sample; flops, activation_bytes and largest are per pixel of the image."""
+    """Counts for a backbone and one sample.
+
+    `flops`, `activation_bytes` and `largest` are per pixel of the input image; the other counts do not depend on its
+    size.
+    """
 
     flops: float
     activation_bytes: float
@@ -69,8 +74,8 @@ BACKBONES = {
 def cost_of(model: ModelSpec, shape: tuple[int, ...]) -> Cost | None:
     """Return the cost of a network on inputs of shape (F,), (3, H, W), or (L,) for tokens; None if it is unknown.
 
-    Pooling is counted as average pooling, and a kept classifier by its parameters. A frozen backbone costs only the
-    reading of its cached feature maps.
+    All pooling methods are counted as average pooling. Of a pretrained classifier that is kept, only the parameters are
+    counted. A frozen backbone costs only the reading of its cached feature maps.
     """
     dimension = model.embedding_dim
     if model.name == "tokens":
@@ -101,7 +106,7 @@ def cost_of(model: ModelSpec, shape: tuple[int, ...]) -> Cost | None:
 
 @cache
 def count(name: str, side: int) -> Counted:
-    """Count a backbone on square images of `side` pixels, on the meta device; takes seconds."""
+    """Return the counts for a backbone on square images of `side` pixels, using the meta device; takes seconds."""
     from torch.utils.flop_counter import FlopCounterMode
 
     with torch.device("meta"):
@@ -122,7 +127,7 @@ def count(name: str, side: int) -> Counted:
 
 
 class _Kept:
-    """Counter of tensors kept for a backward pass and their bytes; each storage counts once, and parameters do not."""
+    """Counter of tensors kept for a backward pass and of their bytes; storages count once, parameters have no bytes."""
 
     def __init__(self) -> None:
         self.bytes = self.count = self.largest = 0

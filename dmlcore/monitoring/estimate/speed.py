@@ -32,7 +32,7 @@ from dmlcore.storage.task import spawn_detached
 class Speed:
     """Seconds per flop, per byte kept for the backward pass, per operation, per parameter, and per training step.
 
-    The defaults are those of a laptop and are used until this machine has been measured.
+    The defaults are those of a laptop; they are used until this machine has been measured.
 
     Attributes:
         test: Additional seconds of the final test, mostly for importing the clustering library.
@@ -51,12 +51,12 @@ class Speed:
 
 
 def features(net: Cost, batch: int) -> tuple[float, ...]:
-    """Return the amounts per training step by which the five costs of `Speed`, flop to step, are multiplied."""
+    """Return the flops, bytes, operations, parameters and 1 of a training step: the factors of the costs in `Speed`."""
     return (3 * net.flops * batch, net.activation_bytes * batch, net.operations, net.parameters, 1.0)
 
 
 def known_speed(device: str) -> Speed | None:
-    """Return the measured speed of a device (cpu or cuda) of this machine, or None."""
+    """Return the measured speed of a device (cpu or cuda) of this machine, or None if it was not measured yet."""
     try:
         return _read(str(_file()), _file().stat().st_mtime_ns).get(device)
     except OSError:
@@ -73,7 +73,7 @@ def _read(path: str, _: int) -> dict[str, Speed]:
 
 
 def measure_in_background() -> None:
-    """Start a process that benchmarks this machine, unless a result exists or this process has already started one."""
+    """Start a process that measures the speed of this machine, unless it is known or this process has tried already."""
     if known_speed("cpu") is not None or _Background.started:
         return
     _Background.started = True
@@ -85,9 +85,9 @@ class _Background:
 
 
 def measure() -> dict[str, Speed]:
-    """Measure this machine and cache the result; takes about five seconds.
+    """Measure the speed of each device of this machine, store it in the cache folder and return it by device.
 
-    Raises locks.Busy if another process is measuring it.
+    Takes about five seconds. Raises locks.Busy if another process is measuring.
     """
     file = _file()
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -100,12 +100,12 @@ def measure() -> dict[str, Speed]:
 
 
 THREADS = torch.get_num_threads()
-# network, side of the images in pixels (0: vectors instead), batch size
+# Networks that are timed: name, side of the images in pixels (0: vectors instead of images), batch size.
 PROBES = (("mlp", 0, 64), ("resnet20", 32, 8), ("resnet20", 32, 64), ("resnet18", 64, 4), ("resnet18", 64, 24))
 
 
 def _fit(device: torch.device) -> Speed:
-    """Return the non-negative costs that best explain the times of the probes, in relative least squares."""
+    """Return the non-negative costs that minimise the squared relative error of the times measured for PROBES."""
     from scipy.optimize import nnls  # imported late, as the import is slow
 
     rows, took, base, test = [], [], 0, 0.0
@@ -126,7 +126,8 @@ def _fit(device: torch.device) -> Speed:
     table = np.array(rows) / np.array(took)[:, None]
     scale = table.max(0)
     costs = nnls(table / scale, np.ones(len(took)))[0] / scale
-    floor = took[0] if device.type == "cpu" else 0.0  # no step is faster than one of the smallest network
+    # time of a step of the smallest network; half of it is used as a lower bound of the constant time per step
+    floor = took[0] if device.type == "cpu" else 0.0
     flop, byte, operation, parameter, step = map(float, costs)
     return Speed(flop, byte, operation, parameter, max(step, floor / 2), test, base, True)
 
@@ -156,7 +157,7 @@ def _probe(spec: ModelSpec, shape: tuple[int, ...], batch: int, device: torch.de
 
 
 def _file() -> Path:
-    """Return the path of the cached speeds; its name contains all that they depend on."""
+    """Return the path of the cached speeds; its name contains the host name and everything else that affects speed."""
     cards = device_queue.visible_gpus()
     what = f"{platform.node()}-{len(os.sched_getaffinity(0))}-{len(cards)}-{torch.__version__}"
     return cache_folder() / f"speed-{what.replace('/', '-')}.json"
