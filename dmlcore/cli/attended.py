@@ -1,5 +1,6 @@
-"""Execution of training runs and jobs on a backend chosen with `--backend`; this process waits for them and monitors
-them.
+"""Execution of training runs and jobs on a backend chosen with `--backend`.
+
+This process waits for the task, monitors it and copies its results.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ POLL_INTERVAL = 0.2  # seconds between two polls of a remote task
 
 
 def require_backend(backend: str) -> str:
-    """Return the parsed value of `--backend`, or "" for this machine, after checking that its package is installed.
+    """Return the value of `--backend` in canonical form, or "" for this machine.
 
-    Raises JobError if the backend cannot be used, and CommandError under torchrun.
+    Raises JobError if the backend is invalid or its package is not installed, and CommandError under torchrun.
     """
     chosen = parse(backend)
     if chosen.text and "WORLD_SIZE" in os.environ:
@@ -53,7 +54,11 @@ def train_on_backend(backend: str, run: Run, processes: int | None = None) -> Ru
 def run_job_on_backend(
     backend: str, run: Run, task: str, settings: str, progress: Progress[launch.JobState]
 ) -> launch.JobState:
-    """Execute a job on a remote backend, wait for its end and return its state; the caller must hold the run's lock."""
+    """Execute a job on a remote backend, wait for its end and return its final state.
+
+    The progress on the node is reported to `progress`. The caller must hold the run's lock. Raises JobError if the job
+    failed.
+    """
     work = backends.create_backend(backend).begin(run, task, settings)
     assert isinstance(work, RemoteWork)
     try:
@@ -70,7 +75,7 @@ def run_job_on_backend(
 
 
 def monitor(work: backends.Work, stop: Callable[[], bool]) -> None:
-    """Poll a remote task until it has ended; once `stop` returns True, request that it stop after its current step."""
+    """Wait until a remote task has ended; once `stop` returns True, request that it stop after its current step."""
     asked = False
     while not work.has_ended():
         if stop() and not asked:

@@ -71,7 +71,9 @@ def show(
     seed: Seed = 0,
     classes: Annotated[bool, typer.Option("--classes", help="List every class")] = False,
 ) -> None:
-    """Show splits, published sizes, notes and problems; exits with status 1 if files are missing or damaged."""
+    """Show splits, published sizes, notes and problems of a data set; exits with status 1 if files are missing or
+    damaged.
+    """
     from dmlcore import data
     from dmlcore.data import report
     from dmlcore.data.files import sources
@@ -110,7 +112,9 @@ def show(
 
 @app.command()
 def check(name: Name, root: Root = None) -> None:
-    """Decode every image and find duplicates across classes and splits; exits with status 1 if one is unreadable."""
+    """Decode all images of a data set and find duplicates across classes and splits; exits with status 1 on a damaged
+    one.
+    """
     from dmlcore.data import checks
 
     try:
@@ -138,7 +142,7 @@ def save(
     fold_order: Order = "contiguous",
     seed: Seed = 0,
 ) -> None:
-    """Write a JSON or CSV file that lists the split of each sample."""
+    """Write a JSON or CSV file with the split to which each sample belongs."""
     from dmlcore import data
     from dmlcore.data import report
 
@@ -186,7 +190,7 @@ def download(
 
 
 def _locate(name: str, root: Path | None) -> None:
-    """Raise DataError if files of a data set are missing; it lists the folders searched and the files to download."""
+    """Raise DataError if files of a data set are missing; the message lists them and the folders searched."""
     from dmlcore import data
 
     data.locate(name, root)

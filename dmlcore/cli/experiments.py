@@ -85,7 +85,7 @@ def protocol(
         print(protocols.write(results, place.path))
     else:
         print("no finished run")
-    # After the results, warn about settings that limit the conclusions one can draw from them.
+    # After the results, print warnings about settings that limit the conclusions.
     if warnings := comparability.lint_protocol_runs([entry.spec for entry in entries]):
         print(comparability.as_text(warnings))
     if state and state.state != "done":
@@ -236,9 +236,9 @@ def project(
 
 
 def make_map(run: Run, settings: Settings | None, over_training: bool, progress: Progress[JobState]) -> str:
-    """Compute a map of a run, or aligned maps of its kept checkpoints.
+    """Compute a map of a run or, with `over_training`, aligned maps of its kept checkpoints.
 
-    Prints the path and quality and returns a summary. The caller must hold the lock of the run.
+    Prints the path and quality of the result, and returns a summary. The caller must hold the lock of the run.
     """
 
     def tell(done: float, words: str) -> None:

@@ -38,13 +38,13 @@ from dmlcore.storage.home import HOME
 from dmlcore.storage.task import Progress
 
 BENCHMARKS = HOME / "benchmarks"
-EX_TEMPFAIL = 75  # exit status for temporary failures, as in sysexits.h: another process is working on the run
+EX_TEMPFAIL = 75  # exit status of a temporary failure, as in sysexits.h, used if another process is working on the run
 
 app = typer.Typer(
     help=__doc__, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
 log = logging.getLogger("dmlcore")
-# Let idle OpenMP threads sleep instead of spin. If other runs use the same cores, a step then takes half the time.
+# Let idle OpenMP threads sleep instead of spin, which halves the time of a step if other runs use the same cores.
 # OpenMP reads this variable when torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
@@ -245,16 +245,18 @@ def bench(
             print(f"{stem:24} {path.read_text().lstrip().splitlines()[0].strip(chr(34))}")
     elif name in scripts:
         sys.argv = [str(scripts[name])]
-        sys.path.insert(0, str(HOME))  # benchmarks import `benchmarks.harness` and `tests` from the repository root
+        # scripts in benchmarks/ import the packages `benchmarks.harness` and `tests` from the repository root
+        sys.path.insert(0, str(HOME))
         runpy.run_module(f"benchmarks.{name}", run_name="__main__", alter_sys=True)
     else:
         raise CommandError(f"unknown benchmark {name!r}; choose one of {', '.join(scripts) or 'none'}")
 
 
 def main() -> None:
-    """Run the command line; print an error as one message without a traceback, and exit with its status."""
+    """Execute the command line; print an error as a single message without traceback, and exit with its status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # escape characters that cannot be encoded, as Python does for stderr: file names may not be valid UTF-8
+        # Escape characters that the terminal's encoding lacks, as Python does for stderr: file names may not be valid
+        # UTF-8.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="dml" if Path(sys.argv[0]).name == "dml" else "python -m dmlcore")

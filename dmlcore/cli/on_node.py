@@ -1,6 +1,6 @@
-"""Execution of an order, the request to train a run or to execute a job, on a cluster node.
+"""Execution of an order on a cluster node; an order is a request to train a run or to execute a job on it.
 
-The command `work` does the same on the local machine.
+On the local machine, the command `work` does the same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dmlcore.storage.run_directory import LOG
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.storage.task import BUSY, JobError, Progress
 
-SEND_INTERVAL = 1.0  # seconds between two exchanges of files with a remote address
+SEND_INTERVAL = 1.0  # seconds between two uploads of new files to a remote address
 _DATA = os.environ.get("DML_DATA")  # as set on this node
 log = logging.getLogger("dmlcore")
 
@@ -35,8 +35,8 @@ def carry_out(folder: str, place: ProcessPlace = ALONE) -> None:
 
     Args:
         folder: Path of the order's folder, or its fsspec address.
-        place: Rank and network address of this process. Only rank 0 executes the order; the others help to train the
-            run.
+        place: Rank of this process and network address of its node. Rank 0 executes the order; the other processes only
+            take part in training the run.
 
     Raises:
         OSError: This node cannot access the folder.
@@ -62,8 +62,8 @@ def carry_out(folder: str, place: ProcessPlace = ALONE) -> None:
 def _read_order(root: Path) -> Order | None:
     """Return the order in folder `root`, or None if it was withdrawn.
 
-    $DML_DATA is set to the value configured on this node or, if there is none, to that of the sender. Raises OSError if
-    this node cannot access the folder.
+    As a side effect, $DML_DATA is set to the value configured on this node or, if there is none, to the sender's value.
+    Raises OSError if this node cannot access the folder.
     """
     wanted = order.read(root, Order)
     if wanted is None:
@@ -78,7 +78,9 @@ def _read_order(root: Path) -> Order | None:
 
 
 def _set_threads(wanted: Order, place: ProcessPlace) -> None:
-    """Let torch use all CPUs that the order reserves on this node; an earlier task may have set another number."""
+    """Set torch's threads to all CPUs that the order reserves on this node; an earlier task may have set another
+    number.
+    """
     import torch
 
     torch.set_num_threads(wanted.cpus * place.local_size)
@@ -86,10 +88,10 @@ def _set_threads(wanted: Order, place: ProcessPlace) -> None:
 
 @contextmanager
 def _run_leader(root: Path, wanted: Order, place: ProcessPlace, losses: list[str]) -> Iterator[None]:
-    """Belong to the process group as rank 0 within this context.
+    """Within this context, belong to the process group as rank 0.
 
-    If another process is lost, the reason is appended to `losses`, so that the caller does not report the run as
-    failed.
+    If another process is lost, ProcessError is raised and its message appended to `losses`, so that the caller reports
+    a loss, after which the run is retried, and not a failure.
     """
     from dmlcore.processes import ProcessError, apart, local
 
@@ -106,10 +108,10 @@ def _run_leader(root: Path, wanted: Order, place: ProcessPlace, losses: list[str
 
 
 def _run_follower(folder: str, place: ProcessPlace) -> None:
-    """Belong to the process group with a rank other than 0 until the run ends.
+    """Take part in training the run as a rank other than 0, until the run ends.
 
     An error in this process is written as the result of the order; the loss of another process is not. The function
-    returns normally in both cases, so that the engine reports an error only for a lost process.
+    returns normally in both cases, so an error that the engine observes always means that a process was lost.
     """
     address = Address(folder) if is_address(folder) else None
     with tempfile.TemporaryDirectory(prefix="dml-") as copy:
@@ -189,7 +191,11 @@ def _log_to_run(run: Run) -> Iterator[None]:
 
 @contextmanager
 def _local_folder(folder: str) -> Iterator[Path]:
-    """Yield the local folder of an order; for an address, yield a copy whose new files are uploaded regularly."""
+    """Yield a local folder with the files of an order.
+
+    If `folder` is an address, this is a temporary copy; its new files are uploaded every SEND_INTERVAL seconds and on
+    exit.
+    """
     if not is_address(folder):
         yield Path(folder)
         return

@@ -1,4 +1,4 @@
-"""Options, errors, run store and signal handling shared by all commands."""
+"""Definitions shared by all commands: options, errors, access to the run store, and handling of signals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Backend = Annotated[
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, as printed by train and list")]
 
 
-FOLDER = "folder"  # name of the spec and of the data set for a user's own folder of images
+FOLDER = "folder"  # name of the spec and of the data set that stand for a user's own folder of images
 
 
 class CommandError(Exception):
@@ -34,7 +34,7 @@ class CommandError(Exception):
 
 
 def open_store(root: Path | None) -> RunStore:
-    """Return the run store of this command.
+    """Return the run store in directory `root`, or the default store if it is None.
 
     Also sets $DML_RUNS to its path, so that a spec can take its initial weights from another run in this store.
     """
@@ -44,7 +44,7 @@ def open_store(root: Path | None) -> RunStore:
 
 
 def parse_integers(option: str, text: str) -> tuple[int, ...]:
-    """Parse integers separated by commas; raises CommandError with the name of the option."""
+    """Parse integers separated by commas; raises CommandError, with `option` in the message, for other text."""
     try:
         return tuple(int(word) for word in text.split(",") if word)
     except ValueError:
@@ -52,7 +52,7 @@ def parse_integers(option: str, text: str) -> tuple[int, ...]:
 
 
 def stop_on_signal() -> Callable[[], bool]:
-    """Install handlers for SIGTERM and Ctrl-C; return a function that is True once either was received.
+    """Install handlers for SIGTERM and Ctrl-C; return a function that returns True once either was received.
 
     A second Ctrl-C raises KeyboardInterrupt.
     """
@@ -68,10 +68,15 @@ def stop_on_signal() -> Callable[[], bool]:
 
 
 def read_spec(name: str) -> RunSpec:
-    """Return the spec with a shipped name, or that for a .toml file or a folder with one subfolder per class.
+    """Return the spec for the SPEC argument of a command.
 
-    A shipped name takes precedence over a folder with that name, unless the folder is written with a slash. Raises
-    CommandError, SpecError.
+    Args:
+        name: Name of a shipped spec, path of a .toml file, or folder of images with one subfolder per class. A shipped
+            name takes precedence over a folder with that name, unless the folder is written with a slash.
+
+    Raises:
+        CommandError: The file cannot be read.
+        SpecError: The spec is invalid.
     """
     path = Path(name)
     if path.is_dir() and (os.sep in name or not (SPECS / f"{name}.toml").is_file()):

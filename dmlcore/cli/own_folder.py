@@ -1,4 +1,4 @@
-"""Settings for a user's own folder of images, adapted to its number of classes."""
+"""Adaptation of a spec's settings to the number of classes in a user's own folder of images."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dmlcore.cli.options import FOLDER
 from dmlcore.spec import RunSpec
 
-# minimum number of classes for a test on unseen classes; with fewer, splits consist of samples of all classes
+# minimum number of classes for a test on unseen classes; with fewer, each split contains samples of all classes
 MIN_CLASSES = 4
 
 
 def fit_to_folder(spec: RunSpec, overrides: Sequence[str]) -> RunSpec:
-    """Apply `overrides` to `spec` and, for a folder of images, adapt the split and batch to its classes.
+    """Return `spec` with `overrides` and, for a folder of images, with split and batch adapted to its classes.
 
-    The adapted settings are printed; keys that `overrides` sets are not adapted. Raises SpecError, DataError.
+    The adapted settings are printed. Keys in `overrides` are not adapted. Raises SpecError, DataError.
     """
     chosen = spec.with_overrides(overrides)
     if chosen.data.name != FOLDER or spec.data.name != FOLDER or chosen.data.root is None:
@@ -30,8 +30,8 @@ def fit_to_folder(spec: RunSpec, overrides: Sequence[str]) -> RunSpec:
 def _changes(spec: RunSpec, given: set[str]) -> list[str]:
     """Return overrides that adapt a spec to a folder of images; `given` holds the keys set by the user.
 
-    With few classes, the test and validation splits are formed of samples instead of classes. The batch gets no more
-    classes than have at least two training samples.
+    With fewer than MIN_CLASSES training classes or fewer than two test classes, the test and validation splits consist
+    of samples instead of classes. A batch contains at most as many classes as have two or more training samples.
     """
     import numpy as np
 

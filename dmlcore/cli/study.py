@@ -1,4 +1,4 @@
-"""Command `study`, which runs or resumes the runs of a study."""
+"""Command `study`, which trains the missing runs of a study and prints its results."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def study(
         for each in names
     ]
     for request in requests:
-        request.entries()  # detects mistakes in all studies before the first run is trained
+        request.entries()  # find mistakes in all studies before the first run is trained
     reached = {}
     for request in requests:
         state = None
@@ -83,8 +83,8 @@ def study(
 def _print(request: StudyRequest, store: RunStore, *, shipped: bool) -> Sequence[Measured]:
     """Print the scores and the conclusion of a study, and return its results.
 
-    Results are those of finished runs in this store. If there are none and `shipped` is set, the results that ship with
-    the lab are used.
+    Only finished runs in `store` are used. If there are none and `shipped` is True, the results that ship with the lab
+    are used instead.
     """
     from dmlcore.experiments import studies
 

@@ -1,4 +1,4 @@
-"""Data-parallel processes of a run, which a command starts on this machine, or which torchrun has started."""
+"""Data-parallel processes of a run, started either by a command on this machine or by torchrun."""
 
 from __future__ import annotations
 
@@ -27,13 +27,16 @@ def count_processes(asked: int | None, before: int, most: int = MAX_PROCESSES) -
     """Return the number of data-parallel processes of a run.
 
     Args:
-        asked: Number given by the user, if any.
+        asked: Number given by the user; None if the option was omitted.
         before: Number recorded in the run's state, which may come from another user.
-        most: Limit for a recorded number; a number given by the user may exceed it.
+        most: Upper limit for the recorded number; a number given by the user may exceed it.
 
     Returns:
-        The number of processes started by torchrun, if any; otherwise `asked` or, if it is None, the smaller of
+        The number of processes that torchrun has started, if any; otherwise `asked` or, if it is None, the smaller of
         `before` and `most`.
+
+    Raises:
+        CommandError: `asked` differs from the number of processes that torchrun has started.
     """
     started = int(os.environ.get("WORLD_SIZE", 1))
     if started > 1 and asked not in (None, started):
@@ -46,9 +49,9 @@ def count_processes(asked: int | None, before: int, most: int = MAX_PROCESSES) -
 
 
 def start_company(number: int) -> AbstractContextManager[None] | None:
-    """Return a context for `loop.train` in which all processes of a run train together; None for a single process.
+    """Return a context for `loop.train` within which all processes of a run train together; None if `number` is 1.
 
-    The processes are those that torchrun started, or else new ones on this machine.
+    The processes are those started by torchrun, or otherwise new processes on this machine.
     """
     if number == 1:
         return None
@@ -60,7 +63,7 @@ def start_company(number: int) -> AbstractContextManager[None] | None:
 
 
 def lead_or_follow() -> None:
-    """Return on rank 0 and without torchrun; on other ranks, take part until the run ends, and exit."""
+    """On ranks other than 0 under torchrun, take part in the run until it ends, and exit; otherwise return at once."""
     if int(os.environ.get("WORLD_SIZE", 1)) > 1 and int(os.environ["RANK"]) > 0:
         follow()
         raise typer.Exit

@@ -1,4 +1,4 @@
-"""Hidden command `work`, which `jobs.launch` starts for a task on a run, and functions shared with other commands."""
+"""Hidden command `work`, which `jobs.launch` starts to train a run or execute a job, and functions it shares."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def work(
 def run_job(run: Run, task: str, settings: str, progress: Progress[launch.JobState]) -> str:
     """Execute a job on a run and return a summary; the caller must hold the lock of the run.
 
-    Modules are imported in the branch of the job that needs them, so that a waiting job does not hold them in memory.
+    Each job's modules are imported only when it starts, so that a worker waiting in the queue does not hold them in
+    memory.
     """
     if task == "evaluate":
         outcome = f"evaluated: {evaluate(run)}"
@@ -101,8 +102,8 @@ def run_job(run: Run, task: str, settings: str, progress: Progress[launch.JobSta
 def train(run: Run, *, resume: bool = False, wait: bool = False, processes: int | None = None) -> RunState:
     """Lock the run, wait for a device if `wait` is set, train the run, and return its final state.
 
-    Torch is imported after the lock is acquired, so that the run is displayed as running. It is also imported after the
-    wait for a device, because the wait may select the GPU.
+    torch is imported late for two reasons: the import takes seconds, during which the run should already be displayed
+    as running, and waiting for a device may select the GPU, which must precede the import.
     """
     with run.lock():
         if resume:
@@ -124,7 +125,12 @@ def train(run: Run, *, resume: bool = False, wait: bool = False, processes: int 
 
 
 def train_now(run: Run, company: AbstractContextManager[None] | None) -> RunState:
-    """Train a queued run without waiting for a device; `company` comes from `together.start_company`."""
+    """Train a queued run without waiting for a free device, and return its final state.
+
+    Args:
+        run: The run.
+        company: Context from `together.start_company` for several processes, or None.
+    """
     from dmlcore.training import loop
 
     with run.lock():
@@ -145,7 +151,7 @@ def evaluate(run: Run) -> str:
 
 
 def keep_neighbours(run: Run) -> None:
-    """Store the nearest neighbours of all queries, so that pages need not search them (30 s for 60,000 queries)."""
+    """Compute and store the nearest neighbours of all queries, since pages would be slow (30 s for 60,000 queries)."""
     from dmlcore.inspection import neighbours as learned
     from dmlcore.storage import arrays
 
@@ -153,7 +159,7 @@ def keep_neighbours(run: Run) -> None:
     if source is not None:
         try:
             learned.keep(source)
-        # The search fails, for example, if there is only one sample; the page then shows the error.
+        # The search fails, for example, if there is only one sample. Continue, since the page displays the error.
         except (arrays.Unreadable, OSError, MemoryError) as error:
             log.warning("%s", error)
 
@@ -161,13 +167,13 @@ def keep_neighbours(run: Run) -> None:
 def finish(state: RunState) -> None:
     """Exit with status 0 if the run is done, 1 if it failed and 130 if it was stopped."""
     if state.state == "failed":
-        raise typer.Exit(1)  # the reason is in the log, which is also printed
+        raise typer.Exit(1)  # the reason was logged, both to the log file and to the terminal
     if state.state != "done":
         raise typer.Exit(130)
 
 
 class _MessageFormatter(logging.Formatter):
-    """Formatter that prints messages without tracebacks, which go to the log file."""
+    """Formatter that returns only the message of a record; tracebacks are written to the log file."""
 
     def format(self, record: logging.LogRecord) -> str:
         return record.getMessage()
@@ -176,7 +182,7 @@ class _MessageFormatter(logging.Formatter):
 def log_to(run: Run | None) -> None:
     """Log full records to the run's log.txt, and only their messages to the terminal.
 
-    Without a run, log full records to stderr, which the caller has redirected to a log.txt.
+    If `run` is None, log full records to stderr, which the process that started this one has redirected to a log.txt.
     """
     full = logging.Formatter(logs.PLAIN)
     screen = logging.StreamHandler()

@@ -3,10 +3,10 @@
 Jobs on trained runs (evaluations, maps, ...) have a separate queue, `DEVICE-jobs`, because they take only seconds to
 minutes and a user is usually waiting for the result.
 
-The directory `.queue/DEVICE` of the run store holds three kinds of files: for each slot a lock file `slot-N`, and
-`slot-N.run` with the id of the run that last took the slot; and for each waiting run a ticket, with a name that sorts
-by age. A waiting process holds the lock of its run; a ticket whose run is not locked is void. The queue therefore needs
-no coordinator, and a killed process blocks nobody.
+The directory `.queue/DEVICE` of the run store holds one lock file per slot, `slot-N`; the file `slot-N.run` with the id
+of the run that last took the slot; and one ticket per waiting run, with a name that sorts by age. A waiting process
+holds the lock of its run, so the ticket of a run that is not locked is void. The queue therefore needs no coordinator,
+and a killed process does not block others.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def visible_gpus() -> tuple[str, ...]:
     """
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     present = sorted(path.name.removeprefix("nvidia") for path in Path("/dev").glob("nvidia[0-9]*"))
-    if not present and Path("/dev/dxg").exists():  # WSL shows all GPUs as this one device
+    if not present and Path("/dev/dxg").exists():  # under WSL, this single device represents all GPUs
         present = ["0"]
     if named is None:
         return tuple(present)
@@ -69,7 +69,9 @@ def visible_gpus() -> tuple[str, ...]:
 
 
 def max_processes(spec: RunSpec) -> int:
-    """Return the maximum number of processes of one run on this machine: one per GPU or CPU core that it may use."""
+    """Return the maximum number of processes of one run on this machine: the number of GPUs or CPU cores available to
+    it.
+    """
     return max(1, len(visible_gpus()) if device_of(spec) == "cuda" else len(os.sched_getaffinity(0)))
 
 
@@ -85,7 +87,7 @@ def count_slots(device: Device) -> int:
 def acquire_slot(
     run: Run, *, wait: bool, given_up: Callable[[], bool] = lambda: False, job: bool = False
 ) -> Iterator[bool]:
-    """Acquire a slot of the device that a run uses; the caller must hold the lock of the run.
+    """Acquire a slot of the device that a run uses, within this context; the caller must hold the lock of the run.
 
     With several GPUs, the slot determines which GPU the run uses.
 
@@ -93,7 +95,7 @@ def acquire_slot(
         run: The run.
         wait: Wait in the queue. False for a run that a user started in a terminal: it starts immediately, and occupies
             a slot if one is free.
-        given_up: Polled a few times per second while waiting; True stops the wait.
+        given_up: Predicate that is polled a few times per second while waiting; True ends the wait.
         job: Use the queue of jobs, where `start_now` has no effect.
 
     Yields:
@@ -105,8 +107,8 @@ def acquire_slot(
     with ExitStack() as held:
         ticket = folder / f"{time.monotonic() if job else run.state().queued:020.6f}-{run.id}"
         if wait:
-            # Remove tickets that killed processes of this run left behind. They are valid again now that the run is
-            # locked, and would block it.
+            # Remove tickets left by killed processes of this run. Now that the run is locked again, these tickets would
+            # count as valid and block it.
             for left in os.listdir(folder):
                 if (match := TICKET.fullmatch(left)) and match["run"] == run.id:
                     (folder / left).unlink(missing_ok=True)
@@ -137,7 +139,7 @@ def clear_start_now(run: Run) -> None:
 
 
 def waiting_runs(store: RunStore, *, job: bool = False) -> dict[str, QueuePosition]:
-    """Return the queue positions of the waiting runs by run id; with `job`, of runs on which a job is waiting."""
+    """Return the queue position of each waiting run by run id; with `job`, of each run on which a job is waiting."""
     positions: dict[str, QueuePosition] = {}
     for device in DEVICES:
         tickets = _valid_tickets(_folder(store.root, device, job))
@@ -159,10 +161,10 @@ def running_on(store: RunStore, device: Device, *, job: bool = False) -> list[st
 
 
 def _take_slots(folder: Path, run: Run, device: Device, held: ExitStack, *, first: bool) -> bool:
-    """Take as many free slots as the run needs.
+    """Take the slots that the run needs, enter their locks into `held`, and return True.
 
-    Returns False, and takes none, if too few slots are free or if `first` is False, which means that another run is
-    ahead in the queue.
+    Returns False without taking any if too few slots are free, or if `first` is False because another run is ahead in
+    the queue.
     """
     if not first:
         return False
@@ -179,9 +181,9 @@ def _take_slots(folder: Path, run: Run, device: Device, held: ExitStack, *, firs
         held.enter_context(free.pop_all())
     for number in taken:
         atomic_files.replace(folder / f"slot-{number}.run", lambda file: file.write(run.id.encode()))
-    # under torchrun, processes choose their GPU by local rank
+    # under torchrun, each process selects its GPU by its local rank instead
     if device == "cuda" and len(visible_gpus()) > 1 and "WORLD_SIZE" not in os.environ:
-        # CUDA reads this when torch is imported, which happens later.
+        # CUDA reads this variable when torch is imported, which happens later.
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(visible_gpus()[number] for number in taken)
     return True
 

@@ -1,8 +1,8 @@
-"""Start, resume and cancel training runs and jobs on runs as background processes; no call blocks.
+"""Functions to start, resume and cancel training runs and jobs on runs as background processes; no call blocks.
 
 A job is one of the tasks in `JobName`, never an arbitrary command. It survives the process that started it, even if
-that is killed with -9. All state is on disk and none in this module. The worker of a run or job waits for its device
-itself (`device_queue`).
+that process is killed with -9. All state is on disk and none in this module. The worker of a run or job itself waits
+for a free slot on its device (`device_queue`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.storage.task import BUSY, ProgressState, Task, spawn_detached
 from dmlcore.storage.task import JobError as JobError  # re-exported, since functions of this module raise it
 
-# maximum number of waiting or running runs in a store, and of jobs; each waiting one is a process of about 50 MB
+# maximum number of waiting or running runs in a store, and likewise of jobs; each waiting one is a process of about 50
+# MB
 MAX_QUEUED = 32
 REQUESTS = Path(".queue") / "asked"
 JobName = Literal[
@@ -35,7 +36,7 @@ _FROM_CHECKPOINTS = ("snapshots", "project-over-training")
 
 
 def _only_settings(more: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse all options but --settings, since the state file may come from another user."""
+    """Return `more` if it contains no option but --settings, since a state file may come from another user."""
     if more and (len(more) != 2 or more[0] != "--settings"):
         raise ValueError("the only option of a job is --settings with its value")
     return more
@@ -78,7 +79,7 @@ class Job(Task[JobState]):
         return self.run.lock(wait)
 
     def record(self, state: JobState) -> JobState:
-        """Store the state, or remove the state file of a finished job, whose result is a file of the run."""
+        """Store the state; if the job is done, remove the state file, since the run directory holds the result."""
         if state.state == "done":
             self.state_file.unlink(missing_ok=True)
             return state
@@ -179,7 +180,7 @@ def prepare_resume(run: Run, backend: str = "") -> None:
 
 
 def append_warning(run: Run, text: str) -> None:
-    """Append a warning to the log of a run, without using the logging of this process."""
+    """Append a warning to the log file of a run directly, so that it does not appear in the log of this process."""
     with open(run.path / LOG, "a") as file:
         file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')},000 WARNING {text}\n")
 

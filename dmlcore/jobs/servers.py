@@ -1,6 +1,6 @@
-"""Supervisor of app servers, which run as child processes on one port each; it restarts them after a crash.
+"""Supervisor of app servers: child processes with one port each, which are restarted after a crash.
 
-A session is kept in the memory of one server, so several servers need a reverse proxy with sticky sessions
+The session of a user is kept in the memory of one server, so several servers need a reverse proxy with sticky sessions
 (docs/reverse-proxy.md). Runs, jobs and caches are files, which all servers share.
 """
 
@@ -19,7 +19,7 @@ from dmlcore.storage.home import HOME
 
 APP = HOME / "app.py"
 LONGEST_PAUSE = 30.0  # longest delay before a restart, in seconds
-STEADY = 60.0  # seconds of uptime after which the restart delay is reset
+STEADY = 60.0  # seconds of uptime after which the restart delay returns to its minimum
 GRACE = 10.0  # seconds between SIGTERM and SIGKILL
 POLL_INTERVAL = 0.2
 
@@ -35,10 +35,10 @@ class Server:
     due: float = 0.0
 
     def keep_running(self, address: str, environment: Mapping[str, str]) -> bool:
-        """Start or restart the server if it is due; the delay doubles with each crash, up to LONGEST_PAUSE.
+        """Start the server if it is due; after a crash, schedule its restart.
 
-        Returns False if the server failed soon after its first start. This indicates a wrong setting, and the server
-        has printed the reason.
+        The delay doubles with each crash, up to LONGEST_PAUSE. Returns False if the server failed soon after its first
+        start. In this case a setting is probably wrong, and the server has printed the reason.
         """
         now = time.monotonic()
         if self.process is not None and (code := self.process.poll()) is not None:
@@ -66,9 +66,10 @@ def serve(address: str, ports: Iterable[int], settings: Mapping[str, str], *, to
 
     Args:
         address: Address to listen on.
-        ports: One port per server.
-        settings: Additional environment variables of the servers.
-        token: Access token of all servers, used if $DML_TOKEN is "auto", or if it is unset and `address` is not local.
+        ports: Ports, one for each server.
+        settings: Additional environment variables for the servers.
+        token: Access token of all servers. It is used if $DML_TOKEN is "auto", or if $DML_TOKEN is unset and `address`
+            is not local.
 
     Returns:
         Exit status: 0, or 1 if the app is not installed or the first start of a server failed.
@@ -82,7 +83,7 @@ def serve(address: str, ports: Iterable[int], settings: Mapping[str, str], *, to
     environment = os.environ | settings
     beyond = address not in ("127.0.0.1", "localhost", "::1")
     if environment.get("DML_TOKEN", "auto" if beyond else "") == "auto":
-        # with the value "auto", each server would generate a different token at each start
+        # If the value remained "auto", each server would generate a different token at each start.
         environment["DML_TOKEN"] = token
     servers = [Server(port) for port in ports]
     stopped = threading.Event()

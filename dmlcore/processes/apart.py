@@ -1,7 +1,7 @@
-"""Process group of a run whose processes are on several machines of a cluster.
+"""Process group of a run with processes on several machines of a cluster.
 
-Rank 0 listens at one address only, to which the other processes connect; all communication uses the network interface
-with that address.
+Rank 0 listens at a single address, to which the other processes connect. Each process communicates only through the
+network interface that this connection uses.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from torch._C._distributed_c10d import TCPStore
 from dmlcore.processes import group
 from dmlcore.processes.group import ProcessError
 
-# time for all processes to join, counted from the start of rank 0; each process imports torch first
+# time limit for all processes to join, counted from the start of rank 0; includes the import of torch in each process
 ARRIVAL = timedelta(minutes=10)
 CONNECT = timedelta(seconds=10)
-POLL_INTERVAL = 0.2  # seconds between two lookups of the address of rank 0
+POLL_INTERVAL = 0.2  # seconds between two queries for the address of rank 0
 INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 _ASK_ADDRESS = 0x8915  # SIOCGIFADDR on Linux
 
 
 @contextmanager
 def set_rank(rank: int, count: int, local_rank: int, local_size: int) -> Iterator[None]:
-    """Set the variables RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE as torchrun does.
+    """Within this context, set RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE as torchrun does.
 
-    On exit they are restored, and so are the network interfaces (INTERFACES) that joining may have set.
+    On exit, the previous values are restored, also those of the variables in INTERFACES, which joining may set.
     """
     numbers = {"RANK": rank, "WORLD_SIZE": count, "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": local_size}
     before = {key: os.environ.get(key) for key in (*numbers, *INTERFACES)}
     os.environ.update({key: str(value) for key, value in numbers.items()})
     try:
         yield
-    finally:  # restore, as the process may do other work afterwards
+    finally:  # restore, because the process may execute other tasks afterwards
         for key, value in before.items():
             os.environ.pop(key, None)
             if value is not None:
@@ -52,7 +52,7 @@ def lead(address: str, tell: Callable[[int], object]) -> None:
 
     Args:
         address: IP address to listen on.
-        tell: Called with the chosen port, to publish it.
+        tell: Function that publishes the port; called once with the port that the system has chosen.
 
     Raises:
         ProcessError: Not all processes joined within ARRIVAL.
@@ -103,7 +103,7 @@ def _arriving() -> Iterator[None]:
 
 
 def _leave_by(address: str) -> None:
-    """Make gloo and NCCL use the network interface with this address, unless the environment selects another."""
+    """Make gloo and NCCL use the network interface with this IP address, unless the environment selects another one."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         for _, name in socket.if_nameindex():
             with suppress(OSError):  # raised for an interface without an address

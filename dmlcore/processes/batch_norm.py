@@ -10,11 +10,12 @@ from dmlcore.processes import group
 
 
 class SharedBatchNorm(_BatchNorm):
-    """Batch norm on the CPU whose training statistics cover the rows of all processes.
+    """Batch norm on the CPU whose training statistics cover the samples of all processes.
 
-    `torch.nn.SyncBatchNorm` refuses tensors on the CPU ("expected input tensor to be on GPU"). The processes exchange
-    mean and variance of their rows, through which gradients flow. The statistics are merged as in Chan, Golub & LeVeque
-    (1979), which loses no precision if a mean is large. Input and output have shape (B, C, ...).
+    `torch.nn.SyncBatchNorm` refuses tensors on the CPU ("expected input tensor to be on GPU"). Here, the processes
+    exchange the mean and variance of their samples with gradients. The statistics are merged as in Chan, Golub &
+    LeVeque (1979), without loss of precision if the mean is large compared with the deviation. Input and output have
+    shape (B, C, ...).
     """
 
     def _check_input_dim(self, input: Tensor) -> None:
@@ -48,7 +49,7 @@ class SharedBatchNorm(_BatchNorm):
 
     @torch.no_grad()
     def _follow(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:
-        """Update the running statistics as in PyTorch, with the unbiased variance."""
+        """Update the running mean and variance as PyTorch does: `variance` is biased, the running one unbiased."""
         if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
             return
         self.num_batches_tracked.add_(1)
@@ -58,9 +59,9 @@ class SharedBatchNorm(_BatchNorm):
 
 
 def synchronise(network: nn.Module) -> None:
-    """Replace every batch norm layer of a network with one whose statistics cover the rows of all processes.
+    """Replace every batch norm layer of a network with one whose statistics cover the samples of all processes.
 
-    Parameters and buffers are kept.
+    The new layers share the parameters and buffers of the original ones.
     """
     for module in list(network.modules()):
         for name, layer in list(module.named_children()):
@@ -71,7 +72,7 @@ def synchronise(network: nn.Module) -> None:
 def _synchronise_layer(layer: _BatchNorm) -> _BatchNorm:
     on_gpu = any(tensor.is_cuda for tensor in layer.buffers())
     kind = nn.SyncBatchNorm if on_gpu else SharedBatchNorm
-    # Use the meta device, since the new layer takes over the parameters and buffers of the original one.
+    # Allocate nothing (meta device), since the new layer takes over the parameters and buffers of the original one.
     made = kind(layer.num_features, layer.eps, layer.momentum, layer.affine, layer.track_running_stats, device="meta")
     made._parameters, made._buffers = layer._parameters, layer._buffers
     made.training = layer.training

@@ -30,7 +30,7 @@ from torch._C._distributed_c10d import Store
 # The timeout is long because a process may have to wait for another one that computes feature maps or clusterings. A
 # process that dies closes its connections, which ends the wait of the others immediately.
 TIMEOUT = timedelta(days=1)
-BUCKET_SIZE = 2**22  # gradient elements sent in one message
+BUCKET_SIZE = 2**22  # maximum number of gradient elements sent in one message
 # size in bytes of the first message of a broadcast, including its length; a longer value needs a second one
 MESSAGE_BYTES = 1024
 
@@ -39,12 +39,12 @@ _alone = 0
 
 
 class ProcessError(RuntimeError):
-    """Error for a failed process group or a lost process; the message says what to do."""
+    """Error for a failed process group or a lost process; the message tells the user what to do."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """Range of rows that one process handles: `start` to `stop` (exclusive) of `total` rows."""
+    """Range of rows of a tensor that one process handles: `start` to `stop` (exclusive) of `total` rows."""
 
     start: int
     stop: int
@@ -77,7 +77,7 @@ def join(place: str | Store = "env://") -> None:
 
 
 def leave() -> None:
-    """Leave the group; the other processes can continue only if they need no further communication with this one."""
+    """Leave the group; the other processes fail if they communicate with this one afterwards."""
     global _joined
     if _joined:
         _joined = False
@@ -85,7 +85,7 @@ def leave() -> None:
 
 
 def size() -> int:
-    """Return the number of processes that train the run, 1 without a group."""
+    """Return the number of processes that train the run; 1 if no group was joined."""
     return dist.get_world_size() if _joined else 1
 
 
@@ -106,7 +106,7 @@ def local_size() -> int:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Within this context, do all work in this process, without communication."""
+    """Within this context, do all work in this process, as if no group had been joined."""
     global _alone
     _alone += 1
     try:
@@ -155,7 +155,7 @@ def gather(tensor: Tensor, total: int | None = None) -> Tensor:
 
 
 def stack_over_processes(tensor: Tensor) -> Tensor:
-    """Stack tensors of equal shape, one per process in rank order, to (processes, ...); gradients as in `gather`."""
+    """Stack one tensor per process, all of one shape, in rank order: (processes, ...). Gradients are as in `gather`."""
     if not shares_work():
         return tensor[None]
     rows: Tensor = _Stacked.apply(tensor)
@@ -193,7 +193,7 @@ def average(gradients: Iterable[Tensor]) -> None:
 
 
 def on_first(compute: Callable[[], Any]) -> Any:
-    """Call `compute` on rank 0 alone and return its value, which must be JSON, on all processes."""
+    """Call `compute` on rank 0 only, and return its value, which must be serialisable as JSON, on all processes."""
     if not shares_work():
         return compute()
     value = b""
@@ -233,10 +233,10 @@ def broadcast_tensors(tensors: Sequence[Tensor]) -> None:
 
 
 class _Stacked(torch.autograd.Function):
-    """Autograd function that stacks one tensor per process to (processes, ...); backward sums over the processes.
+    """Autograd function that stacks one tensor per process to (processes, ...).
 
-    PyTorch's `torch.distributed.nn.functional.all_gather` is deprecated, and importing its successor loads the
-    compiler, which takes two seconds in every process.
+    The backward pass sums the gradients over the processes. PyTorch's `torch.distributed.nn.functional.all_gather` is
+    deprecated, and importing its successor loads the compiler, which takes two seconds in every process.
     """
 
     @staticmethod
@@ -257,9 +257,10 @@ def _shares(total: int) -> list[Share]:
 
 
 def _buckets(gradients: Iterable[Tensor]) -> Iterator[list[Tensor]]:
-    """Yield lists of consecutive gradients with one dtype and at most BUCKET_SIZE elements, or one larger gradient.
+    """Yield lists of consecutive gradients to be averaged in one message.
 
-    The division is the same on each process and at each step.
+    All gradients of a list have one dtype and together at most BUCKET_SIZE elements; a larger gradient is in a list of
+    its own. The lists are the same on each process and at each step.
     """
     bucket: list[Tensor] = []
     numbers = 0

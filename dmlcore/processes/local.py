@@ -1,6 +1,6 @@
-"""Starting and joining the processes of a run on this machine, and reporting why one of them ended.
+"""Starting and joining the processes of a run on this machine, with error messages that say why one of them failed.
 
-The processes find each other through a temporary directory, so no port is needed and no process listens to other
+The processes find each other through a temporary directory, so no port is needed and no process is reachable from other
 machines.
 """
 
@@ -19,21 +19,21 @@ from pathlib import Path
 from dmlcore.processes import group
 from dmlcore.processes.group import ProcessError
 
-FOLDER = "DML_PROCESSES"  # environment variable with the path of the directory that the processes share
-POLL_INTERVAL = 0.05  # seconds between two polls
+FOLDER = "DML_PROCESSES"  # environment variable with the path of the temporary directory that the processes share
+POLL_INTERVAL = 0.05  # seconds between two checks of processes or files
 GRACE = 10.0  # seconds after which processes that have not ended are killed
 REMEDY = "The last checkpoint is valid; resume the run from it, with any number of processes"
 LOOPBACK = "lo"
 
 
 class Companions:
-    """The processes of a run other than rank 0, which rank 0 has started."""
+    """Processes of a run that rank 0 has started: all ranks except 0."""
 
     def __init__(self, folder: Path, processes: Mapping[int, subprocess.Popen[bytes]]) -> None:
         self._folder, self._processes = folder, processes
 
     def failure(self, wait: float = 2.0) -> str:
-        """Return a message about the first process that failed, or "" if none fails within `wait` seconds."""
+        """Return a message about the first process found to have failed, or "" if none fails within `wait` seconds."""
         until = time.monotonic() + wait
         while True:
             for rank, process in self._processes.items():
@@ -92,11 +92,12 @@ def start_companions(arguments: Sequence[str], count: int) -> Iterator[None]:
 def take_part(
     join: Callable[[], object] | None = None, leave_word: Callable[[str], object] | None = None
 ) -> Iterator[None]:
-    """Act as one of the processes started by `start_companions`, torchrun or a cluster.
+    """Within this context, act as one of the processes started by `start_companions`, torchrun or a cluster.
 
     Args:
         join: Function that joins the group; default: `join_local`.
-        leave_word: Called with the message of an error in this process, before the other processes notice its end.
+        leave_word: Function that stores the message of an error in this process. It is called before this process
+            leaves the group, so that the message is there when the other processes fail.
 
     Raises:
         ProcessError: Another process has ended.
@@ -112,7 +113,7 @@ def take_part(
         raise ProcessError(f"another process of the run has stopped. {REMEDY}") from error
     finally:
         group.leave()
-        # the process that started this one was killed and cannot remove the directory
+        # If the parent process was killed, it cannot remove the shared directory, so remove it here.
         if os.getppid() != starter and FOLDER in os.environ:
             shutil.rmtree(os.environ[FOLDER], ignore_errors=True)
 
@@ -145,9 +146,9 @@ def join_local(others: Companions | None = None) -> None:
 
 
 def _may_be_lost(error: Exception) -> bool:
-    """Return True if the error may mean that a process is unreachable.
+    """Return True if the error may mean that another process is unreachable.
 
-    gloo and NCCL raise plain RuntimeError in this case.
+    In this case, gloo and NCCL raise RuntimeError itself instead of a subclass.
     """
     import torch.distributed as dist
 
@@ -155,7 +156,7 @@ def _may_be_lost(error: Exception) -> bool:
 
 
 def _report_failure(reason: str) -> None:
-    """Store the reason why this process ends for rank 0; do nothing under torchrun, which prints the error itself."""
+    """Write the reason of this process's failure to a file for rank 0; do nothing under torchrun, which prints it."""
     if name := os.environ.get(FOLDER):
         path = Path(name) / f"ended-{group.rank()}"
         if path.parent.exists():
@@ -168,6 +169,6 @@ def _start(arguments: Sequence[str], folder: Path, rank: int, count: int) -> sub
 
 
 def _environment(folder: Path, rank: int, count: int) -> dict[str, str]:
-    """Return the environment variables that torchrun would set, and the path of the shared directory."""
+    """Return the variables that torchrun would set for this rank, and FOLDER with the path of the shared directory."""
     numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
     return {FOLDER: str(folder)} | {key: str(value) for key, value in numbers.items()}

@@ -1,4 +1,4 @@
-"""Lazily computed frames of a spec; forks share the frames up to the step where their specs differ."""
+"""Lazily computed frames of a simulation or training run; a fork shares the frames before its spec differs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ FrameT = TypeVar("FrameT")
 
 
 class History(ABC, Generic[SpecT, FrameT]):
-    """Frames determined by a spec.
+    """Sequence of frames that a spec determines, computed and kept up to the latest one requested.
 
-    The spec is a frozen dataclass; each element of its `changes` has the index `first` of the first frame that it
-    affects. Not thread-safe: concurrent callers must hold `lock`.
+    The spec is a frozen dataclass with a field `changes`; the attribute `first` of each change is the index of the
+    first frame that it affects. Not thread-safe: concurrent callers must hold `lock`.
     """
 
     most_steps: ClassVar[int]
@@ -27,18 +27,18 @@ class History(ABC, Generic[SpecT, FrameT]):
 
     @property
     def recorded(self) -> int:
-        """Last computed step; -1 before the first."""
+        """Index of the last computed frame; -1 if none was computed yet."""
         return len(self.frames) - 1
 
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Upper bound of the memory of all frames in bytes; frames shared by two histories count twice."""
+        """Upper bound of the memory of all frames in bytes; frames shared with another history are included."""
 
     def frame(self, step: int) -> FrameT:
-        """Return the frame at a step in 0..most_steps, computing missing earlier frames.
+        """Return the frame at `step`, computing all missing frames up to it.
 
-        Raises ValueError if the step is out of range.
+        Raises ValueError if `step` is not in 0..most_steps.
         """
         if not 0 <= step <= self.most_steps:
             raise ValueError(f"step must be in 0..{self.most_steps}, got {step}")
@@ -47,7 +47,7 @@ class History(ABC, Generic[SpecT, FrameT]):
         return self.frames[step]
 
     def shared_with(self, spec: SpecT) -> int:
-        """Return how many of the computed frames are also valid for another spec."""
+        """Return how many of the computed frames, counted from the first, are also valid for another spec."""
         mine: Any = self.spec
         other: Any = spec
         if replace(other, changes=()) != replace(mine, changes=()):
@@ -56,7 +56,7 @@ class History(ABC, Generic[SpecT, FrameT]):
         return min([len(self.frames), *firsts])
 
     def forked(self, spec: SpecT) -> Self:
-        """Return the history of another spec, which reuses the frames that both have in common."""
+        """Return a history for another spec, which reuses the computed frames that are valid for both specs."""
         shared = self.shared_with(spec)
         other = self._begun(spec, shared)
         if shared:
@@ -65,7 +65,7 @@ class History(ABC, Generic[SpecT, FrameT]):
 
     @abstractmethod
     def _begun(self, spec: SpecT, shared: int) -> Self:
-        """Create the history of another spec that reuses the first `shared` frames."""
+        """Create the history for another spec; the caller copies the first `shared` frames of this one into it."""
 
     @abstractmethod
     def _next(self) -> FrameT:

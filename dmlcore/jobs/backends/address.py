@@ -1,4 +1,4 @@
-"""Remote folders at addresses that fsspec reads (s3://, gs://, sftp://, ...), for nodes without shared file systems."""
+"""Access to remote folders through fsspec (s3://, gs://, sftp://, ...), for nodes without a shared file system."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dmlcore.storage.run_directory import LOCK
 from dmlcore.storage.task import JobError
 
 MAX_FILES = 20_000  # files of one run
-MAX_BYTES = 2**38  # limit in bytes for one run with all its checkpoints
+MAX_BYTES = 2**38  # maximum size in bytes of one run with all its checkpoints
 NAME = re.compile(r"(?!.*(^|/)\.{1,2}(/|$))[A-Za-z0-9._-]{1,200}(/[A-Za-z0-9._-]{1,200}){0,7}", re.ASCII)
 log = logging.getLogger("dmlcore")
 _CHUNK = 2**22  # bytes
@@ -23,12 +23,12 @@ _LATE = (".ckpt", "outcome.json")
 
 
 def is_address(folder: str) -> bool:
-    """Return True if a folder is given as an address instead of a path on a shared file system."""
+    """Return True if a folder is an fsspec address and not a path on a shared file system."""
     return "://" in folder
 
 
 class Address:
-    """Remote folder at an fsspec address; it remembers which files were already sent or fetched."""
+    """Remote folder at an fsspec address; the object remembers which files it has sent or fetched."""
 
     def __init__(self, address: str) -> None:
         """Open the file system of `address`; raises JobError if no installed package supports it."""
@@ -44,11 +44,11 @@ class Address:
         self._refused: set[str] = set()
 
     def send(self, root: Path) -> None:
-        """Upload new files below `root`, each atomically; checkpoints and the result are uploaded last."""
+        """Upload the new files below `root`, each one atomically; checkpoints and the result are uploaded last."""
         new = {name: path for name, path in _below(root).items() if self._sent.get(name) != _signature(path)}
         with ExitStack() as opened:
             files = {}
-            # Open checkpoints first: an open file keeps its contents even if it is replaced before it is read.
+            # Open checkpoints first: an open file keeps its contents even if its name is replaced before it is read.
             for name in sorted(new, key=_order, reverse=True):
                 with contextlib.suppress(FileNotFoundError):  # the file is just being replaced; the next call sends it
                     files[name] = opened.enter_context(open(new[name], "rb")), _signature(new[name])
@@ -67,11 +67,11 @@ class Address:
         file.commit()
 
     def fetch(self, root: Path, only: str = "") -> None:
-        """Fetch new files into a local folder.
+        """Download new files into a local folder.
 
-        Checkpoints are fetched first and moved into place last, so that the metric rows up to their step are always
-        present. Anyone with write access to the address can choose file names, so a name that no file of a run can have
-        is skipped with a warning.
+        Checkpoints are downloaded first and renamed to their final names last, so that the metric rows up to their step
+        are always present. Anyone with write access to the address can choose file names, so a name that no file of a
+        run can have is skipped with a warning.
 
         Args:
             root: Folder that receives the files; nothing is written outside it.
@@ -102,7 +102,8 @@ class Address:
     def _copy(self, source: IO[bytes], into: IO[bytes], name: str) -> None:
         """Copy the contents of one file.
 
-        Raises JobError if all copied files together exceed MAX_BYTES; the sizes in the remote listing are not trusted.
+        Raises JobError if the sizes of all copied files sum to more than MAX_BYTES. The bytes are counted here because
+        the sizes in the remote listing cannot be trusted.
         """
         others = sum(self._sizes.values()) - self._sizes.pop(name, 0)
         size = 0
@@ -118,7 +119,9 @@ class Address:
         self._fetched = {name: signature for name, (_, signature) in self._there().items()}
 
     def _there(self) -> dict[str, tuple[str, tuple[str, ...]]]:
-        """Return the path and signature of every remote file with a valid name, by name within the remote folder."""
+        """Return path and signature of each remote file with a valid name; keys are paths relative to the remote
+        folder.
+        """
         self._files.invalidate_cache()
         listed = self._files.find(self._path, detail=True) if self._files.exists(self._path) else {}
         keys = ("size", "ETag", "mtime", "LastModified", "created")
@@ -139,7 +142,7 @@ class Address:
 
 
 def _inside(root: Path, name: str) -> Path:
-    """Return the path of the file `name` in `root`; raises JobError if it is outside `root`."""
+    """Return the path `root`/`name`; raises JobError if it is outside `root`, for example through a symbolic link."""
     place = root / name
     if not place.resolve().is_relative_to(root.resolve()):
         raise JobError(f"{name}: not a path inside {root}")

@@ -11,19 +11,19 @@ from dmlcore.storage.runs import Run
 
 
 class Work(Protocol):
-    """Handle of a task that a backend executes."""
+    """Handle of a task that a backend executes: training or a job on a run."""
 
     def has_ended(self) -> bool:
-        """Return True once the task has ended and the run holds the result; must be called a few times per second."""
+        """Return True once the task has ended and the results are stored; must be polled a few times per second."""
 
     def cancel(self) -> None:
         """Request that the task stop after its current step; its results so far are kept."""
 
 
 class Backend(Protocol):
-    """Interface of an execution backend."""
+    """Interface of an execution backend, which starts training runs and jobs."""
 
-    # number of tasks that one caller may start at a time; the backend queues those that cannot execute yet
+    # maximum number of tasks that one caller may have started at a time; the backend queues them as necessary
     max_concurrent: int
 
     def begin(self, run: Run, task: str, settings: str = "") -> Work:
@@ -41,13 +41,13 @@ class Backend(Protocol):
 
 
 class LocalWork:
-    """Handle of a worker process on this machine, or of a run that another process is training already."""
+    """Handle of a worker process started on this machine, or of a run that another process was already training."""
 
     def __init__(self, run: Run, process: subprocess.Popen[bytes] | None) -> None:
         self._run, self._process = run, process
 
     def has_ended(self) -> bool:
-        """Return True once the worker process has ended or, if it is unknown, once no process holds the run's lock."""
+        """Return True once the worker has ended; for a run that another process trains, once its lock is free."""
         return not self._run.is_alive() if self._process is None else self._process.poll() is not None
 
     def cancel(self) -> None:
@@ -61,7 +61,7 @@ class LocalBackend:
     max_concurrent = 1
 
     def begin(self, run: Run, task: str, settings: str = "") -> LocalWork:
-        """Start a worker process; if another process is training the run already, return a handle of that run."""
+        """Start a worker process; if another process is already training the run, return a handle of that training."""
         if task != "train":
             return LocalWork(run, launch.start_process(run, task, *(("--settings", settings) if settings else ())))
         if run.is_alive():

@@ -1,5 +1,6 @@
-"""Parsing of backend choices: one line of text for a backend and its resources, as on the command line and in
-$DML_BACKENDS.
+"""Parsing of backend choices: one line of text that names a backend and its resources.
+
+The same syntax is used on the command line (`--backend`) and in $DML_BACKENDS.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class BackendChoice(BaseModel):
     kind: Literal["local", "ray", "slurm"] = "local"
     # address of the Ray cluster ("": the one on this machine) or SLURM partition ("": the default partition)
     address: str = ""
-    cpus: Annotated[int, Field(ge=1, le=1024)] = 1  # cpus, gpus and gigabytes are given per process of a run
-    # None: one GPU if the spec allows GPUs and the cluster has any
+    cpus: Annotated[int, Field(ge=1, le=1024)] = 1  # number of CPUs; cpus, gpus and gigabytes are per process of a run
+    # None: one GPU if the spec permits GPUs and the cluster has any
     gpus: Annotated[int, Field(ge=0, le=64)] | None = None
     gigabytes: Annotated[float, Field(gt=0, le=1e5, allow_inf_nan=False)] | None = None
     minutes: Annotated[int, Field(ge=1, le=10**6)] | None = None  # time limit of a SLURM job in minutes
@@ -71,10 +72,10 @@ class BackendChoice(BaseModel):
 
 
 def parse(text: str) -> BackendChoice:
-    """Parse a line that names a backend.
+    """Parse a line that names a backend, and return the choice.
 
-    The line is `local`, `ray[:ADDRESS]` or `slurm[:PARTITION]`, with options as in a URL query string. Raises JobError
-    with the mistake and the expected syntax.
+    The line is `local`, `ray[:ADDRESS]` or `slurm[:PARTITION]`, optionally followed by options written as a URL query
+    string, for example `slurm:gpu?cpus=4`. Raises JobError with the mistake and the expected syntax.
     """
     name, _, options = text.strip().partition("?")
     kind, _, address = name.partition(":")
@@ -104,9 +105,9 @@ def parse(text: str) -> BackendChoice:
 
 
 def resolve_recorded(text: str, also: Iterable[str] = ()) -> tuple[str, str]:
-    """Decide whether to use the backend that is recorded in a state file.
+    """Return the backend recorded in a state file if this server may use it, otherwise this machine.
 
-    A state file may come from another user, so it must not decide which machine this one connects to.
+    A state file may come from another user, so it must not decide to which machine this one connects.
 
     Args:
         text: The recorded backend, as parsed by `parse`.
@@ -127,10 +128,10 @@ def resolve_recorded(text: str, also: Iterable[str] = ()) -> tuple[str, str]:
 
 
 def offered_backends() -> list[BackendChoice]:
-    """Return the backends that pages offer: this machine and those that the owner of the server lists in $DML_BACKENDS.
+    """Return the backends that pages offer: this machine, and the backends listed in $DML_BACKENDS.
 
-    Users of a page cannot enter addresses, as they could make the server connect and send work to any machine. Raises
-    JobError for an entry that cannot be parsed.
+    The owner of the server sets this variable. Users of a page cannot enter addresses, as they could make the server
+    connect and send work to any machine. Raises JobError for an entry that cannot be parsed.
     """
     named = [parse(word) for word in os.environ.get("DML_BACKENDS", "").split()]
     return [BackendChoice(), *(choice for choice in dict.fromkeys(named) if choice.kind != "local")]

@@ -1,6 +1,6 @@
-"""Copying of new files from the run directory on a node to that in the run store.
+"""Copying of new files from a node's copy of a run to the run directory in the store.
 
-Complete files are hard-linked where the file system supports it. The run in the store can be resumed at every moment,
+Complete files are hard-linked where the file system supports it. The run in the store can be resumed at any time,
 because a checkpoint is copied only after the metric rows up to its step.
 """
 
@@ -16,12 +16,17 @@ from dmlcore.storage import atomic_files
 from dmlcore.storage.run_directory import CANCEL, LAST, LOCK, LOG, METRICS, PREV, SPEC, STATE
 
 Signature = tuple[int, int, int]
-_OWN = {LOCK, CANCEL, STATE, "hurry"}  # files that source and target each have for themselves, so they are not copied
-_TAIL = 4096  # bytes at the end of the target that are compared with the source before rows are appended
+# files of which source and target have independent versions, so they are not copied
+_OWN = {LOCK, CANCEL, STATE, "hurry"}
+# number of bytes at the end of the target's metrics.jsonl that must equal those in the source before rows are appended
+_TAIL = 4096
 
 
 def files(folder: Path) -> dict[str, Signature]:
-    """Return the signatures of the complete files in a run directory and its subdirectories, by relative path."""
+    """Return a signature of each complete file in a run directory and its subdirectories, by relative path.
+
+    Hidden files and those listed in _OWN are omitted.
+    """
     signatures: dict[str, Signature] = {}
     for path in _entries(folder):
         for entry in _entries(path) if path.is_dir() and not path.is_symlink() else [path]:
@@ -60,7 +65,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 class Mirror:
-    """Copier of new files from `source`, a directory filled by `copy_run`, to the locked run directory `target`."""
+    """Copier of new files from `source`, a node's copy of a run, to the locked run directory `target`."""
 
     def __init__(self, source: Path, target: Path) -> None:
         self.source, self.target = source, target
@@ -97,7 +102,7 @@ class Mirror:
         self._seen = now
 
     def _copy_rows(self) -> None:
-        """Append new rows to metrics.jsonl of the target, or replace the file if a resume has truncated the source."""
+        """Append new rows to the target's metrics.jsonl, or replace it if a resume has truncated the source file."""
         source, target = self.source / METRICS, self.target / METRICS
         if not source.exists():
             return
@@ -116,7 +121,7 @@ class Mirror:
                     os.fsync(into.fileno())
 
     def _copy_log(self) -> None:
-        """Append the lines that were added to the log of the source since the last call."""
+        """Append the bytes added to the source's log since the last call to the target's log."""
         with contextlib.suppress(FileNotFoundError), open(self.source / LOG, "rb") as file:
             file.seek(self._log)
             if new := file.read():

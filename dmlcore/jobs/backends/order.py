@@ -1,10 +1,9 @@
-"""Messages between a monitoring process and a node, stored as files in a small run store.
+"""Messages between a monitoring process and a cluster node, stored as JSON files in a small run store.
 
-Both sides only read and write JSON files, so no object is pickled. `order.json` is sent with the run, another file
-names the node that executes it, and `outcome.json`, written last, holds the result. If several processes train the run,
-the process of rank 0 works in the folder and publishes its address in `meeting.json`. The others write only
-`outcome.json`, and only if they fail. `lost.json` reports the loss of a process, after which all processes are started
-again.
+JSON is used so that neither side unpickles data of the other. `order.json` is sent with the run, `begun.json` names the
+node that executes it, and `outcome.json`, written last, holds the result. If several processes train the run, the
+process of rank 0 works in the folder and publishes its address in `meeting.json`. The others write only `outcome.json`,
+and only if they fail. `lost.json` reports the loss of a process, after which all processes are started again.
 """
 
 from __future__ import annotations
@@ -19,16 +18,17 @@ from dmlcore.storage import atomic_files
 from dmlcore.storage.runs import MAX_PROCESSES
 from dmlcore.storage.task import MAX_STATE_BYTES, Text
 
-# module with the function `carry_out` that a node calls; `jobs` must not import the command line
+# name of the module with the function `carry_out` that a node calls; a string, since `jobs` must not import the command
+# line
 ON_NODE = "dmlcore.cli.on_node"
 
 
 @dataclass(frozen=True)
 class ProcessPlace:
-    """Rank and network address of one process among those that train a run."""
+    """Rank of one process among those that train a run, and network address of its node."""
 
     rank: int = 0
-    local_rank: int = 0  # rank among the `local_size` processes that see the same GPUs
+    local_rank: int = 0  # rank among the `local_size` processes that share the GPUs of this node
     local_size: int = 1
     address: str = "127.0.0.1"  # network address of this node, as seen by the other processes
 
@@ -37,7 +37,7 @@ ALONE = ProcessPlace()
 
 
 class Order(BaseModel):
-    """Request to execute "train" or a job of `launch.JobName` on the run in the same folder."""
+    """Request to execute a task, "train" or a job of `launch.JobName`, on the run in the same folder."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     FILE: ClassVar = "order.json"
@@ -51,7 +51,7 @@ class Order(BaseModel):
 
 
 class Begun(BaseModel):
-    """Message that names the node and process executing an order."""
+    """Message that an order is being executed, with the host name and process ID."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     FILE: ClassVar = "begun.json"
@@ -71,7 +71,7 @@ class Meeting(BaseModel):
 
 
 class Lost(BaseModel):
-    """Reason why rank 0 had to stop although the run can be resumed."""
+    """Message that the run was interrupted because a process was lost; the run can be resumed."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     FILE: ClassVar = "lost.json"
@@ -80,7 +80,7 @@ class Lost(BaseModel):
 
 
 class NodeOutcome(BaseModel):
-    """Result of an order, written when the work has ended."""
+    """Result of an order, written when its execution has ended."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     FILE: ClassVar = "outcome.json"

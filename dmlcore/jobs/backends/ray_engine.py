@@ -1,4 +1,4 @@
-"""Engine for Ray clusters: each task on a run is submitted as Ray tasks, which Ray queues, places and monitors."""
+"""Engine for Ray clusters: one Ray task per process of a run or job; Ray queues, places and monitors these tasks."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from dmlcore.jobs.backends.order import ON_NODE, ProcessPlace
 from dmlcore.spec import RunSpec
 from dmlcore.storage.task import JobError
 
-# The umask keeps other accounts from reading the token.
+# command that creates a Ray token; the umask keeps other accounts from reading it
 MAKE_TOKEN = "(umask 077; ray get-auth-token --generate >/dev/null)"
 START = (
     "RAY_AUTH_MODE=token RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 "
     "ray start --head --include-dashboard=false --disable-usage-stats"
 )
 HOW_TO_START = f"start one: {MAKE_TOKEN} && {START}"
-# time limit of a connection in seconds; Ray would retry forever if a service other than Ray listens at the address
+# time limit in seconds for connecting; without it, Ray retries forever if another service listens at the address
 CONNECT_TIMEOUT = 120.0
-# Environment variable of Ray for systems without cluster support; with 0, Ray binds to the loopback interface only.
+# environment variable that enables clusters on Windows and macOS; with 0, Ray binds to the loopback interface only
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 POLL_INTERVAL = 5.0  # seconds between two queries of the nodes' resources
 
 
 def carry_out(folder: str, rank: int = 0) -> None:
-    """Execute an order in a Ray worker; Ray makes only the GPUs assigned to the worker visible."""
+    """Execute the order in `folder` within a Ray worker, which sees only the GPUs that Ray has assigned to it."""
     import ray
 
     import_module(ON_NODE).carry_out(folder, ProcessPlace(rank=rank, address=ray.util.get_node_ip_address()))
@@ -44,14 +44,14 @@ def carry_out(folder: str, rank: int = 0) -> None:
 
 @dataclass(frozen=True)
 class RayWork:
-    """Submitted work: one Ray task per process and, for several processes, their placement group."""
+    """Work submitted to Ray: one Ray task per process and, for several processes, the placement group they share."""
 
     tasks: list[Any]
     room: Any = None
 
 
 class RayEngine:
-    """Engine that submits tasks to a Ray cluster; it connects to the cluster at the first task."""
+    """Engine that submits work to a Ray cluster; it connects to the cluster on the first submission."""
 
     title = "Ray"
 
@@ -61,9 +61,10 @@ class RayEngine:
         self._known: list[tuple[float, float]] = []
 
     def submit(self, folder: str, spec: RunSpec, processes: int) -> RayWork:
-        """Submit one Ray task per process; several tasks start at the same time.
+        """Submit one Ray task per process; several tasks are in a placement group, so they start together or not at
+        all.
 
-        Raises JobError if no cluster is reachable.
+        Raises JobError if no cluster can be reached.
         """
         ray = connect(self._choice.address)
         demand = {"CPU": self._choice.cpus, "GPU": self._gpus(spec)}
@@ -78,8 +79,8 @@ class RayEngine:
                 {"scheduling_strategy": ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(room, rank)}
                 for rank in range(processes)
             ]
-        # Ray must not retry a lost task: the monitoring process retries it in a new folder, from the last checkpoint
-        # received.
+        # Ray must not retry a lost task: the monitoring process retries it in a new folder, from the last checkpoint it
+        # has received.
         asked: dict[str, Any] = {"num_cpus": demand.pop("CPU"), "num_gpus": demand.pop("GPU"), **demand}
         asked |= {"name": Path(folder).name, "max_retries": 0}
         task = ray.remote(carry_out)
@@ -87,11 +88,16 @@ class RayEngine:
         return RayWork(tasks, room)
 
     def ended(self, work: RayWork) -> bool:
-        """Return True once rank 0 has ended or another task has failed; rank 0 reports the result of all processes."""
+        """Return True once the task of rank 0 has ended or another one has failed; rank 0 writes the result of all
+        processes.
+        """
         return any(task == work.tasks[0] or error for task, error in self._over(work))
 
     def reason(self, work: RayWork) -> tuple[str, bool]:
-        """Return the error message of a task or its worker, and True if the worker or its node was lost."""
+        """Return an error message about the ended work, and True if a worker or its node was lost.
+
+        An exception raised in a task is reported first, and then the second item is False.
+        """
         ray = connect(self._choice.address)
         errors = [error for _, error in self._over(work) if error]
         for error in errors:
@@ -104,7 +110,7 @@ class RayEngine:
         return "the folder of the job was deleted before the job started", False
 
     def _over(self, work: RayWork) -> list[tuple[Any, Exception | None]]:
-        """Return each task that has ended, together with its error or, if it succeeded, None."""
+        """Return the tasks that have ended, each with its error; None for a task that succeeded."""
         ray = connect(self._choice.address)
         over: list[tuple[Any, Exception | None]] = []
         for task in ray.wait(work.tasks, num_returns=len(work.tasks), timeout=0)[0]:
@@ -117,7 +123,7 @@ class RayEngine:
         return over
 
     def withdraw(self, work: RayWork) -> None:
-        """Cancel queued tasks, and kill running ones that belong to a placement group."""
+        """Cancel all tasks, and remove their placement group, which kills those that are running in it."""
         ray = connect(self._choice.address)
         for task in work.tasks:
             ray.cancel(task)
@@ -129,7 +135,7 @@ class RayEngine:
             connect(self._choice.address).util.remove_placement_group(work.room)
 
     def waits_for(self, spec: RunSpec, processes: int) -> str:
-        """Return a message with the required resources; it says if the cluster can never provide them."""
+        """Return a message about the required resources, and about a shortage if the cluster does not have as many."""
         cpus, gpus = self._choice.cpus, self._gpus(spec)
         wanted = f"{cpus} CPU{'s' if cpus > 1 else ''}" + (f" and {gpus} GPU{'s' if gpus > 1 else ''}" if gpus else "")
         nodes = self._nodes()
@@ -163,15 +169,16 @@ class RayEngine:
 def connect(address: str) -> ModuleType:
     """Connect to the Ray cluster at `address` and return the module `ray`.
 
-    An empty address stands for the cluster in $RAY_ADDRESS or, if that is not set, the one running on this machine.
-    Raises JobError.
+    If `address` is empty, use the cluster in $RAY_ADDRESS or, if that is not set, the one running on this machine.
+    Raises JobError if no cluster can be reached.
     """
     where = address or os.environ.get("RAY_ADDRESS", "") or _local_cluster()
     host, _, port = where.rpartition(":")
     if host in ("127.0.0.1", "localhost"):
-        # Ray reads this variable when it is imported; without it, Ray uses the public address of this machine.
+        # Ray reads this variable on import. Without it, Ray uses the public address of this machine instead of
+        # loopback.
         os.environ.setdefault(LOOPBACK, "0")
-        if _has_token():  # by default, Ray sends no token to an explicit address
+        if _has_token():  # when the address is given explicitly, Ray sends no token by default
             os.environ.setdefault("RAY_AUTH_MODE", "token")
     if (known := sys.modules.get("ray")) and known.is_initialized():
         return known
@@ -200,13 +207,13 @@ def connect(address: str) -> ModuleType:
 
 
 def _has_token() -> bool:
-    """Return True if Ray would find an authentication token of this user account."""
+    """Return True if Ray would find an authentication token, in the environment or in the user's home folder."""
     named = any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
     return named or (Path.home() / ".ray" / "auth_token").is_file()
 
 
 def _connect(ray: Any, where: str, errors: list[Exception]) -> None:
-    """Connect to the cluster at `where`; instead of raising an exception, append it to `errors`."""
+    """Connect to the cluster at `where`; append an exception to `errors` instead of raising it."""
     try:
         ray.init(address=where, log_to_driver=False, logging_level=logging.ERROR, namespace="dml-lab")
     except Exception as error:
@@ -216,7 +223,7 @@ def _connect(ray: Any, where: str, errors: list[Exception]) -> None:
 def _local_cluster() -> str:
     """Return the address stored by the user's last `ray start` on this machine; raises JobError if there is none.
 
-    Every account can write to the folder that holds it, so a file owned by another account is refused.
+    The folder with the stored address is writable by every account, so a file owned by another account is refused.
     """
     path = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()) / "ray" / "ray_current_cluster"
     try:

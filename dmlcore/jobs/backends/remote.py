@@ -1,9 +1,9 @@
-"""Execution of a task on a cluster node, monitored by a process of this machine.
+"""Execution of a task on a cluster node, monitored by a process on this machine.
 
-The monitoring process holds the lock of the run and is the only one that writes into the run directory. The node works
-in a separate folder, created for each attempt (see `order`), on a shared file system or at a remote address; new files
-are copied to the run directory a few times per second. A lost or disconnected node therefore cannot damage the run: the
-next attempt starts in a new folder from the last checkpoint received.
+The monitoring process holds the lock of the run and is the only one that writes to the run directory. The node works in
+a separate folder, which is created for each attempt (see `order`) on a shared file system or at a remote address. New
+files are copied from there to the run directory a few times per second. A lost or disconnected node therefore cannot
+damage the run: the next attempt starts in a new folder from the last checkpoint received.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from dmlcore.storage.run_directory import LOCK, STATE
 from dmlcore.storage.runs import RUN_ID, Run, RunError, RunStore
 from dmlcore.storage.task import JobError, ProgressState
 
-AWAY = ".away"  # folder in a run store for the orders of remote tasks
-# maximum number of tasks that one process submits at a time; the engine decides which of them execute
+AWAY = ".away"  # folder in a run store that contains one folder per remote attempt
+# maximum number of tasks that one process submits at a time; the cluster decides which of them execute
 MAX_CONCURRENT = 64
-MAX_LOSSES = 3  # maximum number of consecutive attempts lost without a new checkpoint; one more, and the run fails
+MAX_LOSSES = 3  # number of consecutive losses without a new checkpoint that are retried; after one more, the run fails
 POLL_INTERVAL = 1.0  # seconds between two polls of a remote address
 
 
@@ -56,7 +56,7 @@ class Engine(Protocol):
         """Return True once the work has ended or one of its processes was lost."""
 
     def reason(self, work: Any) -> tuple[str, bool]:
-        """Return why the work ended without a result, and True if its node was lost, so that it may be retried."""
+        """Return why the work ended without a result, and True if a node was lost, so that a retry makes sense."""
 
     def withdraw(self, work: Any) -> None:
         """Cancel queued work; if a process was lost, end the remaining ones."""
@@ -82,9 +82,9 @@ class RemoteBackend:
 
 
 class RemoteWork:
-    """Handle of one task on one run.
+    """Handle of one remote task on one run.
 
-    `progress` is its current state; `result` is its outcome, or None until it has ended.
+    `progress` is the current state of a job; `result` is the outcome of the task, or None until it has ended.
     """
 
     def __init__(self, run: Run, task: str, settings: str, choice: BackendChoice, engine: Engine) -> None:
@@ -111,11 +111,13 @@ class RemoteWork:
             self._held = held.pop_all()
 
     def cancel(self) -> None:
-        """Request that the task stop after its current step; queued work is withdrawn at the next poll."""
+        """Request that the task stop after its current step; `has_ended` passes the request on, and withdraws queued
+        work.
+        """
         self._cancelled = True
 
     def has_ended(self) -> bool:
-        """Copy new files and poll the engine; return True once the task has ended and the run is unlocked."""
+        """Copy new files to the run and query the engine; return True once the task has ended and the lock is free."""
         if self.result is None:
             try:
                 self._look()
@@ -135,12 +137,12 @@ class RemoteWork:
         try:
             if self._address:
                 self._address.fetch(self._root)
-        # Nodes never send files that raise this error, so someone else must have written to the address.
+        # Nodes send no files that raise this error, so another program must have written to the address.
         except JobError as error:
             self.engine.withdraw(self._work)
             self._end(NodeOutcome(state="failed", message=str(error)))
             return
-        # Read the loss before the result: a failing process reports its result before the others notice its loss.
+        # Read the loss before the result: a failing process writes its result before the others notice that it is lost.
         lost = order.read(self._root, Lost)
         outcome = order.read(self._root, NodeOutcome)
         begun = order.read(self._root, Begun)
@@ -159,7 +161,7 @@ class RemoteWork:
             self._end(outcome)
 
     def _try(self) -> None:
-        """Copy the run into a new folder and submit the task to the engine."""
+        """Start a new attempt: copy the run into a new folder and submit the task to the engine."""
         store = self.run.path.parent
         sweep(store, self.run)
         name = f"{self.run.id}.{secrets.token_hex(4)}"
@@ -182,7 +184,7 @@ class RemoteWork:
         self._work = self.engine.submit(folder, self.run.spec, self._order.processes)
 
     def _bring_start(self, store: Path) -> None:
-        """Also copy the run that provides the initial backbone to the node's folder, if it is in the same store."""
+        """Copy the run that provides the initial backbone, if it is in the same store, to the order's folder."""
         named = store / (self.run.spec.model.start or ".")
         if named.parent == store and RUN_ID.fullmatch(named.name) and named.exists():
             start = RunStore(store).open(named.name)
@@ -190,7 +192,10 @@ class RemoteWork:
             atomic_files.replace_json(self._root / start.id / STATE, start.state().model_dump())
 
     def _tell(self, begun: Begun | None) -> None:
-        """Update the recorded state of the run, or `progress` of a job, with the progress on the node."""
+        """Copy the progress on the node to the state of the run or, for a job, to `progress`.
+
+        `begun` is None while the work is queued; the message then says which resources it waits for.
+        """
         where = f" on {begun.host}" if begun else ""
         there = Run(self._root / self.run.id)
         if self._order.task != "train":
@@ -207,7 +212,8 @@ class RemoteWork:
             else:
                 changes = {"message": self._waits_for()}
             if now.pid or any(getattr(now, key) != value for key, value in changes.items()):
-                # pid 0, so that a cancellation uses the file and no signal: this process may monitor other tasks too
+                # Record pid 0, so that a cancellation uses the marker file and sends no signal to this process, which
+                # may monitor other tasks too.
                 self.run.update(**changes, pid=0)
 
     def _waits_for(self) -> str:
@@ -227,7 +233,11 @@ class RemoteWork:
     def _lost(self, known: Lost | None) -> NodeOutcome | None:
         """Handle work that ended without a result or lost a process.
 
-        Returns the final result, or None if a new attempt was started.
+        Args:
+            known: Loss reported by rank 0, if any; otherwise the engine is queried for the reason.
+
+        Returns:
+            The final result, or None if a new attempt was started.
         """
         reason, lost = (known.message, True) if known else self.engine.reason(self._work)
         self.engine.withdraw(self._work)
@@ -263,7 +273,7 @@ class RemoteWork:
 
 
 def sweep(store: Path, run: Run) -> None:
-    """Remove the folders of earlier remote attempts on this run and on deleted runs.
+    """Remove the folders left by earlier remote attempts on this run, and by attempts on runs deleted since then.
 
     The caller must hold the lock of the run.
     """
@@ -275,6 +285,6 @@ def sweep(store: Path, run: Run) -> None:
 
 
 def cancel_file(task: str, run: Run) -> str:
-    """Return the path of a task's cancel file relative to the folder of its order."""
+    """Return the path of the file that requests cancellation of a task, relative to the folder of its order."""
     file = run.cancel_file if task == "train" else launch.Job(run).cancel_file
     return str(file.relative_to(run.path.parent))

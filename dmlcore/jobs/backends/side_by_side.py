@@ -1,4 +1,4 @@
-"""Concurrent execution of several generators in one process; each generator yields backend tasks and waits for them."""
+"""Concurrent execution of generators in one process; each yields the handle of a task and continues when it ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ POLL_INTERVAL = 0.2  # seconds between two polls
 
 
 class Pause:
-    """Work that ends when a condition holds; a generator yields it to wait for this condition."""
+    """Handle that counts as ended once a condition holds; a generator yields it to wait for the condition."""
 
     def __init__(self, condition: Callable[[], bool]) -> None:
         self._condition, self._given_up = condition, False
@@ -28,8 +28,8 @@ class Pause:
 class ConcurrentWork:
     """Scheduler of at most `max_concurrent` generators, each resumed when the work that it yielded has ended.
 
-    Once `stopped` returns True, no generator is started and active work is cancelled. The generators themselves have to
-    check `stopped` too.
+    Once `stopped` returns True, no generator is started and active work is cancelled. Generators that are already
+    active are still resumed, so they have to check `stopped` themselves.
     """
 
     def __init__(self, max_concurrent: int, stopped: Callable[[], bool]) -> None:
@@ -39,7 +39,7 @@ class ConcurrentWork:
     def advance(self, courses: Iterator[Iterator[Work]]) -> bool:
         """Resume all generators whose work has ended, and start others up to the limit; does not wait.
 
-        If the scheduler was stopped, active work is cancelled and nothing is started.
+        If `stopped` returns True, active work is cancelled and no generator is started.
 
         Args:
             courses: Generators that have not been started yet.
@@ -72,7 +72,7 @@ class ConcurrentWork:
             raise
 
     def cancel(self) -> None:
-        """Cancel all active work, once."""
+        """Cancel all active work; further calls do nothing."""
         if not self._cancelled:
             self._cancelled = True
             for _, work in self._under_way:

@@ -1,4 +1,4 @@
-"""Engine for SLURM, based on submitit: each task on a run is a batch job, which is requeued after a preemption."""
+"""Engine for SLURM, based on submitit: each training run or job is a batch job, which is requeued after preemption."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOST = ("NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "TIMEOUT", "INTERRUPTED")
 
 
 class CarryOut:
-    """Function object that a SLURM job calls; submitit calls `checkpoint` on preemption and before the time limit."""
+    """Callable executed by a SLURM job; submitit calls `checkpoint` on preemption and before the time limit."""
 
     def __call__(self, folder: str) -> None:
         """Execute the order in `folder`; called in every process of the job."""
@@ -84,7 +84,7 @@ class SlurmEngine:
         return bool(work.done())
 
     def reason(self, work: Any) -> tuple[str, bool]:
-        """Return the job's state with its last line of stderr, and True if the job was lost and may be retried."""
+        """Return the job's state with the last line of its stderr, and True if it was lost and may be retried."""
         state = str(work.state)
         words = (work.stderr() or "").strip().splitlines()
         return f"job {work.job_id} is {state.lower()}" + (f": {words[-1]}" if words else ""), state.startswith(_LOST)
@@ -97,5 +97,5 @@ class SlurmEngine:
         """Do nothing, since SLURM frees the resources of an ended job."""
 
     def waits_for(self, spec: RunSpec, processes: int) -> str:
-        """Return a message that names the SLURM partition in which the job is queued."""
+        """Return a message that the job waits in SLURM's queue, with its partition if one was chosen."""
         return "waiting in SLURM's queue" + (f", partition {self._choice.address}" if self._choice.address else "")
