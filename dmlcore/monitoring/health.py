@@ -38,7 +38,7 @@ OVERFIT = 0.03  # minimum drop of the validation MAP@R (0..1) below its best val
 
 @dataclass(frozen=True)
 class HealthWarning:
-    """Warning about a detected problem: kind, step since which it lasts, figures, explanation and remedies."""
+    """Warning about a problem: its kind, the step since which it has lasted, figures, explanation and remedies."""
 
     kind: str  # one of point, dimensions, margin, idle, saturated, flat, overfit, worse, exploding
     since: int
@@ -96,7 +96,7 @@ def _lasting_since(points: Sequence[tuple[int, float]], holds: Callable[[float],
 
 
 def _exploding(history: _History) -> HealthWarning | None:
-    """Detect embedding lengths, gradients or a loss that approach overflow."""
+    """Detect that embedding lengths, gradient norms or the loss approach overflow."""
     for name, words in (("norm", "the embeddings have norm"), ("gradient_norm", "the gradient has norm")):
         values = history.measured(name)
         since = next((step for step, value in values if value > DIVERGENCE), None)

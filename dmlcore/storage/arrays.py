@@ -84,7 +84,7 @@ def read(path: Path, schema: Schema, *names: str, remedy: str, **sizes: int) -> 
             those returned.
         names: Names of the arrays to return; missing ones are omitted. Without names, all arrays of the schema are
             returned.
-        remedy: Advice appended to the error message: a sentence without the full stop.
+        remedy: Advice for the user, appended to error messages; without a full stop.
         sizes: Required sizes for letters in the shapes of the schema.
 
     Returns:

@@ -116,7 +116,8 @@ def fetch(
             if refusal:
                 part.unlink()
                 raise DownloadError(f"{url} is not the expected file: {refusal}; the download was removed")
-            # Flush the file before it is renamed, so that a power failure leaves no truncated file under its name.
+            # Flush the file before it gets its final name, so that a power failure leaves no truncated file under that
+            # name.
             with part.open("rb") as file:
                 os.fsync(file.fileno())
             os.replace(part, into)
@@ -180,7 +181,7 @@ class _Transfer:
             except urllib.error.HTTPError as error:
                 if error.code < 500 and error.code not in (408, 416, 429):
                     raise DownloadError(f"{self.url} responded with {error.code} {error.reason}") from None
-                if error.code == 416:  # range not satisfiable: `part` is complete, or belongs to another file
+                if error.code == 416:  # 416, range not satisfiable: `part` is complete, or it belongs to another file
                     if self.wanted.refusal(self.part) is None:
                         return
                     self.part.unlink()

@@ -112,7 +112,7 @@ class Listing:
             return sum(map(len, self._groups)) - sum(1 for known in self._known.values() if known.brief is None)
 
     def unreadable(self) -> list[tuple[str, str]]:
-        """Return name and reason of the unreadable runs among those examined so far, newest first."""
+        """Return the name of each unreadable run among those examined so far, with the reason, newest first."""
         with self._lock:
             self._refresh()
             read = sorted((name for name, known in self._known.items() if known.brief is None), reverse=True)

@@ -125,11 +125,11 @@ class Run(Task[RunState]):
         return [row for line in whole.splitlines() if (row := metrics_rows.from_line(line))], since + len(whole)
 
     def scores(self) -> dict[str, Row]:
-        """Return the last test scores by representation, as the function `scores` does; other rows are not parsed."""
+        """Return the last test scores by representation, as the function `scores` does; parses only score rows."""
         return scores(self._rows(b'"scores"'))
 
     def best_validation(self) -> float | None:
-        """Return the best validation MAP@R in 0..1, or None if there was no validation; other rows are not parsed."""
+        """Return the best validation MAP@R in 0..1, or None if there was no validation; parses only validation rows."""
         rows = candidate_validations(self._rows(b'"validation"'))
         return max((row["map_at_r"] for row in rows if row["map_at_r"] is not None), default=None)
 
@@ -146,7 +146,7 @@ class Run(Task[RunState]):
 
     def embeddings(self) -> Path | None:
         """Return the newest embeddings file (arrays embeddings, labels, indices), or None if there is none."""
-        # derived files are named DIGEST.KIND.npz
+        # skip files derived from embeddings, which are named DIGEST.KIND.npz
         return self._newest(lambda name: "." not in name.removesuffix(".npz"))
 
     def projection(self) -> Path | None:
@@ -331,9 +331,9 @@ class RunStore:
         return self._listing().count()
 
     def unreadable(self) -> Sequence[tuple[str, str]]:
-        """Return id and reason of the unreadable runs among those examined so far.
+        """Return the id of each unreadable run among those examined so far, with the reason.
 
-        `list` examines all runs, `newest` and `find` only as many as they need.
+        `list` examines all runs; `newest` and `find` examine only as many as they need.
         """
         return self._listing().unreadable()
 

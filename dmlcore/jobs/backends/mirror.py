@@ -58,7 +58,7 @@ def link_or_copy(source: Path, target: Path) -> None:
         os.link(source, target)
     except FileNotFoundError:
         raise
-    except OSError:  # another file system, or one without hard links
+    except OSError:  # the target is on another file system, or the file system has no hard links
         shutil.copyfile(source, target)
         with open(target, "rb+") as file:
             os.fsync(file.fileno())

@@ -1,6 +1,6 @@
 """Messages between a monitoring process and a cluster node, stored as JSON files in a small run store.
 
-JSON is used so that neither side unpickles data of the other. `order.json` is sent with the run, `begun.json` names the
+JSON is used so that neither side unpickles data of the other. `order.json` is sent with the run, another file names the
 node that executes it, and `outcome.json`, written last, holds the result. If several processes train the run, the
 process of rank 0 works in the folder and publishes its address in `meeting.json`. The others write only `outcome.json`,
 and only if they fail. `lost.json` reports the loss of a process, after which all processes are started again.

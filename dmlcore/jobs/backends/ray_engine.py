@@ -88,8 +88,9 @@ class RayEngine:
         return RayWork(tasks, room)
 
     def ended(self, work: RayWork) -> bool:
-        """Return True once the task of rank 0 has ended or another one has failed; rank 0 writes the result of all
-        processes.
+        """Return True once the task of rank 0 has ended or another one has failed.
+
+        The process of rank 0 writes the result on behalf of all processes.
         """
         return any(task == work.tasks[0] or error for task, error in self._over(work))
 

@@ -194,7 +194,7 @@ class RemoteWork:
     def _tell(self, begun: Begun | None) -> None:
         """Copy the progress on the node to the state of the run or, for a job, to `progress`.
 
-        `begun` is None while the work is queued; the message then says which resources it waits for.
+        While the work is queued, the message says which resources it waits for.
         """
         where = f" on {begun.host}" if begun else ""
         there = Run(self._root / self.run.id)

@@ -145,7 +145,7 @@ def embedding_seconds(spec: RunSpec, shape: tuple[int, ...], samples: int) -> fl
 
 
 def _validation_seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
-    """Return the seconds for embedding and neighbour search in all validations."""
+    """Return the seconds that embedding and neighbour search take in all validations together."""
     monitored = size.test if spec.schedule.monitor_part == "test" else size.validation
     validations = 1 + math.ceil(spec.schedule.steps / spec.schedule.validate_every)
     search = 2 * speed.flop * spec.model.embedding_dim

@@ -127,7 +127,10 @@ def count(name: str, side: int) -> Counted:
 
 
 class _Kept:
-    """Counter of tensors kept for a backward pass and of their bytes; storages count once, parameters have no bytes."""
+    """Counter of the tensors kept for a backward pass and of their bytes.
+
+    A storage shared by several tensors is added to the bytes once, and parameters are not added.
+    """
 
     def __init__(self) -> None:
         self.bytes = self.count = self.largest = 0

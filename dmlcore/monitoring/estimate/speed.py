@@ -85,7 +85,8 @@ class _Background:
 
 
 def measure() -> dict[str, Speed]:
-    """Measure the speed of each device of this machine, store it in the cache folder and return it by device.
+    """Measure the speed of the CPU and, if there is one, the GPU; store the results in the cache folder and return
+    them.
 
     Takes about five seconds. Raises locks.Busy if another process is measuring.
     """
