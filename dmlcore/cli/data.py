@@ -71,9 +71,7 @@ def show(
     seed: Seed = 0,
     classes: Annotated[bool, typer.Option("--classes", help="List every class")] = False,
 ) -> None:
-    """Show splits, published sizes, notes and problems of a data set; exits with status 1 if files are missing or
-    damaged.
-    """
+    """Show splits, published sizes, notes and problems; exits with status 1 if files are missing or damaged."""
     from dmlcore import data
     from dmlcore.data import report
     from dmlcore.data.files import sources
@@ -112,9 +110,7 @@ def show(
 
 @app.command()
 def check(name: Name, root: Root = None) -> None:
-    """Decode all images of a data set and find duplicates across classes and splits; exits with status 1 on a damaged
-    one.
-    """
+    """Decode every image and find duplicates across classes and splits; exits with status 1 if one is unreadable."""
     from dmlcore.data import checks
 
     try:

@@ -78,8 +78,9 @@ def _read_order(root: Path) -> Order | None:
 
 
 def _set_threads(wanted: Order, place: ProcessPlace) -> None:
-    """Set torch's threads to all CPUs that the order reserves on this node; an earlier task may have set another
-    number.
+    """Let torch use as many threads as the order reserves CPUs on this node.
+
+    This is set for each order, since an earlier task of this process may have set another number.
     """
     import torch
 

@@ -69,9 +69,7 @@ def visible_gpus() -> tuple[str, ...]:
 
 
 def max_processes(spec: RunSpec) -> int:
-    """Return the maximum number of processes of one run on this machine: the number of GPUs or CPU cores available to
-    it.
-    """
+    """Return the maximum number of processes of one run on this machine: its number of available GPUs or CPU cores."""
     return max(1, len(visible_gpus()) if device_of(spec) == "cuda" else len(os.sched_getaffinity(0)))
 
 

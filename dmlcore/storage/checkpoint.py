@@ -221,9 +221,7 @@ def select_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tenso
 
 
 def add_prefixes(**parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Merge dictionaries of tensors; each name is prefixed with its dictionary's keyword and a dot (see
-    `select_prefix`).
-    """
+    """Merge dictionaries of tensors; each name is prefixed with the keyword of its dictionary and a dot."""
     return {f"{prefix}.{name}": tensor for prefix, tensors in parts.items() for name, tensor in tensors.items()}
 
 

@@ -141,9 +141,7 @@ class Listing:
         self._sorted = 0
 
     def _minute(self, name: str) -> str:
-        """Return the minute of a run's creation (UTC): the start of its name or, for a custom name, taken from its
-        state.
-        """
+        """Return the minute of a run's creation (UTC), from its name or, if the name is custom, from its state."""
         if match := STAMP.match(name):
             return match.group()
         return time.strftime("%Y%m%d-%H%M", time.gmtime(min(max(0.0, self._first_look(name).created), 2.0**37)))

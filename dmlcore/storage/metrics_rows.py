@@ -160,7 +160,9 @@ def _histograms_fit(row: Row) -> bool:
 
 @dataclass(frozen=True)
 class RowSchema:
-    """Schema for one kind of row: required fields, a check for each known field, for other fields and for the whole
+    """Schema for the rows of one kind.
+
+    It consists of the required fields, a check for each known field, one for all other fields, and one for the whole
     row.
     """
 

@@ -377,8 +377,9 @@ def _read(path: Path) -> RunFacts:
 
 
 def series(rows: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[float]]:
-    """Return the steps and values of `field` in rows of `kind`, sorted by step; of rows with equal step, the last is
-    used.
+    """Return the steps and values of `field` in the rows of `kind`, sorted by step.
+
+    If several rows have the same step, the last one is used.
     """
     by_step = {row["step"]: row[field] for row in rows if row.get("kind") == kind and row.get(field) is not None}
     return sorted(by_step), [by_step[step] for step in sorted(by_step)]

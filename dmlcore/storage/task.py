@@ -90,7 +90,7 @@ S = TypeVar("S", bound=TaskState)
 
 
 def spawn_detached(arguments: Sequence[str], log: Path | None = None) -> subprocess.Popen[bytes]:
-    """Start Python in its own process session, so that it survives this process; `log` receives its output."""
+    """Start Python with `arguments` in its own process session, so that it survives this one; output goes to `log`."""
     with open(log or os.devnull, "ab") as output:
         process = subprocess.Popen(
             [sys.executable, *arguments],

@@ -119,9 +119,7 @@ class Address:
         self._fetched = {name: signature for name, (_, signature) in self._there().items()}
 
     def _there(self) -> dict[str, tuple[str, tuple[str, ...]]]:
-        """Return path and signature of each remote file with a valid name; keys are paths relative to the remote
-        folder.
-        """
+        """Return path and signature of each remote file with a valid name, by path relative to the remote folder."""
         self._files.invalidate_cache()
         listed = self._files.find(self._path, detail=True) if self._files.exists(self._path) else {}
         keys = ("size", "ETag", "mtime", "LastModified", "created")

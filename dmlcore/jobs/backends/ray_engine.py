@@ -61,10 +61,10 @@ class RayEngine:
         self._known: list[tuple[float, float]] = []
 
     def submit(self, folder: str, spec: RunSpec, processes: int) -> RayWork:
-        """Submit one Ray task per process; several tasks are in a placement group, so they start together or not at
-        all.
+        """Submit one Ray task per process.
 
-        Raises JobError if no cluster can be reached.
+        Several tasks are in one placement group, so they start together or not at all. Raises JobError if no cluster
+        can be reached.
         """
         ray = connect(self._choice.address)
         demand = {"CPU": self._choice.cpus, "GPU": self._gpus(spec)}

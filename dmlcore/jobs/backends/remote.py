@@ -111,9 +111,7 @@ class RemoteWork:
             self._held = held.pop_all()
 
     def cancel(self) -> None:
-        """Request that the task stop after its current step; `has_ended` passes the request on, and withdraws queued
-        work.
-        """
+        """Request that the task stop after its current step; `has_ended` passes the request on to the node."""
         self._cancelled = True
 
     def has_ended(self) -> bool:

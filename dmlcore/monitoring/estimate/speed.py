@@ -85,10 +85,10 @@ class _Background:
 
 
 def measure() -> dict[str, Speed]:
-    """Measure the speed of the CPU and, if there is one, the GPU; store the results in the cache folder and return
-    them.
+    """Measure the speed of the CPU and of the GPU, if there is one; return the results by device.
 
-    Takes about five seconds. Raises locks.Busy if another process is measuring.
+    They are also stored in the cache folder. Takes about five seconds. Raises locks.Busy if another process is
+    measuring.
     """
     file = _file()
     file.parent.mkdir(parents=True, exist_ok=True)
