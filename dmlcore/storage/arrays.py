@@ -25,7 +25,7 @@ from dmlcore.storage import atomic_files
 from dmlcore.typing import Array
 
 MAX_BYTES = 2**34  # maximum size of a file, and of an array after decompression, in bytes
-MAX_MAGNITUDE = 1e18  # largest absolute value of a float; its square is still finite in float32
+MAX_MAGNITUDE = 1e18  # largest absolute value accepted in a float array; its square is still finite in float32
 MAX_INTEGER = 2**31  # sample numbers and steps
 MAX_CLASSES = 2**22
 MIN_MAPPED_BYTES = 2**26  # smallest size in bytes of an array that is memory-mapped

@@ -29,7 +29,7 @@ _STEP = re.compile(r"[0-9]{8,}")
 
 
 def embeddings_path(folder: Path, weights: str) -> Path:
-    """Return the path of the embeddings computed with the weights whose digest is `weights`."""
+    """Return the path of the file of embeddings computed with the weights that have the digest `weights`."""
     return folder / EMBEDDINGS / f"{weights}.npz"
 
 

@@ -37,7 +37,7 @@ ALONE = ProcessPlace()
 
 
 class Order(BaseModel):
-    """Request to execute a task, "train" or a job of `launch.JobName`, on the run in the same folder."""
+    """Request to a node to execute a task, "train" or a job of `launch.JobName`, on the run in the same folder."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     FILE: ClassVar = "order.json"

@@ -121,7 +121,7 @@ def _seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
         tabled = max(0, spec.schedule.steps - spec.batch.balanced_steps)
         tables = math.ceil(tabled / (spec.batch.refresh or max(1, tabled)))
         looks += tables * (size.training * look + size.training**2 * search)
-    if spec.loss.start_weight:  # forward pass through the initial network at every step
+    if spec.loss.start_weight:  # the initial network embeds each batch too, as a reference for the loss
         step += batch * look
     return spec.schedule.steps * step + looks + speed.test
 
