@@ -15,8 +15,8 @@ from importlib import metadata
 from numbers import Real
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-MAX_MAGNITUDE = 3.4e38  # largest float32, because losses compute in float32
-MAX_INTEGER = 65_536  # maximum of integers, because they determine the size of tensors
+MAX_MAGNITUDE = 3.4e38  # largest magnitude of a hyper-parameter: the float32 maximum, because losses compute in float32
+MAX_INTEGER = 65_536  # largest integer hyper-parameter; integers determine the size of tensors
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,8 @@ class Entry:
         """Return the defaults, updated with the checked values of `given`; `complete` also checks combinations of
         values.
 
-        Raises TypeError for unknown names and for values of another type than a number where a number is needed, and
-        ValueError for other invalid values.
+        Raises TypeError for unknown names and for non-numeric values of numerical parameters, and ValueError for other
+        invalid values.
         """
         if unknown := set(given) - set(self.parameters):
             known = ", ".join(self.parameters) or "none"

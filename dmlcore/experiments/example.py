@@ -1,8 +1,8 @@
 """The example run that ships with the library.
 
 The run was trained from a spec and packed into an archive by `pack`; `find` copies it into run stores that lack it. In
-a store it is an ordinary run, so it can be opened, mapped, forked and deleted like any other; only the lists of
-`RunStore` leave it out. After deletion it is not copied again until `restore` is called.
+a store it is an ordinary run that can be opened, forked and deleted like any other, but `RunStore` omits it when it
+lists runs. After deletion it is not copied again until `restore` is called.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ SPEC = "glyphs"
 LARGEST = 2 * 10**6  # largest archive in bytes
 LEFT_OUT = (LOCK, LOG, PREV)
 DERIVED = ".neighbours.npz"  # files that can be recomputed within a second
-TWICE = "twice.json"  # archive entry that maps the name of a file to the name of a file with the same contents
+# archive entry that lists duplicates: name of each omitted file -> name of the archived file with the same contents
+TWICE = "twice.json"
 log = logging.getLogger(__name__)
 
 

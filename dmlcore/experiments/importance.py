@@ -1,4 +1,4 @@
-"""Importance of settings for the scores of finished runs: runs become trials of an Optuna study, analysed by fANOVA.
+"""Importance of settings for the scores of finished runs, computed with fANOVA from an Optuna study of the runs.
 
 fANOVA (Hutter, Hoos & Leyton-Brown 2014) returns the share of the score variance, over the whole range of the settings,
 that each setting explains alone. In a simulation with score 3a + 1.5b + noise (standard deviation 0.3) and five
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 LEAST = 6  # minimum number of runs to analyse
-FEW = 20  # below this number of points the ranking is unreliable
-WIDE = 30.0  # minimum ratio of the largest to the smallest value for a logarithmic scale
+FEW = 20  # below this number of distinct settings (`points`), the ranking is unreliable
+WIDE = 30.0  # minimum ratio of a setting's largest to its smallest value for which a logarithmic scale is used
 MOST = 12  # maximum number of settings
 UNSAID = ("name", "device", "fork.run", "fork.step")
 
@@ -34,7 +34,7 @@ class Trials:
 
     Attributes:
         study: The Optuna study.
-        keys: Parameter name in the study -> key of the setting, for settings that vary and that all runs have.
+        keys: Parameter name in the study -> key of a setting that all runs have and that differs between runs.
         alike: Parameter name -> keys of further settings that vary together with it, so that their effects cannot be
             separated.
     """
@@ -64,8 +64,8 @@ def trials(
 ) -> Trials:
     """Convert two or more runs into trials of an Optuna study.
 
-    Settings that not all runs have are left out. If the runs use several losses, poolings or miners, the parameters of
-    that section are left out too.
+    Settings that not all runs have are left out. If the runs differ in their loss, pooling or miner, the
+    hyper-parameters of that loss, pooling or miner are left out too.
 
     Args:
         runs: Settings and score of each run; larger scores are better.
@@ -112,7 +112,9 @@ def importances(made: Trials) -> dict[str, float]:
 
 
 def _comparable(every: Sequence[Settings]) -> list[str]:
-    """Return the keys of the settings that vary and that have the same meaning in all runs."""
+    """Return the keys of varying settings that all runs have, without the parameters of a varying loss, pooling or
+    miner.
+    """
     keys = [key for key in varying(every) if key not in UNSAID and all(key in settings for settings in every)]
     mixed = [section for section in CATALOGUES if f"{section}.name" in keys]
     return [key for key in keys if not any(key.startswith(f"{section}.parameters.") for section in mixed)]
@@ -129,8 +131,8 @@ def _group_inseparable(every: Sequence[Settings], keys: Sequence[str]) -> list[l
 def _pattern(values: Sequence[Any]) -> tuple[int, ...]:
     """Return a tuple that is equal for settings whose effects cannot be separated.
 
-    For distinct numbers it holds the rank of each run's value, ascending or descending. Otherwise it holds the group of
-    each run, where runs with equal values form a group.
+    For distinct numbers it holds the rank of each run's value; a setting and its reverse order give the same tuple.
+    Otherwise it assigns each run a group number, shared by runs with equal values.
     """
     order = sorted(set(values)) if _numbers(values) else []
     if len(order) == len(values):
@@ -148,7 +150,7 @@ def _numbers(values: Sequence[Any]) -> bool:
 def _column(
     key: str, every: Sequence[Settings], word: Callable[[str, Any], str]
 ) -> tuple[BaseDistribution, Sequence[Any]]:
-    """Return a setting's Optuna distribution and values: a numerical range if all are finite, else categories."""
+    """Return a setting's Optuna distribution and values: a range if all values are finite numbers, else categories."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     values = [settings[key] for settings in every]

@@ -25,7 +25,7 @@ from dmlcore.storage import locks
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.storage.task import BUSY, JobError, Task
 
-LOOK = 0.1  # seconds between two checks for starting processes
+LOOK = 0.1  # seconds between two checks for processes that have not acquired their lock yet
 log = logging.getLogger(__name__)
 
 
@@ -124,7 +124,7 @@ def _interrupted(store: RunStore) -> list[Run]:
 
 
 def _resume(run: Run, report: Callable[[str], object], backends: Sequence[str] = ()) -> bool | None:
-    """Resume a training run; return values as of `_requeue`."""
+    """Resume a training run; see `_requeue` for the return value."""
     return _requeue(
         run,
         lambda: launch.start_process(run, "train", *launch.backend_arguments(run.state().backend)),
@@ -138,8 +138,8 @@ def _requeue(
 ) -> bool | None:
     """Queue an interrupted task again and start its process; return True if it was started.
 
-    Returns False if the task has a process, is not interrupted, was to be cancelled or cannot be started, and None if a
-    process may be starting.
+    Returns False if the task has a process, is not interrupted, has a pending cancellation request or cannot be
+    started, and None if a process may already be starting.
     """
     name = task.path.name
     try:

@@ -5,7 +5,7 @@ from pathlib import Path
 _FOLDER = Path(__file__).resolve().parent
 SPECS = _FOLDER / "specs"  # NAME.toml
 PROTOCOLS = _FOLDER / "protocols"  # NAME.toml
-STUDIES = _FOLDER / "studies"  # NAME.toml, and NAME.jsonl with its results
+STUDIES = _FOLDER / "studies"  # NAME.toml defines a study, NAME.jsonl holds its results
 SEARCHES = _FOLDER / "searches"  # NAME.toml
 LESSONS = _FOLDER / "lessons"  # NAME.md
 RECORDINGS = _FOLDER / "recordings"  # NAME.jsonl, played by lessons

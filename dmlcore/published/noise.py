@@ -18,7 +18,7 @@ WHY = (
 
 
 def band(table: PublishedTable) -> Mapping[str, float]:
-    """Return, by column, the largest score difference in per cent that counts as run-to-run noise.
+    """Return, by column, the largest score difference in percentage points that counts as run-to-run noise.
 
     The result is empty if the source gives no evidence of its noise; a lead may then be due to chance.
     """
@@ -66,8 +66,8 @@ def best(rows: Sequence[PublishedRow], column: str, width: float = 0.0) -> list[
     Args:
         rows: The rows.
         column: Name of the score.
-        width: Noise band in per cent. If standard deviations are printed, a row is also best if its interval of one
-            deviation overlaps that of the highest row.
+        width: Noise band in percentage points. If standard deviations are printed, a row is also best if its interval
+            of one deviation overlaps that of the highest row.
     """
     groups: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for row in rows:

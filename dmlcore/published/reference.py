@@ -21,7 +21,7 @@ from dmlcore.losses import TripletLoss
 from dmlcore.published import karaman
 from dmlcore.published.gradients import CLOSED_FORMS, ClosedForm
 
-HOLDS = 1e-9  # relative deviation up to which a property holds
+HOLDS = 1e-9  # largest relative deviation at which a property is considered to hold
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,9 @@ class Competition:
 
     @property
     def band(self) -> float:
-        """Noise band in per cent: the largest standard deviation printed in the table `spread`; 0 if there is none."""
+        """Noise band in percentage points: the largest standard deviation printed in the table `spread`; 0 if `spread`
+        is "".
+        """
         return noise.spreads(self.spread, self.column)[1] if self.spread else 0.0
 
 

@@ -45,7 +45,7 @@ class SpecChange:
     Attributes:
         step: Last step before the change.
         overrides: key=value overrides of the spec.
-        moves: Pairs with gradients that train the network: "pulls" (same class), "pushes" (different classes) or
+        moves: Pairs of samples whose gradients train the network: "pulls" (same class), "pushes" (different classes) or
             "both"; None keeps the current setting.
     """
 
@@ -96,7 +96,9 @@ class LiveSpec:
         return self.run.with_overrides(made)
 
     def moves_at(self, step: int) -> Moves:
-        """Return "both", "pulls" or "pushes": the pairs with gradients that train the network at step `step`."""
+        """Return which pairs of samples train the network at step `step`: "both", "pulls" or "pushes" (see
+        `SpecChange`).
+        """
         return next((c.moves for c in reversed(self.changes) if c.step < step and c.moves), "both")
 
 
@@ -108,7 +110,7 @@ class TrainingFrame:
     loss: float | None  # loss on the batch of this step; None before the first step
     active: float | None  # share of the batch's triplets with nonzero gradient; None for a loss without triplets
     nonzero: float | None
-    map_at_r: float | None  # MAP@R of the watched samples, every SCORE_EVERY steps
+    map_at_r: float | None  # MAP@R of the watched samples; computed every SCORE_EVERY steps, otherwise None
     embeddings: Singles  # (n, D)
     tokens: Singles | None = None  # (vocabulary, D) token vectors, if inputs are bags of tokens
     prototypes: Singles | None = None  # (m, D) prototypes of the pooling, once they are initialised

@@ -37,8 +37,7 @@ class Gap:
 
     @property
     def needed(self) -> int | None:
-        """Number of seeds per side with which a paired t test would detect this difference with probability
-        power.POWER.
+        """Number of seeds per side with which a paired t test detects this difference with probability power.POWER.
 
         The test is two-sided at level power.LEVEL, without correction. None if the noise is unknown, the mean is 0, or
         more than power.MOST seeds are needed.
@@ -111,7 +110,7 @@ def gap(first: Values, second: Values) -> Gap:
 
 
 def clear(gaps: Sequence[Gap]) -> list[bool]:
-    """Return which of the differences are significant when tested together."""
+    """Return for each difference True if it is significant after correction for the number of differences."""
     from scipy import stats
 
     known = [i for i, each in enumerate(gaps) if each.p is not None]
@@ -183,7 +182,7 @@ def class_interval(differences: Sequence[float]) -> tuple[float, float]:
 
 
 def ends(low: float, high: float) -> str:
-    """Format an interval of shares in percentage points, for example "−0.4 to +1.0"."""
+    """Format an interval given as fractions in percentage points, for example "−0.4 to +1.0"."""
     return f"{100 * low:+.1f} to {100 * high:+.1f}".replace("-", "−")
 
 

@@ -9,19 +9,18 @@ import numpy as np
 
 from dmlcore.typing import Floats
 
-LEVEL = 0.05  # probability of a significant result without a difference
-POWER = 0.8  # probability of detecting a difference that is as large as measured (Cohen 1988)
+LEVEL = 0.05  # significance level: probability of a significant result if there is no difference
+POWER = 0.8  # required probability of detecting a difference that is as large as measured (Cohen 1988)
 MOST = 1000  # maximum number of pairs; more are impractical to train
 FEASIBLE = 30  # maximum number of pairs that is worth recommending
 MIDPOINTS = (np.arange(1000) + 0.5) / 1000
 
 
 def power(effect: float, pairs: int, level: float = LEVEL) -> float:
-    """Return the probability that a two-sided paired t test on `pairs` >= 2 pairs is significant, accurate to about
-    1e-4.
+    """Return the probability that a two-sided paired t test on `pairs` >= 2 pairs is significant, to about 1e-4.
 
     The noncentral t distribution is computed as the mean of a normal distribution over the distribution of the sample
-    standard deviation, because scipy 1.17 returns NaN for shifts of 17 and more.
+    standard deviation, because scipy 1.17 returns NaN for noncentrality parameters of 17 and more.
 
     Args:
         effect: Mean of the paired differences divided by their standard deviation.

@@ -38,7 +38,7 @@ class ChargesFrame:
     # (N, 2): N times the negative gradient of the mean loss, or only its pull or push, as set by `Dynamics.side`
     force: Singles
     loss: float
-    active: float  # fraction of the evaluated triplets with 0 < raw < m2
+    active: float  # fraction of the evaluated triplets with 0 < raw < m2, where raw is the loss before clamping
     pull: float  # mean over active triplets of dE/d(d_ap); E is the loss of a triplet
     push: float  # mean over active triplets of -dE/d(d_an) - dE/d(d_pn)
     covering: float  # greedy covering radius, averaged over the classes (`average_covering_radius`)

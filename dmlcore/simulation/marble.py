@@ -35,14 +35,14 @@ STRONGEST = 1e6  # limit of the force, which diverges near a pole
 class Roll:
     """Path of a marble (K positions with times, energies and speeds) and the way in which it ended.
 
-    `ending` is "floor" where the loss is 0, "ceiling" at the upper clamp, "onto" another point, named by `other`,
-    "hollow" where forces balance or, at a crease of the surface, alternate, "out" if the marble left the view, and
-    "rolling" if the simulation stopped first.
+    `ending` is "floor" if the loss reached 0, "ceiling" if the marble is at the upper clamp, "onto" if it reached
+    another point (`other`), "hollow" if it rests where forces balance or, at a crease of the surface, alternate, "out"
+    if it left the view, and "rolling" if the limit on force evaluations ended the simulation.
     """
 
     times: Floats  # (K,)
     path: Floats  # (K, 2)
-    energy: Floats  # (K,) energy of the variant, clamped if the variant is
+    energy: Floats  # (K,) energy of the loss variant, after clamping if the variant has a clamp
     speed: Floats  # (K,)
     ending: Ending
     other: Probe | None = None

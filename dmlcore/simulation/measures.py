@@ -73,10 +73,10 @@ def phase_portrait(positions: Floats, labels: Ints, bins: int = 48) -> DistanceH
 
 
 def clamp_lines(loss: TripletLoss, reach: float, nodes: int = 97) -> tuple[Lines, Lines]:
-    """Return the lines raw = 0 and raw = m2 over d_ap and d_an in [0, reach], as polylines (K, 2).
+    """Return the lines on which the loss before clamping is 0 and m2, for d_ap and d_an in [0, reach].
 
-    The second list is empty if m2 is inf. Other quantities that the loss depends on (`depends_on`) are set to d_pn =
-    d_an and |a| = |p| = |n| = 1.
+    Each list holds polylines (K, 2); the second list is empty if m2 is inf. Other quantities that the loss depends on
+    (`depends_on`) are set to d_pn = d_an and |a| = |p| = |n| = 1.
     """
     axis = np.linspace(0.0, reach, nodes)
     d_an, d_ap = torch.meshgrid(*2 * [torch.from_numpy(axis)], indexing="ij")

@@ -150,10 +150,10 @@ def specify(
     *,
     adapted: bool = True,
 ) -> RunSpec:
-    """Return one spec of a protocol.
+    """Return the spec that a protocol prescribes for a data set and a loss.
 
-    Applied in this order: the base spec, the matching settings, the schedule converted from epochs to steps,
-    `overrides`.
+    The base spec is changed in this order: by the settings that match data set, network and loss, by the schedule
+    converted from epochs to steps, and by `overrides`.
 
     Args:
         protocol: The protocol.
@@ -214,7 +214,7 @@ def _deviations(protocol: Protocol, spec: RunSpec, loss: str, training: int | No
 
 
 def _epochs(protocol: Protocol, data: str, network: str, loss: str) -> dict[EpochKey, float]:
-    """Return the keys of the schedule that are counted in epochs, with their values."""
+    """Return the schedule settings that the protocol states in epochs, as key -> number of epochs."""
     epochs: dict[EpochKey, float] = dict(protocol.epochs)
     for setting in protocol.settings:
         if setting.fits(data, network, loss):
@@ -223,7 +223,7 @@ def _epochs(protocol: Protocol, data: str, network: str, loss: str) -> dict[Epoc
 
 
 def _in_steps(epochs: Mapping[EpochKey, float], spec: RunSpec, training: int | None) -> list[str]:
-    """Return overrides that convert epochs to steps; an epoch is the number of full batches in the fold's training
+    """Return overrides that state the schedule in steps; an epoch has one step per full batch of a fold's training
     data.
     """
     if not epochs or training == 0:
@@ -236,7 +236,7 @@ def _in_steps(epochs: Mapping[EpochKey, float], spec: RunSpec, training: int | N
 
 
 def _adapted(protocol: Protocol, name: str) -> list[str]:
-    """Return overrides that adapt an image protocol to vectors, tokens, or images of a fixed size."""
+    """Return overrides that adapt the protocol to a data set of vectors, tokens, or images of a fixed size."""
     if name not in data.names() or name == protocol.base.data.name:
         return []
     info = data.describe(name)

@@ -60,7 +60,11 @@ class ProtocolRequest(BaseModel):
         return images(first) if needs_images(protocol, first) else None
 
     def entries(self) -> list[StudyRun]:
-        """Return the runs; raise SpecError, or DataError if the schedule is in epochs and the data set is missing."""
+        """Return the runs of the request.
+
+        Raises SpecError if the request is not valid, and DataError if the schedule is in epochs and the size of the
+        data set is unknown.
+        """
         protocol = self.read()
         return expand(
             protocol,
@@ -98,7 +102,7 @@ def place_of(
     Args:
         request: The request.
         store: The run store.
-        entries: Runs of the request, if already known.
+        entries: Runs of the request; if None, they are computed from the request.
 
     Raises:
         SpecError: If the request is not valid.
@@ -132,7 +136,10 @@ def conduct(
     stop: Callable[[], bool] = lambda: False,
     backend: str = "",
 ) -> ProtocolState:
-    """Train the runs of the request that are not done; see `studies.run_batch.make`. Also raises SpecError."""
+    """Train the unfinished runs of the request and return the final state; see `studies.run_batch.make`.
+
+    Also raises SpecError if the request is not valid.
+    """
     entries = request.entries()
     place = _place(request.name, entries, store)
     asked = ProtocolState(request=request, backend=parse(backend).text)

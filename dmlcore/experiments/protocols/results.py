@@ -52,7 +52,7 @@ class Member(_ResultModel):
 
 
 class Collection(_ResultModel):
-    """Combination of one model per fold: mean of their scores, and scores of their concatenated embeddings."""
+    """Scores of a combination of one model per fold: the mean over the models, and those of the joined embeddings."""
 
     runs: tuple[str, ...]
     # digest of the test samples; "" in files of releases that compared only the count and labels of the samples
@@ -240,13 +240,13 @@ def collect(
     before: ProtocolResults | None = None,
     report: Callable[[str], object] = lambda _: None,
 ) -> ProtocolResults:
-    """Read the existing runs and summarise their results.
+    """Read the finished runs of a request and return their results with summaries.
 
     Args:
         request: The request.
         entries: Runs of the request.
         store: The run store.
-        before: Earlier results, whose combinations are not scored again.
+        before: Earlier results; combinations of folds that they contain are not scored again.
         report: Callback for progress messages.
     """
     protocol = request.read()
@@ -294,7 +294,9 @@ def load(path: Path) -> ProtocolResults | None:
 
 
 def baselines(results: ProtocolResults) -> list[ScoreSummary]:
-    """Return the baseline scores on the same test samples, each as mean and deviation over the runs."""
+    """Return a summary of each baseline: its scores on the test samples of the runs, as mean and deviation over the
+    runs.
+    """
     summaries = []
     for subject, words in verdicts.NAMES.items():
         if rows := [member.baselines[subject] for member in results.runs if subject in member.baselines]:
@@ -303,7 +305,7 @@ def baselines(results: ProtocolResults) -> list[ScoreSummary]:
 
 
 def verdict(results: ProtocolResults, score: str = "map_at_r") -> Verdict:
-    """Compare the mean of the runs with their baselines and return the verdict.
+    """Compare the mean score of the runs with the mean scores of their baselines and return the verdict.
 
     The noise is estimated over the seeds, not over the folds, because folds share training classes.
     """
@@ -332,7 +334,7 @@ def _embeddings(store: RunStore, member: Member) -> Mapping[str, Any]:
         stored = arrays.read(path, EMBEDDINGS, *wanted, remedy=f"Run python -m dmlcore evaluate {member.run}")
     except Unreadable as error:
         raise SpecError(str(error)) from None
-    # written by an earlier release: the identities of the samples are computed from the data set
+    # an earlier release did not store the identities of the samples, so compute them from the data set
     if "content" not in stored:
         from dmlcore.data.identities import identities
         from dmlcore.training.build import load_data

@@ -41,7 +41,7 @@ class Setting(Section):
 
 
 class Stage(Section):
-    """Pretraining run that precedes each run and initialises it: the spec of that run with `overrides` applied."""
+    """Pretraining that initialises each run of a protocol; its spec is that of the run with `overrides` applied."""
 
     overrides: Overrides = Field(description="key=value, applied last")
 
@@ -81,7 +81,9 @@ class Protocol(Plan):
         return f"{score} on the {where[schedule.monitor_part]}"
 
     def label(self, loss: str) -> str:
-        """Return the name of a loss in [losses], given that name or the catalogue's; the first match wins."""
+        """Return the protocol's name of a loss, given that name or the catalogue's; an unknown name is returned
+        unchanged.
+        """
         small = loss.lower().replace("-", "_").replace("+", "p")
         return next((k for k, name in self.losses.items() if small == k), "") or next(
             (k for k, name in self.losses.items() if loss == name), loss
@@ -146,7 +148,8 @@ def path_of(name: str) -> Path:
 def _plain(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
     """Return the TOML data of a protocol file, merged into the data of the protocol that it `extends`.
 
-    Settings are appended, other lists are replaced, and an empty string resets a key to its default.
+    The `settings` of both protocols are concatenated. Other lists are replaced, and an empty string resets a key to its
+    default.
     """
     try:
         data = tomllib.loads(path.read_text())

@@ -68,8 +68,8 @@ ZABIHZADEH_ABLATION = {
 }
 
 CAN = {"tuplet": "Proposed Method", "n_pair": "N-pair"}
-CAN_RNN = "Proposed Method + RNN"  # method in Ch. 4, whose scores are transductive
-# Ablated or changed variants in Tables 3.2, 3.3, 4.1 and 4.2, which cover only SOP: (table, method).
+CAN_RNN = "Proposed Method + RNN"  # printed name of the method of Can 2018, Ch. 4; its scores are transductive
+# Ablated or changed variants in Can 2018, Tables 3.2, 3.3, 4.1 and 4.2, which cover only SOP, as (table, method).
 CAN_ABLATION = {
     "tuplet_longer": (("4.1", "40000"),),
     "tuplet_rnn_unordered": (("4.2", "Proposed Method + RNN without ordering inputs"),),
@@ -83,14 +83,14 @@ CAN_ABLATION = {
 
 @dataclass(frozen=True)
 class Printed:
-    """Row of a published table: `of` names table and method, `scores` are in 0..1."""
+    """Row of a published table: `of` names the table and the method, `scores` are in 0..1."""
 
     of: str
     scores: dict[str, Spread]
 
 
 def as_text(results: ProtocolResults, printed: Sequence[Printed] = (), remark: str = "") -> str:
-    """Format the runs, the summaries and the published values for the terminal; scores in percent."""
+    """Format the runs, the summaries and the published values as text for the terminal, with scores in percent."""
     names = [name for name in SHOWN if any(name in summary.scores for summary in results.summaries)]
     head = ["", "n", *(TITLES.get(name, name.replace("recall_at_", "R@")) for name in names)]
     lines = [head]
@@ -114,7 +114,11 @@ def as_text(results: ProtocolResults, printed: Sequence[Printed] = (), remark: s
 
 
 def printed_rows(request: ProtocolRequest, entries: Sequence[StudyRun]) -> tuple[list[Printed], str]:
-    """Return the published rows for this data set, loss and network, and a remark if they are not comparable."""
+    """Return the published rows for the data set, loss and network of a request, and a remark.
+
+    If our data set has another number of training samples, the list is empty and the remark says so; otherwise the
+    remark is "".
+    """
     protocol, spec = request.read(), entries[-1].spec
     word = protocol.label(request.loss) if request.loss else protocol.label(spec.loss.name)
     printed_rows = _rows(spec, word)
@@ -154,7 +158,7 @@ def _rows(spec: RunSpec, word: str) -> list[Printed]:
 
 
 def _of_table(letter: str, number: str, method: str, **where: str) -> list[Printed]:
-    """Return the rows of a method in a published table whose other columns match; [] if there is no such table."""
+    """Return the rows of a method in a published table whose attributes equal `where`; [] if there is no such table."""
     file = table_reader.files(letter).get(number)
     if file is None:
         return []

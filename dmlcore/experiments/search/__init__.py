@@ -1,6 +1,6 @@
-"""Hyper-parameter search over the keys of a spec with Optuna, selected by validation score.
+"""Hyper-parameter search with Optuna over the keys of a spec; trials are compared by validation score.
 
-The methods are random search, grid search, one key at a time, TPE and Gaussian process.
+The methods are random search, grid search, variation of one key at a time, TPE and Gaussian processes.
 """
 
 from dmlcore.experiments.search.space import Dimension, Method, SearchSpace, parse, prepare

@@ -63,8 +63,8 @@ def build_space(ready: ReadySearch, on: RunSpec | None, arguments: list[str], na
 
     Args:
         ready: The search.
-        on: Spec to search on; by default the spec of the search's protocol.
-        arguments: Arguments in the format of `parse` that replace keys of the search or fix others.
+        on: Base spec of the trials; if None, the spec of the search's protocol.
+        arguments: Arguments in the format of `parse` that replace dimensions of the search or set other keys.
         name: Name of the search.
         **more: Further arguments of `prepare`.
 

@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TrialRow:
-    """One trial of a search; `value` is the validation MAP@R in 0..1, `values` the point as key -> value."""
+    """One trial of a search; `value` is its validation MAP@R in 0..1, `values` maps each searched key to its value."""
 
     number: int
     state: str
@@ -135,7 +135,8 @@ def _course(
 ) -> Iterator[Work]:
     """Yield the work that trains the run of a trial, then report its score to Optuna.
 
-    `under_way` holds the ids of runs that other trials are training; two trials may have the same point and thus run.
+    `under_way` holds the ids of runs that other trials are training. Two trials with equal settings share a run, so the
+    second waits for the first.
     """
     label = f"trial {trial.number + 1}: {run.id}"
     report(f"{label}: {_words(trial.params)}")
@@ -231,7 +232,7 @@ def as_text(rows: Sequence[TrialRow], baselines: Mapping[str, float] | None = No
 
 @contextlib.contextmanager
 def _one_at_a_time(search: SearchSpace, store: RunStore) -> Iterator[None]:
-    """Hold the lock of the search's trial list against other workers, and silence Optuna."""
+    """Hold the lock under which only one worker at a time may change the search's trials, and silence Optuna."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -243,7 +244,9 @@ def _one_at_a_time(search: SearchSpace, store: RunStore) -> Iterator[None]:
 
 
 def _study(search: SearchSpace, store: RunStore, storage: str) -> optuna.Study:
-    """Return the Optuna study of the search; if it is new, create it and enqueue all points of a grid.
+    """Return the Optuna study of the search, creating it if it is new.
+
+    For the methods "grid" and "each", all points are enqueued when the study is created.
 
     Raises:
         SpecError: If a study of this name has other settings.
@@ -345,7 +348,7 @@ def _tell(
 
 
 def _again(study: optuna.Study, values: dict[str, Any], mark: Callable[[str, Any], object], retries: int) -> None:
-    """Queue a point again and mark its failed trial as not counted."""
+    """Queue a point again, and use `mark` to exclude its failed trial from the number of trials."""
     mark("again", True)
     study.enqueue_trial(values, user_attrs={"retries": retries})
 

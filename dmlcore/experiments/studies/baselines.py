@@ -1,4 +1,4 @@
-"""Baselines of the written results of a study, computed from the specs of its runs."""
+"""Baselines for the written results of a study, computed from the specs of its runs."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from dmlcore.storage.runs import RunStore
 if TYPE_CHECKING:
     from dmlcore.data import Dataset
 
-SAME = 1e-6  # tolerance on MAP@R for two scores of the same pretraining, which differ by rounding
+SAME = 1e-6  # maximum difference in MAP@R, due to rounding, at which two pretraining runs are considered equal
 
 
 def add(name: str, store: RunStore, *, report: Callable[[str], object] = lambda _: None) -> Path:
     """Add the baselines of each run to the written results of a study, save the file and return its path.
 
-    Baselines are those of the measured specs: chance, raw inputs and the untrained network on the same split and seed.
-    The pretrained network is added if the store has a pretraining run with the score in the written results; a run with
-    another score has different weights.
+    The baselines are chance, raw inputs and the untrained network, on the run's split and with its seed. The pretrained
+    network is added if the store has a pretraining run with the score in the written results; a run with another score
+    has different weights.
 
     Raises:
         SpecError: If no results are written, or the study has changed since.

@@ -1,4 +1,4 @@
-"""Ledger of trials: every configuration that was run for a claim, next to the one that the claim quotes.
+"""Ledger of trials: every configuration that was run for a claim, including the one that the claim quotes.
 
 Trials of studies are counted from their results; trials outside studies are listed in trials.toml.
 """
@@ -26,7 +26,7 @@ from dmlcore.storage.runs import RunStore
 
 
 class Outside(Section):
-    """Trials outside the studies: by hand, by another program, or before the study was written."""
+    """Trials outside the studies: started by hand, run with another program, or run before the study was written."""
 
     what: Text = Field(description="One sentence on the tried settings and the data")
     configurations: int = Field(ge=1, description="Number of different settings")
@@ -35,7 +35,7 @@ class Outside(Section):
 
 
 class Claim(Section):
-    """Claim: its studies, the quoted configuration, and the trials outside the studies."""
+    """A claim with its studies, the configuration that it quotes, and the trials outside these studies."""
 
     title: Text
     studies: tuple[str, ...] = Field(strict=False, description="Names of studies; * matches any text")
@@ -49,9 +49,9 @@ class _Trials(Section):
 
 @dataclass(frozen=True)
 class Trial:
-    """Tried configuration with its scores by seed, in 0..1.
+    """Configuration that was tried for a claim, with one score in 0..1 per seed.
 
-    `measure` names the score; `runs` counts all runs, including those of folds that do not represent a seed.
+    `measure` names the score. `runs` counts all runs, including folds that were not chosen to represent their seed.
     """
 
     study: str
@@ -71,7 +71,8 @@ class Trial:
 class TrialLedger:
     """Trials that were run for a claim.
 
-    `trials` holds those of studies, the quoted one first, then from best to worst; `claim` holds those outside studies.
+    `trials` holds the trials in studies: the quoted one first, then from best to worst. `claim.outside` holds the
+    trials outside studies.
     """
 
     claim: Claim
@@ -126,7 +127,7 @@ def ledger(name: str) -> TrialLedger:
 
 
 def sources(name: str) -> tuple[Study | StudyResults | None, ...]:
-    """Return the studies and results from which the ledger of a study is counted.
+    """Return the studies and results from which the trial ledger of a study is computed.
 
     The objects are identical until one of their files changes, so they can serve as a cache key. Raises SpecError if a
     study cannot be read.

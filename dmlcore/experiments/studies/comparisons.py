@@ -17,9 +17,10 @@ AHEAD, BEHIND, OPEN = "ahead", "behind", verdicts.UNDECIDED
 
 @dataclass(frozen=True)
 class ByClass:
-    """Difference of two variants over the test classes.
+    """Difference between two variants over the test classes.
 
-    `higher` of `count` classes have a higher score; `interval` is the 95 % interval of the mean difference, in 0..1.
+    The first variant scores higher in `higher` of `count` classes. `interval` is the 95 % confidence interval of the
+    mean difference, as a fraction.
     """
 
     higher: int
@@ -31,8 +32,8 @@ class ByClass:
 class Gain:
     """Comparison of a variant with its own baseline.
 
-    `scores` holds the scores of both by seed, in 0..1; `gap` is their paired difference; `answer` is AHEAD, BEHIND or
-    OPEN; `classes` is None if the results hold no scores by class.
+    `scores` holds the scores of the variant and of its baseline by seed, in 0..1; `gap` is their paired difference;
+    `answer` is AHEAD, BEHIND or OPEN; `classes` is None if the results hold no scores by class.
     """
 
     variant: str
@@ -46,8 +47,8 @@ class Gain:
 def compare(study: Study, results: Sequence[Measured]) -> list[Gain]:
     """Compare each measured variant with its own baseline, in the order of the study, correcting for multiple tests.
 
-    If a variant has several baselines, the one with the highest mean validation score is used, so that the test split
-    selects nothing.
+    If a variant has several baselines, the one with the highest mean validation score is used, so that the choice does
+    not depend on test scores.
     """
     values, validated = by_seed(results, study.judged), _validated(results)
     chosen = [

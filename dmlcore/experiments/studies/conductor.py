@@ -106,7 +106,10 @@ def conduct(
     stop: Callable[[], bool] = lambda: False,
     backend: str = "",
 ) -> StudyState:
-    """Train the runs of the request that are not done; see `run_batch.make`. Also raises SpecError."""
+    """Train the unfinished runs of the request and return the final state; see `run_batch.make`.
+
+    Also raises SpecError if the request is not valid.
+    """
     place = conduct_of(request.study, store)
     asked = StudyState(request=request, backend=parse(backend).text)
     return make(request.entries(), store, place, asked, report=report, stop=stop)

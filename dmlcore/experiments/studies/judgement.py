@@ -26,7 +26,7 @@ def judge(study: Study, results: Sequence[Measured]) -> Verdict:
 
 
 def _of_folds(sentence: str) -> str:
-    """Replace "seed" with "fold" in a sentence, for a study whose seeds are folds."""
+    """Replace "seed" with "fold" in a sentence, for a study in which each seed selects a fold."""
     return re.sub(r"\bseed(s?)\b", r"fold\1", sentence)
 
 
@@ -40,7 +40,8 @@ def _judged(study: Study, results: Sequence[Measured]) -> Verdict:
             return Verdict(own, (sentence.headline, *sentence.more))
         return Verdict(sentence.headline, (*sentence.more, own))
     if answers := _answers(study, results, measure):
-        level_of = sentence.headline.removesuffix(verdicts.NO_RANKING)  # the answers state this already
+        # leave out the remark on the ranking, because the answers state it
+        level_of = sentence.headline.removesuffix(verdicts.NO_RANKING)
         asked = {name for each in study.contrasts for name in (*each.of, *each.against)}
         order = sentence.more if values.keys() - asked else ()
         more = (*(why for _, why in answers), level_of, *order, *_without_starts(study, results))
@@ -96,7 +97,9 @@ def top(results: Sequence[Measured], score: str) -> tuple[str, ...] | None:
 
 
 def pair(study: Study, results: Sequence[Measured], names: tuple[str, str]) -> list[str]:
-    """Describe the difference of two variants over seeds and test classes, and the number of seeds to detect it."""
+    """Describe the difference between two variants over seeds and classes, and how many seeds would be needed to detect
+    it.
+    """
     scores = by_seed(results, study.judged)
     values = scores[names[0]], scores[names[1]]
     gap = verdicts.gap(*values)

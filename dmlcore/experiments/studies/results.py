@@ -52,7 +52,7 @@ class ValidationCurve(_StudyModel):
 class Measured(_StudyModel):
     """Scores of one finished run of a study.
 
-    Keys of `scores` are map_at_r, recall_at_1, foreground, overlap.…, zero_shot.… and others, see FURTHER.
+    Keys of `scores` are map_at_r, recall_at_1, foreground, and "kind.number" for the rows listed in FURTHER.
     """
 
     variant: str
@@ -73,7 +73,7 @@ class Measured(_StudyModel):
 
 
 class StudyResults(_StudyModel):
-    """Contents of a results file: the measured runs, and date, torch version and machine of the measurement."""
+    """Contents of a results file: the measured runs, and the date, torch version and machine of the measurement."""
 
     study: str
     written: str  # date
@@ -123,7 +123,7 @@ def measured(entries: Sequence[StudyRun], store: RunStore) -> list[Measured]:
 def best_folds(results: Iterable[Measured], *, started: bool = True) -> list[Measured]:
     """Return for each variant and seed the fold with the best validation score; runs without folds are unchanged.
 
-    With `started=False`, folds whose untrained weights remained the best are left out.
+    With `started=False`, folds in which no training step improved on the initial weights are left out.
     """
     best: dict[tuple[str, int], Measured] = {}
     for run in results:
@@ -200,7 +200,7 @@ def write(request: StudyRequest, store: RunStore) -> Path:
 
 
 def by_class(run: Measured, store: RunStore) -> tuple[float, ...]:
-    """Return the mean AP@R of each test class, ordered by class and rounded to four digits; () without embeddings."""
+    """Return the mean AP@R of each test class, by class, rounded to four digits; () if the run has no embeddings."""
     from dmlcore.inspection import neighbours  # imports torch
 
     if run.classes or not run.run:

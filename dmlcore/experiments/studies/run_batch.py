@@ -28,7 +28,7 @@ from dmlcore.storage.task import Progress, ProgressState, Task
 log = logging.getLogger(__name__)
 
 
-# An argument read from a file must not start with "-", because an option could name a backend.
+# An argument read from a file must not start with "-": it would be parsed as an option, which could select a backend.
 Positional = Annotated[str, Field(pattern=r"^[^-]")]
 
 
@@ -61,8 +61,8 @@ def start(place: Task[S], request: S, arguments: Sequence[str]) -> None:
 def find(entries: Sequence[StudyRun], store: RunStore) -> list[Run | None]:
     """Return the run for each entry, or None; a run matches if its spec is equal except for the name.
 
-    Among several matches, the oldest finished run is returned, so that later runs change nothing; if none is finished,
-    the run with the most steps.
+    Among several matches, the oldest finished run is returned, so that runs added later do not change results; if none
+    is finished, the run with the most steps.
     """
     made = _find_runs({number: entry.of_spec for number, entry in enumerate(entries) if entry.starts is None}, store)
     pretrained = {
@@ -77,9 +77,9 @@ def find(entries: Sequence[StudyRun], store: RunStore) -> list[Run | None]:
 
 
 def _find_runs(wanted: Mapping[int, str], store: RunStore) -> dict[int, Run]:
-    """Return the run to use for each digest of a spec, by entry number; entries without a run are left out.
+    """Return the run for each digest of a spec, by entry number; entries without a run are left out.
 
-    Of several runs of one spec this is the oldest finished one, otherwise the one with the most steps.
+    Of several runs with one spec, the oldest finished one is used or, if none is finished, the one with the most steps.
     """
     digests = set(wanted.values())
     by_digest: dict[str, list[Run]] = {}

@@ -69,7 +69,7 @@ class Contrast(Section):
 
 
 class Study(Plan):
-    """Study: the variants to compare, the reason, and the claim to test."""
+    """A study: the question, the variants to compare, and the claim of a source that is tested."""
 
     tables: ClassVar[Mapping[str, type[BaseModel]]] = {
         "variants": StudyVariant,
@@ -106,9 +106,9 @@ class Study(Plan):
 
     @property
     def of_methods(self) -> bool:
-        """True if every variant is a method with its own baseline or such a baseline.
+        """True if every variant either has its own baseline or is the baseline of another variant.
 
-        The comparisons with the baselines are then the question of the study.
+        Such a study asks how each method compares with its own baseline.
         """
         baselines = {name for variant in self.variants for name in variant.against}
         return all(variant.against or variant.name in baselines for variant in self.variants)
@@ -147,7 +147,9 @@ class Study(Plan):
         return self
 
     def _refuse_unmarked(self, variant: StudyVariant) -> None:
-        """Raise ValueError if the name of a transductive variant does not say so; tables and charts show only names."""
+        """Raise ValueError if the name of a transductive variant does not say so, because tables and charts show only
+        names.
+        """
         try:
             spec = self.base.with_overrides(variant.overrides)
         except SpecError:  # reported once for all variants by `wrong_overrides`

@@ -140,10 +140,10 @@ class Drawn:
 
 @cache
 def drawn(erratum: int) -> Drawn:
-    """Sample the printed value, the true value and the referee of an erratum in `CURVES` over its whole axis (cached).
+    """Sample the printed value, the true value and the referee of an erratum over the range of its variable (cached).
 
     Raises:
-        KeyError: If the erratum has no curve.
+        KeyError: If `CURVES` has no curve for the erratum.
     """
     curve = CURVES[erratum]
     x, dots = curve.places(POINTS), curve.places(REFEREES)

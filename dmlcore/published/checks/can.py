@@ -42,7 +42,7 @@ def _identity() -> Iterable[Outcome]:
 
 
 def _without_positives() -> Iterable[Outcome]:
-    """Compare batch means of the tuplet loss when one of three samples is alone in its class, on inner products."""
+    """Compare the printed and the true batch mean of the tuplet loss if one of three samples is alone in its class."""
     x = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.0, -1.0]], dtype=torch.float64)
     labels = torch.tensor([0, 0, 1])
     D = (x @ x.mT).numpy()

@@ -79,7 +79,7 @@ def _joint(shift: float) -> float:
 
 
 def _moved_mass(epsilon: float) -> tuple[float, float]:
-    """Return d(transported mass) / d(first cost) for each sign of the Lagrange multipliers, plus and minus."""
+    """Return d(transported mass) / d(first cost) with the Lagrange multipliers added and subtracted."""
     A, x = small_transport.constraints(epsilon=epsilon)
     D, first = np.diag(x), small_transport.N
     multipliers = A.T @ np.linalg.solve(A @ D @ A.T, A @ D)

@@ -24,7 +24,9 @@ def _at_cosine(s: float) -> Tensor:
 
 
 def _slope_in_cosine(loss: Callable[[Tensor], Tensor], s: float) -> float:
-    """Return dL/ds of a loss of the unit vector whose cosine to the first axis is s, by autograd through its angle."""
+    """Return dL/ds for a loss of the unit vector with cosine s to the first axis, by autograd with respect to its
+    angle.
+    """
     angle = torch.tensor(math.acos(s), dtype=torch.float64, requires_grad=True)
     (slope,) = torch.autograd.grad(loss(torch.stack([angle.cos(), angle.sin()])), angle)
     return float(slope) / -math.sin(math.acos(s))
@@ -77,15 +79,18 @@ def _three(first: float) -> Tensor:
 
 
 def _label(first: float) -> tuple[float, float]:
-    """Return the cross-entropy of the logits (first, 0, -1) with label 1 for every class, and with label 1 for the
-    first only.
+    """Return the cross-entropy of the logits (first, 0, -1) with target 1 for every class, and for the first class
+    only.
     """
     log_p = _three(first)[0].log_softmax(0)
     return float(-log_p.sum()), float(-log_p[0])
 
 
 def _centre(spread: float) -> tuple[float, float]:
-    """Return both forms of the tuplet loss for two positives at similarities 1 ± spread and a negative at 0."""
+    """Return the tuplet loss in the forms "pairs" and "ratio" for two positives and a negative.
+
+    The positives have similarities 1 ± spread to the anchor, the negative has similarity 0.
+    """
     D, positive = (
         torch.tensor([[1 + spread, 1 - spread, 0.0]], dtype=torch.float64),
         torch.tensor([[True, True, False]]),
@@ -125,7 +130,9 @@ ALPHA, DELTA = 32.0, 0.1
 
 
 def _anchor(s: float) -> tuple[float, float]:
-    """Return dL/ds of ProxyAnchor for its only positive at similarity s, as in Psomas 2020, Eq. 2.32, and corrected."""
+    """Return dL/ds of ProxyAnchor with one positive at similarity s, as printed in Psomas 2020, Eq. 2.32, and
+    corrected.
+    """
     e = math.exp(-ALPHA * (s - DELTA))
     return -ALPHA * (s - DELTA) / (1 + e), -ALPHA * e / (1 + e)
 

@@ -17,7 +17,7 @@ from dmlcore.published.checks.number import Check, Decision, Outcome
 
 
 def _contrastive() -> Iterable[Outcome]:
-    """Compare printed and true pull of the contrastive loss on a positive pair at distance 2 with a margin of 1.
+    """Compare the printed and the true pull of the contrastive loss on a positive pair at distance 2, with margin 1.
 
     The batch loss counts the pair in both orders, and is halved.
     """

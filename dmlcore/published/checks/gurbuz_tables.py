@@ -46,7 +46,7 @@ def _patience() -> Iterable[Outcome]:
     )
 
 
-# sizes of the source's small and large memory, in batches
+# sizes of the source's small and large cross-batch memory, in batches
 XBM = {"cub": (3, 25), "inshop": (100, 400), "sop": (400, 1400)}
 # proxies per class in the comparisons with the small and the large memory
 PROXIES = {"cub": (1, 8), "inshop": (1, 4), "sop": (1, 4)}
@@ -54,7 +54,7 @@ BATCH = 32
 
 
 def _memories() -> Iterable[Outcome]:
-    """Compare the number of proxies, counted in batches of 32, with the sizes of the memories that the source used."""
+    """Compare the number of proxies, counted in batches of 32, with the sizes of the source's cross-batch memories."""
     filled = {
         data: [round(per_class * PUBLISHED[data]["train"].classes / BATCH) for per_class in counts]
         for data, counts in PROXIES.items()
@@ -71,7 +71,7 @@ def _memories() -> Iterable[Outcome]:
 
 
 def _edition() -> Iterable[Outcome]:
-    """Predict a printed P@1 from its MAP@R by a line fitted to the other methods.
+    """Predict the printed P@1 of SoftTriple from its MAP@R with a line fitted to the other methods.
 
     The other edition of the thesis, which prints another P@1, is not among the tables.
     """

@@ -30,7 +30,7 @@ def _slope(cost: Tensor, at: tuple[int, int], of: Callable[[Tensor], Tensor], h:
 
 def _difference_of_means() -> Iterable[Outcome]:
     def apart(scale: float) -> float:
-        return float(scale * (np.tanh(2.0) - np.tanh(-2.0)))  # f = scale tanh(2 x), at x = 1 and at x = -1
+        return float(scale * (np.tanh(2.0) - np.tanh(-2.0)))  # f(1) - f(-1) for f(x) = scale tanh(2 x)
 
     yield Decision("growth of the printed supremum when f is doubled", 1.0, 2.0, apart(2) / apart(1), "evaluation")
     yield Decision("largest value with |f| at most 1", None, 2.0, apart(1), "evaluation", bound=True)

@@ -20,7 +20,7 @@ from dmlcore.typing import Floats
 
 
 def _sign() -> Iterable[Outcome]:
-    """Compare the gradient on a negative, on the unit circle, with the printed and with the true sign."""
+    """Compare the gradient with respect to a negative on the unit circle, with the printed and with the true sign."""
     at = torch.tensor([0.0, 0.9, 1.7], dtype=torch.float64, requires_grad=True)  # angles
     x = torch.stack([at.cos(), at.sin()], 1)
     s = (x @ x.mT).detach()
