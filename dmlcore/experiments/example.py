@@ -25,7 +25,7 @@ DIGEST = ARCHIVE.with_suffix(".sha256")
 SPEC = "glyphs"
 LARGEST = 2 * 10**6  # largest archive in bytes
 LEFT_OUT = (LOCK, LOG, PREV)
-DERIVED = ".neighbours.npz"  # files that can be recomputed within a second
+DERIVED = ".neighbours.npz"  # suffix of files that are not packed, because they can be recomputed within a second
 # archive entry that lists duplicates: name of each omitted file -> name of the archived file with the same contents
 TWICE = "twice.json"
 log = logging.getLogger(__name__)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LEAST = 6  # minimum number of runs to analyse
 FEW = 20  # below this number of distinct settings (`points`), the ranking is unreliable
 WIDE = 30.0  # minimum ratio of a setting's largest to its smallest value for which a logarithmic scale is used
-MOST = 12  # maximum number of settings
+MOST = 12  # maximum number of settings that are analysed
 UNSAID = ("name", "device", "fork.run", "fork.step")
 
 
@@ -50,7 +50,7 @@ class Trials:
 
     @property
     def points(self) -> int:
-        """Number of runs with different settings, ignoring the seed; repeats add no information on other settings."""
+        """Number of distinct settings, ignoring the seed; repeats add no information on the other settings."""
         seeds = {name for name, key in self.keys.items() if key == "seed"}
         every = self.study.get_trials(deepcopy=False)
         return len({tuple((k, v) for k, v in sorted(trial.params.items()) if k not in seeds) for trial in every})
@@ -112,9 +112,7 @@ def importances(made: Trials) -> dict[str, float]:
 
 
 def _comparable(every: Sequence[Settings]) -> list[str]:
-    """Return the keys of varying settings that all runs have, without the parameters of a varying loss, pooling or
-    miner.
-    """
+    """Return keys of varying settings that all runs have, without parameters of a varying loss, pooling or miner."""
     keys = [key for key in varying(every) if key not in UNSAID and all(key in settings for settings in every)]
     mixed = [section for section in CATALOGUES if f"{section}.name" in keys]
     return [key for key in keys if not any(key.startswith(f"{section}.parameters.") for section in mixed)]

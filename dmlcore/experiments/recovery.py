@@ -100,7 +100,7 @@ def _start_all(tasks: Sequence[T], begin: Callable[[T], bool | None]) -> list[st
 
 
 def _is_starting(task: Run | Job) -> bool:
-    """Return True if a process was started for the task but does not hold the task's lock yet."""
+    """Return True if the task's process was started, but does not hold the task's lock yet."""
     return not task.is_alive() and task.status() == "queued"
 
 

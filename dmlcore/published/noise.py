@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dmlcore.published import collection, karaman
 from dmlcore.published.collection import PublishedRow, PublishedTable
 
-# noise of the scores in percentage points: differences up to this size count as noise, see WHY
+# largest difference, in percentage points, that counts as noise; see WHY
 KARAMAN = {"R@1": 0.9, "MAP@R": 0.2}
 WHY = (
     "The evidence: the one setting that Tables 4.10 and 4.11 both hold differs by up to 0.38 R@1 and 0.16 MAP@R; pairs "

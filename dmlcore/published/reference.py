@@ -104,7 +104,7 @@ class Reference:
 
     @property
     def clamp_off(self) -> str:
-        """Sentence on the smallest margin that switches off the lower clamp on the unit sphere."""
+        """Sentence that states the smallest margin at which the lower clamp never acts on the unit sphere."""
         sphere = self.invariances.sphere
         if sphere.margin_off is None:
             least = f"The least energy on the unit sphere is {sphere.least.value:.4g}"

@@ -99,7 +99,7 @@ class PublishedTable:
         return list(dict.fromkeys(row.dataset for row in self.rows if row.dataset))
 
     def errata(self) -> list[Erratum]:
-        """Return the errata of the table's source that name this table."""
+        """Errata of the table's source that name this table."""
         named = (re.findall(r"\d[\d.]*[a-z]?", e.where.partition("Table")[2]) for e in errata())
         return [
             e for e, tables in zip(errata(), named, strict=True) if e.source == self.source and self.number in tables

@@ -20,7 +20,8 @@ class SweepSeries:
 
     fixed: str
     hyper: Mapping[str, float]  # the other hyper-parameters
-    rows: tuple[karaman.LossRow, ...]  # ordered by the swept value; repeated settings occur twice
+    # in ascending order of the swept value; a setting that was run twice occurs twice
+    rows: tuple[karaman.LossRow, ...]
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ class Competition:
 
     @property
     def band(self) -> float:
-        """Noise band in percentage points: the largest standard deviation printed in the table `spread`; 0 if `spread`
-        is "".
+        """Noise band in percentage points: the largest standard deviation in the table `spread`; 0 without such a
+        table.
         """
         return noise.spreads(self.spread, self.column)[1] if self.spread else 0.0
 
@@ -103,7 +103,7 @@ class Tournament:
 
 
 def scores(competition: Competition) -> dict[str, dict[str, float]]:
-    """Return the scores of a competition, restricted to competitors that take part in every experiment."""
+    """Return the scores by experiment and competitor, for the competitors that take part in every experiment."""
     by_experiment: dict[str, dict[str, float]] = {}
     for key in competition.tables:
         one = table(key)

@@ -286,7 +286,7 @@ def _plane(embeddings: Singles, before: Singles | None) -> Singles:
     centred = torch.from_numpy(embeddings - embeddings.mean(0))
     axes = torch.linalg.eigh(centred.mT @ centred)[1][:, -2:].flip(1)
     points = centred @ axes
-    if before is not None:  # align by orthogonal Procrustes (Schonemann 1966)
+    if before is not None:  # align the axes with the previous frame by orthogonal Procrustes analysis (Schonemann 1966)
         left, _, right = torch.linalg.svd(points.mT @ torch.from_numpy(before))
         points = points @ left @ right
     plane: Singles = points.numpy()
@@ -314,7 +314,7 @@ def _watched(dataset: Dataset, spec: LiveSpec) -> Ints:
 
 
 def _sided(objective: Objective, moves: Moves) -> Callable[..., Tensor] | None:
-    """Return a loss with gradients from same-class pairs only (pulls) or other pairs only (pushes); None for both."""
+    """Return a loss with gradients from same-class pairs only ("pulls") or other pairs only ("pushes"), else None."""
     if moves == "both":
         return None
     metric = objective.metric

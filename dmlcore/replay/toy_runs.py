@@ -246,7 +246,7 @@ def _vectors(dataset: Dataset, indices: Ints) -> Floats:
 
 
 def train_scores(training: LiveTraining, step: int, split: str = "train") -> RetrievalScores:
-    """Return retrieval scores after `step` on a split, where each sample queries all others of the split."""
+    """Return retrieval scores of the network after step `step`; each sample of a split is a query for the others."""
     before = tuple(change for change in training.spec.changes if change.step < step)
     stopped = replace(training.spec, changes=(*before, SpecChange(step)))
     with training.lock:

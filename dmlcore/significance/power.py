@@ -38,7 +38,7 @@ def power(effect: float, pairs: int, level: float = LEVEL) -> float:
 
 @lru_cache(maxsize=256)
 def _least(freedom: int, level: float) -> Floats:
-    """Return how many standard errors a significant mean must reach, at the MIDPOINTS quantiles of the deviation."""
+    """Return the smallest significant mean in true standard errors, per MIDPOINTS quantile of the sample deviation."""
     from scipy import stats
 
     least: Floats = stats.t.isf(level / 2, freedom) * np.sqrt(stats.chi2.ppf(MIDPOINTS, freedom) / freedom)

@@ -39,7 +39,7 @@ CLEARLY = (
     "Significant: p < 0.05 in a t test over the seeds, paired if both sides have the same seeds, corrected for the "
     "number of comparisons (Benjamini–Hochberg)."
 )
-NAMES = {  # ordered by how demanding the reference is
+NAMES = {  # baseline -> its name in sentences, in display order
     "inputs": "the raw inputs",
     "untrained": "the untrained network",
     "pretrained": "the pretrained network",
@@ -181,7 +181,7 @@ def _bar(variants: Mapping[str, Values], against: Mapping[str, Mapping[str, Valu
 def _compare_with_bar(
     variants: Mapping[str, Values], bar: str, baselines: Mapping[str, Mapping[str, Values]], things: str, measure: str
 ) -> tuple[str, int]:
-    """Describe how many variants end above or below `bar`; also return how many are significantly above."""
+    """Return a sentence that compares the variants with the baseline `bar`, and how many are significantly above it."""
     gaps = [gap(values, baselines[bar][name]) for name, values in variants.items()]
     sure = clear(gaps)
     above, count = sum(each.mean > 0 for each in gaps), len(gaps)

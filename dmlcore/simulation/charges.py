@@ -189,7 +189,7 @@ class Simulation(History[Spec, ChargesFrame]):
 
     @torch.no_grad()
     def _to_circle(self) -> None:
-        """Normalise all points in place to length 1; a point at the origin moves to (1, 0)."""
+        """Normalise all points in place to length 1; move a point at the origin to (1, 0)."""
         size = torch.linalg.vector_norm(self._x, dim=1, keepdim=True)
         self._x.copy_(torch.where(size > 0, self._x / size.clamp_min(1e-30), torch.tensor([1.0, 0.0])))
 

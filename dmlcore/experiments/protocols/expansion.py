@@ -223,9 +223,7 @@ def _epochs(protocol: Protocol, data: str, network: str, loss: str) -> dict[Epoc
 
 
 def _in_steps(epochs: Mapping[EpochKey, float], spec: RunSpec, training: int | None) -> list[str]:
-    """Return overrides that state the schedule in steps; an epoch has one step per full batch of a fold's training
-    data.
-    """
+    """Return overrides that state the schedule in steps; one epoch is one step per full batch of training data."""
     if not epochs or training == 0:
         return []
     if training is None:

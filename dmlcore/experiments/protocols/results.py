@@ -45,7 +45,8 @@ class Member(_ResultModel):
     validation: float | None
     scores: dict[str, float]
     train: dict[str, float] = {}
-    baselines: dict[str, dict[str, float]] = {}  # "inputs", "untrained" or "pretrained" -> score name -> score
+    # baseline ("inputs", "untrained" or "pretrained") -> score name -> score
+    baselines: dict[str, dict[str, float]] = {}
     steps: int
     seconds: float
     device: str
@@ -62,7 +63,7 @@ class Collection(_ResultModel):
 
 
 class ScoreSummary(_ResultModel):
-    """Mean and sample standard deviation (ddof=1) of each score over `count` items."""
+    """Mean and sample standard deviation (ddof=1) of each score over `count` runs or combinations, named by `of`."""
 
     of: str
     count: int
@@ -163,7 +164,7 @@ def collections(
 def _choices(
     members: Sequence[Member], load: Callable[[Member], Mapping[str, Any]]
 ) -> tuple[list[tuple[Member, ...]], dict[str, dict[str, Any]]]:
-    """Return the combinations of models, and for each run id its arrays with unit embeddings as "unit"."""
+    """Return the combinations of models, and the arrays of each run by run id; "unit" holds normalised embeddings."""
     by_fold = _grouped(sorted(members, key=lambda m: (m.fold, m.seed)), lambda m: m.fold)
     files: dict[str, dict[str, Any]] = {}
     for member in members:
@@ -205,7 +206,7 @@ def _scored(embeddings: Singles, arrays: Mapping[str, Any], ks: Sequence[int]) -
 def summarise(
     protocol: Protocol, spec: RunSpec, members: Sequence[Member], together: Sequence[Collection]
 ) -> list[ScoreSummary]:
-    """Return the summaries that the protocol reports, in its order; those for which runs are missing are left out."""
+    """Return the summaries listed in `protocol.report`, in that order; omit those for which runs are missing."""
     summaries: list[ScoreSummary] = []
     for report in protocol.report:
         if report == "mean" and members:
@@ -294,9 +295,7 @@ def load(path: Path) -> ProtocolResults | None:
 
 
 def baselines(results: ProtocolResults) -> list[ScoreSummary]:
-    """Return a summary of each baseline: its scores on the test samples of the runs, as mean and deviation over the
-    runs.
-    """
+    """Return a summary of each baseline on the test samples of the runs: mean and deviation over the runs."""
     summaries = []
     for subject, words in verdicts.NAMES.items():
         if rows := [member.baselines[subject] for member in results.runs if subject in member.baselines]:

@@ -81,9 +81,7 @@ class Protocol(Plan):
         return f"{score} on the {where[schedule.monitor_part]}"
 
     def label(self, loss: str) -> str:
-        """Return the protocol's name of a loss, given that name or the catalogue's; an unknown name is returned
-        unchanged.
-        """
+        """Return the protocol's name of a loss, given that name or the catalogue's; unknown names are unchanged."""
         small = loss.lower().replace("-", "_").replace("+", "p")
         return next((k for k, name in self.losses.items() if small == k), "") or next(
             (k for k, name in self.losses.items() if loss == name), loss

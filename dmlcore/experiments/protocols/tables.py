@@ -26,7 +26,8 @@ CCP = {
     "c2_ccp": "C2+CCP-L",
     "triplet_ccp": "Triplet+CCP-L",
     "ms_ccp": "MS+CCP-L",
-    "c1_xbm": "C1",  # distinguished by the memory setting of the spec
+    # printed under the same name as the loss without memory; the memory setting of the spec distinguishes them
+    "c1_xbm": "C1",
     "c2_xbm": "C2",
 }
 PSOMAS = {

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Method = Literal["random", "grid", "each", "tpe", "gp"]
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 POINTS = 5  # default number of grid points of a range
-CORNERS = 10_000  # maximum number of points that are validated in advance
+CORNERS = 10_000  # maximum number of points whose specs are validated before the search starts
 
 
 @dataclass(frozen=True)

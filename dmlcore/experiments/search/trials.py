@@ -145,7 +145,7 @@ def _course(
     under_way.add(run.id)
     if run.state().state != "done" and not stop():
         yield where.begin(run, "train")
-        # the process of the run was killed, but not this worker: try once more
+        # the process of the run was killed, but this worker was not: train the run once more
         if run.status() == "lost" and not stop():
             yield where.begin(run, "train")
     under_way.discard(run.id)
@@ -174,7 +174,7 @@ def _rows(study: optuna.Study) -> list[TrialRow]:
 
 
 def optima(rows: Iterable[TrialRow]) -> dict[str, Any]:
-    """Return the best value of each key that was varied alone, if it scored higher than the base."""
+    """Return the best value of each key that was varied alone, if its score exceeds that of the base spec."""
     done = [(row.value, -row.number, row.values) for row in rows if row.value is not None and len(row.values) < 2]
     base = max((value for value, _, values in done if not values), default=0.0)
     better: dict[str, Any] = {}
@@ -185,9 +185,9 @@ def optima(rows: Iterable[TrialRow]) -> dict[str, Any]:
 
 
 def best(search: SearchSpace, rows: Sequence[TrialRow]) -> RunSpec | None:
-    """Return the spec of the trial with the highest validation MAP@R, or None if none is done.
+    """Return the spec of the trial with the highest validation MAP@R, or None if no trial is done.
 
-    The `name` of the spec refers to the search.
+    The `name` of the spec names the search.
     """
     done = [row for row in rows if row.value is not None]
     if not done:

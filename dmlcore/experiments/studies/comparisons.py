@@ -87,7 +87,7 @@ def _by_class(results: Sequence[Measured], name: str, baseline: str) -> ByClass 
 
 
 def summary(compared: Sequence[Gain]) -> str:
-    """Return a summary: the variants significantly ahead of and behind their own baseline, and the number of others."""
+    """Return which variants are significantly ahead or behind, and the number of others; "" if there are none."""
     if not compared:
         return ""
     ahead, behind = ([each.variant for each in compared if each.answer == answer] for answer in (AHEAD, BEHIND))
@@ -141,7 +141,7 @@ def _row(each: Gain) -> dict[str, str]:
 
 
 def as_text(table: Sequence[Mapping[str, str]]) -> str:
-    """Format the `rows` of one or several studies for the terminal."""
+    """Format the result of `rows`, of one or several studies, as a table for the terminal."""
     heads = list(dict.fromkeys(key for row in table for key in row))
     lines = [heads, *([row.get(key, "") for key in heads] for row in table)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

@@ -53,7 +53,7 @@ def _judged(study: Study, results: Sequence[Measured]) -> Verdict:
 
 
 def _without_starts(study: Study, every: Sequence[Measured]) -> list[str]:
-    """Describe the scores without the folds whose untrained weights remained best; [] if the study has no folds."""
+    """Describe the scores without folds whose training did not improve the validation score; [] without folds."""
     if not study.folds:
         return []
     still = sum(run.best_step == 0 for run in every)
@@ -97,9 +97,7 @@ def top(results: Sequence[Measured], score: str) -> tuple[str, ...] | None:
 
 
 def pair(study: Study, results: Sequence[Measured], names: tuple[str, str]) -> list[str]:
-    """Describe the difference between two variants over seeds and classes, and how many seeds would be needed to detect
-    it.
-    """
+    """Describe the difference between two variants over seeds and classes, and how many seeds would detect it."""
     scores = by_seed(results, study.judged)
     values = scores[names[0]], scores[names[1]]
     gap = verdicts.gap(*values)

@@ -68,7 +68,7 @@ class Measured(_StudyModel):
     best_step: int | None = None  # step of the tested weights; 0 if no validation improved on the initial weights
     validated: float | None = None  # best validation MAP@R
     classes: tuple[float, ...] = ()  # mean AP@R of each test class, ordered by class; filled only in written results
-    # "chance", "inputs", "untrained" or "pretrained" -> score name -> score
+    # baseline ("chance", "inputs", "untrained" or "pretrained") -> score name -> score
     baselines: dict[str, dict[str, float]] = {}
 
 
@@ -262,7 +262,7 @@ def _from_lines(text: str) -> dict[str, Any]:
 
 
 def _foreground(run: Run) -> dict[str, float]:
-    """Return the mean share of the pooling weight on the foreground tile; {} if it was not measured."""
+    """Return the mean share of the pooling weight that falls on the foreground tile; {} if it was not measured."""
     path = weight_maps.path_of(run)
     if path is None:
         return {}

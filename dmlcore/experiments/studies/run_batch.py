@@ -181,7 +181,7 @@ class _Batch:
         return f"run {number + 1} of {len(self.entries)}: {entry.variant}, seed {entry.seed}"
 
     def _course(self, number: int) -> Iterator[Work]:
-        """Yield the work that trains the run of an entry, unless it is done, and computes its weight maps."""
+        """Yield the work that trains the run of an entry, if it is not done, and computes its weight maps."""
         entry, label = self.entries[number], self.label(number)
         yield from self._wait_for_prerequisites(number)
         if self.stopped():

@@ -19,7 +19,7 @@ MAPPED = 24  # number of samples
 
 
 class PoolingMaps(BaseModel):
-    """Weight maps of the poolings for one seed and a few test samples."""
+    """Pooling weight maps of the variants of a study, for one seed and a few test samples."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 

@@ -147,9 +147,7 @@ class Study(Plan):
         return self
 
     def _refuse_unmarked(self, variant: StudyVariant) -> None:
-        """Raise ValueError if the name of a transductive variant does not say so, because tables and charts show only
-        names.
-        """
+        """Raise ValueError if a transductive variant lacks that word in its name; tables and charts show only names."""
         try:
             spec = self.base.with_overrides(variant.overrides)
         except SpecError:  # reported once for all variants by `wrong_overrides`

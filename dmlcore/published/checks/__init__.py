@@ -90,7 +90,7 @@ def decisions(erratum: int) -> tuple[Decision, ...]:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Description of a gradient of a counter-example, and its coordinates as stated and as computed."""
+    """A gradient of a counter-example: its description, and its coordinates as stated and as computed."""
 
     what: str
     numbers: tuple[Number, ...]

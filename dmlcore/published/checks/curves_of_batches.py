@@ -98,7 +98,7 @@ def _sample(degrees: float) -> Tensor:
 
 
 def _relabelled(degrees: float) -> tuple[float, float]:
-    """Return the change of Proxy-NCA from label 0 to label 1, with the nearest proxy and with the label's own proxy."""
+    """Return the change in Proxy-NCA from label 0 to label 1, with the nearest proxy and with the label's proxy."""
     s = (_sample(degrees) @ torch.tensor(THREE, dtype=torch.float64).mT)[0]
 
     def with_proxy(chosen: int) -> float:
@@ -145,7 +145,7 @@ CLASSES = 6
 
 
 def _pushing(present: float) -> float:
-    """Return how many other proxies push the first of six orthogonal ones, with samples on `present` proxies."""
+    """Return how many proxies push the first of six orthogonal ones, with one sample on each of `present` proxies."""
     loss = ProxyPush(32.0, 0.1, "proxies", classes=CLASSES, embedding_dim=CLASSES).double()
     loss.proxies = nn.Parameter(torch.eye(CLASSES, dtype=torch.float64))
     batch = torch.eye(CLASSES, dtype=torch.float64)[: int(present)]

@@ -24,9 +24,7 @@ def _at_cosine(s: float) -> Tensor:
 
 
 def _slope_in_cosine(loss: Callable[[Tensor], Tensor], s: float) -> float:
-    """Return dL/ds for a loss of the unit vector with cosine s to the first axis, by autograd with respect to its
-    angle.
-    """
+    """Return dL/ds for a loss of the unit vector with cosine s to the first axis, by autograd through its angle."""
     angle = torch.tensor(math.acos(s), dtype=torch.float64, requires_grad=True)
     (slope,) = torch.autograd.grad(loss(torch.stack([angle.cos(), angle.sin()])), angle)
     return float(slope) / -math.sin(math.acos(s))
@@ -79,9 +77,7 @@ def _three(first: float) -> Tensor:
 
 
 def _label(first: float) -> tuple[float, float]:
-    """Return the cross-entropy of the logits (first, 0, -1) with target 1 for every class, and for the first class
-    only.
-    """
+    """Return the cross-entropy of the logits (first, 0, -1) with target 1 for every class, and for the first alone."""
     log_p = _three(first)[0].log_softmax(0)
     return float(-log_p.sum()), float(-log_p[0])
 
@@ -130,9 +126,7 @@ ALPHA, DELTA = 32.0, 0.1
 
 
 def _anchor(s: float) -> tuple[float, float]:
-    """Return dL/ds of ProxyAnchor with one positive at similarity s, as printed in Psomas 2020, Eq. 2.32, and
-    corrected.
-    """
+    """Return dL/ds of ProxyAnchor with one positive at similarity s: Psomas 2020, Eq. 2.32, and the correction."""
     e = math.exp(-ALPHA * (s - DELTA))
     return -ALPHA * (s - DELTA) / (1 + e), -ALPHA * e / (1 + e)
 
@@ -155,7 +149,7 @@ def _nca_slope(s: float) -> float:
 
 
 def _nearer(gamma: float) -> tuple[float, float]:
-    """Return the softmax weight of the nearer of two centres, with similarities divided and multiplied by gamma."""
+    """Return the softmax weight of the nearer of two centres if similarities are divided and multiplied by gamma."""
     divided, multiplied = (1 / (1 + math.exp(-0.2 * factor)) for factor in (1 / gamma, gamma))
     return divided, multiplied
 

@@ -16,7 +16,7 @@ AUTOGRAD = "automatic differentiation"
 
 
 def _at(angles: list[float]) -> Tensor:
-    """Return unit vectors in the plane at the given angles in radians, shape (N, 2), differentiable by the angles."""
+    """Return unit vectors (N, 2) at the given angles in radians, attached to the autograd graph of the angles."""
     at = torch.tensor(angles, dtype=torch.float64, requires_grad=True)
     return torch.stack([at.cos(), at.sin()], 1)
 

@@ -81,7 +81,7 @@ def _three_neighbours() -> Iterable[Outcome]:
 
 def _compressed_size() -> Iterable[Outcome]:
     M, e = 4, 64
-    layers = [M * e, 2 * e, 2 * e]  # layer sizes of our implementation
+    layers = [M * e, 2 * e, 2 * e]  # layer sizes in our implementation
     network = nn.Sequential(*[part for a, b in pairwise(layers) for part in (nn.Linear(a, b), nn.Tanh())][:-1])
     referee = network(torch.zeros(1, M * e)).shape[1]
     yield Decision(

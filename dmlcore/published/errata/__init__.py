@@ -100,7 +100,7 @@ def errata() -> tuple[Erratum, ...]:
 
 
 def _rows(letter: str) -> list[dict[str, Any]]:
-    """Return the raw TOML entries of a source; empty if it has no file."""
+    """Return the raw TOML entries of a source; [] if the source has no file of errata."""
     file = files(__package__).joinpath(f"{sources()[letter].folder}.toml")
     return list(tomllib.loads(file.read_text("utf-8"))["erratum"]) if file.is_file() else []
 
