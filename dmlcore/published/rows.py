@@ -1,4 +1,4 @@
-"""Rows and tables of published results: values as printed, and metadata of each table."""
+"""Rows and tables of published results, with the values as printed and the metadata of each table."""
 
 from __future__ import annotations
 

@@ -318,7 +318,7 @@ def _published(row: karaman.LossRow) -> ThesisRow:
 
 
 def _principal_axes(vectors: Floats) -> tuple[Floats, Floats]:
-    """Return the three leading principal axes (3, F), with positive largest entries, and their variance shares."""
+    """Return the three leading principal axes (3, F), largest entries positive, and the variance share of each."""
     _, singular, axes = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)
     signs = np.sign(axes[np.arange(3), np.abs(axes[:3]).argmax(1)])
     return axes[:3] * signs[:, None], (singular**2 / (singular**2).sum())[:3]

@@ -169,7 +169,7 @@ def _mean(values: Values) -> str:
 
 
 def _bar(variants: Mapping[str, Values], against: Mapping[str, Mapping[str, Values]]) -> str:
-    """Return the baseline to beat: the one with the highest mean among those that every variant has; "" without any."""
+    """Return the baseline to beat: among those that all variants have, the one with the highest mean; "" if none."""
     whole = [name for name in NAMES if name in against and all(against[name].get(variant) for variant in variants)]
     means = {
         name: statistics.fmean(statistics.fmean(against[name][variant].values()) for variant in variants)

@@ -192,7 +192,7 @@ class StudyRun:
 
     @cached_property
     def of_spec(self) -> str:
-        """Digest of the spec without its name, by which runs are found."""
+        """Digest of the spec without its name; the run in a store is found by this digest."""
         return without_name(self.spec).digest()
 
     @cached_property

@@ -69,7 +69,7 @@ def _exponents() -> Iterable[Number]:
 
 
 def _above_the_window() -> Iterable[Number]:
-    # side of an equilateral triplet whose energy without margin is 10
+    # side of an equilateral triplet whose energy before adding the margin is 10
     side = brentq(lambda d: d**2 / 2 + 2 / d - 10, 1.26, 10)
     triplet = _plane((side, 0), (side / 2, side * math.sqrt(3) / 2))
     loss = losses.create("distance_sensitive", s=1, r=2, rho=1, m1=-2, m2=5)

@@ -62,7 +62,7 @@ def slope_of_mass(epsilon: float = EPSILON, h: float = 1e-5) -> float:
 
 
 def constraints(mu: float = MU, epsilon: float = EPSILON) -> tuple[Floats, Floats]:
-    """Return the constraint matrix A (n + 1, n + mn) on x = (rho, pi), and the solution x."""
+    """Return the matrix A (n + 1, n + mn) of the equality constraints on x = (rho, pi), and the solution x."""
     rho, pi = solution(mu, epsilon)
     each = np.hstack([np.eye(N), np.tile(np.eye(N), (1, M))])  # rho_j + sum_i pi_ij
     mass = np.r_[np.zeros(N), np.ones(M * N)]  # sum_ij pi_ij
