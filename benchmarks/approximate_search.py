@@ -1,7 +1,6 @@
-"""Approximate compared with exact nearest-neighbour search: recall, time, memory, and forecasts for 10^7 and 10^8
-points.
+"""Approximate and exact nearest-neighbour search: recall, time and memory, with forecasts for 10^7 and 10^8 points.
 
-python -m benchmarks.approximate_search [POINTS [DIMENSIONS]]. The default, 1,000,000 x 128, takes 15 minutes.
+`python -m benchmarks.approximate_search [POINTS [DIMENSIONS]]`. The default, 1,000,000 x 128, takes 15 minutes.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ import numpy as np
 
 from dmlcore.metrics.approximate import BREADTH, PROBE, TITLES, ApproximateSearch, estimate_costs, index_bytes, recall
 
-CLASS = 50  # points per class, scattered around a centre like embeddings
+CLASS = 50  # number of points per class, scattered around the class centre like embeddings
 QUERIES = 1000
 GB = 1e9
-BROADER = (1, 4)  # multiples of the default search breadth
+BROADER = (1, 4)  # multiples of the default search breadth at which each index is searched
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
@@ -58,7 +57,11 @@ def _points(path: Path, count: int, dimensions: int) -> np.ndarray:
 
 
 def _measure(kind: str, points: np.ndarray, breadths: tuple[int, ...], exact: float | None) -> float:
-    """Build an index, search it and print the comparison; return the milliseconds per query at the first breadth."""
+    """Build an index of type `kind`, search it with each breadth and print recall, time and memory.
+
+    `exact` is the time of the exact search in milliseconds per query, to which the times are compared; None for the
+    exact search itself. Returns the milliseconds per query at the first breadth.
+    """
     begin = time.perf_counter()
     search = ApproximateSearch(points, kind)
     built = time.perf_counter() - begin

@@ -1,11 +1,11 @@
 """Simulation steps per second on the charges page in headless Chromium, compared with naive steps on the same points.
 
-The page plays 300 points of five classes, all 4,248,000 triplets per step, as fast as possible: the server computes and
-sends every new step, the page paints it with trails, curves and phase portrait, and a step counts once its frame is
+The page plays 300 points of five classes with all 4,248,000 triplets per step, as fast as possible. The server computes
+and sends every new step, and the page paints it with trails, curves and phase portrait. A step counts once its frame is
 painted. The server's processor time per step is reported as well, because other load on the machine affects it less.
-The rivals run on the same points, without server, browser, scores or drawing: a step that gathers every triplet as (T,
-2) copies and differentiates by autograd, and a step of pytorch-metric-learning's TripletMarginLoss (margin 0.1, all
-triplets). Each rival may use all cores.
+The baselines run on the same points without server, browser, scores or drawing. One is a step that gathers every
+triplet as (T, 2) copies and differentiates by autograd; the other is a step of pytorch-metric-learning's
+TripletMarginLoss (margin 0.1, all triplets). Each baseline may use all cores.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Cifar-Collage from a full-size CIFAR-100: time and peak memory to build it, and time to read a batch.
+"""Cifar-Collage made from a full-size CIFAR-100: time and peak memory to build it, and time to read a batch.
 
 The script writes 60,000 random images in the official layout (Python 2 pickles) into a temporary folder. One new
-process loads the 48,000 collages with `dmlcore.data.load`, which composes a collage when it is read, and reads each of
-them once. Another process holds all collages in one array, the rival, and reads batches from both.
+process loads the 48,000 collages with `dmlcore.data.load`, which composes a collage only when it is read, and reads
+each of them once. Another process copies all collages into one array as a baseline, and reads batches from the array
+and from the data set.
 """
 
 from __future__ import annotations
@@ -79,7 +80,10 @@ def build(root: str) -> dict[str, float]:
 
 
 def rival(job: tuple[str, int]) -> dict[str, float]:
-    """Copy all collages into one array, then time random batches from the array and the data set, in alternation."""
+    """Copy all collages into one array, and time random batches read from the array and the data set in alternation.
+
+    Returns median and 99th percentile of both in milliseconds, and the seconds and peak memory (MB) of the copy.
+    """
     import dmlcore.data
 
     root, repeats = job

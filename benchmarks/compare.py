@@ -1,7 +1,7 @@
 """Drag-to-repaint time of the compare page with two and four losses, compared with an empty fragment rerun.
 
-The anchor moves once per frame; every response contains the fields of all planes and their difference. The rival is a
-key press on st.slider in a page whose fragment shows one number, as in benchmarks/fields.py.
+The anchor moves once per frame; every response contains the fields of all planes and their difference. The baseline is
+a key press on st.slider in a page with a fragment that shows one number, as in benchmarks/fields.py.
 """
 
 from __future__ import annotations

@@ -75,12 +75,12 @@ def _background(random: np.random.Generator, count: int, size: int) -> Array:
 
 
 def make(folder: Path, *, classes: int = CLASSES, each: int | None = None, size: int = SIZE, seed: int = 0) -> int:
-    """Write the images and lists into the new folder CUB_200_2011 in `folder`.
+    """Write the images and lists into the new folder `folder`/CUB_200_2011.
 
     Args:
         folder: Parent folder.
         classes: Number of classes; half of them are training classes.
-        each: Maximum number of images per class; None for all.
+        each: Maximum number of images per class; None for as many as in CUB-200-2011.
         size: Side of an image in pixels.
         seed: Seed of the drawn images.
 

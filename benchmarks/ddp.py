@@ -61,7 +61,7 @@ def steps(file: Path, threads: int) -> None:
 
 
 def compare(cases: list[together.Case], folder: Path, device: str) -> bool:
-    """Print the table of gradient errors; return True if every goal is reached."""
+    """Print the gradient errors of all cases as a table; return True if every error is within its goal."""
     names = [case.name for case in cases]
     for count in (1, *COUNTS):
         one_card = device == "cuda" and torch.cuda.device_count() < count
@@ -78,7 +78,7 @@ def compare(cases: list[together.Case], folder: Path, device: str) -> bool:
             precision: [together.error(files[count][f"{case.name}|{precision}"], alone[precision]) for count in COUNTS]
             for precision in GOALS
         }
-        # Batch norm amplifies rounding errors on one process too, so allow several processes twice that error.
+        # Batch norm amplifies rounding errors even on one process, so allow several processes twice that error.
         most = {"float32": max(GOALS["float32"], 2 * rounding), "float64": GOALS["float64"]}
         fine = all(max(errors[precision]) <= most[precision] for precision in GOALS)
         reached &= fine

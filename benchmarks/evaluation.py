@@ -4,9 +4,9 @@
 
 The input is 60,502 x 128 float32 embeddings of unit length in 11,316 classes of 2 to 12 samples, generated from a seed.
 R@K is computed for K = 1, 10, 100, 1000, so the search has k = 1001 including the query itself. With fewer --queries,
-the other samples are the gallery, k = 1000, and the time is proportionally shorter. Each rival runs in its own process;
-its memory is the peak above the memory held before the call. On a machine with other load, CPU seconds are the fairer
-measure. Targets: 1.1x the time of the bare search, 200 MB. --pml also runs AccuracyCalculator of
+the other samples are the gallery, k = 1000, and the time is proportionally shorter. Each method runs in its own
+process; its memory is the peak above the memory held before the call. On a machine with other load, CPU seconds are the
+fairer measure. Targets: at most 1.1x the time of the bare search, and 200 MB. --pml also runs AccuracyCalculator of
 pytorch-metric-learning, which needs about 7 GB.
 """
 
@@ -44,7 +44,7 @@ def embeddings() -> tuple[np.ndarray, np.ndarray]:
 
 
 def measure(rival: str, queries: int) -> dict[str, float]:
-    """Run one rival in this process; return its seconds, memory in MB and R@1."""
+    """Run the method `rival` in this process; return its seconds, memory in MB and R@1."""
     import faiss
 
     points, labels = embeddings()

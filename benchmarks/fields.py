@@ -1,12 +1,12 @@
 """Slider-to-repaint and drag-to-repaint times of the fields page, compared with an empty fragment rerun, in Chromium.
 
 A key press on the component's slider r is timed from its keydown event to the end of the first frame that shows the new
-field. The rival is a key press on st.slider in a page whose fragment shows one number, timed to the end of the first
-frame after the new number is in the page. The drag moves the anchor once per frame for four seconds (moving the
+field. The baseline is a key press on st.slider in a page with a fragment that shows one number, timed to the end of the
+first frame after the new number is in the page. The drag moves the anchor once per frame for four seconds (moving the
 scanning point would leave its field unchanged). Slider and drag are measured with the default layers and with every
-layer on, on 41 x 41 and 81 x 81 nodes. The first view is timed to the second painted field, because the figure is
-animated: once from the start of the server process, and once from opening the page in a new browser context on a warm
-server.
+layer on, on 41 x 41 and 81 x 81 nodes. The first view is timed until the second field is painted, because the figure is
+animated. It is timed twice: from the start of the server process, and from opening the page in a new browser context
+when the server is warm.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from benchmarks.harness import EMPTY_RERUN, WINDOW, Server, chromium, command_li
 ALL_LAYERS = "&lines=raw&flow=arrows&region=1&forces=1&edges=1&discs=1&mining=1&cut=1"
 
 # Milliseconds from the event to the end of the frame in which the target changed. A canvas sets data-seq in the frame
-# that paints it; text changes before its frame.
+# that paints it; text changes one frame before it is painted.
 TIME_A_KEY = """([target, inFrame]) => new Promise((resolve) => {
   let start;
   addEventListener("keydown", () => { start = performance.now(); }, { once: true, capture: true });
@@ -88,18 +88,18 @@ def keys(page: Any, slider: Any, target: Any, in_frame: bool, presses: int) -> l
         handle = page.evaluate_handle("(args) => ({ promise: (" + TIME_A_KEY + ")(args) })", [target, in_frame])
         page.keyboard.press("ArrowRight" if press % 2 else "ArrowLeft")
         times.append(page.evaluate("(h) => h.promise", handle))
-        page.wait_for_timeout(350)  # wait until the gesture has ended (final figure, link)
+        page.wait_for_timeout(350)  # wait until the final figure is drawn and the URL is updated
     return times[3:]
 
 
 def relative_to(times: list[float], rival: list[float]) -> str:
-    """Format the ratios of median and 95th percentile to those of the rival."""
+    """Format the ratios of the median and 95th percentile of `times` to those of the baseline `rival`."""
     middle, tail = np.percentile(times, [50, 95]) / np.percentile(rival, [50, 95])
     return f"{middle:.2f} and {tail:.2f} x the empty rerun"
 
 
 def one_setting(page: Any, name: str, empty: list[float], arguments: argparse.Namespace) -> None:
-    """Measure slider and drag on one page and print both times relative to the empty rerun."""
+    """Measure slider and drag on one page, and print both times relative to those of the empty rerun."""
     canvas = page.wait_for_selector("canvas.plane[data-seq]")
     page.wait_for_timeout(1000)
     pressed = keys(page, page.get_by_role("slider", name="r", exact=True), canvas, True, arguments.presses)
@@ -124,7 +124,7 @@ def first_view(browser: Any, url: str, start: float | None = None) -> float:
 
 @dataclass(frozen=True)
 class Bench:
-    """Environment of a measurement: a browser, a page of 1440 x 900, the app's server, and the rival's times in ms."""
+    """Environment of a measurement: browser, page of 1440 x 900 pixels, server of the app, and baseline times in ms."""
 
     browser: Any
     page: Any
@@ -134,7 +134,7 @@ class Bench:
 
 @contextmanager
 def open_bench(presses: int) -> Iterator[Bench]:
-    """Start servers and browser, time `presses` key presses on the rival's slider, then yield the bench."""
+    """Start servers and browser, time `presses` key presses on the baseline's slider, then yield the environment."""
     with (
         tempfile.TemporaryDirectory() as folder,
         served(Path(folder) / "runs", EMPTY_RERUN) as (ours, rival),

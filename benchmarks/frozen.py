@@ -1,11 +1,11 @@
 """Steps per second of training on cached feature maps of a frozen backbone, compared with training without a cache.
 
-The set-up is CUB-mini (or the CUB data in DML_DATA), SqueezeNet 1.0, 227 pixels, batches of 16 x 4, multi-similarity,
-one thread. The rival is the same training run without a cache: its frozen backbone processes the images of every batch,
-without gradients. `training.loop.step` alone is timed first, then a whole run of 200 steps as `python -m dmlcore train`
-performs it, including validations, checkpoints and the test. If the maps are not cached yet, their computation is timed
-too. The verdict uses the processor time of the one thread, which other processes do not affect; wall-clock time is
-reported as well.
+The set-up is CUB-mini (or the CUB data in DML_DATA), SqueezeNet 1.0, 227 pixels, batches of 16 x 4, multi-similarity
+loss and one thread. The baseline is the same training run without a cache: its frozen backbone processes the images of
+every batch, without gradients. `training.loop.step` alone is timed first, then a whole run of 200 steps as `python -m
+dmlcore train` performs it, including validations, checkpoints and the test. If the feature maps are not cached yet,
+their computation is timed too. The goal refers to the processor time of the one thread, which other processes do not
+affect; wall-clock time is reported as well.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dmlcore.storage.runs import RunStore
 from dmlcore.training import build, loop
 from dmlcore.training.state import TrainingState
 
-GOAL = 100.0  # steps per second of processor time with average pooling
+GOAL = 100.0  # goal for average pooling, in steps per second of processor time
 START = "squeezenet1_0-deep-compression.safetensors"
 SPEC = [
     *("data.name=cub", "data.image_size=227", "model.name=squeezenet1_0", "model.freeze=backbone"),
@@ -40,11 +40,11 @@ POOLINGS = {
 }
 
 
-Times = list[tuple[float, float]]  # per step: wall-clock milliseconds, processor milliseconds
+Times = list[tuple[float, float]]  # (wall-clock milliseconds, processor milliseconds) of each step
 
 
 def steps_ms(training_state: TrainingState, count: int) -> Times:
-    """Return the times of each of `count` steps after three warm-up steps."""
+    """Return the wall-clock and processor milliseconds of each of `count` steps after three warm-up steps."""
     training_state.model.train()
     times = []
     for step in range(1, count + 4):
@@ -64,7 +64,7 @@ def report(name: str, times: Times, rival: float | None = None) -> float:
 
 
 def main() -> None:
-    """Print one line per pooling, one for the rival, and one for the whole run."""
+    """Print one line per pooling, one for the baseline without a cache, and one for the whole run."""
     parser = command_line(__doc__)
     parser.add_argument("--start", default=START, help="weights of SqueezeNet 1.0")
     parser.add_argument("--steps", type=int, default=100, help="timed steps of each training run")
@@ -83,7 +83,7 @@ def main() -> None:
     print(f"maps {shape}: available after {time.perf_counter() - began:.1f} s")
 
     plain = build.build(spec, data, device)
-    # images instead of cached maps, so the frozen backbone runs in every step
+    # Read images instead of cached feature maps, so that the frozen backbone runs in every step.
     plain.batches.dataset = plain.data = data
     rival = report("rival: GAP, without cache", steps_ms(plain, arguments.rival_steps))
     measured = {}

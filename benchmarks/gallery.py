@@ -4,13 +4,13 @@ The store holds one run per network with the results of an evaluation on Stanfor
 11,316 classes in 128 dimensions, drawn from a mixture on the sphere, and 320 x 240 photographs, which are links to 200
 different files. The networks have checkpoints but are untrained, which does not affect the page.
 
-neighbours: the search that a job performs once, and the time that a page needs to read its result.
-warm page: from a click on the next page, whose images have not been requested before, to the frame after the last of
-its 90 images was decoded. The rival is a page of 80 x st.image in ten rows of columns, in the same browser and run.
-Both are measured again after a pause of four seconds, in which the gallery prefetches the images of the next page.
-opened: from the navigation of a browser with an empty cache, including Streamlit's own front end.
-upload: from choosing a photograph of 1600 x 1200 to the frame after its 16 neighbours are shown. The network is loaded
-before, when the user opens the form; this time is reported as well.
+neighbours: time of the search, which a job performs once, and time that a page needs to read its result.
+warm page: time from a click on the next page, whose images have not been requested before, to the frame after the last
+of its 90 images was decoded. The baseline is a page of 80 x st.image in ten rows of columns, in the same browser and
+run. Both are measured again after a pause of four seconds, in which the gallery prefetches the images of the next page.
+opened: time from the navigation of a browser with an empty cache, including Streamlit's own front end.
+upload: time from choosing a photograph of 1600 x 1200 to the frame after its 16 neighbours are shown. The network is
+loaded before, when the user opens the form; that time is reported as well.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ NETWORKS = (("resnet18", 64), ("resnet50", 224))
 LOOK = 4.0  # seconds
 GOALS = {"warm page": 1000.0, "upload": 2000.0}  # ms
 
-# Milliseconds from `began` to the frame in which `count` images that match the selector are decoded and the first of
-# them differs from the image `before`.
+# JavaScript function that returns the milliseconds from `began` to the frame in which `count` images that match the
+# selector are decoded and the first of them differs from the image `before`.
 SHOWN = """
 const shown = ([selector, count], before, began) => new Promise((done) => {
   const whole = (x) => x.complete && x.naturalWidth;
@@ -49,7 +49,7 @@ const shown = ([selector, count], before, began) => new Promise((done) => {
 });
 """
 OPENED = "(wanted) => {" + SHOWN + "return shown(wanted, '', 0); }"
-# SHOWN, timed from the next event of the given kind.
+# Calls `shown` on the next event of the given kind and measures the time from that event.
 AFTER = (
     "([kind, ...wanted]) => {"
     + SHOWN
@@ -76,7 +76,10 @@ show()
 
 
 def store(root: Path, points: int) -> dict[str, Any]:
-    """Create a store with one evaluated run per network, and the files for the rival; return network name -> run id."""
+    """Create a store with one evaluated run per network, and the image files for the baseline.
+
+    Returns the run IDs by network name.
+    """
     from PIL import Image
 
     random = np.random.default_rng(0)
@@ -114,9 +117,7 @@ def store(root: Path, points: int) -> dict[str, Any]:
 
 
 def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarray) -> str:
-    """Create a run with a checkpoint of an untrained network and the given embeddings as its test result; return its
-    id.
-    """
+    """Create a run with a checkpoint of an untrained network and the given test embeddings; return its ID."""
     import torch
 
     from dmlcore.spec import RunSpec
@@ -147,7 +148,7 @@ def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarr
 
 
 def neighbours(runs: Path, ids: list[str]) -> None:
-    """Print the time of the search, performed once, and of reading its result as a page does."""
+    """Search all neighbours once; print the time of the search, and the time in which a page reads its result."""
     from dmlcore.inspection import neighbours as learned
     from dmlcore.storage.runs import RunStore
 
@@ -239,7 +240,7 @@ def uploaded(page: Any, address: str, file: Path, name: str, arguments: argparse
     print(f"{name} pixels: form and network ready after {time.perf_counter() - began:.1f} s")
     times = []
     for number in range(arguments.uploads):
-        # different bytes, to bypass every cache, that decode to the same image
+        # append bytes that change the file but not the decoded image, so that no cache is used
         content = file.read_bytes() + b"\0" * number
         page.evaluate(AFTER, ["change", ".neighbours img", 17])
         page.locator("input[type=file]").set_input_files(

@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.harness import WINDOW, chromium, command_line, machine, per_second, played, report, served, verdict
 
 GOAL = 20.0  # frames per second
-PLACED = 20  # step by which GSP has initialised its prototypes
+PLACED = 20  # number of untimed steps, after which GSP has initialised its prototypes
 
 
 def bare(steps: int) -> list[float]:

@@ -3,10 +3,10 @@
 ResNet-50, 227 px, batch 112, bfloat16, channels last. The training run uses the real loop: images of at least 256
 pixels per side in main memory (noise of unequal sizes, stored and padded as in the image store), random resized crops
 on the device, rows of metrics, measures, and checkpoints at the usual interval (`--no-checkpoints` omits them). The
-bare step is the forward pass, the backward pass of a sum and an equal optimiser on one batch that stays on the device;
---free allows it non-deterministic kernels and a search for the fastest ones. Blocks of training steps and of bare steps
-alternate, each timed from idle to idle after a warm-up block; the ratio is the median over the blocks, printed with its
-spread.
+bare step is the forward pass, the backward pass of a sum and an equal optimiser, on one batch that remains on the
+device. --free allows the bare step to use non-deterministic kernels and to search for the fastest ones. Blocks of
+training steps and of bare steps alternate, each timed from idle to idle after a warm-up block; the ratio is the median
+over the blocks, printed with its spread.
 
 Requires CUDA. --device cpu tests the code path with sizes suitable for a CPU; its times are not meaningful:
 
@@ -41,7 +41,8 @@ class Stored:
 
     def __init__(self, count: int, side: int) -> None:
         draw, high = np.random.default_rng(0), round(side * 256 / 227)
-        widths = draw.integers(high, high * 3 // 2, count)  # like photographs with a short side of `high` pixels
+        # like photographs with a short side of `high` pixels and a long side of up to 1.5 times that
+        widths = draw.integers(high, high * 3 // 2, count)
         self.images = [draw.integers(0, 256, (high, width, 3), dtype=np.uint8) for width in widths]
         self.shape, self.dtype = (count, 3, side, side), np.dtype(np.uint8)
 
@@ -106,7 +107,9 @@ def main() -> None:
 def measure(
     spec: RunSpec, image_size: int, block: int, *, free: bool = False
 ) -> tuple[TrainingState, list[tuple[float, float]], int]:
-    """Train, alternating blocks of `block` training steps with blocks of as many bare steps.
+    """Train, and run `block` bare steps after every `block` training steps.
+
+    If `free`, bare steps may use non-deterministic kernels.
 
     Returns:
         The trained state, the seconds of each pair of blocks (training, bare), and the peak GPU memory in bytes, 0
@@ -122,7 +125,7 @@ def measure(
         if steps % block:
             return
         whole = idle() - began
-        if bare is None:  # in the first block, kernels are selected and memory is allocated
+        if bare is None:  # exclude the first block, in which kernels are selected and memory is allocated
             peak = torch.cuda.max_memory_allocated() if state.device.type == "cuda" else 0
             bare = bare_step(state, plain=False)
             with kernels(free):
@@ -140,7 +143,7 @@ def measure(
 
 @contextlib.contextmanager
 def kernels(free: bool) -> Iterator[None]:
-    """Within the context, if `free`, allow non-deterministic kernels and let cuDNN search for the fastest ones."""
+    """Allow non-deterministic kernels in the context if `free`, and let cuDNN search for the fastest kernels."""
     before = torch.get_deterministic_debug_mode(), torch.backends.cudnn.benchmark
     if free:
         torch.set_deterministic_debug_mode("default")

@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def resume(small: bool) -> dict[str, Any]:
-    """Compare the last checkpoint of two uninterrupted runs and of one that was stopped and resumed, by digest."""
+    """Compare by digest the last checkpoints of two uninterrupted runs and of one that was stopped and resumed."""
     answers: dict[str, Any] = {}
     for name, overrides in VARIANTS.items():
         spec = _sized(SPEC.with_overrides(overrides), small)
@@ -194,10 +194,10 @@ def times(small: bool) -> dict[str, Any]:
 
 
 def parts(small: bool) -> dict[str, Any]:
-    """Return the milliseconds of a training step of ResNet-50 (227 px, batch 112, bfloat16) and of its parts.
+    """Return the milliseconds of a training step of ResNet-50 (227 px, batch 112, bfloat16) and of its components.
 
-    Parts are removed from the step one by one. A profiler adds, per step, the computing time of the device, the number
-    of kernels, and the host's time to launch them.
+    Components are removed from the step one by one to time them. From a profiler, the result also contains the device
+    time, the number of kernels, and the host time to launch them, each per step.
     """
     spec = _sized(
         SPEC.with_overrides(["model.name=resnet50", "model.embedding_dim=512", "batch.classes=28", "batch.samples=4"]),
@@ -267,9 +267,9 @@ def _remade(state: Any, indices: Ints, gathered: batches.Gathered) -> None:
 
 
 def nccl(small: bool) -> dict[str, Any]:
-    """Check that sums, rows and messages are exchanged correctly, with one process per GPU.
+    """Check collective operations between processes (gather, reduce and broadcast), with one process per GPU.
 
-    A single GPU communicates with itself.
+    With a single GPU, the only process communicates with itself.
     """
     count = 1 if small else torch.cuda.device_count()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,7 @@
 """Shared tools for the benchmarks: command line, alternating measurements, time and memory, servers and a browser.
 
-A benchmark runs as `python -m benchmarks.NAME` from the root of the project, and prints a ratio to a stated rival.
+A benchmark runs as `python -m benchmarks.NAME` from the root of the project, and prints the ratio to a stated baseline,
+which its code calls rival.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ import numpy as np
 
 from tests.browser.harness import CHROMIUM_FLAGS, ROOT, Server, chromium_path
 
-EMPTY_RERUN = ROOT / "benchmarks" / "empty_rerun" / "app.py"  # the minimum work of a Streamlit page
+# app with one slider and one number, the minimum work of a Streamlit page
+EMPTY_RERUN = ROOT / "benchmarks" / "empty_rerun" / "app.py"
 WINDOW = {"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce"}
 
-# End times of the frames in which a new step was painted, and the numbers of these steps.
+# JavaScript function that returns the end times of the frames in which a new step was painted, and the step numbers.
 WATCH = """([work, seconds]) => new Promise((resolve) => {
   const times = [], steps = [];
   const observer = new MutationObserver(() => {
@@ -42,7 +44,7 @@ def command_line(description: str | None) -> argparse.ArgumentParser:
 
 
 def machine(*packages: str) -> str:
-    """Return one line with the processor, cores, load and the versions of some packages."""
+    """Return one line with the processor, number of cores, current load and the versions of `packages`."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     versions = [f"{name} {version(name)}" for name in packages]
@@ -58,14 +60,14 @@ def turns(
     twice: bool = False,
     clock: Callable[[], float] = time.process_time,
 ) -> dict[str, list[float]]:
-    """Time all rivals in alternation; return the milliseconds of each rival for every round.
+    """Time several functions in alternation; return the milliseconds of each round by function name.
 
     Args:
         rivals: Functions to time, by name.
         rounds: Number of timed rounds.
-        warm: Number of untimed rounds before.
-        twice: Call each function once untimed before each timed call, because the previous rival has evicted its data
-            from the processor caches.
+        warm: Number of untimed rounds before the timed ones.
+        twice: True to call each function once untimed before each timed call, because the previous function has evicted
+            its data from the processor caches.
         clock: Function that returns the time in seconds.
     """
     times: dict[str, list[float]] = {name: [] for name in rivals}
@@ -81,17 +83,17 @@ def turns(
 
 
 def ratios(one: Sequence[float], other: Sequence[float]) -> list[float]:
-    """Return the sorted ratios of `one` to `other`, computed round by round."""
+    """Return the ratios of `one` to `other`, computed round by round and sorted in increasing order."""
     return sorted(a / b for a, b in zip(one, other, strict=True))
 
 
 def verdict(reached: bool) -> str:
-    """Return "reached" or "MISSED" for a goal."""
+    """Return "reached" if a goal is reached, otherwise "MISSED"."""
     return "reached" if reached else "MISSED"
 
 
 def report(name: str, times: Sequence[float], more: str = "") -> float:
-    """Print median, 95th percentile and maximum of some times in milliseconds; return the median."""
+    """Print the median, 95th percentile and maximum of `times` in milliseconds; return the median."""
     median, p95 = np.percentile(times, [50, 95])
     spread = f"median {median:7.1f} ms   p95 {p95:7.1f} ms   worst {max(times):7.1f} ms of {len(times)}"
     print(f"{name:52s} {spread}   {more}".rstrip(), flush=True)
@@ -122,7 +124,7 @@ def processor_seconds(pid: int) -> float:
 
 
 def started_by(process: int, but: int = 0) -> set[int]:
-    """Return the ids of all descendants of a process, except the process `but` and its descendants."""
+    """Return the IDs of all descendants of a process, excluding the process `but` and its descendants."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -150,7 +152,7 @@ def browser_seconds(server: int) -> float:
 
 @contextlib.contextmanager
 def served(runs: Path, *scripts: Path, rest: float = 0.0) -> Iterator[list[Server]]:
-    """Start the app on a folder of runs and one server per script; yield the servers, and kill them at the end.
+    """Start the app on the folder `runs`, and one server for each script; yield the servers, and kill them at the end.
 
     `rest` is the number of seconds to wait before yielding.
     """
@@ -190,9 +192,16 @@ def launched(kind: Any) -> Any:
 def played(
     page: Any, url: str, work: str, seconds: float, server: Server, *, speed: str = "as fast as it goes", start: int = 3
 ) -> tuple[list[float], float, str]:
-    """Play a page's animation for some seconds and time the painted steps.
+    """Play the animation of a page for some seconds and time the painted steps.
 
-    The element with the selector `work` holds the step as data-step. Timing begins at step `start`.
+    Args:
+        page: Playwright page in which `url` is opened.
+        url: Address of the page.
+        work: CSS selector of the element that holds the number of the painted step as data-step.
+        seconds: Duration of the measurement.
+        server: Server of the page, to measure its processor time.
+        speed: Option of the page's speed menu.
+        start: Number of the step at which timing begins.
 
     Returns:
         Milliseconds between painted steps, steps per second, and a line of text with the processor time of server and

@@ -1,10 +1,11 @@
 """Leave-out test of influence: training without the samples named as harmful, compared with random samples.
 
 A run is trained, and some of its failed queries are drawn. For each failure, three forks are trained from step 0, each
-without one per cent of the training samples: those that influence names as most harmful to the failure, as many random
-samples, or those named as most helpful. The result is the new rank of the failure's wrong neighbour, which was nearest
-in the original run; a higher rank is farther away. All three forks see other batches than the original run; the fork
-without random samples shows the effect of that alone.
+without one per cent of the training samples. The first leaves out the samples that influence names as most harmful to
+the failure, the second random samples, and the third those named as most helpful. The result is the new rank of the
+failure's incorrect neighbour, which was nearest in the original run; a higher rank is farther away. The batches of all
+three forks differ from those of the original run; the fork without random samples shows the effect of this difference
+alone.
 
 `python -m benchmarks.influence [KEY=VALUE ...]`; `--spec` selects a shipped spec.
 """
@@ -90,7 +91,8 @@ def _compare(store: RunStore, spec: RunSpec, data: Dataset, arguments: argparse.
 def drawn(run: Run, count: int) -> tuple[list[Triplet], int]:
     """Draw up to `count` random failures of a run; return them and the total number of failures.
 
-    A failure is given by sample indices: query, nearest correct and nearest wrong neighbour.
+    A failure is given by the indices of three samples: the query, its nearest correct and its nearest incorrect
+    neighbour.
     """
     source = run.embeddings()
     assert source is not None
@@ -105,7 +107,7 @@ def drawn(run: Run, count: int) -> tuple[list[Triplet], int]:
 
 
 def standing(run: Run, triplet: Triplet) -> tuple[float, float]:
-    """Return the wrong neighbour's rank and the margin d(query, wrong) - d(query, right) in a run."""
+    """Return the rank of the incorrect neighbour and the margin d(query, incorrect) - d(query, correct) in a run."""
     source = run.embeddings()
     assert source is not None
     test = neighbours.read(source)
@@ -116,7 +118,13 @@ def standing(run: Run, triplet: Triplet) -> tuple[float, float]:
 
 
 def report(before: Floats, after: Floats, predicted: Floats) -> None:
-    """Print one line per kind of left-out samples, and paired tests against random samples."""
+    """Print one line for each choice of left-out samples, and paired tests against leaving out random samples.
+
+    Args:
+        before: Rank and margin of each failure in the original run, shape (failures, 2).
+        after: Rank and margin in the forks, shape (3, failures, 2).
+        predicted: Predicted change in the margin, shape (3, failures).
+    """
     ranks, margins = after[..., 0], after[..., 1] - before[:, 1]
     print("left out            N farther than before  rank of N: median, mean   change of margin")
     for arm, name in enumerate(ARMS):
@@ -137,7 +145,9 @@ def report(before: Floats, after: Floats, predicted: Floats) -> None:
 
 
 def against(values: Floats, random: Floats) -> str:
-    """Format how often `values` are above and below `random`, with the p-value of Wilcoxon's signed-rank test."""
+    """Format how often `values` are above or below the paired `random`, with the p-value of Wilcoxon's signed-rank
+    test.
+    """
     higher, lower = int((values > random).sum()), int((values < random).sum())
     p = stats.wilcoxon(values, random).pvalue if higher + lower else 1.0
     return f"{higher} higher, {lower} lower, p = {p:.2g}"

@@ -1,9 +1,10 @@
-"""Images per second of the input pipeline, compared with the consumption of a training step of ResNet-18, at 64 px.
+"""Images per second of the input pipeline, compared with the number that a training step of ResNet-18 consumes, at 64
+px.
 
 The pipeline is that of a training run: images from a decoded store, random resized crops, flips, batches of 32. The
-step is bare: forward pass on a ready batch, backward pass of a sum, Adam. Both are timed alone and then at the same
-time, in alternation, so that other load on the machine affects all measurements equally. Decoding a folder of generated
-photographs is timed first.
+training step is reduced to a forward pass on a ready batch, the backward pass of a sum, and Adam. Both are timed alone
+and then at the same time, in alternation, so that other load on the machine affects all measurements equally. Decoding
+a folder of generated photographs is timed first.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.harness import command_line
 
-SIZE = (500, 375)  # size of a typical photograph in CUB-200-2011
+SIZE = (500, 375)  # width and height in pixels of a typical photograph in CUB-200-2011
 ORIGINALS = 40
 
 
@@ -56,7 +57,9 @@ def main() -> None:
 
 
 def generate(tree: Path, images: int) -> list[Path]:
-    """Write JPEGs as large as photographs; only ORIGINALS differ, because equal images cost the same to decode."""
+    """Write `images` JPEGs of photograph size; only ORIGINALS of them differ, because equal images take as long to
+    decode.
+    """
     import numpy as np
     from PIL import Image
 
@@ -93,7 +96,7 @@ def decoded(paths: list[Path], side: int):
 
 
 def pipeline(inputs, batch: int) -> Callable[[], object]:
-    """Return a function that loads another random training batch on each call."""
+    """Return a function that loads the next random training batch on each call."""
     from types import SimpleNamespace
 
     import numpy as np

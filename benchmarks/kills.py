@@ -28,13 +28,14 @@ from dmlcore.storage.runs import Run, RunError, RunStore
 from tests.faults import test_training_faults as faults
 from tests.faults.crash import remains
 
-HISTORY = {"log.txt", "state.json", "lock"}  # files of a run that record its history and therefore differ between runs
+# files that record the history of a run and therefore differ between equal runs
+HISTORY = {"log.txt", "state.json", "lock"}
 MAP = Settings("tsne", iterations=100).to_json()
 
 
 @dataclass
 class Kills:
-    """Fault injection in one store, with the counts of kills so far."""
+    """Fault injection in one store; counts kills, kills while saving, and trials with wrong files."""
 
     store: RunStore
     choose: random.Random
@@ -45,16 +46,17 @@ class Kills:
     wrong: int = 0
 
     def count(self, kind: str, ends: Iterator[tuple[int, int, bool]], trials: int) -> None:
-        """Perform some trials of one kind, add their counts and print them.
+        """Run `trials` trials of one kind, and add their counts to the totals and print them.
 
-        Each trial yields its kills, its kills while saving, and True if its files ended equal.
+        `ends` yields for each trial the number of kills, the number of kills while saving, and True if its files ended
+        equal.
         """
         killed, inside, same = (sum(column) for column in zip(*itertools.islice(ends, trials), strict=True))
         self.killed, self.inside, self.wrong = self.killed + killed, self.inside + inside, self.wrong + trials - same
         print(f"{kind:46} {killed:4} kills, {inside:3} while saving; {same} of {trials} ended equal", flush=True)
 
     def training_runs(self, spec: RunSpec) -> Iterator[tuple[int, int, bool]]:
-        """Yield the results of training runs, each killed after a random step and at a random call while saving."""
+        """Yield one result per training run that is killed after a random step and at a random call while saving."""
         whole = self.store.create(spec)
         if self.warm.run(whole) or whole.status() != "done":
             sys.exit(whole.state().message)
@@ -75,7 +77,11 @@ class Kills:
             run.delete()
 
     def jobs(self, task: str, before: Run, settings: str = "") -> Iterator[tuple[int, int, bool]]:
-        """Yield the results of jobs on copies of the run `before`, killed before each file-system call in turn."""
+        """Yield one result per job on a copy of the run `before`.
+
+        Each job is killed one file-system call later than the previous one, and repeated; then the files of the run are
+        compared.
+        """
         whole = self._copy(before)
         if self.warm.run(whole, task=task, settings=settings):
             sys.exit(f"{task}: the job failed")
@@ -93,8 +99,10 @@ class Kills:
             run.delete()
 
     def creations(self, like: Run) -> Iterator[tuple[int, int, bool]]:
-        """Yield the results of killed creations: the run must be complete or absent, and no unreadable leftovers may
-        exist.
+        """Yield one result per killed creation of a run.
+
+        Each creation is killed one file-system call later than the previous one. Afterwards the run must be complete or
+        absent, and no unreadable leftovers may exist.
         """
         files_of_new = files(self.store.create(like.spec))
         number = 0
@@ -108,7 +116,11 @@ class Kills:
                 run.delete()
 
     def deletions(self, like: Run) -> Iterator[tuple[int, int, bool]]:
-        """Yield the results of killed deletions: the run must be gone, or intact until it is deleted again."""
+        """Yield one result per killed deletion of a run.
+
+        Each deletion is killed one file-system call later than the previous one. Afterwards the run must be absent or
+        intact; an intact run is then deleted again.
+        """
         expected = files(like)
         number = 0
         while True:

@@ -17,7 +17,7 @@ MARKS = "<!-- layers: python -m docs.layers -->\n", "<!-- /layers -->\n"
 
 
 def diagram() -> str:
-    """Return the table of packages with the first sentences of their docstrings, highest layer first."""
+    """Return the Markdown table of packages, highest layer first, with the first sentence of each docstring."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     (layers,) = (
         c["layers"] for c in settings["tool"]["importlinter"]["contracts"] if c["name"] == "arrows only point down"
@@ -41,7 +41,7 @@ def _sentence(package: str) -> str:
 
 
 def filled(page: str) -> str:
-    """Return the page's text with the current table between its marks."""
+    """Return the text `page` in which the table between the marker comments is replaced with the current one."""
     begin, end = map(re.escape, MARKS)
     return re.sub(f"{begin}.*?{end}", lambda _: MARKS[0] + diagram() + MARKS[1], page, flags=re.DOTALL)
 

@@ -1,8 +1,8 @@
 """Generator of two figures that introduce the project.
 
-`make pictures` or `python -m docs.make_pictures [--run RUN] [--to FOLDER]` writes them. field.png shows a force field
-on a dark background. failure.png shows a failed query with its neighbours, and the effect of one step of every loss on
-it; the query is from the shipped example or from another evaluated run.
+Run `make pictures` or `python -m docs.make_pictures [--run RUN] [--to FOLDER]`. field.png shows a force field on a dark
+background. failure.png shows a failed query with its neighbours, and how a step of each loss would change their
+distances. The query is from the shipped example, or from another evaluated run given with `--run`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FOLDER = Path(__file__).resolve().parent / "pictures"
 INCHES, DPI = (16.0, 9.0), 120  # 1920 x 1080 pixels
 INK, FAINT = strokes.INK[True], "#a4adb9"
 BETTER, WORSE = INK["force"], INK["negative"]
-LENGTH = 0.1  # length of the step, equal to the default of the Failures page
+LENGTH = 0.1  # length of the step for which the effect of each loss is shown; the default of the Failures page
 NEAREST = 6
 FIELD = (
     "A and P have the same class and attract\neach other.",
@@ -76,7 +76,7 @@ def field() -> bytes:
 
 
 def failure(run: Run, query: int | None = None) -> bytes:
-    """Return a failure of a run as PNG: the query, its neighbours, and a table with the effect of each loss.
+    """Draw a retrieval failure of a run as PNG: the query, its neighbours, and a table with the effect of each loss.
 
     Args:
         run: An evaluated run.
@@ -109,7 +109,11 @@ def failure(run: Run, query: int | None = None) -> bytes:
 
 
 def chosen(store: RunStore, name: str | None) -> Run:
-    """Return the run with this name, or the shipped example if None; raise RunError with a remedy if there is none."""
+    """Return the run with this name, or the shipped example if None.
+
+    Raises:
+        RunError: If there is no such run; the message states how to name one.
+    """
     run = store.open(name) if name else example.find(store)
     if run is None:
         raise RunError(MISSING)
@@ -239,7 +243,7 @@ def _pixels(content: bytes) -> np.ndarray:
 
 
 def small(content: bytes) -> bytes:
-    """Return the PNG reduced to 256 colours, which takes a fraction of the bytes without a visible loss."""
+    """Return the PNG `content` reduced to 256 colours, which makes the file much smaller without a visible loss."""
     file = io.BytesIO()
     Image.open(io.BytesIO(content)).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, 3).save(
         file, "png", optimize=True

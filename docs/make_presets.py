@@ -16,7 +16,7 @@ from pages.shared.plane.state import Scene
 
 HERE = Path(__file__).resolve().parent
 APP = "http://127.0.0.1:8501"
-DPI = 120  # gives figures that are 360 pixels wide
+DPI = 120  # resolution at which figures are 360 pixels wide
 COLUMNS = 4
 
 

@@ -1,8 +1,8 @@
-"""Generator of docs/projections.gif, which shows the plane before and after each projection.
+"""Generator of docs/projections.gif, which shows the embedding plane before and after each projection of the proxies.
 
 Run `python -m docs.make_projections [--to FILE]`. The animation shows chance-constrained programming in two dimensions,
-after Gurbuz 2022, Figs. 3.2 and 3.3: ten digit classes, four proxies per class from a pool of 16 samples, and the loss
-C2 with the margins 0 and 0.5. The source does not state loss, optimiser or classes.
+after Gurbuz 2022, Figs. 3.2 and 3.3. It uses ten digit classes, four proxies per class from a pool of 16 samples, and
+the loss C2 with the margins 0 and 0.5. Gurbuz 2022 does not state the loss, optimiser or classes.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ SPEC = RunSpec().with_overrides(
     ]
 )
 SMALL = 0.05
-SHOWN, REST = 120, 900  # milliseconds per frame; REST is for frames just before and after the proxies move
+SHOWN, REST = 120, 900  # milliseconds per frame; REST applies to the frames just before and after the proxies move
 
 
 @dataclass(frozen=True)
 class Frame:
-    """State of the plane at one step: validation embeddings (n, 2), labels (n,), proxies (classes, P, 2) and scores."""
+    """Content of one frame: validation embeddings (n, 2), labels (n,), proxies (classes, P, 2) and scores."""
 
     step: int
     projection: int
@@ -53,9 +53,9 @@ class Frame:
 
 
 def frames(spec: RunSpec = SPEC) -> list[Frame]:
-    """Train, and return one frame per validation, and two frames at the end of each projection.
+    """Train a network; return one frame per validation, and two frames at the end of each projection.
 
-    The two frames show the state before and after the proxies move.
+    The two frames show the embedding plane before and after the proxies move.
     """
     data = build.load_data(spec)
     state = build.build(spec, data, build.prepare_device("cpu", 1))

@@ -1,9 +1,10 @@
-"""Generator of the recordings that lessons play back.
+"""Generator of the recordings that the lessons of the app play back.
 
-Run `python -m docs.make_recordings projections`, `neighbours`, or `ensemble RUN`. RUN is an ensemble with learned
-weights (WEL) of four losses. The shipped recording is of the run `dml train omniglot model.name=conv4_32 loss.name=wel
-loss.learning_rate=0.1 loss.weights_rate=network schedule.steps=400 schedule.decay=none`. Projections are those of
-`docs.make_projections` (11 seconds of processor time), reduced to 15 samples per class.
+Run `python -m docs.make_recordings projections`, `neighbours`, or `ensemble RUN`. RUN is the ID of a run that trains an
+ensemble of four losses with learned weights (WEL). The shipped recording is of the run `dml train omniglot
+model.name=conv4_32 loss.name=wel loss.learning_rate=0.1 loss.weights_rate=network schedule.steps=400
+schedule.decay=none`. The recording of projections contains the frames of `docs.make_projections` (11 seconds of
+processor time), reduced to 15 samples per class.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dmlcore.presets import RECORDINGS
 from dmlcore.storage import atomic_files
 from dmlcore.storage.runs import RunStore
 
-EACH = 15  # number of recorded samples per class, the first ones
+EACH = 15  # number of samples recorded per class (the first ones of each class)
 NEIGHBOURS = [
     *("data.split=samples", "data.validation=samples", "model.hidden=[128]", "model.embedding_dim=2"),
     *("model.normalize=false", "model.lipschitz=true", "loss.name=contrastive", "loss.distance=ball", "loss.m_pos=0"),
@@ -62,7 +63,7 @@ def projections() -> list[dict[str, Any]]:
 
 
 def ensemble(run: str) -> list[dict[str, Any]]:
-    """Return the recording of an ensemble, given its run: a header, then one row per step."""
+    """Return the recording of an ensemble trained in the run with ID `run`: a header, then one row per step."""
     steps = [row for row in RunStore().open(run).metrics()[0] if row["kind"] == "step"]
     rows = [
         {
@@ -76,12 +77,12 @@ def ensemble(run: str) -> list[dict[str, Any]]:
 
 
 def neighbours() -> list[dict[str, Any]]:
-    """Return the recording of an exchange of neighbours: a header, then one row per frame.
+    """Return a recording that shows how an embedding conditioned on neighbours moves as its neighbours are replaced.
 
-    In each frame one more neighbour is exchanged, the farthest first. The data are ten digit classes, with 8 neighbours
-    and two dimensions (5 seconds of processor time). The query is a test sample of class 0 whose neighbours all belong
-    to its class; of all such samples it is the one that moves farthest. Its neighbours are replaced with samples of the
-    class that is farthest from class 0.
+    The first row is a header. Each further row is a frame in which one more neighbour is replaced, the farthest first.
+    A network is trained on ten digit classes with 8 neighbours and two-dimensional embeddings (5 seconds of processor
+    time). The query is a test sample of class 0 with neighbours that all belong to class 0; of all such samples it is
+    the one that moves farthest. Its neighbours are replaced with samples of the class that is farthest from class 0.
     """
     import torch
 

@@ -9,7 +9,7 @@ from markdown import Markdown
 from markdown.extensions import Extension
 from markdown.inlinepatterns import InlineProcessor
 
-# Commands that latex2mathml does not support, and their replacements.
+# LaTeX commands that latex2mathml does not support, and their replacements.
 REPLACED = {r"\lVert": r"\Vert", r"\rVert": r"\Vert", r"\tfrac": r"\frac", r"\dfrac": r"\frac", r"\diff": ""}
 FORMULA = r"\$\$(.+?)\$\$|(?<![\\$\w])\$(?!\s)([^$\n]+?)(?<!\s)\$(?![\w$])"
 

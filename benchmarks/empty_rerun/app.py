@@ -1,4 +1,4 @@
-"""Rival of benchmarks/fields.py: the app's server with a page that holds one slider and one number."""
+"""Baseline of benchmarks/fields.py: the app's server with a page that contains only one slider and one number."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Conformance cases, which compare a printed formula with the results of dmlcore and of another library."""
+"""Conformance cases, each of which compares a printed formula with the results of dmlcore and of another library."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from torch import Tensor, nn
 
 from dmlcore.conformance.vectors import BALANCED, UNEVEN, Vector
 
-EXACT = 1e-9  # tolerance for an exact match in float64, relative to max(1, |printed|)
-# relative deviation up to which a match counts as exact to float32, because a library may convert a float64 batch
+EXACT = 1e-9  # tolerance relative to max(1, |printed result|) up to which a float64 result counts as exact
+# Relative deviation up to which a result counts as exact to float32. A library may convert a float64 batch to float32.
 SINGLE = 1e-6
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a computation: a number, and arrays (gradients or selected tuples), all of which are compared."""
+    """Result of a computation: a number, and named arrays such as gradients or masks of selected tuples."""
 
     value: float
     arrays: Mapping[str, Tensor] = field(default_factory=dict)
@@ -31,16 +31,16 @@ Computation = Callable[[Vector], Outcome]
 
 @dataclass(frozen=True)
 class Case:
-    """A computation that libraries offer, with its printed formula.
+    """Computation that libraries offer, with the formula as printed in its source.
 
     Attributes:
         printed: Formula of `source`, written out in float64 and differentiated by autograd. It shares no code with the
             losses of dmlcore or of a library.
-        ours: Computation of dmlcore, if it has one.
+        ours: Computation of dmlcore; None if dmlcore does not offer it.
         variants: Other readings of the formula, keyed by description. If a library deviates from the printed formula,
             the table of results names the variant that the library computes.
         on: Batches on which the case is evaluated.
-        tolerance: Relative tolerance.
+        tolerance: Tolerance relative to max(1, |printed result|).
     """
 
     name: str
@@ -56,7 +56,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Library:
-    """External library: name of the package, module to import, and the computation of each case, keyed by case name."""
+    """External library: package name, module to import, and the computations that it offers, keyed by case name."""
 
     name: str
     module: str
@@ -76,7 +76,7 @@ class Library:
 
 
 class LibraryMissing(RuntimeError):
-    """Error raised if a library is not installed; the message states what to install."""
+    """Error raised if a library is not installed; the message contains the install command."""
 
 
 class NotRun(RuntimeError):
@@ -85,30 +85,35 @@ class NotRun(RuntimeError):
 
 @dataclass(frozen=True)
 class Row:
-    """Result of a case on one batch: outcomes, or reasons why they are missing, and deviations from the formula."""
+    """Result of a case on one batch.
+
+    `theirs` is the outcome of the library, or a string with the reason why there is none. The deviations `theirs_off`
+    and `ours_off` are relative to the printed formula.
+    """
 
     case: Case
     vector: str
     printed: Outcome
     theirs: Outcome | str
-    theirs_off: float  # deviation of the library; inf if it raised an error, NaN if the case could not run
-    ours_off: float | None  # deviation of dmlcore; None if it has no such computation
-    follows: str | None = None  # name of the variant that the library computes, if known
-    ours_follows: str | None = None  # name of the variant that dmlcore computes, if known
+    theirs_off: float  # deviation of the library; inf if it raised an error, NaN if the case could not be run
+    ours_off: float | None  # deviation of dmlcore; None if dmlcore does not offer the computation
+    follows: str | None = None  # name of the variant that the library computes instead of the printed formula, if known
+    # name of the variant that dmlcore computes instead of the printed formula, if known
+    ours_follows: str | None = None
 
     @property
     def agrees(self) -> bool:
-        """True if the library computes the printed formula."""
+        """True if the library's result equals that of the printed formula up to the case's tolerance."""
         return self.theirs_off <= self.case.tolerance
 
     @property
     def as_printed(self) -> bool:
-        """True if the library and, if it has the computation, dmlcore compute the printed formula."""
+        """True if the library, and dmlcore if it offers the computation, agree with the printed formula."""
         return self.verdict.startswith("agrees")
 
     @property
     def verdict(self) -> str:
-        """One-line verdict: which of dmlcore and the library match the printed formula."""
+        """One-line verdict that states which of dmlcore and the library match the printed formula."""
         if isinstance(self.theirs, str) and self.theirs_off != self.theirs_off:
             return f"not run: {self.theirs}"
         ours = None if self.ours_off is None else self.ours_off <= self.case.tolerance
@@ -148,7 +153,7 @@ def compare(case: Case, vector: Vector, theirs: Computation) -> Row:
 
 
 def _variant(result: Outcome, case: Case, vector: Vector) -> str | None:
-    """Return the name of the first variant of the case that gives `result`; None if no variant does."""
+    """Return the name of the first variant of the case with the outcome `result`; None if no variant matches."""
     near = max(case.tolerance, SINGLE)
     return next((name for name, other in case.variants.items() if deviation(result, other(vector)) <= near), None)
 

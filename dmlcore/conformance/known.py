@@ -1,4 +1,4 @@
-"""Known cases in which the formula is correct but its computation may fail.
+"""Cases in which the formula is known to be correct but its computation may fail.
 
 They use float32, several processes, a memory of embeddings, or inputs at which a result may not be finite.
 """
@@ -21,11 +21,11 @@ from dmlcore.losses.memory import CrossBatchMemory
 
 PROCESSES = 2
 MEMORY_BATCHES = 2  # number of batches that the memory of embeddings holds
-SINGLES = 1e-4  # relative tolerance of a computation in float32
+SINGLES = 1e-4  # relative tolerance of cases that are computed in float32
 
 
 def _in_single(name: str, **hyper: Any) -> Computation:
-    """Return a function that evaluates a dmlcore loss in the dtype of the batch."""
+    """Return a function that evaluates the dmlcore loss `name` in the dtype of the batch."""
 
     def computed(v: Vector) -> Outcome:
         loss = losses.for_training(name, classes=v.classes, embedding_dim=v.embeddings.shape[1], **hyper)
@@ -38,7 +38,7 @@ def _in_single(name: str, **hyper: Any) -> Computation:
 
 
 def rows_of(process: int, v: Vector) -> Tensor:
-    """Return the indices of the samples in the batch that the process with number `process` holds."""
+    """Return the indices of the batch samples that are assigned to a process."""
     return torch.arange(process, len(v.labels), PROCESSES)
 
 
@@ -47,9 +47,9 @@ def _whole(v: Vector) -> Outcome:
 
 
 def _apart(v: Vector) -> Outcome:
-    """Compute the loss of each process over its own anchors, with the samples of the other process held constant.
+    """Compute the multi-similarity loss of each process over its own samples as anchors.
 
-    The value is the mean over the processes, the gradient is their sum.
+    The samples of the other process are constants. The value is the mean over the processes, the gradient the sum.
     """
     gradient, value = torch.zeros_like(v.embeddings), 0.0
     for process in range(PROCESSES):
@@ -99,7 +99,7 @@ def _own_distances(v: Vector) -> Outcome:
 
 
 def of_table(distances: Tensor) -> Outcome:
-    """Return a distance matrix times 10^4, with its mean as value.
+    """Return a distance matrix times 10^4 as an outcome, whose value is its mean.
 
     The diagonal is set to 0, because it holds only rounding errors.
     """
@@ -117,7 +117,7 @@ def own_weight() -> Vector:
 
 
 def finite(computed: Outcome) -> Outcome:
-    """Return 1 if the value and the gradients of `computed` are finite, otherwise 0."""
+    """Return an outcome with value 1 if the value and the gradients of `computed` are finite, otherwise 0."""
     arrays = [torch.tensor(computed.value), *computed.arrays.values()]
     return Outcome(float(all(bool(array.isfinite().all()) for array in arrays)))
 
@@ -136,7 +136,7 @@ def _histogram(v: Vector) -> Outcome:
 
 
 def steps() -> list[Tensor]:
-    """Return the three successive batches of the memory cases, with four 3-D embeddings each, shape (4, 3)."""
+    """Return the three successive batches for the cases with a memory, each with four embeddings, shape (4, 3)."""
     i, d = torch.arange(4, dtype=torch.float64)[:, None], torch.arange(3, dtype=torch.float64)
     return [(0.5 + 0.9 * t + 1.1 * i + 0.7 * d + 0.4 * i * d).sin() for t in range(3)]
 

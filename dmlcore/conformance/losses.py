@@ -1,4 +1,4 @@
-"""Conformance cases of losses between samples: printed formula, computation of dmlcore, and variants.
+"""Conformance cases of losses between samples, each with its printed formula, dmlcore's computation and variants.
 
 A variant is another reading of the formula that a library may follow.
 """
@@ -26,12 +26,13 @@ def of_pairs(formula: Callable[..., Tensor], *more: object, **options: object) -
 def catalogue(
     name: str, *, unit: bool = False, weights: Callable[[Vector], Tensor] | None = None, **hyper: Any
 ) -> Computation:
-    """Return a function that evaluates a catalogue loss in float64; `unit` normalises the embeddings first."""
+    """Return a function that evaluates the dmlcore loss `name` in float64; if `unit`, on normalised embeddings."""
 
     def computed(v: Vector) -> Outcome:
         loss = losses.for_training(name, classes=v.classes, embedding_dim=v.embeddings.shape[1], **hyper).double()
         if hasattr(loss, "beta") and isinstance(loss.beta, Tensor):
-            loss.beta.data.fill_(float(hyper["beta"]))  # set the parameter in place, because it is created in float32
+            # set beta in place: it is created in float32, so the value passed to the constructor would be rounded
+            loss.beta.data.fill_(float(hyper["beta"]))
         if hasattr(loss, "proxies"):
             return evaluate_module(loss, v, "proxies", None if weights is None else weights(v))
         return evaluate_loss(lambda x: loss(F.normalize(x) if unit else x, v.labels), v)

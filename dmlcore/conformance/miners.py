@@ -1,4 +1,4 @@
-"""Conformance cases of miners: the selection by the printed rule, and by dmlcore."""
+"""Conformance cases of miners, which compare the tuples selected by the printed rule and by dmlcore."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dmlcore.conformance.case import Case, Computation, Outcome, selection_masks
 from dmlcore.conformance.printed import choices, pairs
 from dmlcore.conformance.vectors import BALANCED, Vector
 
-# number of calls of the distance-weighted miner; 5 standard deviations of a relative frequency are then 0.065
+# Number of draws from the distance-weighted miner. Five standard deviations of a relative frequency are then 0.065.
 DRAWS = 1500
 
 
 def mined(formula: Callable[..., list[choices.Triple]], **options: object) -> Computation:
-    """Return a function that selects the triplets of a batch by a printed rule."""
+    """Return a function that selects the triplets of a batch by the printed rule `formula`."""
     return lambda v: selection_masks(len(v.labels), _columns(formula(v.embeddings, v.names, **options), 3))
 
 
@@ -44,10 +44,10 @@ def _hard_pairs(v: Vector) -> Outcome:
 
 
 def _chances(v: Vector) -> Outcome:
-    """Return the probability of each negative for each anchor, as printed: proportional to 1 / density of its distance.
+    """Return the probability with which each anchor draws each negative, according to the printed formula.
 
-    The density is that of distances between random points on the sphere. Distances below 0.5 count as 0.5; negatives at
-    1.4 or beyond have probability 0.
+    It is proportional to the inverse density of distances between random points on the sphere, at the distance of the
+    negative. Distances below 0.5 count as 0.5. Negatives at a distance of 1.4 or more have probability 0.
     """
     d, size, dimension = choices.table(v.embeddings), len(v.labels), v.embeddings.shape[1]
     chances = torch.zeros(size, size, dtype=torch.float64)
@@ -59,7 +59,7 @@ def _chances(v: Vector) -> Outcome:
 
 
 def frequencies(v: Vector, draw: Callable[[], Sequence[Tensor]], draws: int = DRAWS) -> Outcome:
-    """Return the relative frequency of each negative for each anchor over `draws` calls of `draw`."""
+    """Return the relative frequency with which each anchor draws each negative, over `draws` calls of `draw`."""
     drawn = torch.zeros(len(v.labels), len(v.labels), dtype=torch.float64)
     for _ in range(draws):
         a, _, n = draw()

@@ -1,4 +1,4 @@
-"""Conformance cases of losses with one or several proxies, or weights, per class."""
+"""Conformance cases of losses with one or several proxies or weight vectors per class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dmlcore.conformance.losses import case, catalogue
 from dmlcore.conformance.printed import proxies
 from dmlcore.conformance.vectors import BALANCED, UNEVEN, Vector
 
-CENTRES = 2  # centres per class of soft triple and of sub-centre ArcFace
+CENTRES = 2  # number of centres per class in the cases of SoftTriple and sub-centre ArcFace
 
 
 def centres(vector: Vector) -> Tensor:
@@ -29,7 +29,10 @@ def unit_weights(vector: Vector) -> Tensor:
 
 
 def beyond_pi() -> Vector:
-    """Return two samples, one at an angle above π - m to its class weight (golden vector arcface_beyond_pi)."""
+    """Return a batch of two samples, one of which has an angle above π - m to the weight vector of its class.
+
+    It is the golden vector arcface_beyond_pi of tests/golden/losses.json.
+    """
     x = torch.tensor([[-1.0, -0.35, 0.05], [0.3, 0.9, 0.1]], dtype=torch.float64)
     w = torch.tensor([[1.0, 0.2, 0.0], [0.0, 1.0, 0.3]], dtype=torch.float64)
     return Vector("an angle beyond π - m", x, torch.tensor([0, 1]), w)

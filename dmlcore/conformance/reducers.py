@@ -1,4 +1,4 @@
-"""Conformance cases of reducers, applied to the triplet hinge terms with margin 0.5, and of samplers."""
+"""Conformance cases of samplers, and of reducers applied to the hinge terms of all triplets with margin 0.5."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from dmlcore.conformance.vectors import BALANCED
 
 
 def reduced(how: Callable[[list[Tensor], list[int]], Tensor]) -> Computation:
-    """Return a function that applies `how` to the hinge terms of all triplets and the classes of their anchors."""
+    """Return a function that evaluates how(terms, labels) on a batch, with its gradient.
+
+    `terms` are the hinge terms of all triplets with margin 0.5, and `labels` the classes of their anchors.
+    """
 
     def loss(x: Tensor, y: list[int]) -> Tensor:
         terms = [pairs.hinge(term) for term in pairs.triplet_terms(x, y, 0.5)]
@@ -69,7 +72,7 @@ REDUCERS = (
 )
 
 
-# ---- samplers: number of violations of their description, over 100 batches or ten epochs
+# ---- samplers: number of violations of their documented behaviour, in 100 batches or ten epochs
 
 
 def sampler(name: str, title: str, source: str) -> Case:

@@ -22,7 +22,7 @@ LONE = "queries without a relevant item count as 0"
 def scored(score: Callable[[list[bool], int], float], *, lone: bool = False) -> Computation:
     """Return a function that averages a printed score over the queries of a batch that have a relevant item.
 
-    With `lone`, queries without a relevant item are included and count as 0.
+    If `lone`, the average is over all queries, and those without a relevant item count as 0.
     """
 
     def computed(v: Vector) -> Outcome:
@@ -55,7 +55,7 @@ def _precision_over_least(marks: list[bool], r: int) -> float:
 
 
 def score(name: str, title: str, source: str, printed: Computation, **rest: Any) -> Case:
-    """Create a test case that compares a score of a library with its formula as printed."""
+    """Create a conformance case of a score."""
     return Case(name, "score", title, source, printed, **rest)
 
 

@@ -1,4 +1,4 @@
-"""Table of results in docs/conformance.md, with one section per library."""
+"""Tables of conformance results in docs/conformance.md, with one section per library."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SUMMARY = {
 
 
 def section(library: Library, rows: Sequence[Row]) -> str:
-    """Return the Markdown section of a library: versions, counts of each verdict, differences and agreements."""
+    """Return the Markdown section of a library, with versions, a summary, and tables of differences and agreements."""
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("torch", "numpy"))
     lines = [f"## {library.name} {library.version}", "", summary(rows), ""]
     lines += [f"With {versions}, Python {platform.python_version()}.", "", "### What differs", ""]
@@ -51,7 +51,7 @@ def section(library: Library, rows: Sequence[Row]) -> str:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Return a sentence with the total number of comparisons and the number of each kind of verdict."""
+    """Return a sentence with the number of comparisons, in total and by kind of verdict."""
     kinds = Counter(_kind(row) for row in rows)
     return f"{len(rows)} comparisons: " + "; ".join(f"{count} {kind}" for kind, count in kinds.most_common()) + "."
 
@@ -64,15 +64,15 @@ def _kind(row: Row) -> str:
 
 
 def differing(row: Row) -> tuple[str, ...]:
-    """Return the cells of a row for the table of differences, in the order of the columns `DIFFERING`."""
+    """Return one table row of a result that differs from the printed formula, with the columns `DIFFERING`."""
     numbers = number(row.printed), number(row.theirs), deviation(row.theirs_off), deviation(row.ours_off)
     return row.case.title, row.case.source, row.vector, *numbers, row.verdict
 
 
 def agreeing(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """Return the cells of the table of agreements, whose columns are `AGREEING`.
+    """Return the table rows of the results that agree with the printed formula, with the columns `AGREEING`.
 
-    There is one row per case, with the largest deviations over all of the case's batches.
+    There is one row per case. It holds the largest deviations over the batches of the case.
     """
     result: list[tuple[str, ...]] = []
     for _, group in groupby((row for row in rows if row.as_printed), key=lambda row: row.case.name):
@@ -92,7 +92,9 @@ def agreeing(rows: Sequence[Row]) -> list[tuple[str, ...]]:
 
 
 def number(outcome: Outcome | str) -> str:
-    """Format the value of an outcome with six digits, or as a dash if `outcome` is the reason why it is missing."""
+    """Format the value of an outcome with six significant digits, or return a dash if there is only a reason (a
+    string).
+    """
     return "–" if isinstance(outcome, str) else f"{outcome.value + 0.0:.6g}"
 
 
@@ -113,7 +115,7 @@ def _rule(columns: Sequence[str]) -> list[str]:
 
 
 def marks(name: str) -> tuple[str, str]:
-    """Return the lines that mark the start and the end of the section of a library."""
+    """Return the lines of the page that mark the start and the end of a library's section."""
     return f"<!-- {name}: python -m dmlcore conformance {name} --write -->\n", f"\n<!-- /{name} -->\n"
 
 

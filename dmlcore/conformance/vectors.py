@@ -1,4 +1,7 @@
-"""Batches on which all libraries are compared: embeddings, labels and proxies, computed by a formula and not stored."""
+"""Batches of embeddings, labels and proxies on which all libraries are compared.
+
+They are computed by a formula, so that no data need to be stored.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ class Vector:
 
     @property
     def classes(self) -> int:
-        """Number of proxies. A class may be absent from the batch."""
+        """Number of classes, which is the number of proxies. A class may be absent from the batch."""
         return len(self.proxies)
 
     @property

@@ -16,8 +16,8 @@ from dmlcore.loss_analysis.level_sets import EVERYTHING, NOTHING, Curves, LevelS
 from dmlcore.losses.engine.triplet_loss import TripletLoss
 from dmlcore.typing import Floats
 
-# radii around the midpoint of anchor and positive at which the set is sampled, relative to the largest of 1, d_ap and
-# the coordinates
+# Radii of the rings around the midpoint of anchor and positive on which the set is sampled, in units of the maximum of
+# 1, d_ap and the absolute coordinates of both points.
 RINGS = np.logspace(-3, 4, 71)
 ANGLES = 72
 NODES = 141  # grid nodes per axis before refinement near anchor and positive
@@ -38,8 +38,8 @@ def contour_set(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     angle = np.linspace(0, 2 * np.pi, ANGLES, endpoint=False)
     rays = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     raw = _raw(loss, pair, pair.place(scene * RINGS[:, None, None] * rays))
-    # An exponentially decaying energy (hoffer) underflows far away, where it equals the level numerically but is above
-    # it.
+    # An exponentially decaying energy (hoffer) underflows far away. There it is above the level but numerically equal
+    # to it.
     fading = np.logical_or.accumulate((raw > level) & (raw - level < 1e-100), axis=0)
     above = (raw > level) | (fading & (raw == level))
     last = above[-1]

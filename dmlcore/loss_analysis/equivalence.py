@@ -33,8 +33,9 @@ class Sameness:
     factor: float  # least-squares factor between the gradients of all triplets
     largest: float  # max |grad(first) - factor grad(second)| over triplets, divided by max |grad(first)|
     cosine: float  # cosine similarity of the gradients of all triplets, joined to one vector
-    shift: float | None  # None if raw(first) - factor * raw(second) is not constant
-    same: bool  # largest <= 1e-9 and factor > 0
+    # constant difference between the energies; None if raw(first) - factor * raw(second) is not constant
+    shift: float | None
+    same: bool  # True if largest <= 1e-9 and factor > 0
     verdict: str  # conclusion in words, with the fitted numbers
 
 
@@ -72,7 +73,7 @@ def same_loss(
     points = _points(space, dim, triplets, seed)
     raw1, grad1 = _gradients(first, points, space, symmetrised)
     raw2, grad2 = _gradients(second, points, space, symmetrised)
-    # Normalise first, because the squares of diverging gradients overflow before the gradients do.
+    # Normalise before computing products, because the squares of diverging gradients overflow before the gradients do.
     scale1, scale2 = (float(g.norm(dim=-1).max()) for g in (grad1, grad2))
     unit1, unit2 = grad1 / (scale1 or 1.0), grad2 / (scale2 or 1.0)
     dot, square1, square2 = (float((x * y).sum()) for x, y in ((unit1, unit2), (unit1, unit1), (unit2, unit2)))

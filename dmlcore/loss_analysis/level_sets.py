@@ -21,7 +21,8 @@ from dmlcore.typing import Floats
 
 Curves = list[Floats]
 
-FAR = 1e6  # size of a region in units of d_ap above which it is replaced with a disc, to which it is equal up to 1e-12
+# Regions larger than FAR times d_ap are replaced with a disc, to which they are equal up to a relative error of 1e-12.
+FAR = 1e6
 EPS = 4 * float(np.finfo(float).eps)
 
 
@@ -209,8 +210,8 @@ def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) 
         least = 2 * law.at(c) if law.convex else law.at(0) + law.at(d)
         if not bound > least:
             return NOTHING
-        # Return the whole plane if the bound exceeds all values of the function or the set exceeds floating-point
-        # range.
+        # The boundary is unusable if the bound exceeds all values of the function or if the set exceeds the
+        # floating-point range. In both cases, return the whole plane.
         if not 0 < bisector < 1e150:
             return EVERYTHING
         if bisector > FAR * d:
@@ -230,9 +231,10 @@ class _Outline:
     """Boundary law(x) + law(y) = bound in one quarter of the plane; the other three quarters are mirror images.
 
     x and y are the distances from a and p. The quarter lies on the side of a, above the line through a and p, so y is
-    the larger distance. The boundary is explicit in y: x = law^-1(bound - law(y)). y increases from the perpendicular
-    bisector, or from the inner end of a lobe, to the far end on the line through a and p. The parameter v runs from
-    `low` to `high`. It is y, or y - d for lobes, so that the coordinates of tiny lobes keep their precision.
+    the larger distance. The boundary is given as a function of y, x = law^-1(bound - law(y)). y increases from the
+    perpendicular bisector to the far end on the line through a and p. If the boundary consists of two lobes, y starts
+    at the inner end of the lobe around a instead. The parameter v runs from `low` to `high`. It is y, or y - d for
+    lobes, so that the coordinates of tiny lobes keep their precision.
     """
 
     pair: PlanePair
@@ -261,7 +263,7 @@ class _Outline:
             along, square = (x**2 - v * (v + 2 * d)) / (2 * d), x**2
         else:
             along, square = (x - y) * (x + y) / (2 * d), (x**2 + y**2) / 2 - d**2 / 4
-        # The distance from the centre is exact, so an error of `along` only moves the point along the curve.
+        # The distance from the centre is exact, so an error in `along` only moves the point along the boundary.
         along = np.clip(along, -np.sqrt(square), np.sqrt(square))
         across = np.sqrt(np.maximum(square - along**2, 0))
         speed = np.nan_to_num((y + x * law.slope(y) / law.slope(x)) / d, posinf=0.0)
@@ -274,7 +276,10 @@ class _Outline:
         return 4 * float(weights @ (across * speed))
 
     def curves(self, points: int) -> Curves:
-        """Return the whole boundary: one closed polyline, or one for each of the lobes around a and p."""
+        """Return the boundary as closed polylines: one, or two if it consists of lobes around a and p.
+
+        Each closed polyline has about `points` edges.
+        """
         with np.errstate(all="ignore"):
             along, across, _ = self.quarter(np.linspace(0, np.pi, points // (2 if self.lobes else 4) + 1))
         across[-1] = 0.0

@@ -24,7 +24,7 @@ LARGEST_MARGIN = 1000.0
 
 @dataclass(frozen=True)
 class Identity:
-    """Simpler form, in LaTeX, that a loss formula takes on the unit sphere, and the largest deviation from it.
+    """Simpler form, in LaTeX, of a loss formula on the unit sphere, with the largest deviation from that form.
 
     The deviation is measured over random triplets of unit vectors.
     """
@@ -108,7 +108,8 @@ def _margin_off(formula: TripletFormula, own: dict[str, float | str], least: flo
     return float(brentq(least_at, low, LARGEST_MARGIN, xtol=1e-10))
 
 
-Form = Callable[[Triplet, Tensor, Tensor], Tensor]  # function of the triplet and the inner products a.p and a.n
+# Function of the triplet and the inner products a.p and a.n that returns the simpler form of a loss.
+Form = Callable[[Triplet, Tensor, Tensor], Tensor]
 
 _FORMS: dict[str, tuple[str, Form]] = {
     "facenet": (r"2\,(a^\top n-a^\top p)", lambda t, ap, an: 2 * (an - ap)),
@@ -134,7 +135,7 @@ def _identity(formula: TripletFormula, own: dict[str, float | str]) -> Identity 
         entangle = entry_of("entangle").core
         a, p, n = random_triplets(1, 3, seed=1)
         t = Triplet.of_points(a, p, n)
-        # difference for one triplet; the deviation computed below shows whether it is the same for all
+        # Difference for the first triplet; the deviation computed below shows if it is the same for all triplets.
         shift = float(formula.core(t, **own) - entangle(t))
         text = rf"E_{{\mathrm{{entangled}}}}+{shift:.4g}"
 

@@ -1,8 +1,8 @@
 """Settings that reproduce figures of Karaman 2021: points, loss and hyper-parameters of each panel.
 
-The points of figures 2.5, 3.1 and 3.3, which the thesis does not state, are typical choices. The margin of figures 3.1
-to 3.4, 3.6, 3.7 and the upper panel of B.1, which the thesis does not state either, is chosen such that the triplet of
-every panel is active; forces do not depend on the margin.
+The thesis does not state the points of figures 2.5, 3.1 and 3.3, so typical points are used. Nor does it state the
+margin of figures 3.1 to 3.4, 3.6, 3.7 and the upper panel of B.1; it is chosen such that the triplet of every panel is
+active. Forces do not depend on the margin.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BALANCED = 12 / 7  # rho that balances pull and push in a batch of 32 samples fr
 
 @dataclass(frozen=True)
 class FigurePanel:
-    """Panel of a figure. `view` is (centre x, centre y, half width) of the displayed part of the plane."""
+    """Panel of a figure. `view` is the displayed part of the plane as (centre x, centre y, half width)."""
 
     figure: str
     panel: str

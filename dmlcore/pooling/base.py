@@ -1,4 +1,4 @@
-"""Foundations of all poolings: base class, displayed weights and catalogue."""
+"""Base class of poolings, helpers that compute their displayed weights, and the catalogue of poolings."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Pooling(nn.Module):
     `weights` is their mean over the channels. It is None if the pooled vector is not a weighted sum over positions.
     """
 
-    # the projection to the embedding size is applied before the pooling, not after it
+    # True if the projection to the embedding size is applied before the pooling, not after it
     projects_first: ClassVar[bool] = False
-    averages: ClassVar[bool] = False  # the pooled vector is exactly sum_j weights_j f_j
-    positional: ClassVar[bool] = False  # the result depends on the arrangement of the positions
-    stops_gradient: ClassVar[bool] = False  # the weights are detached in the forward pass
-    # batch normalisation: training uses batch statistics, evaluation uses running statistics
+    averages: ClassVar[bool] = False  # True if the pooled vector is exactly sum_j weights_j f_j
+    positional: ClassVar[bool] = False  # True if the result depends on the arrangement of the positions
+    stops_gradient: ClassVar[bool] = False  # True if the weights are detached in the forward pass
+    # True if the layer contains batch normalisation, which uses batch statistics only in training
     batch_statistics: ClassVar[bool] = False
 
     weights: Tensor | None
@@ -46,13 +46,13 @@ class Pooling(nn.Module):
             raise ValueError(f"features must have shape (B, {self.channels}, H, W), got {tuple(features.shape)}")
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state with the last weights and shares detached, so that copies and pickles hold no graph."""
+        """Return the state for copying and pickling, with `weights` and `shares` detached from the graph."""
         return {k: v.detach() if k in ("weights", "shares") and v is not None else v for k, v in self.__dict__.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class PoolingInfo(Entry):
-    """Catalogue entry of a pooling: its formula in LaTeX, and its class `layer`, whose first argument is `channels`."""
+    """Catalogue entry of a pooling. `latex` is its formula; the first argument of its class `layer` is `channels`."""
 
     latex: str
     layer: type[Pooling]
@@ -134,8 +134,9 @@ def normalise_shares(amounts: Tensor) -> Tensor:
 
 
 def maximum_shares(features: Tensor, largest: Tensor) -> Tensor:
-    """Return the share (B, H*W) of channels that attain their maximum `largest` (B, C) at each position.
+    """Return the share of channels with their maximum at each position, shape (B, H*W).
 
-    Positions with equal maxima share the channel equally.
+    `largest` holds the maximum of each channel, shape (B, C). If several positions attain the maximum of a channel,
+    they share that channel equally.
     """
     return normalise_shares((features.detach().flatten(2) == largest.detach()[..., None]).to(largest.dtype)).mean(1)

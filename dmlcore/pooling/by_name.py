@@ -1,4 +1,4 @@
-"""Poolings by name, and the head that maps features of a backbone to embeddings with any pooling."""
+"""Creation of poolings by name, and the head that maps backbone features to embeddings with any pooling."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class EmbeddingLayer(nn.Linear):
         return super().forward(features)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without `last_input`, so that copies and pickles hold no graph."""
+        """Return the state for copying and pickling, without `last_input`, which may hold a graph."""
         return {key: value for key, value in self.__dict__.items() if key != "last_input"}
 
 
@@ -141,10 +141,11 @@ class EmbeddingHead(nn.Module):
         return pooled if self.linear is None else self.linear(self.dropout(pooled))
 
     def local(self, features: Tensor) -> Tensor | None:
-        """Return local features (B, H*W, embedding_dim) in the embedding space, or None if the pooling has none.
+        """Return local features (B, H*W, embedding_dim) in the embedding space, or None if they are not defined.
 
         For average and generalized sum pooling, the embedding is the mean of the local features with weights
-        `pooling.weights`. For other poolings with `projects_first`, it is pooled from them channel by channel.
+        `pooling.weights`. For other poolings with `projects_first`, each channel of the embedding is pooled from the
+        same channel of the local features.
 
         Args:
             features: Shape (B, C, H, W).

@@ -1,4 +1,4 @@
-"""Distances from prototypes to local features in the unit ball, computed with one matrix product per direction."""
+"""Distances from prototypes to local features in the unit ball, computed with matrix products."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-# Distances below a tenth of the feature's length are computed directly, because the matrix product loses digits.
+# Squared distances below NEAR times the feature's squared norm (at most 1) are computed directly, because the matrix
+# product loses digits.
 NEAR = 0.01
 
 
@@ -67,7 +68,7 @@ class _Costs(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
         F, W, c = ctx.saved_tensors
-        # Saved intermediates have no graph, so recompute them for a second derivative.
+        # The saved intermediates have no graph, so they are recomputed if a second derivative is needed.
         squares = F.square().sum(1) if torch.is_grad_enabled() else ctx.squares
         s = squares.clamp(min=1.0).rsqrt()[:, None]
         A = (g / c.where(c > 0, 1.0)).where(c > 0, 0.0) if ctx.touching else g / c

@@ -91,7 +91,8 @@ def newton_biases(soft_min: Tensor, mu: float) -> Iterator[Tensor]:
         excess = s.mean(-1, keepdim=True) - mu
         low, high = torch.where(excess < 0, a, low), torch.where(excess > 0, a, high)
         step = a - excess / (s * z).mean(-1, keepdim=True)
-        slack = tolerance * (1 + a.abs())  # a step that ends on the bracket's boundary is a root, not an overshoot
+        # a step that ends on the boundary of the bracket has found the root; it did not overshoot
+        slack = tolerance * (1 + a.abs())
         step = torch.where((step > low - slack) & (step < high + slack), step, (low + high) / 2)
         step = torch.where(excess.abs() <= tolerance * mu, a, step)
         converged = bool(((step - a).abs() <= slack).all())
@@ -135,7 +136,7 @@ class _Transport(torch.autograd.Function):
         cost, rho, pi = ctx.saved_tensors
         g_rho = torch.zeros_like(rho) if g_rho is None else g_rho
         z = cost.shape[-1] * rho
-        if g_pi is None:  # usually the loss depends on the weights only, so that P is not needed
+        if g_pi is None:  # usually the loss depends on the pooling weights only; then g_pi is None and P is not needed
             gbar, inner = torch.zeros_like(rho), torch.zeros_like(rho)[..., None, :]
         else:
             P = torch.softmax((cost.detach().amin(-2, keepdim=True) - cost).mul_(ctx.epsilon), dim=-2)

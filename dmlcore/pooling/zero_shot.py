@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 
 def ridge(shares: Tensor, targets: Tensor, epsilon: float = 0.05) -> Tensor:
-    """Compute A (d, m) = argmin |A Z - T|^2 + epsilon |A|^2; differentiable with respect to both Z and T.
+    """Return the ridge solution A (d, m) = argmin |A Z - T|^2 + epsilon |A|^2, differentiable with respect to Z and T.
 
-    The system of size min(b, m) is solved.
+    The smaller of the two equivalent systems, b x b or m x m, is solved.
 
     Args:
         shares: Z^T, shape (b, m).
@@ -39,9 +39,10 @@ class ZeroShotPrediction(nn.Module):
     """Softmax loss on label embeddings; a ridge fit to each half of the classes predicts those of the other half.
 
     `forward` maps shares (B, m) and labels (B,) to a scalar. The label embeddings Upsilon (C, d) are learned. The
-    classes of the batch, sorted by label, are split into two disjoint halves. The logits over all C classes are scale *
-    v_k . A z, and the loss is the sum of the mean losses of the two halves. `forward` raises ValueError if the batch
-    has fewer than two classes.
+    classes of the batch, sorted by label, are split into two disjoint halves. A is the ridge fit to one half; for the
+    shares z of a sample in the other half, the logit of class k is scale * v_k . A z, where v_k is the label embedding
+    of class k. The loss is the sum of the mean losses of the two halves. `forward` raises ValueError if the batch has
+    fewer than two classes.
 
     Args:
         classes: Number of classes C.

@@ -63,7 +63,10 @@ def place_pca(embeddings: Any, new: Any) -> Singles:
 
 
 def principal(points: Floats) -> Floats:
-    """Project centred points (N, D) onto their two leading principal axes, (N, 2); a missing axis gives zeros."""
+    """Project centred points (N, D) onto their two leading principal axes; return coordinates (N, 2).
+
+    A coordinate without an axis is 0, for example if N or D is 1.
+    """
     plane = np.zeros((len(points), 2))
     axes = _axes(points)
     if axes is not None:
@@ -72,7 +75,7 @@ def principal(points: Floats) -> Floats:
 
 
 def _axes(points: Floats) -> Floats | None:
-    """Return up to two principal axes (k, D) of centred points, with deterministic signs; None if all points are 0."""
+    """Return up to two principal axes (k, D) of centred points; None if all points are 0. Signs are deterministic."""
     if not points.any():
         return None
     from sklearn.decomposition import PCA  # slow to import
@@ -115,7 +118,7 @@ def pair(embeddings: Any, new: Any) -> tuple[Floats, Floats]:
 
 
 def checked(name: str, value: Any) -> Floats:
-    """Return `value` as a float64 copy (N, D); raise ValueError naming `name` unless real, finite and non-empty."""
+    """Return a float64 copy (N, D) of `value`; raise ValueError with `name` unless it is real, finite and not empty."""
     if hasattr(value, "detach"):  # detects a tensor without importing torch
         value = value.detach().cpu().double().numpy()
     points = np.asarray(value)

@@ -15,14 +15,14 @@ from dmlcore.typing import Floats, Singles
 FEWEST = 5  # minimum number of points for a map
 SHORTEST = 100  # minimum number of iterations of `tsne`
 MOMENTUM = 0.8
-# factor on attractive forces during the first HEAD share of the iterations; it decreases to 1 before the last TAIL
-# share
+# Factor by which attractive forces are multiplied in the first HEAD share of the iterations. It decreases to 1 before
+# the last TAIL share.
 EXAGGERATION = 12.0
-# Shares of the iterations with full and without exaggeration. In between, the factor decreases in STAIRS geometric
-# steps.
+# HEAD and TAIL are the shares of the iterations with full and without exaggeration. In between, the factor decreases in
+# STAIRS geometric steps.
 HEAD, TAIL, STAIRS = 0.15, 0.4, 10
-# From this number of points, compute forces on a grid (FFT, mostly one thread) instead of with a tree (Barnes-Hut, all
-# threads), because it is faster.
+# With this many points or more, forces are computed on a grid (FFT, mostly one thread) instead of with a tree
+# (Barnes-Hut, all threads), because the grid is faster for large sets.
 TREE = 10_000
 THETA = 0.7  # opening angle of the Barnes-Hut tree: larger values are faster and less accurate
 REPORTS = 20  # iterations between two progress reports
@@ -33,7 +33,7 @@ Progress = Callable[[float], object]  # called with the completed fraction of th
 
 
 def fitting_perplexity(points: int, perplexity: float = 30) -> float:
-    """Return the perplexity that `tsne` uses for this number of points: `perplexity`, but at most (points - 1) / 3."""
+    """Return the perplexity that `tsne` uses for this number of points, which is at most (points - 1) / 3."""
     return min(perplexity, (points - 1) / 3)
 
 
@@ -202,7 +202,10 @@ def _affinities(points: Floats, perplexity: float) -> Any:
 
 
 def _telling(progress: Progress | None, before: int, iterations: int) -> dict[str, Any]:
-    """Return arguments that make openTSNE report to `progress`; `before` of the `iterations` are already complete."""
+    """Return keyword arguments that make openTSNE report to `progress`; {} if `progress` is None.
+
+    `before` is the number of iterations, out of `iterations`, that earlier stages have completed.
+    """
     if progress is None:
         return {}
 

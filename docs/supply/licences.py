@@ -9,7 +9,7 @@ from docs.supply import locks
 
 TABLE = locks.ROOT / "docs" / "licences.md"
 _NOT_HERE, _NOT_STATED = "not installed on the machine that wrote this", "not stated"
-# Handwritten licence names and their SPDX identifiers.
+# Licence names as written by package authors, in lower case, and their SPDX identifiers.
 _SPDX = {
     "3-clause bsd license": "BSD-3-Clause",
     "apache 2.0": "Apache-2.0",
@@ -41,7 +41,7 @@ only development needs; `package-lock.json` states their licences.
 
 
 def of(package: str) -> str:
-    """Return the licence of an installed package, as an SPDX identifier if possible, else the reason it is unknown."""
+    """Return the licence of an installed package, as an SPDX identifier if possible; otherwise why it is unknown."""
     try:
         stated = metadata.metadata(package)
     except metadata.PackageNotFoundError:
@@ -50,7 +50,7 @@ def of(package: str) -> str:
 
 
 def is_spdx(licence: str) -> bool:
-    """Return True if a result of `of` is an SPDX expression; otherwise it is free text of the package."""
+    """Return True if a result of `of` is an SPDX expression; False if it is other text or states why it is unknown."""
     return licence not in (_NOT_HERE, _NOT_STATED, "BSD") and "," not in licence
 
 
@@ -60,7 +60,7 @@ def _expression(stated: PackageMetadata) -> str:
 
 def _classified(stated: PackageMetadata) -> str:
     names = [c.rpartition(" :: ")[2] for c in stated.get_all("Classifier") or () if c.startswith("License :: ")]
-    # packages do not say if all of several licences apply, or any one
+    # A package with several licence classifiers does not say if all of them apply or any one, so list all.
     return ", ".join(sorted({_spdx(name) for name in names if name != "OSI Approved"}))
 
 
@@ -77,7 +77,7 @@ def _spdx(words: str) -> str:
 
 
 def rows() -> dict[str, str]:
-    """Return the table row of each locked package, except those that only a build of torch with CUDA needs."""
+    """Return one table row per locked package, by name, except packages that only a build of torch with CUDA needs."""
     app = locks.read(locks.APP)
     torch = {"torch": locks.read(locks.TORCH)["torch"]}
     development = locks.read(locks.DEVELOPMENT)

@@ -44,7 +44,7 @@ _DIGEST = re.compile(r"--hash=sha256:([0-9a-f]{64})\b")
 
 @dataclass(frozen=True)
 class Locked:
-    """A locked package: normalised name, version, SHA-256 digests of its files, and its unmodified lines."""
+    """Locked package: normalised name, version, SHA-256 digests of its files, and its text in the lock file."""
 
     name: str
     version: str
@@ -53,7 +53,7 @@ class Locked:
 
 
 def parse(text: str) -> Iterator[Locked]:
-    """Yield the packages of a lock file, in order."""
+    """Yield the packages of a lock file, given its contents, in their order in the file."""
     for block in re.split(r"\n(?=[A-Za-z0-9])", text):
         if pin := _PIN.match(block):
             yield Locked(canonicalize_name(pin[1]), pin[2], tuple(_DIGEST.findall(block)), block.rstrip() + "\n")
@@ -65,7 +65,7 @@ def read(name: str, root: Path = ROOT) -> dict[str, Locked]:
 
 
 def requirements(name: str, root: Path = ROOT) -> Iterator[Requirement]:
-    """Yield the requirements that a requirements file states directly."""
+    """Yield the requirements listed in a requirements file itself, not those in files that it includes."""
     for line in (root / name).read_text().splitlines():
         words = line.partition("#")[0].strip()
         if words and not words.startswith("-"):
@@ -73,14 +73,17 @@ def requirements(name: str, root: Path = ROOT) -> Iterator[Requirement]:
 
 
 def resolve(uv: str, *, upgrade: bool, root: Path = ROOT) -> None:
-    """Write the three lock files as uv resolves the requirements; no package is downloaded."""
+    """Resolve the requirements with uv, without downloading packages, and write the three lock files.
+
+    If `upgrade`, use the newest versions; otherwise keep locked versions where possible.
+    """
     locked = {**_known(APP, root), **_known(TORCH, root), **_known(DEVELOPMENT, root)}
     everything = _compiled(uv, root / "requirements-dev.txt", locked.values(), upgrade)
     app = _compiled(uv, root / "requirements.txt", everything.values(), False)
     without = [r for r in requirements("requirements.txt", root) if canonicalize_name(r.name) != "torch"]
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        # The packages that every build of torch needs stay in the lock of the app; they are read from the metadata of
-        # a CPU build.
+        # Add the packages that every build of torch needs, so that they remain in the lock file of the app. They are
+        # read from the metadata of a CPU build.
         file.write("\n".join(str(r) for r in [*without, *_of_any_torch()]) + "\n")
         file.flush()
         bare = _compiled(uv, Path(file.name), app.values(), False)
@@ -96,7 +99,7 @@ def resolve(uv: str, *, upgrade: bool, root: Path = ROOT) -> None:
 
 
 def problems(root: Path = ROOT) -> list[str]:
-    """Return one sentence per error in the locks, as far as errors can be found offline."""
+    """Return one sentence per error in the lock files that can be found offline; [] if there is none."""
     locks = {name: read(name, root) for name in HEADS}
     together = {**locks[DEVELOPMENT], **locks[TORCH], **locks[APP]}
     wrong = [f"{name}: {p.name} has no digest" for name, lock in locks.items() for p in lock.values() if not p.digests]
@@ -123,7 +126,7 @@ def problems(root: Path = ROOT) -> list[str]:
 
 
 def _declared(root: Path) -> dict[str, list[Requirement]]:
-    """Return the requirements of pyproject.toml, by the file that pins them."""
+    """Return the requirements of pyproject.toml, grouped by the requirements file that pins them."""
     project = tomllib.loads((root / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
     chosen = itertools.chain.from_iterable(lines for name, lines in extras.items() if name not in ENGINES)
@@ -136,7 +139,7 @@ def _declared(root: Path) -> dict[str, list[Requirement]]:
 
 
 def _undeclared(file: str, root: Path) -> Iterator[str]:
-    """Yield one sentence per difference between a file of pins and pyproject.toml."""
+    """Yield one sentence per difference between the pins in a requirements file and pyproject.toml."""
     pinned = {canonicalize_name(wanted.name): wanted for wanted in requirements(file, root)}
     declared = {canonicalize_name(wanted.name): wanted for wanted in _declared(root)[file]}
     for name in sorted(pinned.keys() ^ declared.keys()):
@@ -148,8 +151,9 @@ def _undeclared(file: str, root: Path) -> Iterator[str]:
 
 
 def needed(wanted: Iterable[Requirement]) -> Iterator[tuple[str, str]]:
-    """Yield all direct and indirect dependencies on this machine as (package, package that needs it), from installed
-    metadata.
+    """Yield (dependency, package that needs it) for all direct and indirect dependencies of the requirements `wanted`.
+
+    They are read from the metadata of the packages installed on this machine.
     """
     seen: set[tuple[str, frozenset[str]]] = set()
     waiting = [(requirement, "the project") for requirement in wanted]
@@ -184,7 +188,8 @@ def _known(name: str, root: Path) -> dict[str, Locked]:
 def _compiled(uv: str, wanted: Path, prefer: Iterable[Locked], upgrade: bool) -> dict[str, Locked]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.txt"
-        out.write_text("".join(package.lines for package in prefer))  # uv prefers the versions in the output file
+        # make uv keep the locked versions: it prefers the versions that it finds in the output file
+        out.write_text("".join(package.lines for package in prefer))
         options = ["--universal", "--python-version", "3.11", "--generate-hashes", "--no-annotate", "--no-header"]
         command = [uv, "pip", "compile", "--no-config", "--quiet", *options, str(wanted), "--output-file", str(out)]
         subprocess.run([*command, *(["--upgrade"] if upgrade else [])], check=True, cwd=ROOT, env=os.environ)

@@ -1,11 +1,10 @@
-"""Run the library's tests with the lowest versions that pyproject.toml allows.
+"""Script that runs the library's tests with the lowest versions that pyproject.toml allows.
 
     python -m docs.supply.lower_bounds --uv UV [--into FOLDER] [--as-is NAME==VERSION ...] [-- PYTEST_ARGUMENTS]
 
-The script makes a virtual environment, in a temporary folder unless `--into` is given. Every package that
-pyproject.toml names has its lowest version, every other package has the newest version that fits, and the test tools
-have the versions of requirements-dev.txt. The script downloads gigabytes, because torch comes with CUDA from the
-registry.
+The script creates a virtual environment, in a temporary folder unless `--into` is given. Packages named in
+pyproject.toml have their lowest version, all other packages have the newest version that fits, and the test tools have
+the versions of requirements-dev.txt. The script downloads gigabytes, because torch comes with CUDA from the registry.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ def folders() -> list[str]:
 
 
 def make(uv: str, into: Path, as_is: Sequence[str] = ()) -> Path:
-    """Create the environment and return the path of its Python.
+    """Create the virtual environment and return the path of its Python interpreter.
 
     Args:
-        uv: Command of uv.
+        uv: Path of the uv command.
         into: Folder of the environment.
-        as_is: Requirements (NAME==VERSION) that replace the lowest version.
+        as_is: Requirements (NAME==VERSION) to install instead of the lowest version.
     """
     into.mkdir(parents=True, exist_ok=True)
     python, overrides, lowest = into / "bin" / "python", into / "overrides.txt", into / "lowest.txt"

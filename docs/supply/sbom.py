@@ -1,7 +1,8 @@
-"""Software bill of materials in CycloneDX 1.6 JSON, from the locks and the installed packages: `make sbom`.
+"""Software bill of materials in CycloneDX 1.6 JSON, from the lock files and the installed packages: `make sbom`.
 
-Components are the packages of the app's locks, with the SHA-256 digest of every file in the registry; licences and
-dependencies are those of the packages installed here. The same locks give the same file.
+The components are the packages in the lock files of the app, with the SHA-256 digests of all their files in the
+registry. Licences and dependencies are read from the packages installed here. Equal lock files give equal bytes if the
+installed packages are equal.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from docs.supply.locks import Locked
 
 
 def bill() -> dict[str, Any]:
-    """Return the bill of materials of the app as plain data."""
+    """Return the bill of materials of the app as a dictionary that can be written as JSON."""
     project = tomllib.loads((locks.ROOT / "pyproject.toml").read_text())["project"]
     packages = {**locks.read(locks.APP), **locks.read(locks.TORCH)}
     itself = {
@@ -41,7 +42,7 @@ def bill() -> dict[str, Any]:
         for name, others in needs.items()
     ]
     body = {"metadata": {"component": itself}, "components": components, "dependencies": dependencies}
-    # The serial number is a hash of the contents, so that two files can be compared.
+    # The serial number is a hash of the contents, so that equal contents give equal files.
     serial = uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(body, sort_keys=True))
     head = {"bomFormat": "CycloneDX", "specVersion": "1.6", "serialNumber": f"urn:uuid:{serial}", "version": 1}
     return {**head, **body}
@@ -49,7 +50,7 @@ def bill() -> dict[str, Any]:
 
 def _component(package: Locked) -> dict[str, Any]:
     address = f"pkg:pypi/{package.name}@{package.version}"
-    # A component has one file per system, so the digests are stored with its distribution.
+    # A package has several files, one per system, so their digests are stored in its distribution reference.
     files = [{"alg": "SHA-256", "content": digest} for digest in package.digests]
     licence = licences.of(package.name)
     stated = {"expression": licence} if licences.is_spdx(licence) else {"license": {"name": licence}}

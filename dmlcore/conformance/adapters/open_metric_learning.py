@@ -1,8 +1,8 @@
-"""Calls of open-metric-learning (OML) for each case.
+"""Calls of open-metric-learning (OML) for each conformance case.
 
-The packages of the library import torchvision and other modules that are not needed here. If those are missing, a
-module of the library is loaded from its own file without running the `__init__` of its package. The code that runs is
-still that of the library.
+The packages of OML import torchvision and other modules that are not needed here. If those are missing, a module of OML
+is loaded directly from its file, without running the `__init__` of its package. The code of the module itself is
+unchanged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def module(name: str) -> Any:
 
 
 def loss(make: Callable[[], nn.Module], *, unit: bool = False) -> Computation:
-    """Return a function that evaluates a loss of OML on a batch; `unit` normalises the embeddings first."""
+    """Return a function that evaluates a loss of OML on a batch; if `unit`, on normalised embeddings."""
 
     def computed(v: Vector) -> Outcome:
         made = make()
@@ -83,7 +83,7 @@ def miner(name: str, kind: str) -> Computation:
 
 
 def score(name: str, first: int) -> Computation:
-    """Return a function that computes an OML retrieval score within a batch.
+    """Return a function that computes the OML retrieval score `name` within a batch.
 
     Only the nearest `first` neighbours of each query are scored.
     """
@@ -109,12 +109,12 @@ def epochs() -> list[list[list[int]]]:
 
 
 def m_per_class(_: Vector) -> Outcome:
-    """Count the batches, in ten epochs of the OML balance sampler, that do not have 4 classes with 3 samples each."""
+    """Count the batches without exactly 4 classes of 3 samples each in ten epochs of the OML balance sampler."""
     return misshapen([batch for epoch in epochs() for batch in epoch], 4, 3)
 
 
 def epoch_of_classes(_: Vector) -> Outcome:
-    """Count the classes that do not occur exactly once in an epoch of the OML sampler, summed over ten epochs."""
+    """Count the classes that occur several times or never in an epoch of the OML balance sampler, over ten epochs."""
     wrong = 0
     for epoch in epochs():
         given = [label for batch in epoch for label in {LABELS[i] for i in batch}]

@@ -1,4 +1,4 @@
-"""Calls of pytorch-metric-learning for miners, scores, reducers and samplers."""
+"""Calls of pytorch-metric-learning for the conformance cases of miners, scores, reducers and samplers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from dmlcore.conformance.vectors import Vector
 
 
 def miner(make: Callable[[Any], Any]) -> Computation:
-    """Return a function that selects pairs or triplets of a batch with the library's miner that `make` creates."""
+    """Return a function that selects pairs or triplets of a batch with the miner that `make` creates.
+
+    `make` receives the package pytorch_metric_learning.
+    """
 
     def computed(v: Vector) -> Outcome:
         result = make(parts())(v.embeddings, v.labels)
@@ -27,7 +30,10 @@ def miner(make: Callable[[Any], Any]) -> Computation:
 
 
 def easy(negatives: str) -> Computation:
-    """Return a function that runs the library's easy-positive miner and converts its pairs to triplets."""
+    """Return a function that runs the library's easy-positive miner and converts its pairs to triplets.
+
+    `negatives` is the strategy by which the miner selects negatives, for example "semihard".
+    """
 
     def computed(v: Vector) -> Outcome:
         mine = parts().miners.BatchEasyHardMiner(pos_strategy="easy", neg_strategy=negatives)
@@ -38,7 +44,9 @@ def easy(negatives: str) -> Computation:
 
 
 def drawn(v: Vector) -> Outcome:
-    """Return how often the library's distance-weighted miner draws each negative for each anchor."""
+    """Return the relative frequency with which the library's distance-weighted miner draws each negative of each
+    anchor.
+    """
     torch.manual_seed(0)
     mine = parts().miners.DistanceWeightedMiner()
     return frequencies(v, lambda: mine(v.embeddings, v.labels))
@@ -57,7 +65,7 @@ def score(name: str) -> Computation:
 
 
 def partition(name: str) -> Computation:
-    """Return a function that computes a clustering score of AccuracyCalculator for the partition `clusters`."""
+    """Return a function that computes a clustering score of AccuracyCalculator for the partition `scores.clusters`."""
 
     def computed(v: Vector) -> Outcome:
         from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
@@ -78,21 +86,21 @@ def m_per_class(_: Vector) -> Outcome:
 
 
 def sampler_length(_: Vector) -> Outcome:
-    """Return by how many samples MPerClassSampler exceeds its reported length.
+    """Return by how many samples MPerClassSampler exceeds the length that it reports.
 
-    The length given, `length_before_new_iter`, is too small to hold the samples of every class.
+    It is created with a `length_before_new_iter` that is too small to hold the samples of every class.
     """
     sampler = parts().samplers.MPerClassSampler(LABELS, 3, length_before_new_iter=50)
     return Outcome(float(len(list(sampler)) - len(sampler)))
 
 
 def reduced(make: Callable[[Any], Any]) -> Computation:
-    """Return a function that evaluates the library's triplet loss with the given reducer."""
+    """Return a function that evaluates the library's triplet loss with the reducer that `make` creates."""
     return loss(lambda p: p.losses.TripletMarginLoss(0.5, reducer=make(p.reducers)))
 
 
 def per_anchor(p: Any) -> Any:
-    """Create the library's contrastive loss, averaged over the positives of each anchor, without a negative term."""
+    """Create the library's contrastive loss of positive pairs only, averaged over the positives of each anchor."""
     reducers = p.reducers.MultipleReducers(
         {"pos_loss": p.reducers.PerAnchorReducer(), "neg_loss": p.reducers.SumReducer()}
     )

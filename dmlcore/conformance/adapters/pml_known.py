@@ -13,12 +13,15 @@ from dmlcore.conformance.case import Computation, Library, NotRun, Outcome, eval
 from dmlcore.conformance.known import MEMORY_BATCHES, finite, of_table, steps
 from dmlcore.conformance.vectors import Vector
 
-# cached, so that the processes start once for both modes
+# Cache the gradients, so that the processes start once for both modes.
 _both = cache(lambda v: pml_processes.gradients(v.embeddings, v.labels))
 
 
 def gathered(mode: str) -> Computation:
-    """Return a function that evaluates the multi-similarity loss on two processes; `mode` is "all" or "efficient"."""
+    """Return a function that evaluates the multi-similarity loss on two processes.
+
+    `mode` is "all" or "efficient", a key of `pml_processes.MODES`.
+    """
 
     def computed(v: Vector) -> Outcome:
         if not distributed.is_available() or not distributed.is_gloo_available():
@@ -30,7 +33,7 @@ def gathered(mode: str) -> Computation:
 
 
 def memory(v: Vector) -> Outcome:
-    """Compute the loss of the library's cross-batch memory after it has stored the previous batches."""
+    """Compute the loss of the library's cross-batch memory on the last batch of `steps`, after it stored the others."""
     p = parts()
     inner = p.losses.ContrastiveLoss(0, 1.5, distance=p.distances.LpDistance(normalize_embeddings=False))
     module = p.losses.CrossBatchMemory(inner, 3, memory_size=MEMORY_BATCHES * len(v.labels))
@@ -45,12 +48,12 @@ def distances(v: Vector) -> Outcome:
 
 
 def value_only(computed: Computation) -> Computation:
-    """Return a function that gives only the value of `computed`; its gradient is discontinuous on the batch."""
+    """Return a function that drops the gradient of `computed`, which is discontinuous on the batch."""
     return lambda v: Outcome(computed(v).value)
 
 
 def is_finite(computed: Computation) -> Computation:
-    """Return a function that gives 1 if the value and gradients of `computed` are finite, otherwise 0."""
+    """Return a function that returns 1 if the value and gradients of `computed` are finite, otherwise 0."""
     return lambda v: finite(computed(v))
 
 

@@ -1,4 +1,4 @@
-"""Calls of pytorch-metric-learning for each case of a loss."""
+"""Calls of pytorch-metric-learning for each conformance case of a loss."""
 
 from __future__ import annotations
 
@@ -36,10 +36,12 @@ def learned(
     make: Callable[[Any, int, int], nn.Module],
     given: Callable[[Vector], Tensor] = lambda v: v.proxies,
 ) -> Computation:
-    """Return a function that evaluates a loss with class weights set to the result of `given`, by default the proxies.
+    """Return a function that evaluates a loss with given class weights.
 
-    `weights` is the name of the loss parameter that holds the class weights. `make` receives the library, the number of
-    classes and the dimension.
+    Args:
+        weights: Name of the loss parameter that holds the class weights.
+        make: Function that creates the loss from the library, the number of classes and the dimension.
+        given: Function that returns the class weights to use for a batch, by default its proxies.
     """
 
     def computed(v: Vector) -> Outcome:
@@ -49,7 +51,10 @@ def learned(
 
 
 def margin(v: Vector) -> Outcome:
-    """Compute the library's margin loss with its boundary in float64, so that float32 rounding is not compared."""
+    """Compute the library's margin loss with its parameter for the boundary (beta) converted to float64.
+
+    In float32 the comparison would include rounding errors of this parameter.
+    """
     module = parts().losses.MarginLoss(margin=0.2, beta=1.2)
     module.beta = torch.tensor([1.2], dtype=torch.float64)
     return evaluate_module(module, v)

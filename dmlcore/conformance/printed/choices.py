@@ -14,20 +14,21 @@ Triple = tuple[int, int, int]
 
 
 def table(x: Tensor, between: Between = length) -> dict[tuple[int, int], float]:
-    """Return the distance between x[i] and x[j] for all i != j, keyed by (i, j)."""
+    """Return the distances between all pairs of different samples x[i] and x[j], keyed by (i, j)."""
     return {(i, j): float(between(x[i], x[j])) for i in range(len(x)) for j in range(len(x)) if i != j}
 
 
 def where(x: Tensor, y: list[int], keep: Callable[[float], bool]) -> list[Triple]:
-    """Return the triplets whose d_an - d_ap satisfies `keep`."""
+    """Return the triplets for which `keep(d_an - d_ap)` is true."""
     d = table(x)
     return [(a, p, n) for a, p, n in triplets(y) if keep(d[a, n] - d[a, p])]
 
 
 def one_each(x: Tensor, y: list[int], *, farthest: bool, semi_hard: bool = False) -> list[Triple]:
-    """Return, for each anchor, the triplet of its farthest (or nearest) positive and its nearest negative.
+    """Return one triplet per anchor, with its farthest or nearest positive and its nearest negative.
 
-    With `semi_hard`, the negative is the nearest one that is farther than the chosen positive.
+    With `semi_hard`, only negatives that are farther away than the chosen positive are considered. Anchors without a
+    positive or such a negative are skipped.
     """
     d, result = table(x), []
     for a in range(len(y)):
@@ -71,7 +72,7 @@ def wide_angles(x: Tensor, y: list[int], degrees: float, *, raw: bool = False) -
 
 
 def ranked(x: Tensor, y: list[int]) -> list[list[bool]]:
-    """Return, for each query, the relevance of all other items, nearest first by Euclidean distance."""
+    """Return one list per query with the relevance of the other items, in order of increasing Euclidean distance."""
     lists = []
     for q in range(len(y)):
         order = sorted((j for j in range(len(y)) if j != q), key=lambda j: float(((x[q] - x[j]) ** 2).sum()))
@@ -89,17 +90,17 @@ def mean_score(x: Tensor, y: list[int], score: Callable[[list[bool], int], float
 
 
 def precision_at_1(marks: list[bool], _: int) -> float:
-    """Return 1 if the nearest item is relevant, otherwise 0."""
+    """Return 1 if the nearest item is relevant, otherwise 0. The second argument is not used."""
     return float(marks[0])
 
 
 def r_precision(marks: list[bool], r: int) -> float:
-    """Return the share of relevant items among the first R, where R is the number of relevant items."""
+    """Return the share of relevant items among the first `r`, where `r` is the number of relevant items."""
     return sum(marks[:r]) / r
 
 
 def average_precision(marks: list[bool], r: int, first: int | None = None, divisor: int | None = None) -> float:
-    """Compute 1/R Σ rel_i P@i over the first `first` items (all if None); `divisor` replaces the factor R."""
+    """Return 1/R Σ rel_i P@i over the first `first` items, or over all if None; `divisor` replaces the number R."""
     hits = [sum(marks[: i + 1]) / (i + 1) for i in range(len(marks) if first is None else first) if marks[i]]
     return sum(hits) / (r if divisor is None else max(divisor, 1))
 
@@ -110,7 +111,7 @@ def map_at_r(marks: list[bool], r: int) -> float:
 
 
 def reciprocal_rank(marks: list[bool], _: int) -> float:
-    """Return one over the rank of the first relevant item."""
+    """Return one divided by the rank of the first relevant item."""
     return 1 / (1 + marks.index(True))
 
 

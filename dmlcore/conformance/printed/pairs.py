@@ -1,4 +1,7 @@
-"""Losses of pairs and triplets, as printed. x is (B, D) float64, y is a list of B labels; losses return a scalar."""
+"""Losses of pairs and triplets as printed in their sources.
+
+x holds embeddings (B, D) in float64 and y is a list of B labels. Losses return a scalar.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ def hinge(value: Tensor) -> Tensor:
 
 
 def others(y: list[int], i: int, *, same: bool) -> list[int]:
-    """Return the indices of the positives of sample i if `same`, otherwise those of its negatives."""
+    """Return the indices of the positives of sample i if `same`, otherwise the indices of its negatives."""
     return [j for j in range(len(y)) if j != i and (y[j] == y[i]) == same]
 
 
@@ -71,9 +74,10 @@ def triplets(y: list[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def contrastive(x: Tensor, y: list[int], m_pos: float, m_neg: float) -> Tensor:
-    """Compute the contrastive loss, the sum of two means, each over the terms above 0.
+    """Compute the contrastive loss, the sum of a positive and a negative term.
 
-    The terms are [d - m_pos]+ over positive pairs, and [m_neg - d]+ over negative pairs.
+    They are the means of [d - m_pos]+ over positive pairs and of [m_neg - d]+ over negative pairs. Each mean is over
+    the pairs with a value above 0.
     """
     pairs = [(i, j) for i in range(len(y)) for j in range(len(y)) if i != j]
     pull = [hinge(length(x[i], x[j]) - m_pos) for i, j in pairs if y[i] == y[j]]
@@ -82,7 +86,10 @@ def contrastive(x: Tensor, y: list[int], m_pos: float, m_neg: float) -> Tensor:
 
 
 def triplet_terms(x: Tensor, y: list[int], m: float, between: Between = length, *, swap: bool = False) -> list[Tensor]:
-    """Return d_ap - d_an + m for all triplets, before the hinge; `swap` takes min(d_an, d_pn) (Balntas et al. 2016)."""
+    """Return d_ap - d_an + m for all triplets, before the hinge.
+
+    With `swap`, min(d_an, d_pn) replaces d_an (Balntas et al. 2016).
+    """
     result = []
     for a, p, n in triplets(y):
         far = between(x[a], x[n])
@@ -169,10 +176,10 @@ def supervised_contrastive(x: Tensor, y: list[int], temperature: float) -> Tenso
 
 
 def margin(x: Tensor, y: list[int], alpha: float, beta: float, *, by_triplets: bool = False) -> Tensor:
-    """Compute the margin loss, the mean over the terms above 0.
+    """Compute the margin loss, the mean of the pair terms that are above 0.
 
-    The terms are [alpha + d - beta]+ over positive pairs, and [alpha + beta - d]+ over negative pairs, where d is the
-    distance of a pair. Each pair counts once, or, with `by_triplets`, once per triplet that contains it.
+    The terms are [alpha + d - beta]+ for positive pairs and [alpha + beta - d]+ for negative pairs, where d is the
+    distance of the pair. Each pair counts once, or, with `by_triplets`, once per triplet that contains it.
     """
     pull = {(i, j): hinge(alpha + length(x[i], x[j]) - beta) for i in range(len(y)) for j in others(y, i, same=True)}
     push = {(i, k): hinge(alpha + beta - length(x[i], x[k])) for i in range(len(y)) for k in others(y, i, same=False)}
@@ -193,9 +200,10 @@ def multi_similarity(
     """Compute the multi-similarity loss.
 
     It is the mean over anchors of 1/alpha log(1 + Σ_P e^(-alpha (s - base))) + 1/beta log(1 + Σ_N e^(beta (s - base))).
+    P and N are the positives and negatives of the anchor, and s is their cosine similarity to it.
 
-    With `epsilon`, the sums run over positives with s < max_N s + epsilon and negatives with s > min_P s - epsilon
-    only. With `anchors`, the mean is over these samples only.
+    If `epsilon` is given, the sums contain only positives with s < max_N s + epsilon and negatives with s > min_P s -
+    epsilon. If `anchors` is given, only these samples are anchors.
     """
     terms = []
     for i in range(len(y)) if anchors is None else anchors:
@@ -213,8 +221,9 @@ def multi_similarity(
 def cross_batch(x: Tensor, y: list[int], memory: Tensor, held: list[int], m: float) -> Tensor:
     """Compute the contrastive loss of a batch against a memory whose last len(x) rows are the batch itself.
 
-    Pairs of a sample with itself are excluded. The loss is the sum of two means, each over the terms above 0: d over
-    positive pairs, and [m - d]+ over negative pairs. d is the Euclidean distance between unnormalised vectors.
+    `held` contains the labels of `memory`. Pairs of a sample with itself are excluded. With d the Euclidean distance
+    between unnormalised vectors, the loss is the mean of d over positive pairs plus the mean of [m - d]+ over negative
+    pairs. Each mean is over the pairs with a value above 0.
     """
     pull: list[Tensor] = []
     push: list[Tensor] = []

@@ -21,8 +21,8 @@ def _choice(logits: list[Tensor], own: int) -> Tensor:
 def proxy_nca(x: Tensor, y: list[int], w: Tensor, scale: float, *, own_below: bool = False) -> Tensor:
     """Compute the mean of -log e^(-scale d(x, w_y)) / Σ_(c != y) e^(-scale d(x, w_c)).
 
-    d is the squared distance between unit vectors. With `own_below` the denominator also contains the own proxy, which
-    gives the normalised softmax.
+    d is the squared distance between unit vectors. With `own_below`, the denominator also contains the proxy of class
+    y, which gives the normalised softmax.
     """
     terms = []
     for i, label in enumerate(y):
@@ -62,8 +62,9 @@ def soft_triple(
 ) -> Tensor:
     """Compute the SoftTriple loss.
 
-    It is the mean of -log e^(λ(S_y - δ)) / (e^(λ(S_y - δ)) + Σ_(c != y) e^(λ S_c)) + τ Σ_c Σ_(k < l) √(2 - 2 w_k·w_l) /
-    (C K (K - 1)), where S_c = Σ_k softmax_k(s_k / γ) s_k. `eps` is added under the root.
+    It is the mean of -log e^(λ(S_y - δ)) / (e^(λ(S_y - δ)) + Σ_(c != y) e^(λ S_c)) plus the regulariser τ Σ_c Σ_(k < l)
+    √(2 - 2 w_k·w_l) / (C K (K - 1)). S_c = Σ_k softmax_k(s_k / γ) s_k, where s_k is the similarity to centre k of class
+    c. `eps` is added under the square root.
     """
     groups = [[unit(row) for row in w[c * centres : (c + 1) * centres]] for c in range(len(w) // centres)]
     terms = []
@@ -107,7 +108,7 @@ def cosface(x: Tensor, y: list[int], w: Tensor, m: float, scale: float) -> Tenso
 
 
 def multiplied_angle(x: Tensor, y: list[int], w: Tensor, m: int, *, unit_weights: bool) -> Tensor:
-    """Compute the mean cross-entropy of the logits |w_c| |x| cos θ_c, with ψ(θ) in place of cos θ for the own class.
+    """Compute the mean cross-entropy of the logits |w_c| |x| cos θ_c, with ψ(θ) instead of cos θ for the correct class.
 
     ψ(θ) = (-1)^k cos mθ - 2k on [kπ/m, (k+1)π/m]. With `unit_weights`, |w_c| = 1.
     """
@@ -129,8 +130,8 @@ def multiplied_angle(x: Tensor, y: list[int], w: Tensor, m: int, *, unit_weights
 def p2s_grad(x: Tensor, y: list[int], w: Tensor, *, over_classes: bool = False) -> Tensor:
     """Compute P2SGrad as a loss, the mean over the samples of Σ_c (cos θ_c - [c = y])².
 
-    With `over_classes`, the sum over c becomes a mean, and the weights are not normalised in the loss, so that their
-    gradient keeps its component along the weights.
+    With `over_classes`, a mean over the classes replaces the sum, and the class weights are not normalised inside the
+    loss, so that their gradient keeps its radial component.
     """
     similar = (lambda a, b: dot(unit(a), b)) if over_classes else cosine
     terms = [

@@ -1,7 +1,7 @@
-"""Losses over ranked lists and sets of similarities, as printed.
+"""Losses over ranked lists and sets of similarities, as printed in their sources.
 
-They are angular, circle, tuplet margin, FastAP, Smooth AP, ranked list, histogram, neighbourhood components and the
-recall surrogate.
+The losses are angular, circle, tuplet margin, FastAP, Smooth AP, ranked list, histogram, neighbourhood components and
+the recall surrogate.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ def fast_ap(x: Tensor, y: list[int], bins: int) -> Tensor:
 
 
 def smooth_ap(x: Tensor, y: list[int], temperature: float, *, itself: bool = False) -> Tensor:
-    """Compute Smooth AP with a sigmoid G.
+    """Compute Smooth AP, where the sigmoid G approximates a step function.
 
     It is the mean over queries of 1 - 1/|P| Σ_i (1 + Σ_(j in P) G(s_j - s_i)) / (1 + Σ_(j in P or N) G(s_j - s_i)).
-    With `itself` the query is in the gallery and counts as one of its own positives.
+    With `itself`, the query is in the gallery and counts as one of its own positives.
     """
     terms = []
     for q in range(len(y)):
@@ -108,9 +108,9 @@ def ranked_list(
 ) -> Tensor:
     """Compute the ranked list loss, the mean over queries of ½ L_P + ½ L_N.
 
-    L_P is the mean of d - (α - m) over positives beyond α - m. L_N is the weighted mean of α - d over negatives within
-    α. The weights e^(T (α - d)), with T = `hot`, are constants in the gradient unless `through`. `padding` is added to
-    the sum of the weights for every sample.
+    L_P is the mean of d - (α - m) over positives farther away than α - m. L_N is the weighted mean of α - d over
+    negatives nearer than α. The weights are e^(T (α - d)) with T = `hot`; they are constants in the gradient unless
+    `through`. `padding` times the number of samples is added to the divisors of both means.
     """
     terms = []
     for i in range(len(y)):
@@ -161,9 +161,9 @@ def neighbours(x: Tensor, y: list[int]) -> Tensor:
 def surrogate_precision(x: Tensor, y: list[int], k: int, inner: float, outer: float, *, itself: bool = False) -> Tensor:
     """Compute 1 - mean over queries of Σ_P σ((k - rank) / inner) / min(k, |P|).
 
-    rank = 1 + Σ_(z != x) σ((d_x - d_z) / outer) over the gallery without the query, with Euclidean distances of
-    unnormalised vectors. With `itself` the query is in its own list and among its positives, k is increased by one, and
-    a rank is 1/2 plus the sum.
+    The rank of a positive x is 1 + Σ_(z != x) σ((d_x - d_z) / outer) over the gallery without the query. d is the
+    Euclidean distance from the query between unnormalised vectors. With `itself`, the query is in its own gallery and
+    one of its positives, k is increased by one, and a rank is 1/2 plus the sum.
     """
     terms = []
     for q in range(len(y)):

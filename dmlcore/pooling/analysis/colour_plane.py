@@ -1,6 +1,7 @@
-"""Map from points in the plane to mixtures of red, green and blue, to apply the gate of `red_blue` to real features.
+"""Map from points in the plane to mixtures of red, green and blue, the features of the toy data in `red_blue`.
 
-The mixtures form an equilateral triangle. The plane is rotated and scaled into the triangle, so that distances between
+With this map, a demonstration that expects colour mixtures can use two-dimensional features of real images. The
+mixtures form an equilateral triangle. The plane is rotated and scaled into the triangle, so that distances between
 mixtures are proportional to distances between points.
 """
 
@@ -20,17 +21,20 @@ _NORMALS = np.array([[0.0, -1.0], [np.sqrt(3) / 2, 0.5], [-np.sqrt(3) / 2, 0.5]]
 
 @dataclass(frozen=True, eq=False)
 class ColourPlane:
-    """Smallest equilateral triangle of colour mixtures around some points; green increases away from one position."""
+    """Equilateral colour triangle in the plane, with one corner each for pure green, red and blue.
+
+    `about` chooses the triangle for a set of points.
+    """
 
     axes: Floats  # (2, 2) horizontal and vertical unit vectors of the plane in which the colour triangle is drawn
     reach: Floats  # (3,) distances from the origin to the sides opposite the green, red and blue corner
 
     @classmethod
     def about(cls, points: ArrayLike, informative: ArrayLike) -> ColourPlane:
-        """Return the triangle around points (n, 2) in which green decreases towards a position `informative` (2,).
+        """Return the smallest triangle around points (n, 2) in which green decreases towards `informative` (2,).
 
-        The share of green is one half midway between the mean of the points and `informative`; points beyond that line
-        are `red_blue.informative`.
+        The share of green is one half on the line midway between the mean of the points and `informative`. Points
+        beyond that line are mixtures that `red_blue.informative` selects.
 
         Raises:
             ValueError: If an argument is invalid; the message names it.
@@ -45,15 +49,18 @@ class ColourPlane:
         up = up / length if length else np.array([0.0, 1.0])
         axes = np.stack([[up[1], -up[0]], up])
         reach = (x @ axes.T @ _NORMALS.T).max(0)
-        # Moving a side outwards shifts the line where green is one half: the bottom side lowers it, the other two raise
-        # it.
+        # Move sides outwards until green is one half on the required line: moving the bottom side lowers the line,
+        # moving the other two raises it.
         above = float(reach[0] - ((x.mean(0) + place) / 2) @ axes.T @ _NORMALS[0])
         missing = float(reach.sum()) - 2 * above
         reach += (missing, 0, 0) if missing > 0 else (0, -missing / 2, -missing / 2)
         return cls(axes, reach)
 
     def mixtures(self, points: ArrayLike) -> Ints:
-        """Return the mixtures of points (..., 2) as red and blue (..., 2) in units of 1 / STEPS; the rest is green."""
+        """Return the mixtures of points (..., 2) as red and blue, shape (..., 2), in units of 1 / STEPS.
+
+        The share of green is the remainder to 1. Shares are clipped to 0..1.
+        """
         x = np.asarray(points, dtype=np.float64)
         whole = self.reach.sum()
         shares = (
@@ -64,7 +71,7 @@ class ColourPlane:
 
 
 def characteristic_prototypes(histograms: ArrayLike, labels: ArrayLike, label: int, most: int) -> Ints:
-    """Return up to `most` prototypes that a class uses more than the mean of all classes, in order of surplus.
+    """Return up to `most` prototypes that a class uses more than the average class, largest surplus first.
 
     At least one prototype is returned. Ties go to the lower index.
 
@@ -73,6 +80,9 @@ def characteristic_prototypes(histograms: ArrayLike, labels: ArrayLike, label: i
         labels: Class of each image, shape (N,).
         label: The class.
         most: Maximum number of prototypes.
+
+    Returns:
+        Indices of the prototypes, shape (k,) with 1 <= k <= `most`.
 
     Raises:
         ValueError: If no image has the label.

@@ -48,7 +48,10 @@ def sweep_errors(cost: Tensor, mu: float, epsilon: float, count: int) -> Tensor:
 
 
 def newton_errors(cost: Tensor, mu: float, epsilon: float) -> Tensor:
-    """Return the errors of Newton's iterates including the start, shape (..., steps + 1); (..., 0) at mu = 1."""
+    """Return the errors of the iterates of Newton's method, shape (..., steps + 1), starting with the initial bias.
+
+    At mu = 1 there is no bias to solve for, and the shape is (..., 0).
+    """
     check_transport(cost, mu, epsilon)
     soft_min = (-epsilon * cost).logsumexp(-2)
     if mu == 1:

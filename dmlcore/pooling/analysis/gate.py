@@ -1,4 +1,4 @@
-"""Transport of one feature map: weights, plan, gate, limits and convergence."""
+"""Transport of the features of one map to prototypes: weights, plan, gate, limits and convergence."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ MOST_SWEEPS = 5000  # maximum number of sweeps that `sweeps_needed` tries
 
 @dataclass(frozen=True)
 class Gate:
-    """Exact transport of features (n, D) to prototypes (m, D), with all quantities that its figure shows.
+    """Exact transport of features (n, D) to prototypes (m, D), with the quantities that describe its gate.
 
-    `bias` is a*, or None at mu = 1, where every gate is open. Raises the errors of `transport`.
+    `bias` is the solution a*, or None at mu = 1, where every gate is open. `Gate.of` raises the same errors as
+    `transport`.
 
     Reference:
         Gurbuz 2022, ch. 5.
@@ -98,7 +99,7 @@ class Gate:
         return bias_errors(self.cost, self.rho, self.epsilon, self.newton_biases, self.newton_biases)
 
     def sweeps_needed(self, tolerance: float = 1e-6) -> int | None:
-        """Return the number of sweeps from which on the error is at most `tolerance`; None if more than MOST_SWEEPS."""
+        """Return the number of sweeps after which the error remains at most `tolerance`; None if above MOST_SWEEPS."""
         _, r = self.contraction()
         if r == 1 or math.log(tolerance) / math.log(r) > 2 * MOST_SWEEPS:
             return None

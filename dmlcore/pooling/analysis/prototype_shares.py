@@ -19,13 +19,16 @@ ROUNDING = 1e-12  # tolerance for rounding errors in sums of numbers up to 1
 
 @dataclass(frozen=True, eq=False)
 class PrototypeReading:
-    """Description of N images with n local features each by m prototypes; lengths are in units of the largest norm."""
+    """Representation of N images, each with n local features, as histograms over m prototypes.
+
+    Lengths are in units of the largest feature norm.
+    """
 
     scale: float  # largest norm of a given feature, by which all features are divided
     features: Floats  # (N, n, D)
     weights: Floats  # (N, n) weight of each local feature in its image, sum 1
     prototypes: Floats  # (m, D)
-    patches: Ints  # (m, 2): image and position of the local feature that is nearest to each prototype
+    patches: Ints  # (m, 2) image index and position of the local feature that is nearest to each prototype
     assignment: Ints  # (N, n) nearest prototype
     histograms: Floats  # (N, m) total weight of the features assigned to each prototype
     pooled: Floats  # (N, D) weighted sum of the features; global average pooling if the weights are equal
@@ -106,7 +109,7 @@ def read(
 
 
 def _assign(points: Floats, prototypes: Floats) -> tuple[Ints, Floats, Ints]:
-    """Return for each point the nearest prototype and its distance, and for each prototype the nearest point."""
+    """Return the nearest prototype of each point, its distance, and the nearest point of each prototype."""
     nearest, least = np.empty(len(points), dtype=np.int64), np.empty(len(points))
     closest, shortest = np.zeros(len(prototypes), dtype=np.int64), np.full(len(prototypes), np.inf)
     rows = max(1, (1 << 22) // prototypes.size)  # 32 MiB per part

@@ -39,7 +39,7 @@ def figure() -> Ints:
     steps = ground()
     for k in range(25):
         row, column = divmod(k, 5)
-        # with s = 0.3 k / 24 = k / 80: (red, green, blue) = (1 - s, s / 2, s / 2)
+        # With s = 0.3 k / 24 = k / 80, the reddish block has (red, green, blue) = (1 - s, s / 2, s / 2).
         steps[row, column] = STEPS - 2 * k, k
         steps[row + 5, column + 5] = k, STEPS - 2 * k
     return steps

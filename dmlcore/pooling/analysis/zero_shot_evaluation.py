@@ -1,4 +1,4 @@
-"""Evaluation of zero-shot prediction: class embeddings are predicted from the prototype shares of held-out classes."""
+"""Evaluation of zero-shot prediction, which predicts the embeddings of held-out classes from their prototype shares."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ MOST_SPLITS = 20_000  # maximum number of splits for an exhaustive evaluation; 1
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Accuracy of predicting class means: share of predictions whose nearest candidate is the correct class mean."""
+    """Share of predictions for which the nearest candidate is the correct class mean.
+
+    `l2` and `cosine` are the shares by Euclidean distance and by angle; `chance` is the share for random guesses.
+    """
 
     predictions: int
     l2: float
@@ -30,7 +33,7 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class SplitAccuracy:
-    """Accuracy over several splits of the classes into halves, for two sets of candidates."""
+    """Accuracy over `splits` splits of the classes into halves, for each of two candidate sets."""
 
     splits: int
     held_out: Accuracy  # candidates are the means of the held-out classes
@@ -57,15 +60,15 @@ def zero_shot_evaluation(
     """Predict class means of embeddings from class means of shares, for splits of the classes into two halves.
 
     For each split, the ridge fit to C // 2 of the C classes predicts the means of the other classes. A prediction is
-    correct if its own class mean is the nearest candidate (l2), or the one at the smallest angle (cosine). All splits
-    are evaluated (252 for ten classes) unless there are more than MOST_SPLITS.
+    correct if the mean of its own class is the candidate at the smallest Euclidean distance (`l2`) or at the smallest
+    angle (`cosine`). All splits are evaluated (252 for ten classes) unless there are more than MOST_SPLITS.
 
     Args:
         shares: Prototype shares, shape (N, m).
         embeddings: Shape (N, D).
         labels: Shape (N,).
         epsilon: Weight of the penalty in the ridge fit.
-        draws: Number of random splits for the estimate (the source draws 1,000); None for no estimate.
+        draws: Number of random splits for the estimate (1,000 in the reference); None for no estimate.
         seed: Seed of the random splits.
 
     Raises:
@@ -105,9 +108,11 @@ def zero_shot_evaluation(
 
 
 def _hits(attributes: Floats, means: Floats, fitted: tuple[int, ...], epsilon: float) -> tuple[int, ...]:
-    """Count the correct predictions for the classes that are not in `fitted`, by l2 and by cosine.
+    """Count the correct predictions for the classes that are not in `fitted`.
 
-    The candidates are the held-out classes for the first two counts and all classes for the last two.
+    Returns:
+        Four counts: by Euclidean distance and by cosine with the held-out classes as candidates, then the same two with
+        all classes as candidates.
     """
     seen = np.zeros(len(means), dtype=bool)
     seen[list(fitted)] = True

@@ -19,7 +19,10 @@ from dmlcore.pooling.base import Pooling, init_he_, normalise_shares, pooling
     source="Woo, Park, Lee & Kweon, ECCV 2018",
 )
 class BlockAttention(Pooling):
-    """Channel attention, then spatial attention, then the mean. `weights` is the normalised spatial attention."""
+    """Average pooling after channel attention and then spatial attention.
+
+    `weights` is the normalised spatial attention.
+    """
 
     positional = True
 

@@ -20,8 +20,9 @@ ETA = 1e-16
 class CrossDimensionalWeighting(Pooling):
     """Weighting of positions by their total response and of channels by their rarity, without learned parameters.
 
-    q is the mean sigmoid; the share of non-zero responses of the original paper has no gradient. `weights` holds the
-    position weights a, normalised to sum 1; all 0 if no feature is positive.
+    The rarity of a channel is measured by q, its mean sigmoid response, instead of its share of non-zero responses as
+    in the original paper, which has no gradient. `weights` holds the position weights a, normalised to sum 1, or zeros
+    if no feature is positive.
     """
 
     def forward(self, features: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from dmlcore.pooling.base import Pooling, init_he_, normalise_shares, pooling
     source="Noh, Araujo, Sim, Weyand & Han, ICCV 2017",
 )
 class AttentiveLocalFeatures(Pooling):
-    """Mean of the features times a learned positive score. `weights` holds the normalised scores."""
+    """Mean of the features, each multiplied by a learned positive score. `weights` holds the normalised scores."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from dmlcore.pooling.base import Pooling, maximum_shares, pooling
 class AverageMaxPooling(Pooling):
     """Mean plus maximum of each channel.
 
-    `weights` is the average of 1/n and the share of channels with their maximum at a position.
+    `weights` is the average of the uniform weights 1/n and the share of channels with their maximum at each position.
     """
 
     def forward(self, features: Tensor) -> Tensor:

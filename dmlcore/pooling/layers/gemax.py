@@ -18,10 +18,11 @@ from dmlcore.pooling.base import Pooling, pooling
     source="Murray, Jégou, Perronnin & Zisserman, TPAMI 2017",
 )
 class GeneralizedMaxPooling(Pooling):
-    """Ridge solution of f_j . g = 1 for all positions, in which rare features count as much as frequent ones.
+    """Ridge solution g of f_j . g = 1 for all positions j, in which rare features count as much as frequent ones.
 
-    The smaller of the two systems, n x n or C x C, (F F' + lambda I) g = F 1, is factorised by Cholesky in float64;
-    lambda is at least the rounding error of the Gram matrix. `weights` is None, because coefficients may be negative.
+    The solution satisfies (F F' + lambda I) g = F 1. Either this C x C system or the equivalent n x n system is
+    factorised by Cholesky in float64, whichever is smaller; lambda is at least the rounding error of the Gram matrix.
+    `weights` is None, because coefficients may be negative.
     """
 
     def __init__(

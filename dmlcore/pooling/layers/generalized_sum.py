@@ -18,7 +18,7 @@ __all__ = ["GeneralizedSumPooling", "clip_to_unit_ball", "prototype_costs"]
 
 
 def check_memory(values: Values) -> str:
-    """Return an error message if `memory` cannot hold m existing centres and m candidates (m prototypes), else ""."""
+    """Return an error message unless `memory` is 0 or at least twice the number of prototypes, otherwise ""."""
     wanted, memory = 2 * values["prototypes"], values["memory"]
     fits = memory == 0 or memory >= wanted
     return "" if fits else f"memory must hold at least 2 x prototypes = {wanted} vectors, or be 0; got {memory}"
@@ -125,7 +125,7 @@ class GeneralizedSumPooling(Pooling):
         return (F @ weights[..., None])[..., 0]
 
     def extra_repr(self) -> str:
-        """Return sizes and parameters for `repr`."""
+        """Return the sizes and parameters to show in `repr`."""
         m, channels = self.prototypes.shape
         return f"channels={channels}, prototypes={m}, mu={self.mu}, epsilon={self.epsilon}, memory={len(self.memory)}"
 

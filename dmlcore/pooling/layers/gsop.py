@@ -20,11 +20,12 @@ from dmlcore.pooling.base import Pooling, init_he_, pooling
     source="Gao, Xie, Wang & Li, CVPR 2019; fused as in Gürbüz 2022",
 )
 class SecondOrderAttention(Pooling):
-    """Mean of the larger of two attended features: by the covariance of channels and by that of positions.
+    """Mean of the elementwise maximum of two attended feature maps.
 
-    Each covariance of the reduced features is batch-normalised and processed row by row. To allow any size, positions
-    are resampled to a square grid and their attention is resampled back, as in the original paper. `weights` is None,
-    because the maximum is taken per channel.
+    One attention is computed from the covariance of the channels, the other from the covariance of the positions. Each
+    covariance is batch-normalised and processed row by row. To allow any image size, positions are resampled to a
+    square grid and their attention is resampled back, as in the original paper. `weights` is None, because the maximum
+    is taken per channel.
     """
 
     positional = True
@@ -60,7 +61,7 @@ class SecondOrderAttention(Pooling):
 
 
 class _Rows(nn.Module):
-    """Grouped convolution with four outputs per row of a covariance matrix.
+    """Layer that computes the covariance matrix of d variables and maps each of its rows to four outputs.
 
     Maps samples (B, d, N) of d variables to (B, 4 d).
     """
@@ -76,7 +77,8 @@ class _Rows(nn.Module):
         return products[..., 0]
 
 
-# Matrices are used because their products have deterministic gradients on a GPU, unlike the two torch operations.
+# `_averages` and `_between` return matrices because, unlike the torch operations that they replace, matrix products
+# have deterministic gradients on a GPU.
 def _averages(pixels: int, cells: int) -> Tensor:
     """Return the matrix (cells, pixels) of adaptive average pooling: the share of each pixel in each cell."""
     return F.adaptive_avg_pool1d(torch.eye(pixels), cells).mT

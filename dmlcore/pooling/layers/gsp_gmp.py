@@ -18,7 +18,8 @@ from dmlcore.pooling.layers.generalized_sum import GeneralizedSumPooling, check_
 class GeneralizedSumMaxPooling(GeneralizedSumPooling):
     """Generalized sum pooling plus the maximum of each channel.
 
-    `weights` is the average of the sum pooling's weights and the share of channels with their maximum at a position.
+    `weights` is the average of the weights of generalized sum pooling and the share of channels with their maximum at
+    each position.
     """
 
     averages = False

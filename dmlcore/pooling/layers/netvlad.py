@@ -22,8 +22,8 @@ from dmlcore.pooling.base import Pooling, init_he_, pooling
 class NetVLAD(Pooling):
     """Summed residuals of the features assigned to each cluster, normalised per cluster and concatenated.
 
-    A 1 x 1 convolution first reduces the features to `dimension`; out_features = clusters x dimension, 8 x 16 or 64 x
-    128 in the comparison of Gürbüz 2022. `weights` is None, because each cluster has its own weights.
+    A 1 x 1 convolution first reduces the features to `dimension` channels. out_features = clusters x dimension; Gürbüz
+    2022 compares 8 x 16 and 64 x 128. `weights` is None, because each cluster has its own weights.
     """
 
     def __init__(

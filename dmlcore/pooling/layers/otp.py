@@ -23,10 +23,10 @@ from dmlcore.pooling.costs import prototype_costs
 class OptimalTransportPooling(Pooling):
     """Sums of the features that entropic transport with uniform marginals assigns to each prototype, concatenated.
 
-    A 1 x 1 convolution first reduces the features to `dimension`; c is the unsquared distance in the unit ball, as in
-    generalized sum pooling; out_features = clusters x dimension, 8 x 16 or 64 x 128 in the comparison of Gürbüz 2022.
-    The sweeps run in the log domain and end with the marginal of the features, which is thus exact. `weights` is None,
-    because all positions have weight 1/n.
+    A 1 x 1 convolution first reduces the features to `dimension` channels. The cost c is the unsquared distance in the
+    unit ball, as in generalized sum pooling. out_features = clusters x dimension; Gürbüz 2022 compares 8 x 16 and 64 x
+    128. The Sinkhorn sweeps run in the log domain. The last one normalises over the prototypes, so that the marginal of
+    the features is exact. `weights` is None, because all positions have weight 1/n.
     """
 
     def __init__(

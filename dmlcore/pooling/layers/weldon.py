@@ -19,8 +19,8 @@ from dmlcore.pooling.base import Pooling, pooling
 class Weldon(Pooling):
     """Sum of the K largest and the K smallest values of each projected channel.
 
-    K is limited to the number of positions n. `weights` is None, because a value may count twice or not at all,
-    depending on the channel.
+    K is limited to the number of positions n. `weights` is None, because the positions that are summed differ between
+    channels, and a value is counted twice if it is among both the largest and the smallest.
     """
 
     projects_first = True
