@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _points(path: Path, count: int, dimensions: int) -> np.ndarray:
-    """Return unit vectors in classes around random centres, memory-mapped from a file that is written in chunks."""
+    """Write unit vectors in classes around random centres to `path`, in chunks; return them memory-mapped."""
     generator = np.random.default_rng(0)
     points = np.lib.format.open_memmap(path, "w+", np.float32, (count, dimensions))
     for start in range(0, count, 100_000):

@@ -21,7 +21,7 @@ from benchmarks.harness import WINDOW, chromium, command_line, machine, played, 
 
 
 def rivals(repeats: int) -> dict[str, list[float]]:
-    """Return the milliseconds of each naive step on the page's initial points, by rival."""
+    """Return the milliseconds of repeated naive steps on the page's initial points, by name of the baseline."""
     import torch
     from pytorch_metric_learning.losses import TripletMarginLoss
 

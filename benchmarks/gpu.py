@@ -35,8 +35,9 @@ from dmlcore.typing import Bytes, Ints
 
 
 class Stored:
-    """Random images with the interface of `dmlcore.data.files.image_store`: centre crops, and full images for random
-    crops.
+    """Random images with the interface of `dmlcore.data.files.image_store`.
+
+    Indexing returns centre crops, `uncut` the full images for random crops.
     """
 
     def __init__(self, count: int, side: int) -> None:

@@ -145,9 +145,7 @@ def report(before: Floats, after: Floats, predicted: Floats) -> None:
 
 
 def against(values: Floats, random: Floats) -> str:
-    """Format how often `values` are above or below the paired `random`, with the p-value of Wilcoxon's signed-rank
-    test.
-    """
+    """Format how often `values` are above or below `random`, with the p-value of Wilcoxon's signed-rank test."""
     higher, lower = int((values > random).sum()), int((values < random).sum())
     p = stats.wilcoxon(values, random).pvalue if higher + lower else 1.0
     return f"{higher} higher, {lower} lower, p = {p:.2g}"

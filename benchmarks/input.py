@@ -1,5 +1,4 @@
-"""Images per second of the input pipeline, compared with the number that a training step of ResNet-18 consumes, at 64
-px.
+"""Images per second of the input pipeline, compared with those that a training step of ResNet-18 consumes, at 64 px.
 
 The pipeline is that of a training run: images from a decoded store, random resized crops, flips, batches of 32. The
 training step is reduced to a forward pass on a ready batch, the backward pass of a sum, and Adam. Both are timed alone
@@ -57,9 +56,7 @@ def main() -> None:
 
 
 def generate(tree: Path, images: int) -> list[Path]:
-    """Write `images` JPEGs of photograph size; only ORIGINALS of them differ, because equal images take as long to
-    decode.
-    """
+    """Write JPEGs of photograph size; only ORIGINALS of them differ, because equal images take as long to decode."""
     import numpy as np
     from PIL import Image
 

@@ -1,9 +1,10 @@
 """Number of live sessions on one server with few file descriptors: 300 at `ulimit -n 1024`, soft and hard.
 
-First --gone visitors come and leave (Streamlit keeps the last 128 of them), then sessions are opened one after another
-and kept: each is a real session whose page has run and whose field socket responds. At the end every session must
-respond once more. The script prints the server's open descriptors after each phase. A third part of `--limit`, such as
-1024:1024:stock, starts a server without `pages/shared/server/descriptors.py`, which is the rival.
+First, --gone user sessions are opened and closed (Streamlit keeps the last 128 of them). Then sessions are opened one
+after another and kept open. Each is a real session: its page has run and its field socket responds. At the end every
+session must respond once more. The script prints the server's open descriptors after each phase. With a third component
+in `--limit`, as in 1024:1024:stock, the server runs without `pages/shared/server/descriptors.py`, which is the
+baseline.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ descriptors.SessionLoopPolicy = __import__("asyncio").DefaultEventLoopPolicy
 
 
 async def leave(visitor: Visitor) -> None:
-    """Close the sockets of a visitor, as closing the browser tab does."""
+    """Close the sockets of a user session, as closing the browser tab does."""
     for opened in (visitor.page, visitor.field):
         if opened is not None:
             await opened.close()
@@ -48,7 +49,7 @@ async def measure(server: Server, gone: int, live: int) -> int:
                 await visitor.arrive(fields=True)
                 await visitor.ask(COARSE)
             visitors.append(visitor)
-    except Exception as error:  # a refused visitor is a result, no matter which error was raised
+    except Exception as error:  # A refused session is a result of the benchmark, no matter which error was raised.
         print(f"visitor {len(visitors) + 1} was refused: {type(error).__name__}")
     held = server.open_descriptors()
     each = (held - rest) / max(len(visitors), 1)
@@ -69,7 +70,7 @@ def main() -> None:
     parser.add_argument("--live", type=int, default=300)
     arguments = parser.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # raise the limit of this process, in which all visitors run
+    # Raise the descriptor limit of this process, which holds the client side of all sessions.
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     short = False
     for limit in arguments.limit:

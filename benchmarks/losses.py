@@ -1,8 +1,8 @@
 """Every loss of the catalogue, forward and backward, compared with forward and backward of `torch.cdist` on the batch.
 
-Random unit embeddings, all tuples, float32. All losses and `cdist` are timed in one process, in a new random order each
-round, so that load on the machine affects all of them equally; a ratio is that of the medians. Goal: at most 10 for
-every loss at batch 128.
+The input is random unit embeddings in float32, from which every loss uses all its tuples. All losses and `cdist` are
+timed in one process, in a new random order each round, so that load on the machine affects all of them equally; a ratio
+is that of the medians. Goal: a ratio of at most 10 for every loss at batch 128.
 """
 
 from __future__ import annotations

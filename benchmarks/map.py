@@ -3,10 +3,11 @@
     python -m benchmarks.map [--rounds 3] [--threads 2] [--file embeddings.npz] [--points 5924]
 
 The input is 5,924 x 128 float32 embeddings of unit length in 100 classes of 41 to 60 samples, the sizes of the
-CUB-200-2011 test half, generated from a seed: families of five similar classes whose samples vary along 24 directions,
-at two stages of training. --file uses the embeddings of a run instead. The rivals alternate in every round. Wall-clock
-time is reported together with processor time, which other load on the machine affects less. Targets: at most 0.6x the
-time of scikit-learn, at equal or better trustworthiness and share of the 15 nearest neighbours kept.
+CUB-200-2011 test half. They are generated from a seed at two stages of training, as families of five similar classes
+with samples that vary along 24 directions. --file uses the embeddings of a run instead. The two implementations
+alternate in every round. Wall-clock time is reported together with processor time, which other load on the machine
+affects less. Targets: at most 0.6x the time of scikit-learn, at equal or better trustworthiness and share of the 15
+nearest neighbours kept.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ STAGES = {"overlapping classes": 2.2, "separated classes": 1.5}
 
 
 def made_up(noise, seed=0):
-    """Return unit vectors (5924, 128) of 100 classes in 20 families, and their labels."""
+    """Return unit vectors (5924, 128) of 100 classes in 20 families, and their class labels."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -40,7 +41,7 @@ def made_up(noise, seed=0):
 
 
 def measure(name, embeddings, labels, rounds):
-    """Measure and print time and quality of our t-SNE and of scikit-learn's on the given embeddings."""
+    """Print time and quality of dmlcore's t-SNE and of scikit-learn's on the given embeddings."""
     from sklearn.manifold import TSNE
 
     from dmlcore.inspection.maps.quality import quality
@@ -54,7 +55,7 @@ def measure(name, embeddings, labels, rounds):
     clock: dict[str, list[float]] = {rival: [] for rival in rivals}
     processor: dict[str, list[float]] = {rival: [] for rival in rivals}
     planes = {}
-    tsne(embeddings[:200], iterations=100)  # exclude imports and first calls of the libraries from the times
+    tsne(embeddings[:200], iterations=100)  # warm up, so that imports and first calls of the libraries are not timed
     TSNE(max_iter=250, perplexity=5).fit_transform(embeddings[:200])
     for _ in range(rounds):
         for rival, call in rivals.items():
@@ -90,7 +91,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.rounds < 1 or options.threads < 1 or (options.points or 100) < 100:
         parser.error("--rounds and --threads must be at least 1, --points at least 100")
-    os.environ["OMP_NUM_THREADS"] = str(options.threads)  # the libraries read it when they are imported
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)  # set before importing the libraries, which read it on import
 
     import faiss
     import numpy as np

@@ -1,16 +1,18 @@
 """Map page with 60,502 points of 11,316 classes, compared with Plotly's scattergl in the same browser and run.
 
-The store holds a run with the results of an evaluation on Stanford Online Products: embeddings and a map, whose points
-are drawn from a mixture instead of training and t-SNE. Both pages are opened with an empty cache from a server that has
-shown them once:
+The store holds a run with the results of an evaluation on Stanford Online Products: embeddings and a map, with points
+that are drawn from a mixture instead of training and t-SNE. Both pages are opened with an empty cache, from a server
+that has shown them once:
 
-first paint: from the navigation to the frame after the one in which the points were drawn.
-down: points and page data, that is everything except Streamlit's own front end: every response under /api/ as
-transferred and every WebSocket message; for Plotly every WebSocket message (its 4.7 MB of JavaScript are not counted).
-lasso to count: from releasing the mouse to the frame after the one that shows the count. The map page shows it twice:
-the browser counts in integers, exactly as Python does, and Python's own count follows in the selection bar, when the
-selection has been stored. Both are compared with numpy's count. Plotly's count comes from Python alone.
-up: all WebSocket messages after the release.
+first paint: time from the navigation to the frame after the one in which the points were drawn.
+down: bytes of points and page data, that is, everything except Streamlit's own front end: every response under /api/ as
+transferred, and every WebSocket message. For Plotly, every WebSocket message (its 4.7 MB of JavaScript are not
+counted).
+lasso to count: time from releasing the mouse to the frame after the one that shows the number of selected points. The
+map page shows this number twice: first the browser's count, which is exact because it uses integers as Python does,
+then Python's count in the selection bar, once the selection is stored. Both are compared with a count by numpy.
+Plotly's page shows only Python's count.
+up: bytes of all WebSocket messages after the release.
 """
 
 from __future__ import annotations
@@ -32,15 +34,16 @@ POINTS, CLASSES = 60_502, 11_316
 GOALS = {"first paint": 2000.0, "down": 400.0, "up": 1.0, "lasso to count": 100.0}  # ms, kB, kB, ms
 UNITS = {"first paint": "ms", "down": "kB", "up": "kB", "lasso to count": "ms", "lasso to Python's count": "ms"}
 
-# The condition %s is inserted as text, because the app's pages forbid the evaluation of strings.
+# `%s` stands for a condition in JavaScript. It is inserted into the source, because the app's pages forbid `eval`.
 PAINTED = """() => new Promise((done, fail) => {
   const painted = () => requestAnimationFrame(() => done(performance.now()));
   const look = () => requestAnimationFrame(%s ? painted : look);
   setTimeout(() => fail(new Error("nothing was painted in two minutes")), 120000);
   look();
 })"""
-# Milliseconds from the next release of the mouse to the frame after a text matches, and the number in the text; for
-# the whole page and, if given, for an element.
+# JavaScript function that sets window.counted to a promise. It gives the milliseconds from the next release of the
+# mouse to the frame after a text matches `pattern`, and the number in the text, for the whole page and, if given, for
+# an element.
 COUNTED = """([pattern, element]) => {
   const wanted = new RegExp(pattern), main = document.querySelector("[data-testid=stMain]");
   const until = (node) => new Promise((done, fail) => addEventListener("pointerup", () => {
@@ -165,24 +168,24 @@ class Traffic:
 
 
 def ring(page: Any, box: dict[str, float]) -> None:
-    """Drag a star-shaped lasso with 48 corners around the centre of the box, without releasing the mouse."""
+    """Draw a star-shaped lasso with 48 corners around the centre of `box`, without releasing the mouse button."""
     x, y, r = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, 0.2 * min(box["width"], box["height"])
     page.mouse.move(x + r, y)
     page.mouse.down()
     for k in range(1, 49):
         reach = r * (1 if k % 2 else 0.85)
         page.mouse.move(x + reach * math.cos(k * math.pi / 24.5), y + reach * math.sin(k * math.pi / 24.5))
-    page.wait_for_timeout(300)  # pause before the caller releases the mouse
+    page.wait_for_timeout(300)  # wait before the caller releases the mouse button
 
 
 def visit(browser: Any, url: str, ready: str, canvas: str, before: str | None) -> tuple[dict[str, float], Traffic, int]:
-    """Open a page and draw a lasso; return the measurements, the traffic and the displayed number of points."""
+    """Open a page and draw a lasso; return the measurements, the traffic and the number of points shown."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
     traffic = Traffic(page)
     page.goto(url, wait_until="commit")
     measured = {"first paint": page.evaluate(PAINTED % ready)}
-    page.wait_for_timeout(1500)  # messages that arrive later belong to the page as well
+    page.wait_for_timeout(1500)  # wait, so that messages that arrive after the first paint are counted as well
     measured["down"] = traffic.down / 1000
     if before:
         page.get_by_role("button", name=before).click()
@@ -203,7 +206,7 @@ def visit(browser: Any, url: str, ready: str, canvas: str, before: str | None) -
 
 
 def truth(sent: bytes, points: np.ndarray) -> tuple[int, int]:
-    """Count the points inside the lasso that the browser sent, with dmlcore and with matplotlib."""
+    """Count the points inside the lasso that the browser sent: with dmlcore, and with matplotlib as a check."""
     from matplotlib.path import Path as Outline
 
     from dmlcore.figures.maps import Sheet
@@ -254,7 +257,7 @@ def main() -> None:
                     assert count == exact, f"shown {count}, true {exact}"
                     assert abs(count - in_matplotlib) <= 20, f"matplotlib finds {in_matplotlib}"
                     parts, counts = traffic.parts, (count, in_matplotlib)
-                if repeat:  # the first repetition fills the server's caches
+                if repeat:  # the first repetition only fills the server's caches
                     results[name].append(measured)
     medians = {
         name: {key: float(np.median([one[key] for one in metrics_rows])) for key in UNITS}

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 CLASS = 50
-NOISE = 1.6  # chosen so that a third of the queries fail
+NOISE = 1.6  # length of the noise relative to a class centre, chosen such that a third of the queries fail
 EVERY = 0.1  # seconds between two memory samples
 
 
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def write(path: Path, count: int, dimensions: int) -> None:
-    """Write embeddings in the format of an evaluation: unit vectors around a random centre per class."""
+    """Write embeddings to `path` in the format of an evaluation: unit vectors around a random centre per class."""
     from dmlcore.storage import arrays
 
     generator = np.random.default_rng(0)
@@ -59,9 +59,7 @@ def write(path: Path, count: int, dimensions: int) -> None:
 
 
 def opened(path: Path, kind: str) -> str:
-    """Open the embeddings for the first time, which searches a sample of the queries; return a description of the
-    result.
-    """
+    """Open the embeddings for the first time, which searches a sample of the queries; return the scores as text."""
     from dmlcore.inspection import neighbours
 
     test = neighbours.read(path)
@@ -71,12 +69,15 @@ def opened(path: Path, kind: str) -> str:
 
 
 def opened_again(path: Path, kind: str) -> str:
-    """Open the embeddings again in a new process, as a restarted server does."""
+    """Open the embeddings again in a new process, as a restarted server does; return the scores as text."""
     return opened(path, kind)
 
 
 def ten_shown(path: Path, kind: str) -> str:
-    """Search ten queries that were not searched before, as a gallery page sorted by index does."""
+    """Search ten queries that were not searched before, as a gallery page sorted by index does.
+
+    Returns the time as text.
+    """
     from dmlcore.inspection import neighbours
 
     test = neighbours.read(path)
@@ -98,7 +99,7 @@ def confused(path: Path, kind: str) -> str:
 
 
 def searched_all(path: Path, kind: str) -> str:
-    """Search all queries, as the job does; return the forecast, the score and the estimated errors as text."""
+    """Search all queries as the app's job does; return its forecast, the score and the estimated errors as text."""
     from dmlcore.inspection import neighbours, whole_search
 
     test = neighbours.read(path)
@@ -112,7 +113,7 @@ def searched_all(path: Path, kind: str) -> str:
 
 
 def mapped(path: Path, kind: str) -> str:
-    """Compute a map from a balanced sample and add the remaining points to it."""
+    """Compute a map of a balanced sample and place the remaining points on it; return the time and quality as text."""
     from dmlcore.inspection import neighbours
     from dmlcore.inspection.maps import placing
     from dmlcore.inspection.maps.maps import draw

@@ -1,17 +1,17 @@
 """The whole generalized sum pooling layer, forward and backward, compared with other solvers.
 
-Feature maps are float32, and all variants use the same costs, so that only the solver differs. Rivals: (a) 100 sweeps
-of the published iteration in a custom autograd Function with our closed-form backward pass; (b) autodiff through 100
-sweeps on the full plan and, for comparison, on the soft minima alone; (c) POT's `ot.sinkhorn`, image by image, with
-prototypes and the left-out mass as m + 1 rows whose marginals are those of our solution, so that the solutions are
-equal.
+Feature maps are float32, and all variants use the same costs, so that only the solver differs. Baselines: (a) 100
+sweeps of the published iteration in a custom autograd Function with our closed-form backward pass; (b) autodiff through
+100 sweeps on the full plan and, for comparison, on the soft minima alone; (c) POT's `ot.sinkhorn`, image by image, with
+the prototypes and the left-out mass as m + 1 rows. The marginals of these rows are those of our solution, so that the
+solutions are equal.
 
 Rounds are interleaved; the ratio is the median over the rounds. With --threads 1 the clock is CPU time, which other
 load on the machine affects less; with more threads it is the wall clock. Memory is measured as the bytes that autograd
-saves for the backward pass, and as the peak resident memory of a forward and backward pass in its own process. The
-accuracy in float32 and the share of the pooling in a training step of a ResNet-50 follow.
+saves for the backward pass, and as the peak resident memory of a forward and backward pass in its own process. Finally
+the script prints the accuracy in float32 and the share of the pooling in a training step of a ResNet-50.
 
-POT is optional. For its row: pip install --no-deps --target /tmp/pot pot; PYTHONPATH=/tmp/pot python ...
+POT is optional. To include it: pip install --no-deps --target /tmp/pot pot; PYTHONPATH=/tmp/pot python ...
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Solver = Callable[[Tensor, float, float], tuple[Tensor, Tensor]]
 
 
 class _Swept(torch.autograd.Function):
-    """Rival (a): 100 sweeps in the forward pass, the closed form in the backward pass."""
+    """Baseline (a): 100 sweeps in the forward pass, the closed form in the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
@@ -58,13 +58,13 @@ class _Swept(torch.autograd.Function):
 
 
 def swept(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
-    """Solve the transport with rival (a): 100 sweeps in the forward pass, the closed form in the backward pass."""
+    """Solve the transport with baseline (a): 100 sweeps in the forward pass, the closed form in the backward pass."""
     solved: tuple[Tensor, Tensor] = _Swept.apply(cost, mu, epsilon)
     return solved
 
 
 def full_plan(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
-    """Solve the transport with rival (b): autodiff through sweeps on the full plan."""
+    """Solve the transport with baseline (b): autodiff through 100 sweeps on the full plan."""
     n, scaled = cost.shape[-1], -epsilon * cost
     a = torch.zeros_like(cost[..., :1, 0])
     for _ in range(SWEEPS):
@@ -75,7 +75,7 @@ def full_plan(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
 
 
 def pot(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
-    """Solve the transport with rival (c): POT on (m + 1) x n problems, image by image.
+    """Solve the transport with baseline (c): POT on (m + 1) x n problems, image by image.
 
     Gradients are computed by autodiff through POT's iterations.
     """
@@ -105,7 +105,7 @@ GOALS = {"(a) 100 sweeps, our backward": 1 / 0.75, "(b) autodiff, full plan": 5,
 
 
 def problem(arguments: argparse.Namespace) -> tuple[Tensor, Tensor, Tensor]:
-    """Return random feature maps and prototypes, and a random gradient with respect to the pooled vectors."""
+    """Return random feature maps and prototypes, and a random gradient of the loss at the pooled vectors."""
     generator = torch.Generator().manual_seed(0)
     features = torch.randn(arguments.batch, arguments.channels, arguments.side, arguments.side, generator=generator)
     prototypes = torch.randn(arguments.prototypes, arguments.channels, generator=generator)
@@ -124,13 +124,13 @@ def forward(solver: Solver, features: Tensor, prototypes: Tensor) -> Tensor:
 
 
 def step(solver: Solver, features: Tensor, prototypes: Tensor, slope: Tensor) -> None:
-    """Perform one forward and backward pass of the layer with the given solver."""
+    """Perform one forward and backward pass of the layer; `slope` is the gradient at the pooled vectors."""
     features.grad = prototypes.grad = None
     forward(solver, features, prototypes).backward(slope)
 
 
 def saved_bytes(solver: Solver, features: Tensor, prototypes: Tensor) -> int:
-    """Return the bytes of the distinct tensors that autograd keeps for the backward pass."""
+    """Return the total size in bytes of the distinct tensors that autograd saves for the backward pass."""
     kept: dict[int, int] = {}
 
     def pack(x: Tensor) -> Tensor:
@@ -155,7 +155,7 @@ def peak_of(job: tuple[str, argparse.Namespace]) -> float:
 
 
 def against_rivals(arguments: argparse.Namespace) -> None:
-    """Print time, memory and differences in the result for all solvers."""
+    """Print the time and memory of all solvers, and how much their results differ."""
     names = [n for n in SOLVERS if find_spec("ot") or "POT" not in n]
     given = problem(arguments)
     exact = forward(transport, given[0].double(), given[1].double()).detach()
@@ -190,9 +190,9 @@ def against_rivals(arguments: argparse.Namespace) -> None:
 
 
 def hard_costs() -> dict[str, Tensor]:
-    """Return costs (..., 64, 49) in float32 for three cases.
+    """Return three sets of costs (..., 64, 49) in float32, by description.
 
-    The cases are uniform random costs, costs of random features, and costs of 49 features of which 15 equal a prototype
+    The sets are uniform random costs, costs of random features, and costs of 49 features of which 15 equal a prototype
     and 34 are identical.
     """
     generator = torch.Generator().manual_seed(0)
@@ -207,7 +207,7 @@ def hard_costs() -> dict[str, Tensor]:
 
 
 def accuracy() -> None:
-    """Print the largest deviation from the converged float64 plan, for each set of costs."""
+    """Print the largest deviation from the converged float64 solution, for each set of `hard_costs` and two solvers."""
     epsilons = (0.1, 0.5, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
     print("\nlargest deviation of plan, remainder and weights from the converged float64 solution, mu 0.05 to 0.95")
     print(f"  {'epsilon':26s}" + "".join(f"{e:>9g}" for e in epsilons) + "      worst")
@@ -230,7 +230,7 @@ def accuracy() -> None:
 
 
 def share_of_a_step(arguments: argparse.Namespace) -> None:
-    """Print the time that generalized sum pooling adds to a training step of a ResNet-50 with average pooling."""
+    """Print the time that generalized sum pooling adds to a ResNet-50 training step compared with average pooling."""
     torch.manual_seed(0)
     backbone = backbones.create("resnet50")
     heads = {

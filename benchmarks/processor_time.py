@@ -1,10 +1,10 @@
-"""Processor time of triplet losses with sorted negatives, compared with all triplets.
+"""Processor time of triplet losses that sort negatives, compared with losses that evaluate all triplets.
 
     python -m benchmarks.processor_time [--rounds 9] [--threads 1]
 
 Forward and backward pass on unit embeddings, for batches with many and with few classes. Goal: the method that the
-library selects (marked) never takes more than 1.4 times as long as the other. Both alternate in every round; a ratio is
-the median of the rounds' ratios. For the processor time of scores see benchmarks/retrieval.py.
+library selects (marked in the output) never takes more than 1.4 times as long as the other. Both alternate in every
+round; a ratio is the median of the rounds' ratios. For the processor time of scores see benchmarks/retrieval.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NEVER, ALWAYS = (10**9, 0), (2, 0)
 
 
 def step(loss: torch.nn.Module, points: torch.Tensor, labels: torch.Tensor, from_size: tuple[int, int]) -> None:
-    """Perform a forward and backward pass that sorts negatives for batches of at least the given size."""
+    """Perform a forward and backward pass in which batches of at least `from_size` sort their negatives."""
     table.RANKED = from_size
     loss(points.clone().requires_grad_(), labels).backward()
 

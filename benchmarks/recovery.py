@@ -1,8 +1,8 @@
 """Crash of a machine with 2 running and 20 queued runs: `python -m dmlcore recover` must resume each of them once.
 
 All processes are killed with SIGKILL at the same time, and two recoveries start concurrently. Afterwards every run is
-checked: it was resumed once and trained by one process, and no step is missing or repeated. Rival: without recovery, no
-run continues.
+checked: it was resumed once and trained by one process, and no step is missing or repeated. Baseline: without recovery,
+no run continues.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python -m benchmarks.retrieval [--rounds 9] [--threads 2]
 
 The input is 5,924 x 128 float32 embeddings of unit length in 100 classes of 41 to 60 samples, the sizes of the
-CUB-200-2011 test half, generated from a seed at several stages of training. The rivals alternate in every round.
-Target: 1.15x the time of the bare search.
+CUB-200-2011 test half, generated from a seed at several stages of training. The three methods alternate in every round.
+Target: at most 1.15x the time of the bare search.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Many visitors on one server: 100 sessions moving a slider once per second, 32 sessions dragging at 60 Hz.
+"""Many user sessions on one server: 100 that move a slider once per second, or 32 that drag at 60 Hz.
 
-Each visitor is a real Streamlit session (its page has run) with its own field socket, used as the browser component
-uses it: one request at a time, newer requests replace waiting ones, coarser grids when responses get slow, the fine
-figure at rest. A slider move is five requests in 80 ms followed by the figure at rest; it is timed from the first
-request to the last response. The rival is 100 sessions that rerun a page of one slider and one number
-(benchmarks/empty_rerun) once per second.
+Each session is a real Streamlit session (its page has run) with its own field socket, used as the browser component
+uses it: it sends one request at a time, newer requests replace waiting ones, grids become coarser when responses are
+slow, and the fine figure is requested at rest. A slider move is five requests in 80 ms followed by the figure at rest;
+it is timed from the first request to the last response. The baseline is 100 sessions that rerun a page of one slider
+and one number (benchmarks/empty_rerun) once per second.
 
-With --browse the sessions open ten pages one after another instead, one second apart: starting when `dml serve` reports
+With --browse the sessions open ten pages one after another instead, one second apart: first when `dml serve` reports
 that it is ready (fresh), and again when all sessions have opened all pages (warm). --workers N starts N servers, over
 which the sessions are spread evenly, as a proxy does (docs/reverse-proxy.md). The processor time per page is reported
 as well.
@@ -51,10 +51,10 @@ from benchmarks.harness import (
 from pages.shared.plane.state import Scene
 from pages.shared.server.wire import unpack
 
-FINE, COARSE, RESTING, MODEST, SLOW = 81, 41, 201, 101, 0.024  # constants of assets/shared/plane/plane.js
+FINE, COARSE, RESTING, MODEST, SLOW = 81, 41, 201, 101, 0.024  # copies of constants in assets/shared/plane/plane.js
 
-GOALS = {"fresh": 5.0, "warm": 1.5}  # seconds within which 95 % of the pages must be complete
-PATIENCE = 60.0  # seconds until a page that has not loaded counts as failed
+GOALS = {"fresh": 5.0, "warm": 1.5}  # goals in seconds for the 95th percentile of the time to open a page
+PATIENCE = 60.0  # timeout in seconds after which a page that has not loaded counts as failed
 TO_BE_READY = 300.0  # seconds
 PAGES = (
     "fields",
@@ -72,7 +72,7 @@ PAGES = (
 
 @dataclass(frozen=True)
 class Opening:
-    """An attempt to open a page, with its duration; `failure` is the error, or "" on success."""
+    """Attempt to open a page, with its duration in seconds; `failure` is the error, or "" if it succeeded."""
 
     page: str
     seconds: float
@@ -80,7 +80,7 @@ class Opening:
 
 
 class Visitor:
-    """One session, with Streamlit's WebSocket and the field's WebSocket."""
+    """User session without a browser, with the WebSockets of Streamlit and of the field."""
 
     def __init__(self, address: str) -> None:
         self.address = address.replace("http", "ws")
@@ -95,7 +95,7 @@ class Visitor:
 
     async def connect(self) -> None:
         """Connect Streamlit's WebSocket, which starts a session."""
-        stream = f"{self.address}/_stcore/stream"  # send no pings, like a browser
+        stream = f"{self.address}/_stcore/stream"  # send no pings, because browsers send none
         self.page = await connect(stream, subprotocols=["streamlit"], max_size=None, ping_interval=None)
 
     async def rerun(self, page: str = "") -> float:
@@ -137,9 +137,9 @@ class Visitor:
         return took
 
     async def move_a_slider(self) -> float:
-        """Send the requests of a slider move; return the seconds from the first request to the figure at rest.
+        """Send the requests of a slider move: five in 80 ms, then one for the figure at rest.
 
-        A move is five requests in 80 ms.
+        Returns the seconds from the first request to the last response.
         """
         start = time.perf_counter()
         for i in range(5):
@@ -150,7 +150,7 @@ class Visitor:
         return time.perf_counter() - start
 
     async def drag(self, seconds: float) -> tuple[int, list[float]]:
-        """Drag with 60 pointer positions per second; return the number of received fields, and the seconds for each."""
+        """Drag with 60 pointer positions per second; return the number of fields received and the seconds for each."""
         times: list[float] = []
         start = time.perf_counter()
         while (now := time.perf_counter() - start) < seconds:
@@ -162,7 +162,7 @@ class Visitor:
 
 
 async def once_a_second(visitors: list[Visitor], act: str, seconds: int) -> list[float]:
-    """Let every visitor perform `act` once per second, evenly staggered; return the milliseconds of each call."""
+    """Call the method `act` of each session once per second, evenly staggered; return the milliseconds per call."""
 
     async def one(visitor: Visitor, offset: float) -> list[float]:
         start, times = time.perf_counter() + offset, []
@@ -176,7 +176,10 @@ async def once_a_second(visitors: list[Visitor], act: str, seconds: int) -> list
 
 
 async def browsing(visitors: list[Visitor], pause: float = 1.0) -> list[Opening]:
-    """Let every visitor open all pages, each visitor starting with another page; return the openings."""
+    """Open all pages in every session, starting with a different page in each; return the attempts.
+
+    `pause` is the number of seconds between two pages of a session.
+    """
 
     async def one(visitor: Visitor, first: int) -> list[Opening]:
         await asyncio.sleep(pause * first / len(visitors))
@@ -191,16 +194,16 @@ async def browsing(visitors: list[Visitor], pause: float = 1.0) -> list[Opening]
 
 
 async def browse(addresses: Sequence[str], serving: int, arguments: argparse.Namespace) -> None:
-    """Measure page openings on servers that have just become ready (fresh) and again afterwards (warm).
+    """Print the times of opening pages on servers that have just become ready (fresh), and again afterwards (warm).
 
     Args:
         addresses: Addresses of the servers.
-        serving: Id of the process that started the servers.
+        serving: ID of the process that started the servers.
         arguments: Parsed command line.
     """
     visitors = [Visitor(addresses[number % len(addresses)]) for number in range(arguments.sessions)]
     for visitor in visitors:
-        visitor.lost = True  # makes the visitor connect when it opens its first page
+        visitor.lost = True  # mark as lost, so that the session connects when it opens its first page
     for name, goal in GOALS.items():
         before, own = seconds_of(started_by(serving)), time.process_time()
         openings = await browsing(visitors)
@@ -217,7 +220,7 @@ async def browse(addresses: Sequence[str], serving: int, arguments: argparse.Nam
 
 
 async def _each(visitor: Visitor, serving: int, openings: Sequence[Opening], times: int = 5) -> None:
-    """Print one line per page: the times under load, and the processor time for a single visitor."""
+    """Print one line per page, with the times under load and the processor time per opening by a single session."""
     for page in PAGES:
         before = seconds_of(started_by(serving))
         for _ in range(times):
@@ -230,7 +233,10 @@ async def _each(visitor: Visitor, serving: int, openings: Sequence[Opening], tim
 
 @contextlib.contextmanager
 def crowd_served(runs: Path, workers: int) -> Iterator[tuple[list[str], int]]:
-    """Run `dml serve --workers N` over these runs; yield addresses and process id once all servers are ready."""
+    """Run `dml serve --workers N` over the runs in a folder, and wait until all servers are ready.
+
+    Yields the addresses of the servers and the ID of the process that started them.
+    """
     port = _ports_in_a_row(workers)
     addresses = [f"http://127.0.0.1:{port + number}" for number in range(workers)]
     command = [sys.executable, "-m", "dmlcore", "serve", "--workers", str(workers), "--port", str(port)]

@@ -1,12 +1,12 @@
 """Images per second and memory of a data set read from shards, compared with the same images read from files.
 
-A tree of small JPEGs in class folders is written and packed into shards. The rivals alternate, each in its own process,
-which opens and splits the data set, reads balanced batches as training does, and reads the test split in chunks as
-evaluation does. Files and shards decode each image when it is read (`DML_DECODED_GB=0`); a third rival reads shards and
-keeps decoded copies. Seconds are processor seconds of all threads together, so that other load on the machine has
-little effect. The medians are printed: seconds to open the set, images per second and core, peak memory (VmHWM) minus
-the memory that the process held before, and anonymous memory at the end (RssAnon, which includes interpreter and
-torch).
+A tree of small JPEGs in class folders is written and packed into shards. Three variants alternate, each in its own
+process, which opens and splits the data set, reads balanced batches as training does, and reads the test split in
+chunks as evaluation does. Two of them, files and shards, decode each image when it is read (`DML_DECODED_GB=0`); the
+third reads shards and keeps decoded copies. Seconds are processor seconds of all threads together, so that other load
+on the machine has little effect. The medians are printed: seconds to open the set, images per second and core, peak
+memory (VmHWM) minus the memory that the process held before, and anonymous memory at the end (RssAnon, which includes
+interpreter and torch).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def write(tree: Path, images: int, each: int, side: int) -> None:
-    """Write JPEGs into class folders; only 100 differ, because equal images cost the same to decode."""
+    """Write JPEGs into class folders; only 100 of them differ, because equal images take as long to decode."""
     import io
 
     import numpy as np
@@ -89,10 +89,10 @@ def write(tree: Path, images: int, each: int, side: int) -> None:
 
 
 def of_process(folder: Path, rival: str) -> dict[str, float]:
-    """Measure one rival in a new process; return its measurements."""
+    """Measure the variant `rival` in a new process; return the results that the process prints."""
     place, most = RIVALS[rival]
     command = [sys.executable, "-m", "benchmarks.shards", *sys.argv[1:], "--measure", str(folder / place)]
-    # a separate cache, because existing decoded copies would be reused
+    # a separate cache, because decoded copies from another variant would be reused
     with tempfile.TemporaryDirectory(dir=folder) as cache:
         environment = os.environ | {"DML_CACHE": cache, "DML_DECODED_GB": most}
         done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
@@ -101,7 +101,7 @@ def of_process(folder: Path, rival: str) -> dict[str, float]:
 
 
 def measure(place: Path, side: int, batches: int, evaluated: int) -> None:
-    """Measure one rival in this process and print the result as JSON."""
+    """Measure one variant, whose data set is in the folder `place`, and print the result as JSON."""
     import numpy as np
 
     from dmlcore import data
@@ -112,7 +112,7 @@ def measure(place: Path, side: int, batches: int, evaluated: int) -> None:
     opened = time.process_time() - began
     train, test = made.splits["train"], made.splits["test"][:evaluated]
     sampler = BalancedSampler(made.labels[train], CLASSES, SAMPLES, seed=0)
-    made.inputs[:1]  # triggers the decoding of all images, if decoded copies are kept
+    made.inputs[:1]  # decodes all images, if decoded copies are kept
     once = time.process_time() - began - opened
 
     def drawn() -> Iterator[np.ndarray]:
@@ -126,7 +126,7 @@ def measure(place: Path, side: int, batches: int, evaluated: int) -> None:
 
 
 def rate(inputs, chunks) -> float:
-    """Read all chunks of `inputs`; return the images per second of processor time."""
+    """Read all `chunks` of indices from `inputs`; return the images read per second of processor time."""
     count, began = 0, time.process_time()
     for rows in chunks:
         inputs[rows].sum()

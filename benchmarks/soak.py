@@ -1,11 +1,11 @@
 """Soak test of several hours: user sessions and training runs, while servers and training runs are killed at random.
 
-`dml serve` restarts its server when it dies. Training runs go to a Ray cluster of two nodes and to the local machine in
-turn; without Ray, all run locally. In the first half of the test, about once a minute a server process is killed, and a
-cluster node is killed and replaced; several times a minute a training run or its supervisor is killed and resumed by
-`dml recover`. In the second half the server is left alone, so that its memory and open file descriptors can be tracked.
-Then every run is compared byte for byte with an undisturbed run of the same spec, and the store is searched for
-leftovers. Exits with 1 if anything was lost.
+`dml serve` restarts its server when it dies. Training runs are started alternately on a Ray cluster of two nodes and on
+the local machine; without Ray, all are local. In the first half of the test, about once a minute a server process is
+killed, and a cluster node is killed and replaced; several times a minute a training run or its supervisor is killed and
+resumed by `dml recover`. In the second half the server is not killed, so that its memory and open file descriptors can
+be tracked. Then every run is compared byte for byte with an undisturbed run of the same spec, and the store is searched
+for leftovers. Exits with 1 if anything was lost.
 
 `python -m benchmarks.soak` takes two hours; --minutes 10 gives a quick result.
 """
@@ -43,13 +43,13 @@ from tests.faults.crash import remains, until
 from tests.faults.test_training_faults import outcome
 from tests.jobs.backends import cluster as clusters
 
-SEEDS = 4  # number of different training runs; each is repeated as often as time allows
+SEEDS = 4  # number of different training specs; each is trained as often as time allows
 SPEC = RunSpec(device="cpu").with_overrides(
     ["data.name=digits", "schedule.steps=800", "schedule.validate_every=250", "schedule.checkpoint_every=50"]
 )
 TRAINING_LIVES, SERVER_LIVES = (4.0, 20.0), (30.0, 120.0)  # minimum and maximum seconds between two kills
-SETTLES = 60.0  # seconds after a server's start that are excluded from the memory drift
-MOST_DRIFT = 20.0  # goal for the memory drift in MiB per 1,000 reruns
+SETTLES = 60.0  # seconds after the start of a server that are excluded from the memory drift
+MOST_DRIFT = 20.0  # goal: maximum memory drift in MiB per 1,000 reruns
 
 
 @dataclass
@@ -79,14 +79,17 @@ class Soak:
         return int(children[0]) if children else 0
 
     def ready(self) -> bool:
-        """Return True if the server accepts visitors."""
+        """Return True if the server is ready for user sessions."""
         with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/api/ready", timeout=5) as answer:
             return bool(answer.status == 200)
         return False
 
 
 async def visit(soak: Soak, sessions: int) -> None:
-    """Keep sessions that open one page after another, one second apart, and reconnect when their connection is lost."""
+    """Keep `sessions` user sessions open until the test ends.
+
+    Each opens one page after another, one second apart, and reconnects when its connection is lost.
+    """
 
     async def one(number: int) -> None:
         page = number
@@ -114,7 +117,10 @@ async def visit(soak: Soak, sessions: int) -> None:
 
 
 def train(soak: Soak, count: int, choose: random.Random, cluster: Any) -> None:
-    """Keep `count` training runs active, every other one on the cluster, and kill one every few seconds."""
+    """Keep `count` training runs active and kill a random one every few seconds.
+
+    Runs are started alternately on this machine and on the cluster; without a cluster, all are local.
+    """
     started = 0
     due = time.monotonic() + choose.uniform(*TRAINING_LIVES)
     while not soak.over.is_set():
@@ -134,7 +140,7 @@ def train(soak: Soak, count: int, choose: random.Random, cluster: Any) -> None:
 
 
 def watch(soak: Soak, seconds: float, choose: random.Random | None, cluster: Any) -> None:
-    """Kill the server and a node at random intervals; if `choose` is None, record the server's memory instead."""
+    """Kill the server and a cluster node at random intervals; if `choose` is None, only record the server's memory."""
     end, begin = time.monotonic() + seconds, time.monotonic()
     due, node_due = (begin + choose.uniform(*SERVER_LIVES) / 2 if choose else end + 1 for _ in range(2))
     while (now := time.monotonic()) < end:
@@ -154,7 +160,7 @@ def watch(soak: Soak, seconds: float, choose: random.Random | None, cluster: Any
 
 
 def descriptors(soak: Soak) -> int:
-    """Return the number of open descriptors of the server without visitors: the minimum over ten seconds."""
+    """Return the number of open file descriptors of the server without user sessions: the minimum over ten seconds."""
     soak.quiet.set()
     least = 10**9
     for _ in range(20):
@@ -166,7 +172,7 @@ def descriptors(soak: Soak) -> int:
 
 @contextlib.contextmanager
 def running(soak: Soak, sessions: int, trainings: int, seed: int, cluster: Any) -> Iterator[None]:
-    """Run sessions and training runs, each in a thread; stop both when the context exits."""
+    """Run user sessions and training runs, in one thread each; stop both when the context exits."""
     threads = [
         threading.Thread(target=lambda: asyncio.run(visit(soak, sessions))),
         threading.Thread(target=train, args=(soak, trainings, random.Random(seed), cluster)),
@@ -182,7 +188,7 @@ def running(soak: Soak, sessions: int, trainings: int, seed: int, cluster: Any) 
 
 
 def undisturbed(root: Path) -> dict[int, dict[str, str]]:
-    """Train one undisturbed run per seed; return the digests of its results by seed."""
+    """Train one undisturbed run for each of SEEDS seeds; return the digests of its results by seed."""
     store = RunStore(root)
     runs = {seed: launch.launch(SPEC.with_overrides([f"seed={seed}"]), store) for seed in range(SEEDS)}
     until(lambda: all(store.open(name).status() == "done" for name in runs.values()), 3600)
@@ -190,7 +196,7 @@ def undisturbed(root: Path) -> dict[int, dict[str, str]]:
 
 
 def ended(store: RunStore) -> list[Run]:
-    """Resume killed runs until all have ended; return the runs."""
+    """Resume killed runs until all runs in the store have ended; return the runs."""
 
     def done() -> bool:
         recovery.recover(store, report=lambda _: None)

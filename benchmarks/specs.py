@@ -1,7 +1,7 @@
-"""Shipped specs with three seeds each: test MAP@R of raw inputs, untrained and trained network, and time.
+"""Shipped specs with three seeds each: test MAP@R of raw inputs, of the untrained and the trained network, and time.
 
 `python -m benchmarks.specs [NAME ...]`, by default glyphs, digits and digits-classes. Each run executes the command
-that a user types, in its own process; wall-clock and processor seconds include start and end of the process.
+that a user would type, in its own process; wall-clock and processor seconds include start and end of the process.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A store of 10,000 runs: time of the pages Runs, Gallery and Studies, cold and warm.
+"""A store of 10,000 runs: time to open the pages Runs, Gallery and Studies, cold and warm.
 
 The runs are hard links to one real run on digits, each with its own spec (seed, loss) and state. Streamlit's test
 runner opens a page in its own process: cold is the first opening, including imports; warm is the median of five more.
-CPU seconds are reported for both. The same page on a store of 20 runs shows the contribution of the number of runs.
-Rival: reading all specs and states, as each listing did in earlier releases.
+CPU seconds are reported for both. The same page is opened on a store of 20 runs, to show how much of the time is due to
+the number of runs. The baseline reads all specs and states, as each listing did in earlier releases.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def measure(page: str) -> None:
     app.switch_page(menu.PAGES[page].file).run()
     cold, first, warm, cpu = time.perf_counter() - began, time.process_time() - used, [], []
     assert not app.exception, app.exception
-    time.sleep(1.5)  # the listing reads folders younger than one second again each time
+    time.sleep(1.5)  # wait, because the listing does not cache folders younger than one second
     for _ in range(5):
         wall, used = time.perf_counter(), time.process_time()
         app.run()
@@ -99,7 +99,7 @@ def measured(page: str, root: Path) -> list[float]:
 
 
 def listing(root: Path) -> None:
-    """Time the listing of the store without a page, and its rival."""
+    """Time the listing of the store without a page, and the baseline `read_all`."""
     store = RunStore(root)
     looks = {
         "rival: all specs and states": lambda: read_all(root),

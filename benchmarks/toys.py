@@ -1,13 +1,14 @@
 """Animated frames per second on the toys page while two MLPs train side by side, in headless Chromium.
 
 The page trains two networks of its initial configuration in lockstep, batch by batch as fast as possible, with new
-seeds: every frame is a new optimiser step of both networks that is recorded, sent, and painted in three windows with
-curves; it counts once it is painted. Rivals: the bare loop, `training.loop.step` for both networks in turn without
-recording, server or page; the bare loop that also embeds the displayed points after each step, which any animation
-needs; and Plotly, in the same browser, which redraws the same points (scatter3d for the inputs, a scatter for each
-embedding) with `Plotly.react` from existing frames while nothing trains. If photographs are available (DML_DATA), pages
-with photographs are measured too: average pooling next to generalized sum pooling on the cached maps of a frozen
-SqueezeNet, with neighbours and weight maps painted; the maps are computed before the timing starts.
+seeds. Every frame is a new optimiser step of both networks, which is recorded, sent, and painted in three windows with
+curves; a step counts once it is painted. There are three baselines: the bare loop, `training.loop.step` for both
+networks in turn without recording, server or page; the bare loop that also embeds the displayed points after each step,
+which any animation needs; and Plotly, in the same browser, which redraws the same points (scatter3d for the inputs, a
+scatter for each embedding) with `Plotly.react` from existing frames while nothing trains. If photographs are available
+(DML_DATA), pages with photographs are measured too: average pooling next to generalized sum pooling on the cached
+feature maps of a frozen SqueezeNet, with neighbours and weight maps painted. The feature maps are computed before the
+timing starts.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ REDRAW = """async ([inputs, frames, colours, seconds]) => {
 
 
 def photographs() -> list[tuple[str, str, str]]:
-    """Return the pages with photographs, at both speeds; [] if there are no photographs."""
+    """Return the pages with photographs to measure, as (title, speed, URL query string); [] without photographs."""
     from dmlcore.replay import toy_runs
     from pages.losses.toy_training.presets import IMAGES
 
@@ -64,8 +65,9 @@ def photographs() -> list[tuple[str, str, str]]:
 
 
 def bare(steps: int, embed: bool) -> list[float]:
-    """Return the milliseconds of each step of both networks without a page; if `embed`, with an embedding of all
-    points.
+    """Return the milliseconds of each step of both networks without a page.
+
+    If `embed`, a step includes embedding the displayed points.
     """
     import torch
 
@@ -90,7 +92,7 @@ def bare(steps: int, embed: bool) -> list[float]:
 
 
 def plotly(page: Any, seconds: float) -> list[float]:
-    """Return the milliseconds between consecutive redraws of the three windows by Plotly."""
+    """Return the milliseconds between consecutive redraws of the three windows with Plotly."""
     import plotly
 
     from dmlcore.replay.recorded_training import LiveTraining

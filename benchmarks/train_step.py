@@ -2,8 +2,9 @@
 
 The training run uses the real loop: sampling, augmentation of images held in memory, forward, loss, backward, checks,
 optimiser, the row of metrics.jsonl, state.json, and every tenth step a row of measures. After each of these steps, a
-copy of the network performs a bare step in the same process: forward pass on a ready batch, backward pass of a sum in
-place of the loss, an equal optimiser with the same kernels. The ratio is the median over the pairs of steps.
+copy of the network performs a bare step in the same process: forward pass on a ready batch, backward pass of a sum
+instead of the loss, and a step of an equal optimiser with the same kernels. The ratio is the median over the pairs of
+steps.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def main() -> None:
 
 
 def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[TrainingState, list[tuple[float, float]]]:
-    """Train, with a bare step after each training step.
+    """Train, and run a bare step after each training step; if `plain`, with an optimiser that is not fused.
 
     Returns:
         The trained state, and the seconds of each pair of steps (training, bare), without the first five pairs, which
@@ -84,7 +85,7 @@ def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[TrainingState,
 
 
 def trained(spec: RunSpec, dataset: Dataset, after_step: Callable[[TrainingState], None]) -> TrainingState:
-    """Train with the loop of the command line; call `after_step` with the training state after each step."""
+    """Train with the loop of the command line and call `after_step` after each step; return the trained state."""
     states: list[TrainingState] = []
     build = starts.build
 
@@ -113,7 +114,10 @@ def random_images(side: int) -> Dataset:
 
 
 def bare_step(state: TrainingState, *, plain: bool) -> Callable[[], None]:
-    """Return a function that performs a bare step: forward pass, backward pass of a sum, and optimiser step."""
+    """Return a function that performs a bare step: forward pass, backward pass of a sum, and optimiser step.
+
+    If `plain`, the optimiser is not fused.
+    """
     model = copy.deepcopy(state.model).train()
     optimiser = optimisers.create(state.spec, model, torch.nn.Module())
     if plain:

@@ -1,8 +1,8 @@
 """Batch triplet losses of the catalogue, forward and backward, compared with PML's TripletMarginLoss.
 
-Random unit embeddings, 8 samples per class, all valid triplets, float32. Each case runs in its own process, which
-reports the median time of the repetitions, and peak resident memory minus the memory before them. PML minimises the
-same ranking loss (margin 0.1) over the same triplets.
+The input is random unit embeddings in float32 with 8 samples per class, from which all valid triplets are used. Each
+case runs in its own process, which reports the median time of the repetitions, and peak resident memory minus the
+memory before them. PML minimises the same ranking loss (margin 0.1) over the same triplets.
 """
 
 from __future__ import annotations

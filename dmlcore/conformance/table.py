@@ -92,9 +92,7 @@ def agreeing(rows: Sequence[Row]) -> list[tuple[str, ...]]:
 
 
 def number(outcome: Outcome | str) -> str:
-    """Format the value of an outcome with six significant digits, or return a dash if there is only a reason (a
-    string).
-    """
+    """Format the value of an outcome with six significant digits; return a dash if `outcome` is a reason instead."""
     return "–" if isinstance(outcome, str) else f"{outcome.value + 0.0:.6g}"
 
 

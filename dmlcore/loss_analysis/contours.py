@@ -20,7 +20,7 @@ from dmlcore.typing import Floats
 # 1, d_ap and the absolute coordinates of both points.
 RINGS = np.logspace(-3, 4, 71)
 ANGLES = 72
-NODES = 141  # grid nodes per axis before refinement near anchor and positive
+NODES = 141  # number of grid nodes per axis, before the grid is refined near anchor and positive
 
 
 def contour_set(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:

@@ -210,8 +210,8 @@ def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) 
         least = 2 * law.at(c) if law.convex else law.at(0) + law.at(d)
         if not bound > least:
             return NOTHING
-        # The boundary is unusable if the bound exceeds all values of the function or if the set exceeds the
-        # floating-point range. In both cases, return the whole plane.
+        # Return the whole plane if the bound exceeds all values of the function, or if the set exceeds the
+        # floating-point range.
         if not 0 < bisector < 1e150:
             return EVERYTHING
         if bisector > FAR * d:

@@ -1,4 +1,4 @@
-"""Poolings by name, which map local features (B, C, H, W) to one vector per image, and the head for embeddings."""
+"""Pooling layers, which map local features (B, C, H, W) to one vector per image, and the head for embeddings."""
 
 from dmlcore.catalogue import load_plugins
 from dmlcore.pooling.analysis.zero_shot_evaluation import zero_shot_evaluation
