@@ -37,7 +37,7 @@ from dmlcore.typing import Bytes, Ints
 class Stored:
     """Random images with the interface of `dmlcore.data.files.image_store`.
 
-    Indexing returns centre crops, `uncut` the full images for random crops.
+    Indexing returns square crops; `uncut` returns the full images, from which random crops are cut.
     """
 
     def __init__(self, count: int, side: int) -> None:

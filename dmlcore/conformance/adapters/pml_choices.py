@@ -44,9 +44,7 @@ def easy(negatives: str) -> Computation:
 
 
 def drawn(v: Vector) -> Outcome:
-    """Return the relative frequency with which the library's distance-weighted miner draws each negative of each
-    anchor.
-    """
+    """Return the relative frequency of each negative for each anchor in draws of the distance-weighted miner."""
     torch.manual_seed(0)
     mine = parts().miners.DistanceWeightedMiner()
     return frequencies(v, lambda: mine(v.embeddings, v.labels))
