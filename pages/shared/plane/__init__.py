@@ -1,1 +1,3 @@
-"""Triplet in the plane, as shown on the Fields, Failures and Errata pages: its scene, force field and numbers."""
+"""Triplet in the plane, as shown on the Fields, Failures and Errata pages: its points, the force field and the numbers
+displayed next to it.
+"""

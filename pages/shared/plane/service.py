@@ -42,10 +42,11 @@ FINEST = 201
 
 
 def answer(request: Request) -> bytes:
-    """Return the field of request["scene"] on up to FINEST nodes per side; with "hover", the numbers at that position.
+    """Return the force field of request["scene"] on a grid of up to FINEST nodes per side.
 
-    request["scale"] and request["reference"] keep the scales of colour and arrows fixed during a drag. "settle" (the
-    drag has ended) adds the URL query string and slower results (area, margins).
+    With "hover" in the request, the response also holds loss and force at that position. request["scale"] and
+    request["reference"] keep the scales of colour and arrows fixed during a drag. "settle" (the drag has ended) adds
+    the URL query string and slower results (area, margins).
     """
     return render_scene(Scene.of(request.get("scene")), request)
 
@@ -73,7 +74,7 @@ def render_scene(scene: Scene, request: Request, more: Mapping[str, Any] | None 
 
 
 def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict[str, Any], dict[str, Array], Array]:
-    """Return the header and the arrays of the shown layers, and the evaluated positions (K, 2) with an active loss."""
+    """Return the header, the arrays of the shown layers, and the grid nodes (K, 2) at which the loss is active."""
     x, y, places = _places(scene, n)
     points = np.array([scene.anchor, scene.positive, scene.negative])
     reach = _reach(points)
@@ -141,7 +142,7 @@ def _triplet(scene: Scene, reading: FieldTable) -> dict[str, Any]:
 
 
 def _nearest_active(scene: Scene, places: Array) -> list[float] | None:
-    """Return the coordinates of a position near the probe, inside the region where the loss is active.
+    """Return a position near the probe and well inside the region where the loss is active.
 
     Returns None if `places`, the active positions (K, 2), is empty.
     """
@@ -181,7 +182,10 @@ def _reach(points: Array) -> float:
 
 
 def _levels(scene: Scene, raw: Array, scale: float, m2: float) -> Iterator[float]:
-    """Yield the energies at which contour lines are drawn: multiples of a round step; if clamped, only within 0..m2."""
+    """Yield the energies of the contour lines: multiples of a round step, except 0.
+
+    If `scene.lines` is "clamped", only energies between 0 and m2 are included.
+    """
     step = _round_up(scale / 7)
     finite = raw[np.isfinite(raw)]
     if not finite.size:

@@ -54,7 +54,10 @@ FIRST = Preset("Normalised margin", "", "margin=normalised")
 
 
 class NormalisedMargin(Kind):
-    """Kind of the field `mu`. It has no default value: if a link omits mu, it is computed from the raw margin."""
+    """Kind of the state field `mu`, the normalised margin.
+
+    The field has no default in links: if a link omits mu, mu is computed from the raw margin m1.
+    """
 
     def read(self, value: Any, default: Any) -> Any:
         return untrusted.finite(value)
@@ -65,11 +68,11 @@ class NormalisedMargin(Kind):
 
 @dataclass(frozen=True)
 class Scene(PageState):
-    """Loss, triplet and layers shown on the plane.
+    """Loss, triplet and layers shown in the plane.
 
-    `hyper` holds all parameters of the loss; `view` is (centre x, centre y, half width); `probe` is the point whose
-    force field is drawn. If `margin` is "normalised", the margin m1 in `hyper` is computed from mu, s, r and rho;
-    otherwise mu is computed from m1.
+    `hyper` holds all parameters of the loss; `view` is (centre x, centre y, half width); `probe` names the point
+    (anchor, positive or negative) for which the force field is drawn. If `margin` is "normalised", the margin m1 in
+    `hyper` is computed from mu, s, r and rho; otherwise mu is computed from m1.
     """
 
     loss: Annotated[str, Loss()] = "distance_sensitive"
@@ -88,11 +91,11 @@ class Scene(PageState):
     flow: Annotated[str, ChoiceKind(FLOWS)] = "arrows"  # how the force on the probe is drawn
     region: Annotated[bool, Flag()] = True  # show the active region of the probe; the outside is hatched
     forces: Annotated[bool, Flag()] = True  # show the total forces on the three points
-    # show the components of the forces along the edges, and the remainders of the forces
+    # show the components of the forces along the edges, and what remains of each force
     edges: Annotated[bool, Flag()] = False
     discs: Annotated[bool, Flag()] = False  # show the ranking discs and the ellipse of Appendix B
     mining: Annotated[bool, Flag()] = False  # show the regions of easy, semi-hard and hard triplets
-    cut: Annotated[bool, Flag()] = False  # show a plot of the energy along `line`
+    cut: Annotated[bool, Flag()] = False  # show a plot of the energy along the segment `line`
     line: Annotated[tuple[float, ...], Numbers()] = (-1.0, 0.4, 1.5, 0.4)
     snap: Annotated[str, ChoiceKind(SNAPS)] = "free"
     landscape: Annotated[bool, Flag()] = False  # show the energy as a 3-D surface over the positions of the probe
@@ -101,7 +104,7 @@ class Scene(PageState):
     view: Annotated[tuple[float, float, float], WindowKind()] = (0.25, 0.1, 1.5)
 
     def settled(self) -> Self:
-        """Return a copy in which margin, m1 and mu are consistent; if the loss has no normalised margin, mu is None."""
+        """Return a copy in which m1 and mu agree; mu is None if the loss has no normalised margin."""
         if not {"s", "r", "rho", "m1"} <= self.hyper.keys():
             return replace(self, margin="raw", mu=None)
         s, r, rho, m1 = (float(self.hyper[k]) for k in ("s", "r", "rho", "m1"))

@@ -1,10 +1,10 @@
-"""Access settings: the host names that the app answers to, its token, and whether it listens beyond loopback.
+"""Access settings: the host names that the app answers to, its token, and the addresses on which it listens.
 
 `DML_HOSTS` lists the host names under which people reach the app in addition to the loopback names, separated by
 commas: `lab.example.org`, or `https://lab.example.org` if a proxy terminates TLS. `DML_TOKEN` is the token itself,
-`auto` for a generated token, `off` for no token (loopback only), or `proxy` for no token because an authenticating
-proxy protects every way to the port. If `DML_TOKEN` is not set, a token is required exactly if the app listens beyond
-loopback.
+`auto` for a generated token, `off` for no token (loopback only), or `proxy` for no token because the port can be
+reached only through an authenticating proxy. If `DML_TOKEN` is not set, a token is required if and only if the app
+listens beyond loopback.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Access:
         return cls(hosts, token, "on")
 
     def names(self, host: str, own: str | None = None) -> str | None:
-        """Return the host name in the Host header `host` if requests to it are allowed, else None.
+        """Return the host name in the Host header `host` if the app accepts requests to this name, else None.
 
         `own` is the local IP address of the connection. It is always allowed: an attacker can make a host name resolve
         to this machine, but not an IP address.
@@ -95,8 +95,9 @@ class Access:
         return hmac.compare_digest(token.encode(), self.token.encode())
 
     def cookie(self) -> str:
-        """Return the cookie value that proves knowledge of the token: a digest, because the token may be used
-        elsewhere.
+        """Return the cookie value that proves knowledge of the token.
+
+        The value is a digest, so that the cookie does not reveal a token that may also be used elsewhere.
         """
         return hmac.new(self.token.encode(), b"cookie of DML Lab", hashlib.sha256).hexdigest()
 
@@ -118,7 +119,7 @@ def _named(entry: str) -> tuple[str | None, str]:
 
 
 def in_address(host: str) -> str:
-    """Return a host as written in a URL: IPv6 in brackets, IPv4-mapped IPv6 as IPv4, a name unchanged."""
+    """Return a host as written in a URL: IPv6 in brackets, IPv4-mapped IPv6 as IPv4, host names unchanged."""
     with contextlib.suppress(ValueError):
         address = ip_address(host)
         if isinstance(address, IPv6Address):

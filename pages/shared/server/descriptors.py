@@ -1,4 +1,4 @@
-"""File descriptors of the server: a higher limit, and fewer descriptors per session, to serve more visitors."""
+"""File descriptors of the server: raise their limit, and use fewer per session, so that more visitors can be served."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Downloads of a page: /api/PAGE/NAME.FORMAT?QUERY with the same query string as the link to the page.
+"""Downloads from a page: /api/PAGE/NAME.FORMAT?QUERY with the same query string as the link to the page.
 
-svg, pdf and png are figures, npz and json hold every number, and py is a script that repeats the computation. `dark=1`
-draws on a black background.
+The formats svg, pdf and png contain the figure, npz and json contain all of its numbers, and py is a script that
+repeats the computation. `dark=1` draws on a black background.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Make = Callable[[Query, str, bool], tuple[bytes | str, str]]  # (query, format, 
 MOST_AT_ONCE = 2  # maximum number of concurrent exports; a figure takes about one second on one core
 LONGEST_QUERY = 8192
 
-# limits only exports, so that requests for animations never queue behind them
+# limits exports only; with anyio's default limiter, requests for animations would wait behind exports
 LIMITER = anyio.CapacityLimiter(MOST_AT_ONCE)
 
 
@@ -55,7 +55,7 @@ def export_route(
     formats: Collection[str] = VIEW,
     compute: Callable[[Query], Awaitable[None]] | None = None,
 ) -> Route:
-    """Return the route GET path.FORMAT?query, whose response make(query, format, dark) returns as (content, file name).
+    """Return the route GET path.FORMAT?query; make(query, format, dark) returns content and name of the file to send.
 
     `make` runs in a thread, at most MOST_AT_ONCE at a time. It receives an untrusted query and may raise Refused.
     `compute`, if given, runs first, without this limit, and fills a cache that `make` reads; use it for computations

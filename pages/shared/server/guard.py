@@ -24,7 +24,8 @@ from pages.shared.server.access import OPEN_TO_ALL, Access, AccessError, in_addr
 from pages.shared.server.content_policy import ASSETS, content_policy
 from pages.shared.server.uploads import UploadLimiter
 
-# size limit of one WebSocket message to our routes; Streamlit limits its own messages (server.maxWidgetStateSize)
+# maximum size in bytes of a WebSocket message to our routes; for Streamlit's messages, server.maxWidgetStateSize
+# applies
 MOST_BYTES = 65_536
 LONGEST_START = 60.0  # maximum number of seconds to wait until the server listens
 # paths below the base path that health probes may request without the token
@@ -33,7 +34,7 @@ SECURITY_HEADERS = {
     "X-Frame-Options": "SAMEORIGIN",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
-    # a page that opened the app gets no window handle to navigate the app with
+    # a page of another site that opened the app in a window cannot navigate that window
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "same-origin",
 }
@@ -147,7 +148,7 @@ class Guard:
             await receive()
             await send({"type": "lifespan.startup.failed", "message": refused})
             return
-        # done before the start-up resumes interrupted runs, because these write files
+        # done before start-up resumes interrupted runs, so that the files of these runs are private, too
         if self.access.needs_token(self._is_beyond(None)):
             _keep_files_private()
         telling = asyncio.create_task(self._tell())
@@ -157,7 +158,7 @@ class Guard:
             telling.cancel()
 
     async def _tell(self) -> None:
-        """Print the app's URLs once a socket is open; stop the server if the app turns out to be open to everybody.
+        """Print the app's URLs once a socket is open; stop the server if anybody can reach the app without a token.
 
         Some servers open their socket only after the start-up event.
         """
@@ -197,10 +198,9 @@ def _listed() -> str:
 
 
 def _from_here(scope: Scope, headers: Headers) -> bool:
-    """Return False if the browser reports that a page of another site made the request.
+    """Return False if the browser reports that a page of another site caused the request.
 
-    Following a link from another site is allowed for pages but not for /api/, where a single request can take a minute
-    of computation.
+    Links from other sites may open pages but not /api/ URLs, where a single request can take a minute of computation.
     """
     if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
         return True
@@ -220,7 +220,7 @@ def _sign_in(given: str) -> tuple[int, str, dict[str, str]]:
 
 
 def _with_headers(scope: Scope, send: Send) -> Send:
-    """Return a `send` that adds the security headers to a response; a route's own CSP header is kept as well."""
+    """Return a wrapper of `send` that adds the security headers to a response; existing CSP headers are kept."""
     starts = ("http.response.start", "websocket.accept", "websocket.http.response.start")
     accepted = False
 
@@ -241,7 +241,7 @@ def _with_headers(scope: Scope, send: Send) -> Send:
 
 
 async def _answer(scope: Scope, send: Send, status: int, text: str, headers: dict[str, str]) -> None:
-    """Send a complete response to an HTTP request or to a refused WebSocket handshake."""
+    """Send a complete response to a refused HTTP request or WebSocket handshake."""
     prefix = ""
     if scope["type"] == "websocket":
         if "websocket.http.response" not in scope.get("extensions", {}):
@@ -259,7 +259,7 @@ async def _answer(scope: Scope, send: Send, status: int, text: str, headers: dic
 
 
 def _bounded(receive: Receive, send: Send) -> Receive:
-    """Return a `receive` that closes the WebSocket if a message is longer than MOST_BYTES."""
+    """Return a wrapper of `receive` that closes the WebSocket if a message is longer than MOST_BYTES."""
 
     async def received() -> Message:
         message = await receive()

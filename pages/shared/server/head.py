@@ -8,7 +8,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# Response headers that no longer match the extended document, and request headers that are dropped because they would
+# These response headers no longer match the extended document. As request headers they are dropped, because they would
 # yield a partial or compressed document.
 _OF_THE_FILE = ("etag", "last-modified", "accept-ranges")
 _OF_A_PART = (b"if-none-match", b"if-modified-since", b"range", b"accept-encoding")
@@ -18,9 +18,9 @@ _NO_PAGES = ("api", "static", "media", "component", "_stcore")  # first path seg
 
 
 class Head:
-    """ASGI middleware that links assets/shared/page/ in Streamlit's single HTML document, which serves every page.
+    """ASGI middleware that adds links to assets/shared/page/ to the HTML document that Streamlit serves for every page.
 
-    The relative links of the HTML document break if the URL has a folder (/a/b), so such a URL is redirected to /a-b.
+    Relative links in this document break if the URL has a folder (/a/b), so such a URL is redirected to /a-b.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -57,7 +57,7 @@ class Head:
 
 def _flat(scope: Scope) -> str | None:
     """Return the URL (/a-b) to which a page URL with a folder (/a/b) is redirected; None if there is no folder."""
-    from pages.shared.server import host  # imported late so that the server listens early
+    from pages.shared.server import host  # imported late to shorten the time until the server listens
 
     first, *rest = host.route(scope).strip("/").split("/")
     if not rest or first in _NO_PAGES:
@@ -71,7 +71,7 @@ def _is_document(start: Message) -> bool:
 
 def _with_head(start: Message, body: bytes) -> tuple[list[tuple[bytes, bytes]], bytes]:
     """Return headers and body with the style sheet and script linked in the head; an empty body (HEAD) stays empty."""
-    # imported late because static_files loads the losses, and the server should listen first
+    # imported late because static_files loads the losses, which would delay the start of the server
     from pages.shared.server import host, static_files
 
     at = f"{host.base()}api/assets/{static_files.version()}/shared/page/page"

@@ -50,7 +50,7 @@ def internal_address() -> str | None:
 
 
 def requested_page() -> str:
-    """Return the page named in the URL of a new session; "" later, when the browser refers to pages by hash."""
+    """Return the page named in the URL if the session is new, else "" (the browser then refers to pages by hash)."""
     context = get_script_run_ctx()
     manager = context.pages_manager if context else None
     return (manager.intended_page_name or "") if manager and not manager.intended_page_script_hash else ""
@@ -83,9 +83,9 @@ def remove_orphaned_uploads() -> None:
 def be_done_with_left_pages() -> None:
     """Patch Streamlit so that no fragment of a page runs after the visitor has requested another page.
 
-    Without the patch, Streamlit runs the fragment after the new page, finds nothing to run, and reports the previous
-    page as the current one, which hides the new page. A component that communicates through Streamlit keeps sending
-    requests until it is removed, so that every fifteenth page opened from a page with such a component stayed empty.
+    Without the patch, Streamlit runs the fragment after the new page, does not find it, and reports the previous page
+    as the current one, which hides the new page. Components that communicate through Streamlit send requests until they
+    are removed, so that about one in fifteen pages opened from a page with such a component stayed empty.
     """
     request = AppSession.request_rerun
     # the page that a session showed before it requested the current one
@@ -105,7 +105,7 @@ def be_done_with_left_pages() -> None:
 
 
 class _Visitor(SessionClient):
-    """Streamlit client without a browser; it signals when the script of a page has finished."""
+    """Streamlit client that replaces a browser and signals when the script of a page has finished."""
 
     def __init__(self) -> None:
         self.complete = asyncio.Event()
@@ -122,7 +122,9 @@ class _Visitor(SessionClient):
 
 
 async def open_pages(addresses: Iterable[str]) -> None:
-    """Run the pages at these addresses one by one in a temporary session; do nothing without a Streamlit server."""
+    """Run the pages at these addresses one after another in a temporary session; do nothing if Streamlit is not
+    running.
+    """
     if not Runtime.exists():
         return
     runtime, visitor = Runtime.instance(), _Visitor()

@@ -1,4 +1,4 @@
-"""Counts and durations of requests and reruns, collected if DML_METRICS=1."""
+"""Counters and durations of requests and page reruns, collected if DML_METRICS=1."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Metering:
 
 
 def _route(path: str, status: str) -> str:
-    """Return the label under which requests to `path` are counted; few labels exist, so that memory stays bounded."""
+    """Return the label under which requests to `path` are counted; the number of labels is bounded to save memory."""
     if status[0] not in "123":
         return "none"
     if ours := OURS.match(path):
@@ -70,7 +70,7 @@ def _route(path: str, status: str) -> str:
 
 
 def _numbers() -> Metrics:
-    # imported late, because a server without metrics does not need it
+    # imported late, because it is needed only if metrics are collected
     from pages.shared.server.operations import numbers
 
     return numbers()

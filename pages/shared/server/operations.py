@@ -31,11 +31,13 @@ if TYPE_CHECKING:
 READY = "/api/ready"
 # upper bounds of the histogram buckets in seconds
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0)
-LOADED = threading.Event()  # set once the server is ready for the first visitor
+LOADED = threading.Event()  # set once the first page is loaded and the server is ready for visitors
 
 
 class _Store(Collector):
-    """Prometheus collector for the number of runs by state and the free disk space; reads the run store per scrape."""
+    """Prometheus collector for the number of runs by state and the free disk space, read whenever Prometheus asks for
+    metrics.
+    """
 
     def collect(self) -> Iterator[Metric]:
         store = _store()
@@ -72,7 +74,7 @@ def numbers() -> Metrics:
 
 
 def _store() -> RunStore:
-    from dmlcore.storage.runs import RunStore  # imported late, because the first page needs no runs
+    from dmlcore.storage.runs import RunStore  # imported late, because the first page does not use the run store
 
     return RunStore()
 

@@ -1,4 +1,6 @@
-"""Static data for all browser components as JSON: losses with formulas, sources and sliders, and presets."""
+"""Static data for all browser components as JSON: losses with formulas, sources and sliders, and presets of the Fields
+page.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ from pages.shared.words.lessons import PLAIN, SITUATIONS, TOUR
 
 @cache
 def schema() -> str:
-    """Return JSON with the keys "losses" (by name), "presets", "plain" (plain-language texts), "situations", "tour"."""
+    """Return the static data as JSON.
+
+    Its keys are "losses" (by name), "presets", "plain" (plain-language texts), "situations" and "tour".
+    """
     return json.dumps(
         {
             "losses": {name: loss(losses.formula(name)) for name in losses.names()},

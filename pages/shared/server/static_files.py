@@ -30,7 +30,7 @@ def files() -> dict[str, tuple[bytes, str]]:
 
 
 def _typesetter() -> dict[str, tuple[bytes, str]]:
-    """Return a JavaScript module and a style sheet that import the KaTeX that Streamlit bundles and st.latex uses.
+    """Return a JavaScript module and a style sheet that import KaTeX from Streamlit, where st.latex uses it.
 
     Streamlit's manifest maps modules to hashed file names. Streamlit bundles two versions of KaTeX; only the one that
     its Markdown plugin uses matches the style sheet.
@@ -38,7 +38,7 @@ def _typesetter() -> dict[str, tuple[bytes, str]]:
     made = json.loads((STATIC / "manifest.json").read_text())
     module = next(entry["file"] for source, entry in made.items() if source.endswith("/rehype-katex/index.js"))
     (sheet,) = made["index.html"]["css"]
-    root = "../../../.."  # path to the base path of the app, relative to api/assets/VERSION/shared/
+    root = "../../../.."  # path from api/assets/VERSION/shared/ to the base path of the app
     return {
         "shared/katex.js": (f'export {{ default }} from "{root}/{module}";\n'.encode(), TYPES[".js"]),
         "shared/katex.css": (f'@import "{root}/{sheet}";\n@import "formulas.css";\n'.encode(), TYPES[".css"]),

@@ -42,7 +42,7 @@ def dataset(spec: RunSpec) -> Dataset:
 
 
 def thumbnail(spec: RunSpec, index: int, *, large: bool = False) -> tuple[bytes, str]:
-    """Return (content, media type) of the image of one sample. Raises IndexError, DataError."""
+    """Return (content, media type) of the image of sample `index`. Raises IndexError, DataError."""
     if not 0 <= index < len(dataset(spec).labels):
         raise IndexError(index)
     return _drawn(_key(spec), index, LARGE) if large else _encoded(_key(spec), index)
@@ -74,7 +74,7 @@ ROUTES: list[BaseRoute] = [Route("/api/thumb/{run}/{index}", respond)]
 
 
 def _key(spec: RunSpec) -> str:
-    """Return a cache key that consists of the settings in a spec that determine the samples and their order."""
+    """Return a cache key from the settings that determine the samples and their order: seed and data set."""
     return RunSpec(seed=spec.seed, data=spec.data).to_json()
 
 
@@ -94,7 +94,8 @@ def _encoded(key: str, index: int) -> tuple[bytes, str]:
 
 
 def _drawn(key: str, index: int, side: int) -> tuple[bytes, str]:
-    dataset(RunSpec.from_json(key))  # loads the data set in one thread only
+    # the first call must go through `dataset`, whose lock lets only one thread read the data set
+    dataset(RunSpec.from_json(key))
     pixels = _drawer(key)(index)
     photograph, image = max(pixels.shape[:2]) > SIDE, fit_into(pixels, side)
     file = io.BytesIO()

@@ -17,11 +17,11 @@ LARGEST = 21 << 20  # maximum number of bytes per request: server.maxUploadSize 
 # new file are stored
 PER_SESSION = 2 * LARGEST
 IN_ALL = 20 * LARGEST
-PURGE_INTERVAL = 60.0  # seconds between two removals of files of closed sessions
+PURGE_INTERVAL = 60.0  # seconds between two calls that remove the files of closed sessions
 
 
 class UploadLimiter:
-    """Counter of the bytes that sessions have uploaded or are uploading; it decides which uploads are refused.
+    """Counter of the bytes that sessions have uploaded or are uploading; refuses uploads that exceed the limits.
 
     Args:
         stored: Function that returns the number of stored bytes by session id.
@@ -33,7 +33,7 @@ class UploadLimiter:
 
     @contextmanager
     def admit(self, scope: Scope) -> Iterator[str]:
-        """Reserve the size of an upload while its request is handled.
+        """Reserve memory for the size of an upload while the block handles its request.
 
         Yields the reason for a refusal, or "" if the request is accepted or is not an upload.
         """
@@ -58,7 +58,7 @@ class UploadLimiter:
 
 
 async def purge() -> None:
-    """Remove the files of closed sessions every PURGE_INTERVAL seconds until cancelled."""
+    """Remove the uploaded files of closed sessions every PURGE_INTERVAL seconds until cancelled."""
     while True:
         await asyncio.sleep(PURGE_INTERVAL)
         host.remove_orphaned_uploads()

@@ -25,16 +25,17 @@ def socket_route(
 ) -> WebSocketRoute:
     """Return a WebSocket route at `path` that sends one response per request.
 
+    A request that is not a JSON object of at most MOST_BYTES is answered with {"error": ...} as text. `guard` checks
+    access.
+
     Args:
         path: Path of the route.
-        answer: Computes the response to a request.
-        heavy: Returns True for requests to be computed in a thread; others are computed on the event loop.
+        answer: Function that computes the response to a request.
+        heavy: Function that returns True for requests to be computed in a thread; others are computed on the event
+            loop.
         limiter: Limit on concurrent threads; None for the default limit of anyio (40).
         pool: Worker processes that compute the same responses. An idle worker takes heavy requests; while several
-            sockets are active, it takes all requests.
-
-    A request that is not a JSON object of at most MOST_BYTES is answered with {"error": ...} as text. Access is checked
-    by `guard`.
+            sockets are active, workers take all requests.
     """
 
     async def endpoint(socket: WebSocket) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dmlcore.typing import Array, Bytes, Floats
 
 ARROWS = 20  # number of arrows along each side of a view
-# Names by dtype; numpy would build the name at every access.
+# Names by dtype; numpy would construct the name string at every access to dtype.name.
 NAMES = {np.dtype(name): name for name in ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float32")}
 
 Request = dict[str, Any]
@@ -64,7 +64,7 @@ def shares(values: Floats) -> Bytes:
 
 
 def signed_shares(values: Floats) -> Bytes:
-    """Quantise values in -1..1 to uint8 in 1..255; 0 and NaN become 128, values outside are clipped."""
+    """Quantise values in -1..1 to 1..255 as uint8: 0 and NaN become 128, values outside are clipped."""
     held = np.minimum(np.maximum(values, -1.0), 1.0)
     return np.asarray((127 * np.where(np.isnan(held), 0.0, held) + 128.5).astype(np.uint8))
 
@@ -75,14 +75,20 @@ def fractions(values: Floats) -> NDArray[np.uint16]:
 
 
 def over_view(lines: Sequence[Floats], view: tuple[float, float, float]) -> NDArray[np.uint16]:
-    """Concatenate polylines (K, 2) and quantise the coordinates relative to a view (centre x, centre y, half width)."""
+    """Concatenate polylines, each (K, 2), and quantise their coordinates relative to `view` to uint16.
+
+    `view` is (centre x, centre y, half width).
+    """
     if not lines:
         return np.empty((0, 2), np.uint16)
     return fractions((np.concatenate(lines) - (np.array(view[:2]) - view[2])) / (2 * view[2]))
 
 
 def arrows(force: Floats, reference: float) -> NDArray[np.int8]:
-    """Return 127 F / (|F| + reference) as int8 for forces F (..., D): directions are kept, lengths are below 127."""
+    """Return 127 F / (|F| + reference) as int8 for forces F (..., D).
+
+    This keeps the directions and limits all lengths to less than 127.
+    """
     length = np.sqrt(np.einsum("...i,...i->...", force, force))[..., None]
     return np.asarray(np.rint(127 * force / (length + reference)).astype(np.int8))
 

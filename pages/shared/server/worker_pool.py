@@ -21,14 +21,14 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-TOGETHER = 0.1  # requests of two sockets within this number of seconds count as concurrent
+TOGETHER = 0.1  # two requests from different sockets within this number of seconds count as concurrent
 MOST_BYTES = 1 << 24  # of one answer
-# minimum number of seconds between two replacements, so that a request that kills workers does not keep the cores busy
+# minimum number of seconds between two replacements, so that a request that crashes workers does not occupy all cores
 REST = 2.0
 
 
 class Worker:
-    """Worker process and its socket. The process handles one request at a time by calling `answer` of `module`."""
+    """Worker process and its socket. The process computes one response at a time by calling `module.answer`."""
 
     def __init__(self, module: str) -> None:
         self.module = module
@@ -95,7 +95,7 @@ class WorkerPool:
         self._idle.put_nowait(worker)
 
     def _tend(self) -> None:
-        """Remove dead workers (which also reaps their processes) and start one replacement."""
+        """Remove dead workers and collect their exit statuses, and start a replacement for one of them."""
         for worker in [worker for worker in self.workers if worker.process.poll() is not None]:
             self._lose(worker)
         now = time.monotonic()
@@ -104,7 +104,7 @@ class WorkerPool:
             self._coming = asyncio.create_task(self._replace())
 
     async def _replace(self) -> None:
-        # ignored: the next request tries to start a replacement again
+        # errors are ignored, because the next request tries again to start a replacement
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             await self._add()
 
@@ -116,16 +116,16 @@ class WorkerPool:
             self._idle.put_nowait(None)
 
     def crowded(self, who: int) -> bool:
-        """Return True if a socket other than `who` has sent a request within the last TOGETHER seconds."""
+        """Return True if a socket other than `who` sent the previous request and did so within TOGETHER seconds."""
         now = time.monotonic()
         others, self._last = self._last[0] != who and now - self._last[1] < TOGETHER, (who, now)
         return others
 
     async def ask(self, question: str) -> bytes | None:
-        """Return the response of the next idle worker; None if there are no workers or the chosen worker died.
+        """Return the response of the next idle worker; None if there are no workers or the worker dies.
 
-        While workers exist, the server computes nothing itself, because that would delay the delivery of their
-        responses.
+        While there are workers, requests wait for an idle one: if the server computed a response itself, it would
+        deliver those of the workers late.
         """
         self._tend()
         worker = None

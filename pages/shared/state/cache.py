@@ -25,7 +25,7 @@ def cached(most: int, lifetime: float = float("inf")) -> Callable[[Callable[P, R
 
 
 class Cached(Generic[P, R]):
-    """Function with cached results. A call whose result is being computed by another thread waits for it."""
+    """Function with cached results; if another thread is already computing a result, a call waits for that result."""
 
     def __init__(self, compute: Callable[P, R], most: int, lifetime: float) -> None:
         self._compute, self._most, self._lifetime = compute, most, lifetime
@@ -71,17 +71,17 @@ class Cached(Generic[P, R]):
 
 
 def derived(compute: Callable[..., R], *arguments: Any) -> R:
-    """Return `compute(*arguments)`, computed once for identical argument objects (e.g. values cached by a FileCache).
+    """Return `compute(*arguments)`, cached for as long as the same argument objects exist.
 
     `compute` is a module-level function. Numbers and strings are compared by value, lists and tuples item by item,
-    other objects by identity.
+    other objects (e.g. values cached by a FileCache) by identity.
     """
     answer: R = _derived(compute, Same(arguments))
     return answer
 
 
 class Same:
-    """Cache key that holds references to the arguments, so that no other object can reuse the id of an argument."""
+    """Cache key that keeps the arguments alive, so that no other object can be given the id of an argument."""
 
     def __init__(self, arguments: tuple[Any, ...]) -> None:
         self.arguments = arguments
@@ -95,7 +95,7 @@ class Same:
 
 
 def identity(argument: Any) -> Hashable:
-    """Return a cache key for an argument, valid as long as the argument exists."""
+    """Return a cache key for an argument, valid while the argument exists."""
     if isinstance(argument, (list, tuple)):
         return type(argument), tuple(map(identity, argument))
     return argument if isinstance(argument, (str, int, float, bool, type(None))) else (object, id(argument))

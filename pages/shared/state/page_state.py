@@ -31,36 +31,39 @@ class Kind:
     """Kind of a state field: its allowed values, and how a value is read from and written to links.
 
     `key` is the name in a link, by default the name of the field. If `always` is True, every link contains the value,
-    even if it equals the default. A page needs one such field if its URL without parameters opens a state other than
-    the default, so that every link has a parameter.
+    even if it equals the default. A page needs one field of this kind if its URL without parameters opens a state other
+    than the default: a link to the default state would otherwise have no parameters and open that other state.
     """
 
     key: str = ""
     always: bool = False
 
     def read(self, value: Any, default: Any) -> Any:
-        """Return a valid value for `value` from a link or message; `default` if `value` is None or invalid."""
+        """Return `value`, from a link or message, converted to an allowed value; `default` if it is None or invalid."""
         raise NotImplementedError
 
     def parse(self, text: str) -> Any:
-        """Convert the text in a link to the argument `value` of `read`."""
+        """Convert the text of a query parameter to the argument `value` of `read`."""
         return text
 
     def text(self, value: Any) -> str:
-        """Return the value as text for a link."""
+        """Return the value as the text of a query parameter."""
         return untrusted.plain(value)
 
     def json(self, value: Any) -> Any:
         """Return the value as JSON data that `read` accepts."""
         return value
 
-    # Kinds that use several parameters of a link, or depend on another field, override the methods below.
+    # Kinds that use several query parameters, or depend on another field, override the methods below.
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> Any:
-        """Return the value of field `name` from the message `data`; `fields` holds the values of preceding fields."""
+        """Return the value of field `name` from the message `data`.
+
+        `fields` holds the values of the fields declared earlier, on which this value may depend.
+        """
         return self.read(data.get(name), getattr(default, name))
 
     def from_query(self, name: str, query: Mapping[str, str]) -> Any:
-        """Return the argument `value` of `read` from the query parameters of a link; None if the field is missing."""
+        """Return the value of field `name` in a link, in the form that `read` accepts; None if the link omits it."""
         key = self.key or name
         return self.parse(query[key]) if key in query else None
 
@@ -116,7 +119,7 @@ class Flag(Kind):
 
 @dataclass(frozen=True)
 class Numbers(Kind):
-    """Tuple of as many numbers as the default, each clipped to [-reach, reach]; written comma-separated in the URL."""
+    """Tuple of numbers with the length of the default, each clipped to [-reach, reach]; comma-separated in a link."""
 
     reach: float = untrusted.REACH
     number: Text = untrusted.plain
@@ -176,9 +179,10 @@ class Hyper(Kind):
 
 @dataclass(frozen=True)
 class Panels(Kind):
-    """Several losses shown side by side, each with hyper-parameters; in a link l1=ranking,m:0.2, l2=... up to l4.
+    """Several losses shown side by side, each with hyper-parameters.
 
-    `defaults` holds one default per position; `fewest` is the minimum number of losses.
+    In a link they are written as l1=ranking,m:0.2 and so on up to l4. `defaults` holds one default per position;
+    `fewest` is the minimum number of losses.
     """
 
     defaults: tuple[Panel, ...]
@@ -208,7 +212,10 @@ class Panels(Kind):
 
 
 def read(kinds: Mapping[str, Kind], data: Any, default: State) -> State:
-    """Return a copy of the dataclass `default` in which the fields of `kinds` have the values in the message `data`."""
+    """Return a copy of the dataclass `default` with the fields in `kinds` replaced by the values in `data`.
+
+    `data` is an untrusted message; missing or invalid values leave the default unchanged.
+    """
     data = data if isinstance(data, Mapping) else {}
     values: dict[str, Any] = {}
     for name, kind in kinds.items():
@@ -217,12 +224,12 @@ def read(kinds: Mapping[str, Kind], data: Any, default: State) -> State:
 
 
 def from_query(kinds: Mapping[str, Kind], query: Mapping[str, str]) -> dict[str, Any]:
-    """Convert the query parameters of a link to the data that the function `read` accepts."""
+    """Convert the query parameters of a link to the argument `data` of the function `read`."""
     return {name: kind.from_query(name, query) for name, kind in kinds.items()}
 
 
 def to_query(kinds: Mapping[str, Kind], state: Any, default: Any) -> dict[str, str]:
-    """Return the values that differ from the default as readable query parameters."""
+    """Return the query parameters of a link for the values in `state` that differ from `default`."""
     return {k: text for name, kind in kinds.items() for k, text in kind.to_query(name, state, default).items()}
 
 
@@ -253,7 +260,7 @@ class PageState:
 
     @classmethod
     def menus(cls) -> dict[str, dict[str, str]]:
-        """Return {field: {option: title}} of the choices, for the page's menus."""
+        """Return {field: {option: title}} of the fields with named options, for the page's menus."""
         choices = {name: kind.options for name, kind in cls.kinds.items() if isinstance(kind, ChoiceKind)}
         return {
             # a mapping to other values (e.g. from initial charges to functions) is not a menu and cannot be encoded as
@@ -282,7 +289,7 @@ class PageState:
         return type(self)()
 
     def to_query(self) -> dict[str, str]:
-        """Return the values that differ from the default as readable query parameters."""
+        """Return the values that differ from the default state as query parameters of a link."""
         return to_query(self.kinds, self, self.default())
 
     def link(self) -> str:

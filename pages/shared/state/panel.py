@@ -42,7 +42,7 @@ class Panel:
         return ",".join([self.loss, *(f"{k}:{untrusted.exact(v)}" for k, v in self.hyper.items() if v != defaults[k])])
 
     def module(self) -> losses.TripletLoss:
-        """Return the loss module."""
+        """Return the loss module with the hyper-parameters of this panel."""
         return losses.create(self.loss, **self.hyper)
 
 

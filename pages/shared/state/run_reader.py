@@ -21,10 +21,10 @@ from dmlcore.storage.runs import Run
 from dmlcore.typing import Floats, Ints
 from pages.shared.state.time_left import PACE
 
-KEPT = 256  # maximum number of runs whose curves stay in memory
+KEPT = 256  # maximum number of runs with curves cached in memory
 # prefixes of the keys in "step" rows that hold values of ensemble members
 MEMBERS = {"loss_": "member_losses", "weight_": "member_weights"}
-# prefixes of the keys of additional scores of runs whose embeddings depend on neighbours
+# prefixes of the keys of additional scores, which exist if a run conditions embeddings on neighbours
 BESIDE = ("alone", "inductive", "transductive")
 MOST_MEMBERS = 32  # maximum number of curves per ensemble that are kept
 
@@ -32,8 +32,8 @@ MOST_MEMBERS = 32  # maximum number of curves per ensemble that are kept
 class Series:
     """Values by ascending step.
 
-    If an added step is not larger than the last one, because the run was resumed, all steps from it on are removed
-    first.
+    A step that is not larger than the last one means that the run was resumed: values from that step on are removed
+    before it is added.
     """
 
     def __init__(self) -> None:
@@ -66,12 +66,12 @@ class Histogram:
 
 @dataclass
 class RunHistory:
-    """Contents of a run's metrics.jsonl so far.
+    """Contents of a run's metrics.jsonl read so far.
 
-    `scores` holds the "scores" rows by what was evaluated: "inputs", "untrained" or "trained". `measures` holds the
-    values of "measure" rows by name, and NMI and diversity, which are drawn in the same way; `histograms` holds the
-    histograms of "measure" rows. `members` holds, under "member_losses" and "member_weights", the curves of an ensemble
-    by name of the loss, and under "validation" the additional scores of runs whose embeddings depend on neighbours.
+    `scores` maps the evaluated representation ("inputs", "untrained" or "trained") to its "scores" row. `measures`
+    holds curves of the values in "measure" rows, and of NMI and diversity, by name; `histograms` holds the histograms
+    in "measure" rows. `members` holds three groups of curves: under "member_losses" and "member_weights" those of an
+    ensemble by loss, and under "validation" the additional scores of runs that condition embeddings on neighbours.
     `projections` holds the number of finished projections by step.
     """
 
@@ -83,7 +83,7 @@ class RunHistory:
     members: dict[str, dict[str, Series]] = field(default_factory=dict)
     projections: Series = field(default_factory=Series)
     scores: dict[str, Row] = field(default_factory=dict)
-    # additional "baseline" rows, by (what was evaluated, split)
+    # additional "baseline" rows, by (evaluated representation, split)
     baselines: dict[tuple[str, str], Row] = field(default_factory=dict)
     # (step, seconds) of the latest observations
     pace: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=PACE))
@@ -96,7 +96,7 @@ class RunHistory:
             if "active" in row:
                 self.active.add(row["step"], row["active"])
             self._of_an_ensemble(row)
-        # up to this row, validation evaluated the embeddings before conditioning on neighbours
+        # validation rows before this row evaluated the embeddings before conditioning on neighbours
         elif kind == "conditioning":
             self.members.setdefault("validation", {})["alone"] = self.validation
             self.validation = Series()
@@ -173,12 +173,12 @@ class Reader:
             return self._scores.get(f"{run.path}/{METRICS}", run.scores)
 
     def best_validation(self, run: Run) -> float | None:
-        """Return the best validation MAP@R of a run, in 0..1; None if the run has none."""
+        """Return the best validation MAP@R of a run, in 0..1; None if the run has no validation scores."""
         with self._lock:
             return self._best.get(f"{run.path}/{METRICS}", run.best_validation)
 
     def settings(self, run: Run) -> dict[str, Any]:
-        """Return all values in a run's spec by dotted key. Raises RunError."""
+        """Return the values of all settings in a run's spec by dotted key. Raises RunError."""
         with self._lock:
             return self._settings.get(f"{run.path}/{SPEC}", lambda: settings.settings(run.spec))
 

@@ -1,4 +1,4 @@
-"""Command lines and links that reproduce a spec. Both name the closest preset and list the changes to it."""
+"""Command lines and links that reproduce a spec, written as the name of the closest preset and the changes to it."""
 
 from __future__ import annotations
 
@@ -16,26 +16,32 @@ from dmlcore.training import objective
 from pages.shared.state.cache import cached
 
 FIRST = "glyphs"
-# preset whose network is used if no preset uses the data set, by kind of input
+# preset that provides the network if no preset uses the chosen data set, by kind of input
 BASES = {"vectors": "digits", "images": "cub", "tokens": "digits"}
 LONGEST = 8000  # maximum number of characters of the URL parameter `set`
 
 
 @cache
 def presets() -> dict[str, RunSpec]:
-    """Return the specs that ship with the library by name, the default preset first."""
+    """Return the specs that the library ships, by name, with the default preset first."""
     specs = {path.stem: RunSpec.from_toml(path.read_text()) for path in sorted(SPECS.glob("*.toml"))}
     return {FIRST: specs.pop(FIRST)} | specs
 
 
 def command(spec: RunSpec) -> str | None:
-    """Return a command that trains exactly this spec, from the preset with the fewest changes; None if impossible."""
+    """Return a command that trains exactly this spec; None if no preset can be changed into the spec.
+
+    The command names the preset that needs the fewest changes.
+    """
     closest = _closest(_key(spec), spec)
     return closest and shlex.join(["python", "-m", "dmlcore", "train", closest[0], *closest[1]])
 
 
 def link(spec: RunSpec) -> str:
-    """Return the URL query string that opens the Train page with this spec, or with the default if impossible."""
+    """Return the URL query string that opens the Train page with this spec.
+
+    If no preset can be changed into the spec, the link opens the default preset.
+    """
     name, changes = _closest(_key(spec), spec) or (FIRST, [])
     return urlencode({"base": name, "set": ";".join(changes)})
 
@@ -79,9 +85,9 @@ def linked(query: Mapping[str, str]) -> RunSpec:
 
 
 def overrides(base: RunSpec, spec: RunSpec) -> list[str] | None:
-    """Return the key=value changes that turn `base` into `spec`; None if a key would have to be removed.
+    """Return the key=value changes that turn `base` into `spec`; None if they cannot be written as key=value.
 
-    Such a removal cannot be written as key=value.
+    Removing a key cannot be written in this way.
     """
     changes = []
     plain, before = spec.model_dump(), base.model_dump()

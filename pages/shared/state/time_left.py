@@ -11,7 +11,7 @@ PACE = 60  # number of latest (step, seconds) observations from which the traini
 
 
 def time_left(state: RunState, pace: deque[tuple[int, float]]) -> str:
-    """Return the time left, for example "2 min left", and append the current step and seconds to `pace`.
+    """Return the time left, for example "2 min left"; also append the current (step, seconds) to `pace`.
 
     The estimate uses only recent steps, because the first steps of a run are slow.
     """
@@ -26,5 +26,8 @@ def time_left(state: RunState, pace: deque[tuple[int, float]]) -> str:
 
 
 def took(run: Run, state: RunState, steps: str) -> str:
-    """Return the phrase `steps` followed by the duration, which is omitted for the example run (trained elsewhere)."""
+    """Return the text `steps` followed by how long the training took.
+
+    The duration is omitted for the example run, because it was trained on another machine.
+    """
     return steps if run.is_example else f"{steps} in {duration(state.seconds)}"

@@ -20,7 +20,10 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Misread:
-    """Invalid value that was replaced with a default: its type (loss, choice or number), its text, and the default."""
+    """Invalid value that was replaced with a default.
+
+    `what` is the type of the value, `asked` its text and `used` the default.
+    """
 
     what: Literal["loss", "choice", "number"]
     asked: str
@@ -71,7 +74,7 @@ def bounded(value: Any, low: float, high: float, default: float) -> float:
 
 
 def held(asked: Any, fitting: Callable[[], float], settle: bool, *, lock: bool = False) -> float:
-    """Return the scale that a component asks to keep, or `fitting()` if it asks for none.
+    """Return the colour or arrow scale that a component asks to keep, or `fitting()` if it asks for none.
 
     The scale in `asked` is kept during a drag. After the drag (`settle`) it is kept only if it is within a factor of
     about 1.6 of `fitting()`, or if `lock` is True. `fitting` is called only if needed.
@@ -102,7 +105,7 @@ def flag(value: Any, default: bool) -> bool:
 
 
 def numbers(value: Any, default: tuple[float, ...], reach: float = REACH) -> tuple[float, ...]:
-    """Return the numbers in `value`, clipped to +-reach; `default` if their count differs or any is not finite."""
+    """Return the numbers in `value`, clipped to [-reach, reach]; `default` unless there are as many finite numbers."""
     listed = isinstance(value, (list, tuple)) and len(value) == len(default)
     finite_values = [finite(v) for v in value] if listed else [None]
     if None in finite_values:
@@ -131,8 +134,8 @@ def hyper(name: str, given: Any) -> dict[str, float | str]:
         elif parameter.optional and (value is None or value in ("inf", math.inf)):
             values[key] = math.inf
         elif (number := finite(value)) is not None:
-            # Papers use margins far outside the slider ranges (m = 40); exponents and ratios outside them are
-            # meaningless.
+            # Papers use margins far outside the slider ranges (m = 40); for exponents and ratios, values outside the
+            # ranges are meaningless.
             low, high = (-MARGINS, MARGINS) if key.startswith("m") else (parameter.low, parameter.high)
             number = min(max(number, low), high)
             values[key] = number if parameter.holds(number) else parameter.low
@@ -147,7 +150,7 @@ def plain(value: float | str) -> str:
 
 
 def exact(value: float | str) -> str:
-    """Return a value as text that parses to the same float, for pages that show identities to twelve digits."""
+    """Return a value as text that parses to the same float; used by pages that verify identities to twelve digits."""
     if isinstance(value, str):
         return value
     return "inf" if value == math.inf else repr(float(value)).removesuffix(".0")

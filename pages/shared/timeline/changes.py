@@ -1,4 +1,4 @@
-"""Field of a page state that holds the settings a user changes while a history plays."""
+"""Field of a page state that lists the settings a user changed while a history played."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pages.shared.state.page_state import Kind, Whole
 
 @dataclass(frozen=True)
 class Changes(Kind):
-    """Kind of a field that lists changes of settings by step; in a URL then=40:m=0.5;60:rate=0.01.
+    """Kind of a field that lists changes of settings, each at a step; in a URL then=40:m=0.5;60:rate=0.01.
 
     Each change is relative to the settings in force before it. Changes without effect are dropped.
 
     Attributes:
-        start: Returns the initial settings, given the other fields of the state.
+        start: Function that returns the initial settings, given the other fields of the state.
         kinds: Kinds of the settings that can change, by name.
         most: Maximum number of changes.
         most_steps: Largest step at which a change may occur.
@@ -41,7 +41,7 @@ class Changes(Kind):
         return tuple(change for before, change in pairs if replace(change, at=before.at) != before)
 
     def after(self, before: Any, change: Any) -> Any:
-        """Return the settings in force after `change`; `before` holds the settings in force until then."""
+        """Return the settings in force after `change`; `before` holds the settings in force before it."""
         return change
 
     def parse(self, text: str) -> Any:

@@ -23,9 +23,10 @@ class HistoryCache(Generic[SpecT, HistoryT]):
         self._lock = threading.Lock()
 
     def of(self, spec: SpecT, draft: bool = False) -> HistoryT:
-        """Return the history of a spec; a new history copies the shared first steps of the most similar cached history.
+        """Return the history of `spec`, computed or empty; the caller must hold its lock while computing steps.
 
-        The caller must hold the history's lock while computing steps. Drafts (states during a drag) are not cached.
+        A new history copies its first steps from the cached history that shares the most steps with it. Drafts (states
+        during a drag) are not cached.
         """
         with self._lock:
             if kept_history := self._found(spec):
@@ -41,7 +42,7 @@ class HistoryCache(Generic[SpecT, HistoryT]):
         if draft:
             return history
         with self._lock:
-            if kept_history := self._found(spec):  # another thread has cached it meanwhile
+            if kept_history := self._found(spec):  # another thread has added this history to the cache in the meantime
                 return kept_history
             self._kept.append(history)
             self._shrink()

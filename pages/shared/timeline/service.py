@@ -33,7 +33,8 @@ from pages.shared.server.wire import identity, pack
 from pages.shared.state.untrusted import bounded
 from pages.shared.timeline.history_cache import HistoryCache
 
-# Limit on concurrent computations of histories, each of which occupies a core; one core is left for fields and pages.
+# Limit on concurrent computations of histories, each of which occupies a core; one core is left for force fields and
+# pages.
 TURNS = anyio.CapacityLimiter(max(1, (os.cpu_count() or 2) - 1))
 
 EXPORT_PATIENCE = 60.0  # maximum number of seconds for an export to reach a step, including waiting for other exports
@@ -48,7 +49,7 @@ HistoryT = TypeVar("HistoryT", bound=History[Any, Any])
 
 @dataclass(frozen=True)
 class FrameRequest(Generic[StateT, HistoryT]):
-    """Parsed request for frames: the page has steps 0..have, `ready` is the last computed step.
+    """Parsed request for frames. The page has steps 0..have, and `ready` is the last computed step.
 
     `steps` lists the steps whose frames are sent; the page currently shows step `show`.
     """
@@ -71,19 +72,19 @@ Answer = tuple[dict[str, Any], Mapping[str, Array]]
 
 @dataclass
 class Timeline(Generic[StateT, HistoryT]):
-    """WebSocket service of one page: how to parse the state, compute the histories, and write a response.
+    """WebSocket service of one page: parses the state, computes the histories, and writes a response.
 
     Attributes:
         path: Route of the WebSocket.
-        state_of: Parses an untrusted state.
-        specs: Returns the specs of the histories, by name.
+        state_of: Function that parses an untrusted state.
+        specs: Function that returns the specs of the histories, by name.
         kept: Cache of histories.
-        contents: Returns header and arrays of a response.
-        rested: Returns additional header entries, sent once a drag has ended.
+        contents: Function that returns header and arrays of a response.
+        rested: Function that returns additional header entries, sent once a drag has ended.
         most_steps: Largest step.
-        patience: Maximum seconds of computing per response; later responses continue.
+        patience: Maximum number of seconds spent computing per response; later responses continue.
         most_frames: Maximum number of frames in one response.
-        prepare: Returns "preparing" and "failed" while the first step cannot be computed, else {}.
+        prepare: Function that returns "preparing" and "failed" while the first step cannot be computed, else {}.
     """
 
     path: str
@@ -108,10 +109,11 @@ class Timeline(Generic[StateT, HistoryT]):
         draft: bool = False,
         wanted: Callable[[], bool] = lambda: True,
     ) -> tuple[list[HistoryT], int, str]:
-        """Compute steps; return the histories of a state, the last step up to `want` that all have, and an error.
+        """Compute steps; return the histories of a state, the last step that all of them have, and an error.
 
-        The error is "" if no history has stopped. The histories advance together, one step each in turn, for at most
-        `patience` seconds and only while `wanted()` is True. If no step exists yet, step 0 is computed in any case.
+        The returned step is at most `want`. The error is "" unless a history has stopped. The histories advance
+        together, one step each in turn, for at most `patience` seconds and only while `wanted()` is True. If no step
+        exists yet, step 0 is computed in any case.
         """
         histories = {name: self.kept.of(spec, draft) for name, spec in self.specs(state).items()}
         began, stopped = time.monotonic(), ""
@@ -127,7 +129,7 @@ class Timeline(Generic[StateT, HistoryT]):
         return list(histories.values()), min(want, ready), stopped
 
     def answer(self, request: dict[str, Any], most: int | None = None) -> bytes:
-        """Return the response to `request`: the steps up to request["want"] that could be computed in time.
+        """Return the response to `request`; steps up to request["want"] are computed as far as time permits.
 
         `most` limits the number of frames; None means `most_frames`.
         """
@@ -146,7 +148,8 @@ class Timeline(Generic[StateT, HistoryT]):
         more, arrays = self.contents(FrameRequest(state, histories, have, ready, show, steps))
         if request.get("rest") is True:
             more |= self.rested(state, show)
-        if ready < want and not stopped and not draft:  # continue in the background until the next request arrives
+        # continue to compute in the background until the next request arrives
+        if ready < want and not stopped and not draft:
             self._ahead.submit(self.computed, state, want, self.patience, wanted=lambda: self._asked == now)
         return pack(header | more, arrays)
 
@@ -164,8 +167,7 @@ class Timeline(Generic[StateT, HistoryT]):
     async def compute(self, state: StateT, step: int) -> None:
         """Compute the frames of a state up to `step`, in slices of SLICE seconds.
 
-        Only one export computes at a time, so that players wait for at most one slice, and concurrent exports take
-        turns.
+        Concurrent exports take turns, one slice each, so that a player waits for at most one slice.
 
         Raises:
             Refused: If the step cannot be computed in EXPORT_PATIENCE seconds.
@@ -185,7 +187,7 @@ class Timeline(Generic[StateT, HistoryT]):
         return ready >= step or bool(stopped)
 
     def made(self, state: StateT, step: int) -> tuple[list[HistoryT], int]:
-        """Return the histories that `compute` has advanced to a step, and the last step that all of them have.
+        """Return the histories that `compute` has advanced to `step`, and the last step that all of them have.
 
         Raises:
             Refused: If the histories are no longer cached.

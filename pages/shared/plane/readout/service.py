@@ -42,7 +42,7 @@ def is_positive(name: str) -> bool:
 
 
 def place(scene: Scene, at: tuple[float, ...]) -> dict[str, Any]:
-    """Return loss, force and the distances between the three points as if the probe were at position `at`."""
+    """Return loss, force and distances between the points with the point `scene.probe` moved to position `at`."""
     loss = scene.module()
     field = field_table(loss, *as_tensors(scene), probe=scene.probe, at=torch.tensor(at, dtype=torch.float64))
     points = {"anchor": scene.anchor, "positive": scene.positive, "negative": scene.negative} | {scene.probe: at}
@@ -61,9 +61,9 @@ def place(scene: Scene, at: tuple[float, ...]) -> dict[str, Any]:
 
 
 def discs(d: float) -> dict[str, Any] | None:
-    """Return the radius of the ranking discs and the semi-axes of the ellipse of Appendix B that encloses both discs.
+    """Return the radius of the ranking discs and the semi-axes of the ellipse that encloses both discs.
 
-    `d` is the anchor-positive distance; returns None if it is 0.
+    The ellipse is that of Appendix B of Karaman 2021. `d` is the anchor-positive distance; returns None if it is 0.
     """
     if d <= 0:
         return None
@@ -76,15 +76,16 @@ def discs(d: float) -> dict[str, Any] | None:
 
 
 def mining(scene: Scene) -> dict[str, Any]:
-    """Return the circle around the anchor that separates hard from semi-hard negatives, and a label position per
-    region.
+    """Return the circle around the anchor that separates hard from semi-hard negatives, and label positions.
+
+    There is one label position for each of the regions of easy, semi-hard and hard negatives.
     """
     shares = hardness(scene.module(), *as_tensors(scene), scene.probe)
     return {"centre": None if shares.radius is None else "anchor", "radius": shares.radius, "labels": shares.names}
 
 
 def describe_pair(scene: Scene, request: dict[str, Any]) -> dict[str, Any]:
-    """Return shape and area of the negative's active region; add the derived margins if the request has a "batch".
+    """Return shape and area of the negative's active region; add margin buttons if the request has a "batch".
 
     The active region is the set of positions of the negative at which the loss is active.
     """
