@@ -139,7 +139,7 @@ class Guard:
         return bool(self._beyond) or (own is not None and not is_loopback(own))
 
     async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse to start if the app would be open to everybody; print its URLs once the server listens."""
+        """Refuse to start if anybody could reach the app without a token; print its URLs once the server listens."""
         try:
             refused = self.access.refuses(self._is_beyond(None)) and OPEN_TO_ALL.format(address=_listed())
         except AccessError as error:

@@ -1,4 +1,4 @@
-"""Limit on concurrent reruns: of a hundred simultaneous reruns, some finish early instead of all finishing late."""
+"""Limit on concurrent reruns, so that of a hundred simultaneous reruns some finish early and not all finish late."""
 
 from __future__ import annotations
 

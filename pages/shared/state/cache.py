@@ -71,7 +71,7 @@ class Cached(Generic[P, R]):
 
 
 def derived(compute: Callable[..., R], *arguments: Any) -> R:
-    """Return `compute(*arguments)`, cached for as long as the same argument objects exist.
+    """Return `compute(*arguments)`; the result is cached for these argument objects.
 
     `compute` is a module-level function. Numbers and strings are compared by value, lists and tuples item by item,
     other objects (e.g. values cached by a FileCache) by identity.

@@ -36,7 +36,7 @@ _misread: ContextVar[list[Misread] | None] = ContextVar("misread", default=None)
 
 @contextmanager
 def misreading() -> Iterator[list[Misread]]:
-    """Collect the values that functions of this module replace with a default; clipped values are not collected."""
+    """Yield a list to which this module adds each value replaced with a default; clipped values are not added."""
     misread: list[Misread] = []
     token = _misread.set(misread)
     try:
@@ -105,7 +105,10 @@ def flag(value: Any, default: bool) -> bool:
 
 
 def numbers(value: Any, default: tuple[float, ...], reach: float = REACH) -> tuple[float, ...]:
-    """Return the numbers in `value`, clipped to [-reach, reach]; `default` unless there are as many finite numbers."""
+    """Return the numbers in `value`, clipped to [-reach, reach].
+
+    Returns `default` if `value` does not have the length of the default or contains anything but finite numbers.
+    """
     listed = isinstance(value, (list, tuple)) and len(value) == len(default)
     finite_values = [finite(v) for v in value] if listed else [None]
     if None in finite_values:

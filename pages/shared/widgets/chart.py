@@ -1,4 +1,4 @@
-"""Function that shows a Vega-Lite chart of dmlcore.figures on a page."""
+"""Display of the Vega-Lite charts of dmlcore.figures on a page."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import streamlit as st
 
 from dmlcore.figures.vega_lite import Spec
 
-# Altair fails if another thread is still importing pandas and some of pandas' attributes are missing. This import waits
-# for an import in another thread to finish, before anything is drawn.
+# Altair fails if another thread is still importing pandas and has not defined all of its attributes. This import waits
+# until the import in the other thread has finished.
 import_module("pandas")
 
 

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 # URL parameters that concern only a presentation, see assets/shared/present/stage.js
 LECTURE = {"present", "controls"}
 KEPT = ("hide", "socket")  # URL parameters that belong to no page state
-# URL parameters that links pass on to other pages; the controls of a presentation belong to a single page
+# URL parameters that links pass on to other pages; `controls` is not among them, because it concerns a single page
 HANDED_ON = (*KEPT, "present")
 
-# Streamlit sends this loader with every message; the browser fetches the component's files only once, by URL.
+# Streamlit sends this loader with every message to the component; the browser fetches the component's files only once,
+# by URL.
 _LOADER = """
 const loaded = {};
 const load = (data) => loaded[data.entry] ??= import(new URL(data.files + data.entry, location.href).href);
@@ -35,7 +36,7 @@ export default (component) => {
 
 @cache
 def component(name: str) -> Callable[..., dict[str, Any]]:
-    """Declare the component in a folder of assets: "a/map" loads assets/a/map/map.js.
+    """Return a function that mounts the component in a folder of assets: "a/map" loads assets/a/map/map.js.
 
     The JavaScript module exports render(component) and unmount(element). Its style sheet is next to it, with the same
     base name.
@@ -72,13 +73,13 @@ def mount(
 ) -> None:
     """Mount a component that shows the state of a page and requests data through a WebSocket.
 
-    The component receives the state under `name` and the following: `query` (the state as a query string), `menus`
-    (titles of the choices), `hide` (elements that the page or the URL leaves out), `idle` (True if the URL has no
-    parameters), `socket` (False if the URL disables WebSockets), `kept` (names of URL parameters that belong to no
-    state), `present` (the declaration for presentations) and `options`, which take precedence.
+    The component receives the page state under `name`, the `options`, and the following entries, which `options` may
+    override: `query` (the state as a query string), `menus` (titles of the choices), `hide` (elements that the page or
+    the URL leaves out), `idle` (True if the URL has no parameters), `socket` (False if the URL disables WebSockets),
+    `kept` (names of URL parameters that belong to no page state) and `present` (the declaration for presentations).
 
-    `answer` computes responses if no WebSocket opens; `writes` lists the state keys that the component writes; `heard`
-    maps state keys to the callbacks to call when their values change.
+    `answer` computes responses if no WebSocket opens; `writes` lists the keys of the component's state that the
+    component writes; `heard` maps such keys to the callbacks to call when their values change.
     """
     query = st.query_params.to_dict()
     written: dict[str, Any] = st.session_state.get(key) or {}
@@ -111,4 +112,4 @@ def fallback(ask: Any, answer: Callable[[dict[str, Any]], bytes]) -> dict[str, A
 
 
 def _nothing() -> None:
-    """Do nothing: callback for state keys that need one because Streamlit drops writes to keys without a callback."""
+    """Do nothing; used as a callback, because Streamlit drops what a component writes to keys without a callback."""

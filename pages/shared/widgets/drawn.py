@@ -1,4 +1,4 @@
-"""Cache of tables, charts and sentences that are equal for all visitors: drawn once, then replayed."""
+"""Cache of tables, charts and sentences that are the same for all visitors: computed once, then replayed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pages.shared.state.cache import Same
 
 
 def drawn(draw: Callable[..., None], *arguments: Any) -> None:
-    """Show the output of `draw(*arguments)`; replay it from a cache if the arguments are identical.
+    """Show the output of `draw(*arguments)`; replay it from the cache if it was drawn with the same arguments before.
 
     `draw` is a module-level function that shows no widgets, creates its own containers and depends only on `arguments`.
     Arguments are compared as in `cache.derived`.
@@ -24,8 +24,8 @@ def _name(draw: Callable[..., None]) -> str:
     return f"{draw.__module__}.{draw.__qualname__}"
 
 
-# Streamlit records the output of a cached function. The cached value holds references to the arguments, because their
-# ids are the cache key.
+# Streamlit records the output of a cached function. The cached value keeps the arguments alive, because the cache key
+# consists of their ids.
 @st.cache_resource(
     max_entries=128, show_spinner=False, hash_funcs={FunctionType: _name, Same: lambda same: repr(same.identity)}
 )

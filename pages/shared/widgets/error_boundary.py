@@ -1,4 +1,4 @@
-"""Error boundaries, so that a damaged file of one run breaks only the section of the page that shows the file."""
+"""Error boundaries: a damaged file of a run breaks only the section of the page that shows the file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def refusal(title: str, *reasons: str) -> None:
-    """Show an error; each reason gets its own box, as plain text because it may contain names and paths."""
+    """Show each reason as an error in a box of its own, as plain text because it may contain names and paths."""
     for reason in reasons:
         with st.container(border=True):
             st.badge(title, icon=":material/error:", color="red")

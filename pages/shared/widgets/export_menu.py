@@ -1,4 +1,4 @@
-"""Downloads of an evaluated run: report, embeddings, map and projector folder, each created when it is requested."""
+"""Downloads for an evaluated run: report, embeddings, map and projector folder, each created when it is requested."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ distances, rows = index.search(found["embeddings"][:5], k=8)"""
 
 
 def offer(run: Run, selection: Selection | None = None) -> None:
-    """Show a popover with all downloads of an evaluated run.
+    """Show a popover with all downloads for an evaluated run.
 
     With a `selection`, the visitor may limit the downloads to the selected samples.
     """

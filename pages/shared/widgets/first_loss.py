@@ -1,4 +1,4 @@
-"""Note on why pages open with the METU loss, and on how it ranks in the study of all losses on Omniglot."""
+"""Note that explains why pages open with the METU loss, and how it ranks in the study of all losses on Omniglot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUERY = {"study": STUDY}
 
 @cache
 def sentence() -> str:
-    """Return why pages open with the METU loss, and its rank computed from the results that ship."""
+    """Return a sentence that explains why pages open with the METU loss and states its rank in the shipped results."""
     scores, _ = bars_of(StudyShown(STUDY))
     means = {name: fmean(values) for name, values in scores.items()}
     title = titles.loss_title(LOSS)

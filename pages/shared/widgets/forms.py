@@ -22,7 +22,7 @@ Words = Callable[[str], str]
 
 @dataclass(frozen=True)
 class Bounds:
-    """Range of allowed numbers; each end is allowed unless it is marked as open."""
+    """Range of allowed numbers; each limit belongs to the range unless it is marked as open."""
 
     low: float | None = None
     high: float | None = None
@@ -106,11 +106,11 @@ def number(
 
 
 class Form:
-    """Form values by key that outlive their widgets, so that values survive page changes and hidden widgets.
+    """Form values by key, stored separately from the widgets so that they survive page changes and hidden widgets.
 
     Each widget has the key `widget_key(key)`. `fill` sets many values at once; call it in a callback, before the
-    widgets are drawn. `faults` lists one error message per invalid number input drawn so far; the stored value of an
-    invalid input is left unchanged.
+    widgets are drawn. `faults` lists one error message per invalid number input drawn so far; an invalid input does not
+    change the stored value.
     """
 
     def __init__(self, name: str) -> None:
@@ -139,10 +139,10 @@ class Form:
         without: Collection[str] = (),
         **shown: Any,
     ) -> Any:
-        """Show the widget that suits the type of a pydantic field, with the field's bounds, and its description as
-        help.
+        """Show the widget that suits the type of a pydantic field, and return its value.
 
-        `without` lists the choices of the field to leave out.
+        The widget has the field's bounds, and the field's description as help. `without` lists choices of the field
+        that are not offered.
         """
         bare = _without_none(info.annotation)
         shown = {"help": info.description} | shown
@@ -153,12 +153,12 @@ class Form:
             return self._draw(key, st.toggle, label, **shown)
         if bare in (int, float):
             return self._number(key, label, info, whole=bare is int, **shown)
-        # the declared maximum length of a tuple counts items, not characters
+        # for a tuple, the declared maximum length counts items, not characters
         longest = _most_characters(info) if bare is str else None
         return self._draw(key, st.text_input, label, max_chars=longest, **shown)
 
     def _number(self, key: str, label: str, info: FieldInfo, *, whole: bool, **shown: Any) -> Any:
-        """Show a number input; an invalid number is added to `faults` and does not change the stored value."""
+        """Show a number input and return the stored value; an invalid number is reported in `faults` and not stored."""
         value, fault = number(
             label,
             self.widget_key(key),
@@ -175,7 +175,7 @@ class Form:
         return self.values.get(key)
 
     def choice(self, key: str, label: str, options: Sequence[str], *, words: Words = str, **shown: Any) -> str:
-        """Show a select box; a stored value that is not in `options` is replaced with the first option.
+        """Show a select box and return the selected option; if the stored value is not an option, select the first one.
 
         Streamlit identifies options by their labels, so the option's name is appended to labels that occur more than
         once.
@@ -190,23 +190,23 @@ class Form:
         return str(self._draw(key, st.selectbox, label, options=list(options), format_func=distinct, **shown))
 
     def switch(self, key: str, label: str, options: Sequence[str]) -> str:
-        """Show a segmented control; clicking the selected option keeps it selected."""
+        """Show a segmented control and return the selected option; clicking this option again does not deselect it."""
         chosen = self._draw(key, st.segmented_control, label, options=list(options), required=True, width="stretch")
         return str(chosen or options[0])
 
     def text(self, key: str, label: str, **shown: Any) -> str:
-        """Show a text input for a value that is not a key of the spec."""
+        """Show a text input for a value that is not part of the spec, and return the text."""
         return str(self._draw(key, st.text_input, label, **shown) or "")
 
     def range(self, key: str, label: str, info: FieldInfo, low: float, high: float) -> tuple[float, float]:
-        """Show a range slider from `low` to `high`, extended to include the values that `fill` has set."""
+        """Show a range slider from `low` to `high` and return its range; values set by `fill` extend the limits."""
         start = self._filled.get(key) or (low, high)
         shown = {"min_value": float(min(low, start[0])), "max_value": float(max(high, start[1])), "step": 0.01}
         chosen: tuple[float, float] = self._draw(key, st.slider, label, help=info.description, **shown)
         return chosen
 
     def parameter(self, key: str, name: str, parameter: Parameter, default: float | str) -> float | str:
-        """Show the widget of a hyper-parameter; add a toggle for infinity if the parameter allows it."""
+        """Show the widget of a hyper-parameter and return its value; add a toggle if infinity is allowed."""
         self.values.setdefault(key, default)
         # a run written by another version stored a text
         if isinstance(parameter, Slider) and isinstance(self.values[key], str):
@@ -245,7 +245,7 @@ class Form:
 
 
 def _without_none(annotation: Any) -> Any:
-    """Return T for `T | None`."""
+    """Return T if the annotation is `T | None`, else the annotation itself."""
     if get_origin(annotation) in (Union, types.UnionType):
         return next(part for part in get_args(annotation) if part is not type(None))
     return annotation
@@ -261,7 +261,7 @@ def _middle(slider: Slider) -> float:
 
 
 def _log_stops(slider: Slider, start: float) -> list[float]:
-    """Return geometrically spaced values from low to high, rounded to two significant digits, including `start`."""
+    """Return at most STOPS geometrically spaced values from low to high with two significant digits, plus `start`."""
     ratio = (slider.high / slider.low) ** (1 / STOPS)
     grid = {float(f"{slider.low * ratio**i:.2g}") for i in range(STOPS + 1)}
     return sorted(grid | {start})

@@ -1,4 +1,4 @@
-"""Button that starts a background job whose result a page needs, and the progress of that job."""
+"""Button that starts a background job on a run, for pages that show the job's result, and the progress of that job."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DOING: dict[JobName, str] = {
 
 
 def offer(run: Run, task: JobName, *, at_once: bool = False) -> None:
-    """Show the progress of a run's active job, or a button that starts `task`.
+    """Show the progress of a run's training or active job; if there is none, show a button that starts the job `task`.
 
     If `at_once` is True, start `task` automatically, as `once` does.
     """
@@ -55,7 +55,7 @@ def offer(run: Run, task: JobName, *, at_once: bool = False) -> None:
 
 
 def once(run: Run, task: JobName, settings: str = "") -> None:
-    """Start a job automatically if the run is idle, at most once per session and embeddings file."""
+    """Start a job if the run is idle and this session has not yet started it for the run's current embeddings file."""
     tried, key = st.session_state.setdefault("jobs started automatically", set()), (run.embeddings(), run.id, task)
     if key not in tried and not run.is_busy() and not run.is_alive():
         tried.add(key)
@@ -63,8 +63,9 @@ def once(run: Run, task: JobName, settings: str = "") -> None:
 
 
 def busy(run: Run, key: str, below: Callable[[], object] = lambda: None) -> bool:
-    """Show the progress of the run's training or active job; return True if there is one. `below` draws partial
-    results.
+    """Show the progress of the run's training or active job; return True if there is one.
+
+    `below` draws partial results below the progress.
     """
     state = Job(run).state()
     return waiting.on_run(run, f"{key}-{run.id}", _DOING[state.task] if state else "", below)
@@ -78,9 +79,10 @@ def at_work(run: Run, task: JobName) -> bool:
 
 
 def follow(run: Run, task: JobName, at_work: bool, below: Callable[[], object] = lambda: None) -> bool:
-    """Show the progress of a job and return True while it is active, else show its failure, if any, and return False.
+    """Show the progress of the job `task` while it is active; afterwards show its failure, if any.
 
-    `at_work` tells if the job was active when the page was drawn. `below` draws partial results.
+    Returns True while the job is active. `at_work` tells if it was active when the page was drawn. `below` draws
+    partial results.
     """
     if at_work and busy(run, task, below):
         return True

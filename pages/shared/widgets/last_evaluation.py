@@ -17,8 +17,8 @@ from pages.shared.words import sentences as words
 def evaluated(run: Run, what: str) -> tuple[Path, TestNeighbours] | None:
     """Return a run's newest embeddings file and the neighbours of its test samples.
 
-    If none can be read, show a button that starts an evaluation and return None. `what` names the content of the page,
-    for example "neighbours".
+    If the run has no readable evaluation, show a button that starts one and return None. `what` names the content of
+    the page, for example "neighbours".
     """
     source = run.embeddings()
     if source is None:

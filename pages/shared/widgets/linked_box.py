@@ -18,10 +18,10 @@ def linked(
     width: int | Literal["stretch"] = "stretch",
     known: Collection[str] | None = None,
 ) -> str:
-    """Show a select box whose chosen key, not its label, is in the URL; default to the first key.
+    """Show a select box and return the chosen key, which is stored in the URL; the default is the first key.
 
     `words` returns the label of a key. `known` lists all existing keys, including those not offered now; a URL with any
-    other key shows a warning.
+    other key causes a warning.
     """
     wanted = st.query_params.get(parameter)
     if wanted is not None and wanted not in (known or keys):

@@ -24,7 +24,7 @@ TOGETHER = (
 
 
 def sidebar() -> None:
-    """Show the choice of machine if there are several. The router calls it, so that it applies to every page."""
+    """Show a select box for the machine if there are several. The router calls this function on every page."""
     offered, wrong = _offered()
     if wrong:
         st.sidebar.warning(f"DML_BACKENDS: {wrong}")
@@ -33,7 +33,7 @@ def sidebar() -> None:
 
 
 def chosen() -> str:
-    """Return the chosen backend in the form that `launch` accepts; "" for this machine."""
+    """Return the chosen backend in the form that the functions of `launch` accept; "" for this machine."""
     named: str = st.session_state.get(_KEY, "")
     return named if named in _offered()[0] else ""
 
@@ -44,7 +44,10 @@ def chosen_title() -> str:
 
 
 def processes(spec: RunSpec) -> int:
-    """Show an input for the number of processes that train a run of `spec`, and return it; 1 if only 1 is possible."""
+    """Show an input for the number of processes that train one run, and return the number.
+
+    No input is shown, and 1 is returned, if a run of `spec` can use only one process.
+    """
     from dmlcore.jobs import device_queue
 
     here = device_queue.max_processes(spec)
@@ -70,10 +73,13 @@ def any_other() -> bool:
 
 
 def _offered() -> tuple[dict[str, str], str]:
-    """Return {line of $DML_BACKENDS: title} of the machines, and an error message ("" if $DML_BACKENDS is valid)."""
+    """Return the offered machines as {line of $DML_BACKENDS: title}, and an error message.
+
+    The message is "" if $DML_BACKENDS is valid.
+    """
     if not os.environ.get("DML_BACKENDS", "").strip():
         return _HERE, ""
-    # imported late, because the router imports this module and should not wait for pydantic
+    # imported late: the router imports this module and should not have to wait for the import of pydantic
     from dmlcore.jobs.backends import choice
     from dmlcore.storage.task import JobError
     from pages.shared.words import sentences as words

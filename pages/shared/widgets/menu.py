@@ -1,7 +1,8 @@
 """Menu of the app, and links between pages. Links use page addresses (paths such as "explore"), never file names.
 
 A Place is one menu entry. It has one or several pages, each with its own address; the entry opens the first one. The
-other pages are either linked next to the title, or reached through the first page (such as the fork of a run).
+other pages are either linked next to the title of the page, or opened from the first page (as the page that forks a
+run).
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ class Page:
 
 @dataclass(frozen=True)
 class Place:
-    """Menu entry: its pages by address, of which the entry opens the first.
+    """Menu entry with its pages by address; it opens the first of them.
 
-    `row` holds the link titles of the pages for the row next to the page title. If `unfolded` is True, the menu lists
-    every page.
+    `row` maps pages to the titles of their links next to the page title. If `unfolded` is True, the menu lists every
+    page.
     """
 
     title: str
@@ -62,7 +63,10 @@ class Place:
 
 
 def _one(title: str, icon: str, address: str, file: str, **beside: Page) -> Place:
-    """Return a menu entry that opens one page. The keyword arguments are further pages reached from it, by address."""
+    """Return a menu entry that opens one page.
+
+    The keyword arguments, by address, are further pages that are opened from this page.
+    """
     return Place(title, {address: Page(title, icon, file)} | beside)
 
 
@@ -165,7 +169,7 @@ PAGES: Mapping[str, Page] = {address: page for place in PLACES.values() for addr
 def navigation(here: str) -> dict[str, list[StreamlitPage]]:
     """Return the navigation for st.navigation; the section and menu entry of the address `here` are highlighted.
 
-    The pages are copies, because Streamlit records on a page object that a session may run it.
+    Each session receives copies of the pages, because Streamlit stores on a page object that a session may run it.
     """
     place = PLACES.get(here, HOME)
     marked = _menu(here if place.unfolded else place.address)
@@ -232,7 +236,7 @@ def shown() -> StreamlitPage:
 
 def _sent(here: str) -> StreamlitPage:
     pages = navigation(here)
-    # registered as a page, because Streamlit would otherwise show Home and change the address
+    # the unknown address is registered as a page; otherwise Streamlit would show Home and change the address
     if lost := st.session_state.get(_LOST):
         pages[""] += [st.Page(partial(_not_found, lost), title=NOT_FOUND, url_path=lost, visibility="hidden")]
     # Expanded, because on a phone the menu is a drawer that also holds the form of the Train page.
@@ -240,7 +244,7 @@ def _sent(here: str) -> StreamlitPage:
 
 
 def _not_found(address: str) -> None:
-    """Show a page that says that no page has this address, with links to similar addresses and all menu entries."""
+    """Show an error that no page has this address, links to pages with similar addresses, and all menu entries."""
     st.title(NOT_FOUND, anchor=False)
     st.text(f"No page has the address /{address}.")  # plain text, because the address may come from an untrusted link
     if close := get_close_matches(address.casefold(), PAGES, n=3):
@@ -269,7 +273,7 @@ def address_of(page: StreamlitPage) -> str:
 
 
 def views(here: str, title: str) -> None:
-    """Show the title of a page and, on the same line, links to the pages of its menu entry."""
+    """Show the title of a page and, on the same line, links to all pages of its menu entry."""
     line = st.container(horizontal=True, vertical_alignment="center", key="views")
     line.title(title, anchor=False, width="content")
     # on narrow screens, the links wrap to the next line together
@@ -277,9 +281,9 @@ def views(here: str, title: str) -> None:
 
 
 def row(here: str, into: DeltaGenerator, query: Query | None = None) -> None:
-    """Show links to all pages of the menu entry that contains the page `here`; `into` is the container.
+    """Show in the container `into` links to all pages of the menu entry that contains the page `here`.
 
-    `query` holds the URL parameters of the links, except the link to `here`.
+    `query` holds the URL parameters for the links to the other pages.
     """
     place = PLACES[here]
     for name, address in zip(place.row, place.pages, strict=True):
@@ -316,10 +320,10 @@ def inspect(run: str) -> None:
 
 
 def go(page: str, query: Query) -> None:
-    """Switch to another page with the URL parameters `query`; the rest of the current script does not run."""
+    """Switch to another page with the URL parameters `query`; this ends the current script."""
     st.switch_page(PAGES[page].file, query_params=onward(query))
 
 
 def onward(query: Query) -> dict[str, Any]:
-    """Return `query` for a link to another page, plus the display parameters of the current URL."""
+    """Return the URL parameters for a link to another page: `query`, and the display parameters of the current URL."""
     return {name: st.query_params[name] for name in HANDED_ON if name in st.query_params} | dict(query)

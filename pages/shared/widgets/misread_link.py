@@ -29,10 +29,10 @@ def explained() -> Iterator[None]:
 
 
 def opened(kind: type[State], default: State | None = None, first: Preset | None = None) -> State:
-    """Return the state in the URL, and show a notice if some values in the URL are invalid.
+    """Return the page state in the URL, and show a notice if some values in the URL are invalid.
 
     `first` is the preset to open if the URL contains no state. If the URL contains a state, missing values come from
-    `default`, so that old links open the same state as before.
+    `default`, so that old links still open the state that they were made for.
     """
     query = st.query_params.to_dict()
     if first and not query.keys() - LECTURE - set(KEPT):
@@ -42,7 +42,7 @@ def opened(kind: type[State], default: State | None = None, first: Preset | None
 
 
 def sentence(misread: list[Misread]) -> str:
-    """Return a sentence about the first invalid value and the number of further ones."""
+    """Return a sentence that names the first invalid value and the number of other invalid values."""
     first, more = misread[0], len({(each.what, each.asked, each.name) for each in misread}) - 1
     quoted = f" (“{first.asked}”)" if _PLAIN.fullmatch(first.asked) else ""
     if first.what == "loss":

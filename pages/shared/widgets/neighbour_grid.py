@@ -1,5 +1,6 @@
-"""Grid of queries and their neighbours: static HTML with links, and a listener that reacts to clicks and keys without
-loading a new page.
+"""Grid of query images and their neighbours.
+
+The grid is static HTML with links; a listener reacts to clicks and keys without loading a new page.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import Any
 
 from pages.shared.widgets.component import component
 
-# ✓ (solid, #009E73) and ✗ (dashed, #D55E00) are distinguishable without colour and with colour vision deficiency.
+# The marks ✓ (solid, #009E73) and ✗ (dashed, #D55E00) can be distinguished without colour and with colour vision
+# deficiency.
 STYLE = """<style>
 .neighbours { display: flex; flex-direction: column; font-size: 12px; line-height: 1.25; }
 .neighbours .row { display: flex; gap: 18px; padding: 14px 0 10px; border-top: 1px solid rgb(128 128 128 / .28); }
@@ -54,10 +56,10 @@ _listener = component("shared/neighbour_grid")
 
 @dataclass(frozen=True)
 class Tile:
-    """Image of sample `index` of class `name`, with the texts `lines` below it.
+    """Image of the sample with index `index` and class `name`, with the texts `lines` below it.
 
-    `src` is the URL of an image that is not a sample; such an image gets no link. `over` is the URL of an overlay;
-    `forces` is the URL query string of a link to the forces that act on the sample.
+    If `src` is given, the image at this URL is shown; it is not a sample and gets no link. `over` is the URL of an
+    image drawn over the sample; `forces` is the URL query string of a link to the forces that act on the sample.
     """
 
     index: int
@@ -70,7 +72,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Neighbour(Tile):
-    """Image of a neighbour; `right` is True if it has the class of the query, None if that is unknown."""
+    """Image of a neighbour; `right` is True if it has the class of the query, False if not, None if this is unknown."""
 
     right: bool | None = False
 
@@ -91,12 +93,12 @@ _KIND: Mapping[bool | None, tuple[str, str]] = {True: ("right", "✓"), False: (
 
 
 def html(rows: Sequence[Row], address: str, link: Link) -> str:
-    """Return the HTML of a grid with one row per query, followed by its neighbours.
+    """Return the HTML of a grid in which each row shows a query followed by its neighbours.
 
     Args:
         rows: Queries with their neighbours.
-        address: URL prefix of the images; the index of a sample is appended.
-        link: Returns the URL of this page with the sample of a given index as the query.
+        address: URL prefix of the images, to which the index of a sample is appended.
+        link: Function that returns the URL of this page with the sample of a given index as the query.
     """
     body = "".join(
         f'<div class="row">{_query(query, address, link)}<div class="found">{_found(tiles, address, link)}</div></div>'
@@ -106,7 +108,10 @@ def html(rows: Sequence[Row], address: str, link: Link) -> str:
 
 
 def compared(rows: Sequence[tuple[Tile, Sequence[RunNeighbours]]], address: str, link: Link) -> str:
-    """Return the HTML of a grid with one line of neighbours per run and query; see `html` for `address` and `link`."""
+    """Return the HTML of a grid in which each query has one line of neighbours per run.
+
+    See `html` for `address` and `link`.
+    """
     body = ""
     for query, lines in rows:
         each = "".join(
@@ -137,14 +142,17 @@ def listen(
     ahead: tuple[str, Sequence[int]] = ("", ()),
     **callbacks: Callable[[], None],
 ) -> dict[str, Any]:
-    """Listen for clicks and keys on the tiles of this page; return {event: value} of this rerun, None for no event.
+    """Listen for clicks and keys on the tiles of this page.
 
     Args:
         key: Key of the component in the session state.
         keys: Enabled groups of keys, out of "forces", "map", "pages" and "back".
-        first: Index of the first tile, which regains the focus after a key.
+        first: Index of the first tile, to which the focus returns after a key press.
         ahead: URL prefix and indices of images to prefetch after those of this page.
         callbacks: on_query_change, on_forces_change, ...; each may read session_state[key]["query"] and so on.
+
+    Returns:
+        {event: value} for the events of this rerun; the value is None if the event did not occur.
     """
     wanted = dict.fromkeys(("query", "forces", "map", "turn", "back"))
     quiet = {f"on_{name}_change": lambda: None for name in wanted}
@@ -177,7 +185,7 @@ def _neighbour(tile: Neighbour, rank: int, address: str, link: Link) -> str:
     kind, mark = _KIND[tile.right]
     verdict = f", {kind}" if mark else ""
     alt = f"neighbour {rank}: class {tile.name}{verdict}, {' '.join(tile.lines)}"
-    # a neighbour gets only the keyboard shortcut, because a link below every image would be too many
+    # a neighbour gets only the keyboard shortcut to its forces, because links below all images would be too many
     bare = replace(tile, forces="")
     return _figure(bare, address, link, kind=kind, mark=mark, alt=alt, forces=tile.forces)
 

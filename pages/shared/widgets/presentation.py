@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Presentation:
-    """Declaration of how a page is shown in presentation mode.
+    """Declaration of a page's appearance in presentation mode.
 
-    In `caption`, {loss} is replaced with the title of the displayed loss; the caption of a selected preset replaces the
-    whole caption. `controls` lists the controls shown next to the figure until the speaker changes them, by their names
-    in present/parts.js or the names of sliders; unavailable ones are skipped. `picture` describes the figure: "square",
-    several "views" side by side, or "fill" for a figure that fits any window.
+    In `caption`, {loss} is replaced with the title of the displayed loss; if a preset is selected, its caption is shown
+    instead. `controls` lists the controls that are shown next to the figure until the speaker changes them, by their
+    names in present/parts.js or the names of sliders; unavailable ones are skipped. `picture` describes the figure:
+    "square", several "views" side by side, or "fill" for a figure that fits any window.
     """
 
     title: str

@@ -24,7 +24,7 @@ from pages.shared.widgets.drawn import drawn
 from pages.shared.words import titles
 from pages.shared.words.numbers import percent
 
-# titles of the additional validation curves, which exist if embeddings depend on neighbours
+# titles of the additional validation curves, which exist if embeddings are conditioned on neighbours
 BESIDE = {"alone": "network alone"}
 # Panels in display order: name in RunHistory -> title, number format, height in pixels.
 PANELS = {
@@ -49,7 +49,7 @@ PANELS = {
     "covering_radius": ("covering radius", ".3~g", 110),
     "learning_rate": ("learning rate", ".2~e", 90),
 }
-# factor for the heights of the panels if a single run is shown, so that its card and curves fit in the window
+# factor for the panel heights if a single run is shown, so that the run's summary and curves fit in the window
 ALONE = 0.5
 SHARES = tuple(title for title, unit, _ in PANELS.values() if unit.endswith("%"))
 HOW = "Logarithmic above the smallest nonzero value, linear below it so that 0 can be drawn; shares stay linear"
@@ -61,7 +61,7 @@ SMOOTH = (
 FIRST = ("loss", "validation", "active", "member_weights")
 # (label in the legend, histories of one run or of a group of runs)
 Histories = Sequence[tuple[str, Sequence[RunHistory]]]
-# Histories with the file offset up to which each was read. A history grows, so cache keys must include the offset.
+# (label, [(history, file offset up to which it was read)]). A history grows, so cache keys must include the offset.
 AsRead = Sequence[tuple[str, Sequence[tuple[RunHistory, int]]]]
 
 
@@ -80,7 +80,7 @@ def show(runs: Sequence[Run], forks: Sequence[int] = (), *, table: bool = True) 
 
 
 def show_groups(groups: Sequence[tuple[str, Sequence[Run]]]) -> None:
-    """Show curves averaged over the runs of each (name, runs) group, and a verdict on the test scores of all runs."""
+    """Show one mean curve for each (name, runs) group, and a verdict on the test scores of all runs."""
     histories = [(name, [run_reader.reader().history(run) for run in runs]) for name, runs in groups]
     every = [run for _, runs in groups for run in runs]
     if _curves(histories, every, (), "A line is the mean of a group; its band spans the lowest to the highest run"):
@@ -88,12 +88,16 @@ def show_groups(groups: Sequence[tuple[str, Sequence[Run]]]) -> None:
 
 
 def _curves(histories: Histories, runs: Sequence[Run], forks: Sequence[int], band: str) -> bool:
-    """Show the curves with their controls; return False if there are none yet. `band` explains the shaded bands."""
+    """Show the curves with their controls; return False if there are no curves yet.
+
+    `band` is the text that explains the shaded bands.
+    """
     there = [name for name in PANELS if any(_has(each, name) for _, members in histories for each in members)]
     if not there:
         st.caption("Curves appear with the first steps.")
         return False
-    drawing = st.container()  # placed above the controls, so that the curves are visible together with the run
+    # the container for the curves is above the controls, so that the curves are visible together with the run
+    drawing = st.container()
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         chosen = _chosen(there)
         panels = derived(_panels, _as_read(histories), chosen)
@@ -129,7 +133,10 @@ def _draw_curves(panels: Sequence[CurvePanel], steps: int, forks: Sequence[int],
 
 
 def _chosen(there: Sequence[str]) -> list[str]:
-    """Return the panels to show, chosen in a popover; by default those in FIRST. `there` lists the available panels."""
+    """Let the user choose the panels to show in a popover, and return them; the default is those in FIRST.
+
+    `there` lists the panels with data.
+    """
     first = [name for name in FIRST if name in there]
     if len(there) == len(first):
         return first
@@ -192,7 +199,8 @@ def _panel(name: str, histories: Histories) -> CurvePanel:
     curves = [_curve(label, [_series(history, name) for history in runs]) for label, runs in histories]
     curves += _of_members(name, histories)
     levels: tuple[tuple[str, float], ...] = ()
-    if name == "validation":  # no level for the untrained network, because the curve starts with it at step 0
+    # no horizontal line for the untrained network, because the curve starts with its score at step 0
+    if name == "validation":
         every = [history for _, members in histories for history in members]
         raw = {history.baselines.get(("inputs", "validation"), {}).get("map_at_r") for history in every}
         if len(raw) == 1 and (level := raw.pop()) is not None:
@@ -220,7 +228,7 @@ def _curve(label: str, series: Sequence[run_reader.Series]) -> RunCurve:
 
 
 def score_columns(score: Row) -> dict[str, Any]:
-    """Return {column title: text} for the table of scores from a "scores" row of metrics.jsonl."""
+    """Return the cells {column title: text} of a table of scores for a "scores" row of metrics.jsonl."""
     recall = {f"R@{k}": percent(value) for k, value in score["recall_at"].items()}
     shown = {name: entry.title for name, entry in SCORES.items() if entry.shown and name != "map_at_r"}
     columns = {title: percent(score[name]) for name, title in shown.items() if score.get(name) is not None}
@@ -251,9 +259,9 @@ def _scores(specs: Sequence[RunSpec], read: AsRead, table: bool) -> None:
 
 
 def _verdict(specs: Sequence[RunSpec], histories: Sequence[RunHistory]) -> None:
-    """Show a verdict that compares test MAP@R with the baselines.
+    """Show a verdict that compares the test MAP@R of the runs with the baselines.
 
-    Runs that differ only in the seed form one variant and provide the noise estimate.
+    Runs that differ only in the seed form one variant; their differences estimate the noise.
     """
     values: dict[str, dict[int, float]] = {}
     against: dict[str, dict[str, dict[int, float]]] = {}
@@ -280,9 +288,10 @@ def _verdict(specs: Sequence[RunSpec], histories: Sequence[RunHistory]) -> None:
 
 
 def beside(run: Run) -> str:
-    """Return a sentence with the scores on the same test samples without training; "" if there are none.
+    """Return a sentence with scores that put the result of a run into context; "" if there are none.
 
-    The sentence starts with a space, so that it can be appended to a text. Scores with other neighbours are included.
+    The scores are those without training (raw inputs, untrained network) and those of the trained weights with other
+    neighbours, all on the same test samples. The sentence starts with a space, so that it can be appended to a text.
     """
     scores = run_reader.reader().history(run).scores
     before = representation("untrained", pretrained=bool(run.spec.model.start))
@@ -297,7 +306,10 @@ def beside(run: Run) -> str:
 
 
 def _neighbours(scores: Mapping[str, Row]) -> str:
-    """Return a sentence with the scores of the same weights with other neighbours; "" if no neighbours are used."""
+    """Return a sentence with the scores of the trained weights without neighbours and with those of other splits.
+
+    Returns "" if the run does not condition embeddings on neighbours.
+    """
     named = {
         "alone": "the network alone",
         "inductive": "neighbours from the training split",

@@ -19,9 +19,9 @@ from pages.shared.words import titles
 
 KEY = "picked_run"
 MOST_OFFERED = 300  # maximum number of runs in the box, because the browser receives every label
-_RESULT = re.compile(r"MAP@R.* → ([\d.]+ %)")  # matches the score in the message of a finished run
+_RESULT = re.compile(r"MAP@R.* → ([\d.]+ %)")  # extracts the final score from the status message of a finished run
 _LAST = "last_run"  # session key of the last run's id, needed because the navigation drops ?run=
-_GONE = "run that an address named in vain"  # session key of (unknown run in the URL, run shown instead)
+_GONE = "run that an address named in vain"  # session key of the pair (unknown run in the URL, run shown instead)
 
 
 def offered(
@@ -29,7 +29,7 @@ def offered(
     wanted: Callable[[str, Brief], object] = lambda run_id, brief: True,
     also: Iterable[str | None] = (),
 ) -> dict[str, Run]:
-    """Return the newest MOST_OFFERED runs that `wanted` accepts, newest first, by id.
+    """Return the newest MOST_OFFERED runs that `wanted` accepts, by id, newest first.
 
     The example run and the runs with an id in `also` are appended if `wanted` accepts them.
     """
@@ -46,7 +46,7 @@ def offered(
 
 
 def last(store: RunStore) -> Run | None:
-    """Return the run that this session showed last, else the newest run, never the example; None if there is none."""
+    """Return the run that this session showed last, else the newest run except the example; None if there is none."""
     shown = st.session_state.get(_LAST)
     if shown and shown != EXAMPLE:
         with suppress(RunError):
@@ -57,7 +57,8 @@ def last(store: RunStore) -> Run | None:
 def head(title: str, sentence: str) -> Run | None:
     """Show the head of an Inspection page: the title and the select box for the run on one line, then a sentence.
 
-    Returns the run, as `pick` does; messages of `pick` are shown between that line and the sentence.
+    Returns the chosen run, or None if there are no runs. Warnings about the run in the URL are shown above the
+    sentence.
     """
     line = st.container(horizontal=True, vertical_alignment="center", key="run_bar")
     line.title(title, anchor=False, width="content")
@@ -70,10 +71,10 @@ def head(title: str, sentence: str) -> Run | None:
 def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 640, labelled: bool = True) -> Run | None:
     """Show a select box of the newest runs that reads and updates ?run=; return the chosen run, None if there are none.
 
-    `into` is the container of the box and of the note on the example; `labelled` shows a label above the box. Without
-    ?run=, the default is the last run of the session, else the newest evaluated run, else the newest run. Afterwards
-    the URL contains the displayed run, so that the URL can be copied. An unknown run in the URL is replaced, and a
-    warning is shown until another run is chosen.
+    `into` is the container of the box and of the note that marks the example run; `labelled` shows a label above the
+    box. Without ?run=, the default is the last run of the session, else the newest evaluated run, else the newest run.
+    Afterwards the URL contains the displayed run, so that the URL can be copied. An unknown run in the URL is replaced,
+    and a warning is shown until another run is chosen.
     """
     wanted = st.query_params.get("run")
     runs = offered(store, also=(wanted, st.session_state.get(_LAST)))
@@ -84,7 +85,7 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
         menu.link("data", "Train a first network")
         return None
     chosen = wanted if wanted in runs else _default(runs)
-    st.session_state[KEY] = chosen  # the URL determines the selection
+    st.session_state[KEY] = chosen  # the run in the URL overrides the selection stored by the widget
     box = into or st.container()
     everything = store.count()
     box.selectbox(
@@ -119,7 +120,7 @@ def _say_example(into: DeltaGenerator) -> None:
 
 
 def remember(run: Run) -> None:
-    """Store in the session the run that pages show if they are opened without ?run=."""
+    """Store `run` in the session as the one that pages show if they are opened without ?run=."""
     st.session_state[_LAST] = run.id
 
 
@@ -158,7 +159,7 @@ def _default(runs: dict[str, Run]) -> str:
 
 
 def _label(run: Run) -> str:
-    """Return the label of a run as plain text; result or state come first because the end may be truncated."""
+    """Return the label of a run as plain text, starting with result or state because long labels are truncated."""
     try:
         state, name = run.state(), titles.label(run)
     except RunError:  # deleted at this moment

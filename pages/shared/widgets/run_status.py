@@ -1,4 +1,4 @@
-"""Runs in the URL of a page, badges for the status of a run, and text shown verbatim."""
+"""Runs listed in the URL of a page, badges for the status of a run, and verbatim display of text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_CHOSEN = 8  # maximum number of runs shown together, one colour each
 
 BadgeColour = Literal["red", "orange", "green", "blue", "gray"]
 Look = tuple[str, str, BadgeColour]  # text, icon and colour of a badge
-# Text, icon and colour of each status; a colour alone would not suffice.
+# Text, icon and colour of each status; colour alone would not be accessible.
 STATUS: Mapping[str, Look] = {
     "queued": ("queued", ":material/schedule:", "gray"),
     "running": ("running", ":material/play_arrow:", "blue"),
@@ -27,7 +27,7 @@ STATUS: Mapping[str, Look] = {
 
 
 def chosen(store: RunStore) -> tuple[list[Run], int]:
-    """Return the readable runs in ?run=a,b of the current URL, and the number of listed names that cannot be read."""
+    """Return the readable runs in ?run=a,b of the current URL, and the number of runs in it that cannot be read."""
     names = [name for name in st.query_params.get("run", "")[:1000].split(",") if name]
     runs: list[Run] = []
     for name in dict.fromkeys(names[:MOST_CHOSEN]):

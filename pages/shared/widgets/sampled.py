@@ -23,7 +23,7 @@ def about(test: TestNeighbours) -> str:
 
 
 def note(run: Run, test: TestNeighbours) -> None:
-    """Show which queries the scores cover and the error of the scores, and offer to search all queries.
+    """State which queries the scores cover and how accurate they are, and offer a search for all queries.
 
     Shows nothing if all queries were searched exactly.
     """

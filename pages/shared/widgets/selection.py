@@ -1,4 +1,4 @@
-"""Selection of samples shared by the Inspection pages: ?selection= in the URL, stored in a file of the run.
+"""Selection of samples shared by the Inspection pages: ?selection= in the URL names a file of the run.
 
 The session remembers the last selection of each run, because the navigation drops the URL parameters.
 """
@@ -19,7 +19,7 @@ _LAST = "last selections"  # session key of a dict: run id -> selection id
 
 
 def chosen(run: Run) -> Selection | None:
-    """Return the selection in the URL, else the last one of this session, else None; update the URL.
+    """Return the selection named in the URL, else the last one of this session, else None; update the URL.
 
     Shows a warning if the run has no selection of that name.
     """
@@ -68,7 +68,10 @@ def button(
     key: str,
     help: str = "Shows these samples in Explore and Failures",
 ) -> None:
-    """Show a button that makes samples (indices in the data set) the selection."""
+    """Show a button that replaces the selection with the given samples (indices in the data set).
+
+    `origin` describes where the samples come from.
+    """
     st.button(
         label,
         key=key,

@@ -13,7 +13,7 @@ from streamlit.runtime.state.session_state import _is_internal_key
 class Lookup(Mapping[str, Any]):
     """Lazy replacement for a session's `filtered_state` that does not build the whole dictionary.
 
-    Number inputs and select boxes only check whether their own key exists and is None. For this check, Streamlit 1.67
+    Number inputs and select boxes only check if their own key exists and is None. For each such check, Streamlit 1.67
     reads the values of all widgets, so that a form with 50 widgets reads 2,500 values (a third of the rerun time of the
     Train page).
     """

@@ -21,8 +21,8 @@ from pages.shared.widgets.test_neighbours import naming
 class ShownRun:
     """Run with its embeddings file, the neighbours read from the file, and the names of the classes.
 
-    Methods address a test sample by `row`, its index in `test`. `over` returns the URL of an overlay for the image of a
-    sample, "" for none.
+    Methods identify a test sample by `row`, its index in `test`. `over` returns the URL of an image to be drawn over
+    the image of a sample, "" for none.
     """
 
     run: Run
@@ -41,7 +41,7 @@ class ShownRun:
         return self.name(int(self.test.labels[row]))
 
     def forces(self, row: int, other: int | None = None) -> str:
-        """Return the URL query string of a link to the forces between sample `row` as the query and neighbour `other`.
+        """Return the URL query string of a link to the forces between query `row` and neighbour `other`.
 
         Returns "" if the query's class has no other sample.
         """
@@ -63,7 +63,7 @@ class ShownRun:
         return neighbour_grid.Tile(index, self.class_of(row), lines, over=self.over(index), forces=forces)
 
     def neighbour(self, row: int, right: bool | None, *lines: str, forces: str = "") -> neighbour_grid.Neighbour:
-        """Return the tile of a sample shown as a neighbour; `right` tells if it has the query's class."""
+        """Return the tile of a sample shown as a neighbour; `right` is True if the sample has the query's class."""
         index = int(self.test.indices[row])
         return neighbour_grid.Neighbour(
             index, self.class_of(row), lines, over=self.over(index), forces=forces, right=right
@@ -84,7 +84,7 @@ class ShownRun:
 
 
 def picked(what: str, *, into: DeltaGenerator | None = None, width: int = 640) -> ShownRun | None:
-    """Show a select box for the run in ?run= and return the run with its last evaluation; None if unreadable.
+    """Show a select box for the run in ?run= and return the run with its last evaluation; None if it has none.
 
     `what` names the content that the page shows, for example "neighbours"; `into` is the container of the select box.
     """

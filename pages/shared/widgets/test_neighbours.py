@@ -1,4 +1,4 @@
-"""Neighbours of the test samples of a run, cached for all visitors, and the names of its classes."""
+"""Neighbours of a run's test samples, cached for all visitors, and the names of the run's classes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def learned(path: Path) -> TestNeighbours:
     """Return the neighbours and scores of the test samples in an embeddings file, cached. Raises Unreadable."""
     try:
         changed = path.stat().st_mtime_ns
-    except OSError:  # the function that reads the file reports the error
+    except OSError:  # ignored here, because the function that reads the file reports the error
         changed = 0
     return _learned(path, changed)
 
 
 def refuse_other_data(run: Run, source: Path, neighbours: TestNeighbours) -> None:
-    """Raise Unreadable if the embeddings contain sample indices outside the run's data set.
+    """Raise Unreadable if the embeddings contain sample indices that do not exist in the run's data set.
 
     Nothing is checked if the data set cannot be read.
     """
@@ -55,7 +55,10 @@ def outdated(run: Run, source: Path) -> bool:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _last_scored(path: Path, size: int) -> str | None:
-    """Return the name of the weights scored after the last training step, or None; `size` is only a cache key."""
+    """Return the name of the last scored weights; None if training continued after scoring or nothing was scored.
+
+    `size` is only a cache key.
+    """
     rows, _ = Run(path).metrics()
     last = next((row for row in reversed(rows) if "weights" in row or row.get("kind") == "step"), {})
     return last.get("weights")

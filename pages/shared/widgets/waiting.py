@@ -30,7 +30,7 @@ Standing = Callable[[Any], tuple[float | None, str]]  # task state -> (completed
 
 
 def live(draw: Callable[[], object], changes: Callable[[], object], every: float = LOOK) -> None:
-    """Call `draw` now and again every `every` seconds; rerun the whole page once the value of `changes()` changes."""
+    """Call `draw` now and every `every` seconds; rerun the whole page once the value of `changes()` changes."""
     st.fragment(_look, run_every=every)(draw, changes, changes())
 
 
@@ -61,11 +61,11 @@ def wait(
     Args:
         task: Task to show.
         key: Suffix of the widget keys.
-        standing: Returns the completed fraction and a text for the task's state.
+        standing: Function that returns the completed fraction and a text for the task's state.
         then: Text below the progress bar.
         cancel: Callback of the cancel button, by default `task.cancel`.
-        changes: Returns a value; the page is rerun if it changes.
-        below: Draws partial results below the progress bar.
+        changes: Function that is called at each poll; the page is rerun if its return value changes.
+        below: Function that draws partial results below the progress bar.
     """
     if not task.is_busy():
         return False
@@ -77,7 +77,8 @@ def wait(
             with st.container(horizontal=True, vertical_alignment="center"):
                 with st.container(width="stretch"):
                     st.progress(min(1.0, share or 0.0), "stopping after the current step" if asked else text)
-                if not isinstance(task, Run):  # a training run is cancelled on the Runs page
+                # no cancel button for a training run, which is cancelled on the Runs page
+                if not isinstance(task, Run):
                     st.button(
                         "Cancel",
                         key=f"cancel-{key}",
@@ -111,7 +112,7 @@ def _of_run(state: RunState | ProgressState, doing: str) -> tuple[float, str]:
 def counted(state: ProgressState, count: Callable[[float], str]) -> tuple[float | None, str]:
     """Return the completed fraction of a task that counts items, and a text with count, rate and time left.
 
-    `count` formats a number of items, for example as bytes.
+    `count` formats a number of items as text, for example as a size in bytes.
     """
     total = f" of {count(state.total)}" if state.total else ""
     text = f"{state.message.capitalize()}: {count(state.done)}{total}" if state.done or state.total else state.message
@@ -123,7 +124,7 @@ def counted(state: ProgressState, count: Callable[[float], str]) -> tuple[float 
 
 
 def ended(task: Task[Any]) -> None:
-    """Show a badge and the error message if the task's last attempt did not succeed; after a failure, also the log."""
+    """Show a badge and the error message if the task's last attempt did not succeed, and the log if it failed."""
     state, status = task.state(), task.status()
     if state is None or status not in _ENDED:
         return

@@ -1,4 +1,4 @@
-"""LaTeX with several formulas in one line, for KaTeX in Streamlit and in the browser."""
+"""Typesetting of several LaTeX formulas in one line, with KaTeX in Streamlit and in the browser."""
 
 from __future__ import annotations
 

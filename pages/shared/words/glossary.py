@@ -48,7 +48,7 @@ TERMS: dict[str, str] = {
 
 
 def explain(*terms: str) -> str:
-    """Return the definitions of some terms as Markdown for the `help` argument of a Streamlit element."""
+    """Return the definitions of the given terms as Markdown for the `help` argument of a Streamlit element."""
     return "\n\n".join(f"**{term}**: {TERMS[term]}" for term in terms)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dmlcore.spec.optimisers import OPTIMISERS
 
-# The app has no other table of labels. Each label must be clear without context, for use in errors and lists of
+# All labels of spec keys in the app. Each label must be clear without context, for use in error messages and lists of
 # changes.
 LABELS: Mapping[str, str] = {
     "name": "Name",
@@ -189,7 +189,7 @@ EMPTY: Mapping[str, str] = {
     "loss.learning_rate": "same as the network",
 }
 
-# Short explanation of neighbour scores, for places without a table of definitions.
+# Short explanation of neighbour scores, for pages without a table of definitions.
 SCORES = (
     "R@1: the share of queries whose nearest neighbour has their class. AP@R of a query: R is the number of other "
     "samples in its class; the precision at each correct rank among the R nearest is summed and divided by R. MAP@R: "

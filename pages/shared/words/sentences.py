@@ -17,7 +17,7 @@ from dmlcore.training.objective import CATALOGUES
 from pages.shared.words.labels import EMPTY, LABELS, WORDS, WORDS_OF
 from pages.shared.words.titles import data_title, label, loss_title
 
-UNSAID = ("fork.run", "fork.step", "name")  # keys that `changes` leaves out because they are displayed elsewhere
+UNSAID = ("fork.run", "fork.step", "name")  # spec keys that `changes` leaves out because the pages show them elsewhere
 _ID = re.compile(r"(?<![\w/.-])(\d{8}-\d{4})-[a-z0-9]+(?:-[a-z0-9]+)*-[0-9a-f]{4}(?![\w-])")
 _KEY = re.compile(
     rf"(?<![\w./-])(?:{'|'.join(sorted(map(re.escape, filter(lambda k: '.' in k, keys())), reverse=True))})(?![\w(])"
@@ -41,7 +41,7 @@ def plain(text: object) -> str:
 
 
 def faults(error: Exception) -> list[str]:
-    """Return one sentence per invalid spec key in a validation error, the first error of each key."""
+    """Return one sentence per invalid spec key in a validation error; only the first error of each key is reported."""
     sentences: dict[str, str] = {}
     for line in plain(error).splitlines():
         sentences.setdefault(line.partition(":")[0], line)
@@ -67,13 +67,13 @@ def labels(subject: Iterable[str]) -> str:
 
 
 def setting(key: str) -> str:
-    """Return the label of a spec key, for example "Steps" or "Loss: m"."""
+    """Return the label of a setting by its spec key, for example "Steps" or "Loss: m"."""
     section, _, name = key.partition(".parameters.")
     return f"{LABELS[f'{section}.name']}: {name}" if name else LABELS.get(key, key)
 
 
 def value(key: str, field: Any) -> str:
-    """Return the display text of the value `field` of a spec key."""
+    """Return the display text for the value `field` of the spec key `key`."""
     if field is None or field == "" or field == ():
         return EMPTY.get(key, "none")
     if isinstance(field, bool):
@@ -117,9 +117,10 @@ def _number(field: float | str) -> str:
 
 
 def _line(line: str) -> str:
-    """Replace spec keys in a line: a key at the start with its label, other keys with their labels in quotes.
+    """Rewrite one line of a message for display.
 
-    Commands, run ids and protocol names are replaced as well.
+    A spec key at the start is replaced with its label, other spec keys with their labels in quotes; commands, run ids
+    and protocol names are replaced as well.
     """
     match = _LINE.match(line)
     if match and (known := _known(match[1])):
@@ -133,7 +134,7 @@ def _line(line: str) -> str:
 
 
 def _known(key: str) -> str | None:
-    """Return the spec key that contains a path such as "model.hidden.0" or "loss.parameters.m"; None if unknown."""
+    """Return the spec key that a path such as "model.hidden.0" or "loss.parameters.m" belongs to; None if unknown."""
     parts = key.split(".")
     shorter = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
     return next((k for k in [*shorter, f"{parts[0]}.name"] if k in LABELS), None)
@@ -145,7 +146,7 @@ def _label(key: str) -> str:
 
 
 def _done_here(match: re.Match[str]) -> str:
-    """Return the text that replaces a matched command: what the user does on the page instead, or ""."""
+    """Return the text that replaces a command in a message: what the user does on the page instead, or ""."""
     if match["word"] != "evaluate":
         return ""
     return "; evaluate the run again" if match["after"] else "Evaluate the run again"

@@ -114,7 +114,7 @@ def _has_margins(scene: Scene) -> bool:
 
 
 def _margins(scene: Scene, batch: Any) -> list[dict[str, Any]]:
-    """Return the buttons that set m1 or rho, each with its formula in symbols and with the current numbers inserted."""
+    """Return the buttons that set m1 or rho by formula, each with the formula in symbols and with numbers inserted."""
     if not _has_margins(scene):
         return []
     s, r, rho = (float(scene.hyper[k]) for k in ("s", "r", "rho"))

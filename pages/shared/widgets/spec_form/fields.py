@@ -1,4 +1,4 @@
-"""Widget for one key of a spec."""
+"""Widget for a single key of a spec."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _FOLDERS = "folders named by the visitor"  # session key
 
 
 def unread(spec: RunSpec) -> str | None:
-    """Return the data folder of a spec if the visitor has not allowed reading it; None if reading is allowed.
+    """Return the data folder of a spec if the visitor has not allowed the server to read it, else None.
 
     Folders on the search path (with their contents) and folders that the visitor entered in this session are allowed.
     """
@@ -23,7 +23,7 @@ def unread(spec: RunSpec) -> str | None:
     try:
         place = Path(root).expanduser().resolve()
         known = any(place.is_relative_to(folder.resolve()) for folder in locate.search_folders())
-    except (OSError, RuntimeError, ValueError):  # a symlink loop, an unknown ~user, or a NUL byte
+    except (OSError, RuntimeError, ValueError):  # the path contains a symlink loop, an unknown ~user, or a NUL byte
         known = False
     return None if known else root
 

@@ -1,4 +1,4 @@
-"""Form for a RunSpec in the sidebar: common settings are visible, others folded, inapplicable ones left out."""
+"""Sidebar form for a RunSpec: common settings are visible, others are in expanders, inapplicable ones are left out."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def loss_fields(form: Form) -> None:
 
 
 def _projections(form: Form) -> None:
-    """Show the settings of chance-constrained programming, for losses whose proxies lie among the embeddings."""
+    """Show the settings of chance-constrained programming; it applies to losses with proxies in the embedding space."""
     field(form, "loss.batch_pairs", step=0.1)
     if not chooses(form.values):
         st.caption("Projections need a validation score: choose a validation split.")
@@ -239,7 +239,7 @@ def _network(form: Form, kind: str) -> None:
 
 
 def _conditioning(form: Form) -> None:
-    """Show the settings of embeddings that are conditioned on neighbours."""
+    """Show the settings for conditioning embeddings on neighbours."""
     if not field(form, "conditioning.neighbours"):
         st.caption(
             "Each embedding is computed from a sample and its nearest neighbours. Scores whose neighbours are test "
@@ -332,7 +332,7 @@ def _pooling(form: Form) -> None:
 
 
 def _parameters(form: Form, section: str, name: str) -> None:
-    """Show the widgets for the parameters of a loss, pooling or miner; `section` says which of the three."""
+    """Show the widgets for the parameters of a loss, pooling or miner; `section` is "loss", "pooling" or "miner"."""
     formula = CATALOGUES[section][name]
     for key in shown_parameters(form, section, formula):
         form.parameter(parameter_key(section, name, key), key, formula.parameters[key], formula.defaults[key])
@@ -343,7 +343,7 @@ def _use_preset(form: Form) -> None:
 
 
 def _use_data(form: Form) -> None:
-    """Fill the form with the preset of the chosen data set; keep loss, miner, seed and device."""
+    """Fill the form with the preset of the chosen data set, but keep loss, miner, seed and device."""
     name = st.session_state[form.widget_key("data.name")]
     spec = next((spec for spec in presets().values() if spec.data.name == name), None)
     if spec is None:
@@ -357,7 +357,10 @@ def _use_data(form: Form) -> None:
 
 
 def _use_network(form: Form) -> None:
-    """Set initial weights and image size for the chosen network: ImageNet weights if published, else random ones."""
+    """Set initial weights and image size for the chosen network.
+
+    The initial weights are ImageNet weights if they are published for the network, else random.
+    """
     network = st.session_state[form.widget_key("model.name")]
     info = data.describe(form.values["data.name"])
     if is_pretrained(network):

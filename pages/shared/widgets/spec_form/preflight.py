@@ -1,4 +1,6 @@
-"""Checks before a training run: data set summary, invalid settings, estimates, and protection against double starts."""
+"""Checks before a training run: summary of the data set, invalid settings, estimates, and protection against double
+clicks.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,14 @@ ESTIMATED_FROM = 40  # maximum number of finished runs that an estimate uses
 
 @dataclass(frozen=True)
 class Summary:
-    """Facts about a data set that the form shows and checks.
+    """Facts about a data set that the form shows and uses to check settings.
 
     `splits` holds (number of samples, number of classes) by name of the split; `examples` holds (class name, PNG image
     as a data: URL).
     """
 
     splits: dict[str, tuple[int, int]]
-    pairable: int  # training classes with at least two samples; only these can be in a batch
+    pairable: int  # number of training classes with at least two samples; only these can be in a batch
     input_shape: tuple[int, ...]
     notes: tuple[str, ...]
     examples: tuple[tuple[str, str], ...]
@@ -104,7 +106,7 @@ def _png(pixels: Pixels) -> str:
 
 
 def problems(spec: RunSpec, summary: Summary) -> list[str]:
-    """Return one sentence per reason why this run would fail, each with a remedy."""
+    """Return one sentence for each reason why this run would fail, including what the user can do about it."""
     sentences = []
     if spec.batch.classes > summary.pairable:
         sentences.append(
@@ -122,7 +124,7 @@ def problems(spec: RunSpec, summary: Summary) -> list[str]:
     return sentences
 
 
-@cached(64, 20)  # the check sends a request to another server, which can take seconds
+@cached(64, 20)  # cached, because the check may send a request to another server, which can take seconds
 def _absent_weights(start: str | None, network: str, parent: str, _spec: RunSpec) -> str:
     """Return an error message if the initial weights are unavailable; "" if they are available."""
     try:
@@ -152,7 +154,7 @@ def estimated(spec: RunSpec, summary: Summary) -> Estimate | None:
 def trained_already(spec: RunSpec) -> Run | None:
     """Return the newest finished run with exactly this spec; None if there is none.
 
-    Only the latest finished runs on the data set are searched, the same as for estimates.
+    Only the latest ESTIMATED_FROM finished runs on the data set are searched.
     """
     return next((run for run in _finished(spec.data.name) if run.spec == spec), None)
 
@@ -177,11 +179,12 @@ class Submits:
         self._runs: OrderedDict[str, str] = OrderedDict()
 
     def launch(self, token: str, spec: RunSpec, store: RunStore, processes: int = 1) -> str:
-        """Start a run if `token` is new, and return the id of the run started for this token.
+        """Start a run unless `token` was used before; return the id of the run started with this token.
 
-        Raises the errors of jobs.launch; the token may then be used again.
+        Raises the errors of jobs.launch; the token can then be used again.
         """
-        with self._lock:  # one launch at a time, so that the queue limit of jobs.launch holds
+        # starts one run at a time, so that concurrent calls cannot exceed the queue limit of jobs.launch
+        with self._lock:
             if token not in self._runs:
                 self._runs[token] = jobs.launch(spec, store, backend=machines.chosen(), processes=processes)
                 if len(self._runs) > self.KEPT:

@@ -1,4 +1,4 @@
-"""Sidebar widgets for choosing a published protocol, and a panel with its description and a way to start its runs."""
+"""Sidebar widgets for choosing a published protocol, and a panel that describes it and can start its runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PUBLISHED = "Protocol"  # value of the form key "begin" while the form follows a
 
 @cache
 def _offline_first() -> list[str]:
-    """Return the protocol names, starting with the protocols whose data need no download."""
+    """Return the protocol names, starting with the protocols that need no download."""
     return sorted(protocols.names(), key=lambda name: data.describe(protocols.read(name).data).needs_files)
 
 
@@ -55,7 +55,7 @@ def sidebar(form: Form) -> None:
 
 
 def restore(form: Form, name: str, spec: RunSpec) -> bool:
-    """Fill the form with a spec as a run of the protocol `name`; return False if there is no such protocol."""
+    """Fill the form with a spec that is a run of the protocol `name`; return False if this protocol does not exist."""
     if name not in protocols.names():
         return False
     values = {"protocol.data": spec.data.name, "protocol.loss": protocols.read(name).label(spec.loss.name)}
@@ -65,7 +65,7 @@ def restore(form: Form, name: str, spec: RunSpec) -> bool:
 
 
 def panel(form: Form) -> None:
-    """Show the description of the protocol, the number of its runs, and a way to start all of them."""
+    """Show the description of the protocol, the number of its runs, and a button or command that starts all of them."""
     request, protocol = _request(form), protocols.read(form.values["protocol.name"])
     with st.container(border=True, key="protocol"):
         st.markdown(f"**{protocol.title}**: {protocol.sentence}")
@@ -184,7 +184,7 @@ def _fill_run(form: Form) -> None:
 
 
 def _losses(protocol: str) -> list[str]:
-    """Return the loss names for the select box: those used in the source first, then the rest of the catalogue."""
+    """Return the loss names for the select box: first those used in the protocol's source, then all others."""
     spec = protocols.read(protocol)
     first = list(dict.fromkeys([spec.label(spec.base.loss.name), *spec.losses]))
     known = {spec.losses.get(word, word) for word in first}

@@ -15,7 +15,7 @@ from pages.shared.words.labels import LABELS
 
 
 def training(form: Form) -> None:
-    """Show the settings of batch, steps and optimiser; rarely changed settings are folded."""
+    """Show the settings of batch, steps and optimiser; rarely changed settings are in expanders."""
     st.subheader("Training", anchor=False)
     left, right = st.columns(2)
     with left:

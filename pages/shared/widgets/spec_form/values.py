@@ -24,7 +24,7 @@ AT_RANDOM, IMAGENET, A_RUN, A_FILE = "random", "imagenet", "run", "file"
 
 
 def fill(form: Form, spec: RunSpec) -> None:
-    """Replace all form values with those of a spec, and store the spec as the base for `spec_of`."""
+    """Replace all form values with those of a spec, and store the spec as the base from which `spec_of` starts."""
     form.fill(values_of(spec) | {"base": spec})
 
 
@@ -56,7 +56,7 @@ def values_of(spec: RunSpec) -> dict[str, Any]:
 
 
 def _network_values(spec: RunSpec) -> dict[str, Any]:
-    """Return the form values of network and initial weights.
+    """Return the form values for the network and the initial weights in a spec.
 
     A timm network and the initial weights of a backbone each use two form values: the kind, and the name or file.
     """
@@ -152,7 +152,7 @@ def _model_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Desc
 
 
 def _start_of(values: Mapping[str, Any]) -> str | None:
-    """Return the initial weights of the backbone in the format of a spec, None for random ones.
+    """Return the initial weights of the backbone as a spec writes them; None for random weights.
 
     Raises SpecError if a run or a file is required but not chosen.
     """
@@ -166,7 +166,7 @@ def _start_of(values: Mapping[str, Any]) -> str | None:
 
 
 def weights_files(network: str) -> dict[str, PublicWeights]:
-    """Return the published weights of a network by their names in a spec; weights on this machine come first."""
+    """Return the published weights of a network by their names in a spec; already downloaded ones come first."""
     default = pretrained.pinned(network)
     named = {IMAGENET if each == default else each.file: each for each in pretrained.published(network)}
     return dict(sorted(named.items(), key=lambda item: pretrained.find(item[1]) is None))
@@ -183,7 +183,7 @@ def takes_memory(loss: Any) -> bool:
 
 
 def gathers(values: Mapping[str, Any]) -> bool:
-    """Return True if the backbone can add features of earlier layers to those of its last layer.
+    """Return True if the model can add features of earlier layers to those of the backbone's last layer.
 
     This requires a backbone that provides these features and is trained, and a pooling that does not project features
     before pooling.
@@ -196,7 +196,7 @@ def gathers(values: Mapping[str, Any]) -> bool:
 def conditions(values: Mapping[str, Any]) -> bool:
     """Return True if embeddings can be conditioned on neighbours.
 
-    This excludes a cross-batch memory, projections onto samples, and ensembles.
+    This cannot be combined with a cross-batch memory, the projection of proxies onto samples, or ensembles.
     """
     remembers = takes_memory(losses.describe(values["loss.name"])) and values["loss.memory"]
     placed = projects(values) and values["projection.pool"]
@@ -204,17 +204,20 @@ def conditions(values: Mapping[str, Any]) -> bool:
 
 
 def projects(values: Mapping[str, Any]) -> bool:
-    """Return True if the loss's proxies can be projected onto samples, which requires a score during training."""
+    """Return True if the loss's proxies can be projected onto samples.
+
+    This requires a loss with proxies in the embedding space, and scores during training.
+    """
     return has_proxies_among_samples(values["loss.name"]) and chooses(values)
 
 
 def folds_apply(values: Mapping[str, Any], info: data.Description) -> bool:
-    """Return True if the validation split holds out classes, so that class folds are possible."""
+    """Return True if class folds are possible, that is, if the validation split consists of held-out classes."""
     return info.split != "own" and values.get("data.validation") == "classes"
 
 
 def chooses(values: Mapping[str, Any]) -> bool:
-    """Return True if the network is scored during training, so that the best weights can be selected."""
+    """Return True if the model is scored during training, so that the best weights can be selected."""
     return bool(values.get("schedule.monitor_part") == "test" or values.get("data.validation") != "none")
 
 
@@ -253,8 +256,8 @@ def _formula(section: str, name: str) -> Any:
 def _given_parameters(form: Form, section: str, formula: Any) -> dict[str, float | str]:
     """Return the shown parameters with their values, so that the spec does not depend on future defaults.
 
-    A parameter is omitted if it has its default value and the spec that filled the form omits it too, so that an
-    unchanged form returns the same spec.
+    A parameter is omitted if it has its default value and the spec that filled the form omits it, too; an unchanged
+    form thus returns the same spec.
     """
     base = getattr(form.values["base"], section)
     values: dict[str, float | str] = {}

@@ -38,11 +38,11 @@ class Layout:
 def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
     """Show progress and buttons of a study, then its scores and training curves.
 
-    `head` is a container in which the main result is shown as well.
+    If the container `head` is given, the main result is also shown there.
     """
     study = studies.read(name)
     st.subheader(study.title, anchor=False)
-    place = st.container()  # placeholder at the top: the verdict is computed last but shown here
+    place = st.container()  # container at the top for the verdict, which is computed last
     st.markdown(study.question)
     progress(name, layout.examples)
     results = study_scores.results(name)
@@ -80,14 +80,14 @@ def poolings(name: str) -> None:
 
 
 def about(name: str) -> None:
-    """Show the ledger of trials of a study, and an expander with the study's description."""
+    """Show the ledger of trials of a study (all configurations run to test its claim) and the study's description."""
     study_trials.show_ledger(name)
     with st.expander("About this study", icon=":material/menu_book:"):
         describe(name)
 
 
 def describe(name: str) -> None:
-    """Show what the source reports, remarks on the setup, and the commands that repeat the study."""
+    """Show the claim of the study's source, remarks on the setup, and the commands that repeat the study."""
     study = studies.read(name)
     st.markdown(f"**The source reports:** {study.claim}")
     st.markdown("\n".join(f"- {remark}" for remark in study.remarks))
@@ -115,7 +115,7 @@ def progress(name: str, examples: Callable[[], str] | None = None) -> None:
 
 
 def _running(name: str, state: StudyState) -> tuple[float, str]:
-    """Return the completed fraction of a study, and a text on its current run and the time left."""
+    """Return the completed fraction of a study, and a text that names its current run and the time left."""
     share, words = (state.done or 0) / (state.total or 1), state.message or "about to start"
     with suppress(RunError):  # deleted
         run = RunStore().open(state.run)
@@ -168,7 +168,7 @@ def _resting(
 
 
 def _start(name: str, request: StudyRequest) -> None:
-    """Start the study; if it is refused, store the error message, which the next rerun shows."""
+    """Start the study; if this fails, store the error message, which the next rerun shows."""
     try:
         studies.launch(request, RunStore(), machines.chosen())
     except (JobError, DataError, SpecError, OSError) as error:
@@ -192,7 +192,10 @@ def _seeds(request: StudyRequest) -> str:
 
 
 def _minutes(name: str, request: StudyRequest, runs: float) -> str:
-    """Return the estimated duration of `runs` runs as a phrase; "" if the request overrides settings."""
+    """Return the estimated duration of `runs` runs as a phrase.
+
+    Returns "" if the request overrides settings, because the estimate applies only to the study's own settings.
+    """
     study = studies.read(name)
     whole = len(StudyRequest(study=name).entries())
     return "" if request.overrides else f"About {duration(60 * study.minutes * runs / whole)} on two idle cores"

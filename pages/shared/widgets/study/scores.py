@@ -31,7 +31,7 @@ IN_PERCENT = {
 
 
 def requested(name: str, store: RunStore) -> StudyRequest:
-    """Return the last request stored for this study, or a request for the whole study."""
+    """Return the last request stored for the study `name`, or a request for all of its runs."""
     state = studies.conduct_of(name, store).state()
     if state:
         try:
@@ -43,9 +43,10 @@ def requested(name: str, store: RunStore) -> StudyRequest:
 
 
 def results(name: str, notes: DeltaGenerator | None = None) -> list[Measured]:
-    """Return the results measured on this machine or the shipped ones; the visitor chooses if both exist.
+    """Return the results of the study measured on this machine or those that ship with the library.
 
-    `notes` is the container for notes on the origin of the results; by default they are shown in place.
+    If both exist, the visitor chooses. `notes` is the container for notes on the origin of the results; by default they
+    are shown in the current container.
     """
     store = RunStore()
     request = requested(name, store)
@@ -74,8 +75,9 @@ def results(name: str, notes: DeltaGenerator | None = None) -> list[Measured]:
 
 
 def _origin(results: StudyResults, request: StudyRequest, notes: DeltaGenerator) -> None:
-    """Show date, machine and data of the shipped results in `notes`; warn if the study has changed since they were
-    measured.
+    """Show date, machine and data of the shipped results in `notes`.
+
+    Shows a warning if the study has changed since the results were measured.
     """
     notes.caption(f"Shipped results, measured {results.written} with torch {results.torch} on {results.machine}.")
     for name, facts in results.data.items():
@@ -102,7 +104,7 @@ def _draw_table(name: str, results: Sequence[Measured], titles: Sequence[tuple[s
 
 
 def _cell(score: str, mean: float, deviation: float | None) -> str:
-    """Format mean and standard deviation for a table: shares in percent, other measures with three decimals."""
+    """Format mean and standard deviation for a table: fractions in percent, other measures with three decimals."""
     if score in IN_PERCENT:
         return f"{verdicts.spread(mean, deviation)} %"
     return f"{mean:.3f}{'' if deviation is None else f' ± {deviation:.3f}'}"
@@ -129,7 +131,7 @@ def draw_curves(
 ) -> str:
     """Show the curves, with the mean score of raw inputs as a horizontal line; return a caption that explains them.
 
-    `alt` is the text alternative. `ceiling` names the reference variant, whose best score is drawn as a line, too.
+    `alt` is the text alternative. `ceiling` names the reference variant; its best score is drawn as a second line.
     """
     study = studies.read(name)
     level = statistics.fmean(inputs.values()) if inputs else None
@@ -149,7 +151,7 @@ def _draw_curves(
 def verdict(name: str, results: Sequence[Measured], rest: DeltaGenerator | None = None) -> str:
     """Show a verdict that compares a study's scores with its baselines and seed noise; return its headline.
 
-    `rest` is the container for all but the first two sentences; by default all are shown together.
+    `rest` is the container for all sentences but the first two; by default all are shown together.
     """
     study = studies.read(name)
     judged = derived(studies.judge, study, results)

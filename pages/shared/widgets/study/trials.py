@@ -1,4 +1,6 @@
-"""Reliability of a study: how many seeds a difference needs, and how many trials were made for a claim."""
+"""Reliability of a study: the number of seeds needed to establish a difference, and the number of trials behind a
+claim.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from pages.shared.words import sentences as words
 
 @st.fragment
 def seeds(name: str, results: Sequence[Measured]) -> None:
-    """Show an expander in which two variants are compared, with the number of seeds needed to separate them."""
+    """Show an expander that compares two variants and gives the number of seeds needed to separate them."""
     study = studies.read(name)
     values: dict[str, list[float]] = {}
     for run in results:
@@ -49,7 +51,7 @@ def _ledger(name: str, _sources: Sequence[object]) -> tuple[claims.TrialLedger, 
 
 
 def show_ledger(name: str) -> None:
-    """Show all configurations that were run to test a study's claim, beginning with the one that the claim cites."""
+    """Show all configurations that were run to test a study's claim, starting with the configuration that it cites."""
     try:
         ledger, rows = derived(_ledger, name, claims.sources(name))
     except SpecError as error:
