@@ -101,7 +101,10 @@ def browse(shown: ShownRun, bar: DeltaGenerator) -> None:
 
 @st.fragment
 def _steps(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses: list[str]) -> None:
-    """Show the force field and the true step. As a fragment, they rerun alone when another loss is chosen."""
+    """Show the force field of a triplet and the effect of a true training step on it.
+
+    This is a fragment, so that the choice of another loss does not rerun the rest of the page.
+    """
     _canvas(run, triplet, case, addresses)
     true_step_view.show(run, triplet, case, home(case.triplet, run.spec))
 
@@ -163,7 +166,7 @@ def _chosen(neighbours: TestNeighbours, role: str, rows: Ints, default: int) -> 
 
 
 def _walk(run: Run, neighbours: TestNeighbours, order: Ints, query: int, bar: DeltaGenerator) -> None:
-    """Show buttons for the previous and next failure, links to other pages, and the rank of this failure."""
+    """Show buttons for the previous and next failure, links to other pages, and the query's position in `order`."""
     at = np.flatnonzero(order == query)
     place = int(at[0]) if len(at) else -1
     for label, icon, to in (

@@ -71,7 +71,7 @@ def _change(before: str, ends: Sequence[str]) -> str:
 
 
 def held_equal(optimiser: OptimiserSpec) -> str:
-    """Return a sentence on what is equal in the true steps of all losses, and whether the gradient size matters."""
+    """Return a text that states what the true steps of all losses share, and if the size of the gradient matters."""
     equal = f"Equal for all losses: weights, triplet, learning rate {optimiser.learning_rate:g}."
     if OPTIMISERS[optimiser.name].scale_free:
         return f"{equal} The first step of this optimiser does not depend on the size of the gradient."
@@ -79,7 +79,7 @@ def held_equal(optimiser: OptimiserSpec) -> str:
 
 
 def price(before: float | None, after: float | None) -> str:
-    """Return a sentence on the change of MAP@R over all queries; "" if a value is unknown."""
+    """Return a sentence on the change in MAP@R over all queries; "" if a value is unknown."""
     if before is None or after is None:
         return ""
     first, then = (f"{100 * each:.2f}" for each in (before, after))

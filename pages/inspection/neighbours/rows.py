@@ -66,7 +66,10 @@ def several_runs(shown: Sequence[ShownRun], rows: Ints, k: int) -> None:
 
 
 def images(shown: Sequence[ShownRun], rows: Ints, k: int) -> list[int]:
-    """Return the data set indices of the queries `rows` (runs, n) and of their k nearest neighbours found so far."""
+    """Return the data set indices of some queries and of their k nearest neighbours in all runs.
+
+    `rows` (runs, n) holds the indices of the queries in the test samples of each run.
+    """
     lists = [each.test.neighbours[part, :k] for each, part in zip(shown, rows, strict=True)]
     shown_indices = [each.test.indices[near[near >= 0]] for each, near in zip(shown, lists, strict=True)]
     indices: list[int] = np.unique(

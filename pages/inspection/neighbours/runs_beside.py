@@ -92,7 +92,11 @@ def _datasets(first: Run, second: Run) -> tuple[Dataset, Dataset]:
 
 
 def summary(runs: Sequence[ShownRun], pair: Comparison) -> None:
-    """Show the scores of each run, and the number of queries right in only the first or only another run."""
+    """Show the scores of each run, and compare run A with each other run.
+
+    The comparison counts the queries for which the nearest neighbour is correct in only one of the two runs, or in
+    neither.
+    """
     lines = "".join(
         f"<tr><th>{mark}</th><td><bdi>{escape(_label(each.run))}</bdi></td><td>R@1 <b>{percent(each.test.recall_at_1)}"
         f"</b></td><td>MAP@R <b>{percent(each.test.map_at_r)}</b></td></tr>"

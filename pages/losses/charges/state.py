@@ -115,7 +115,7 @@ class PerClass(Whole):
 
 
 class Moved(Kind):
-    """State field for points moved by the user, as (index, x, y); a URL has one move=3@0.1@0.2 per point."""
+    """State field for points moved by the user, each (index, x, y); in a URL move=3@0.1@0.2&4@0.5@0 (& is escaped)."""
 
     def read(self, value: Any, default: Any) -> Any:
         rows = [each for each in value[:MOST_MOVED] if isinstance(each, (list, tuple)) and len(each) == 3]

@@ -29,7 +29,7 @@ LECTURE = Presentation(
 
 @st.fragment
 def canvas() -> None:
-    """Mount the training runs described by the URL, with controls, curves and scores."""
+    """Mount the component that shows the training runs in the URL, with controls, curves and scores."""
     toy = misread_link.opened(state.Toy, first=PRESETS[0])
     recorded = toy == PRESETS[0].state(state.Toy)
     mount_timeline(

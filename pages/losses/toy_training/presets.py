@@ -1,4 +1,4 @@
-"""Presets of the Toy training page: states to open with one click."""
+"""Presets of the Toy training page: example states that open with one click."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pages.shared.state.page_state import Preset
 
 # the captions below describe runs of 400 steps with seed 0
 IMAGES = "dim=64&normalize=1&classes=16&samples=4&optimiser=adam&rate=0.0003&part=test"
-PRESETS = (  # a URL without parameters opens the first preset, which plays from a recording
+# A URL without parameters opens the first preset, which is played from a recording instead of being trained.
+PRESETS = (
     Preset(
         "moons",
         "Four pairs of interlocking moons. After 400 batches A separates more moons than B, with each of five seeds "

@@ -1,4 +1,4 @@
-"""Recording that plays when the Toy training page opens, so that no network has to be trained first.
+"""Recording that is played when the Toy training page opens, so that no network has to be trained first.
 
 `python -m pages.losses.toy_training.recording` trains the networks of the first preset and writes the response of the
 service to assets/losses/toy_training/recorded.bin.
@@ -18,7 +18,7 @@ STEPS, STRIDE = 600, 4  # about 400 kB
 
 
 def recording(steps: int = STEPS) -> bytes:
-    """Train the networks of the first preset for `steps` steps; return the response with every STRIDE-th frame."""
+    """Train the networks of the first preset for `steps` steps; return a response with every STRIDE-th frame."""
     toy = PRESETS[0].state(Toy)
     toys_service.TIMELINE.computed(toy, steps, patience=float("inf"))
     request: dict[str, Any] = {"state": toy.to_json(), "have": -1, "want": steps, "stride": STRIDE}

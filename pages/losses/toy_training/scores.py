@@ -1,4 +1,6 @@
-"""HTTP route for the scores of the toy networks over all samples, next to the published scores of the thesis."""
+"""HTTP route for the scores of the toy networks on all samples of the chosen split, with the thesis's scores to
+compare.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,11 @@ from pages.shared.server.exports import Refused
 
 @lru_cache(maxsize=64)
 def _scored(key: str, step: int) -> list[dict[str, float | None]]:
-    """Return the scores of the untrained network, then those of each side at `step`.
+    """Return the scores of the untrained network, then those of the network of each side at `step`.
 
     Args:
-        key: The state of the page as JSON text, which can be hashed for the cache.
+        key: State of the page as JSON text, so that it can be hashed for the cache.
+        step: Training step.
     """
     toy = Toy.of(json.loads(key))
     scores = []
@@ -41,12 +44,12 @@ def _input_scored(name: str, seed: int, split: str) -> dict[str, float | None]:
 
 
 def table(toy: Toy, step: int) -> dict[str, Any]:
-    """Return the scores of the inputs, the untrained network and both sides, and the matching rows of Table 4.1.
+    """Return the scores of the inputs, the untrained network and both sides at `step`, and those in Table 4.1.
 
-    Table 4.1 of the thesis covers only the training split of the toy Gaussians.
+    Table 4.1 of the thesis covers only the training split of the toy Gaussians; for other data its rows are omitted.
 
     Raises:
-        Refused: If the step is not trained yet.
+        Refused: If the networks have not been trained up to `step`.
     """
     _, step = toys_service.TIMELINE.made(toy, step)
     scores = _scored(json.dumps(toy.to_json()), step)

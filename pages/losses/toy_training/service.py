@@ -45,7 +45,10 @@ class _Preparing:
         self._guard = threading.Lock()
 
     def obstacle(self, toy: Toy) -> dict[str, Any]:
-        """Return {}, or a message as "preparing" while a state cannot be trained; "failed" is True after an error."""
+        """Return {} if a state can be trained, else {"preparing": message, "failed": True or False}.
+
+        "failed" is True if the feature maps could not be computed.
+        """
         key = (toy.data, toy.seed)
         if not toy.images:
             return {}
@@ -59,7 +62,7 @@ class _Preparing:
             return {"preparing": PREPARED_ONCE, "failed": False}
         with self._guard:
             if why := self._failed.pop(key, ""):
-                del self._threads[key]  # the next request starts a new attempt
+                del self._threads[key]  # the next request makes another attempt
         return {"preparing": why, "failed": True} if why else {}
 
     def _make(self, name: str, seed: int) -> None:
@@ -148,10 +151,11 @@ def _asked(side: int, frames: list[TrainingFrame], asked: list[int]) -> dict[str
 
     Args:
         side: Index of the side.
-        asked: Rows of the queries in the frames.
+        frames: Frames to send.
+        asked: Indices of the queries among the samples of a frame.
     """
     neighbours = {f"neighbours_{side}": np.stack([toy_runs.neighbours(frame.embeddings, asked) for frame in frames])}
-    # early frames have no weights: pooling with prototypes is plain averaging until they are initialised
+    # Early frames have no weights: until its prototypes are initialised, a pooling with prototypes is plain averaging.
     known = next((frame.weights for frame in frames if frame.weights is not None), None)
     if known is not None:
         even = np.full(known.shape, AVERAGE, np.uint8)
@@ -161,7 +165,10 @@ def _asked(side: int, frames: list[TrainingFrame], asked: list[int]) -> dict[str
 
 
 def rested(toy: Toy, step: int) -> dict[str, Any]:
-    """Return the URL query string of the page and, for both losses, the spec of a run with the settings at `step`."""
+    """Return the URL query string of the page and, for each side, the spec of a run with the settings at `step`.
+
+    Each spec is returned as TOML, as a command and as a link.
+    """
     runs = [toy.run(i, step, max(step, 1)) for i in range(len(toy.sides))]
     return {
         "query": toy.to_query(),

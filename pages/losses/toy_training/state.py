@@ -17,13 +17,15 @@ from pages.shared.timeline.changes import Changes
 MOST_CHANGES = 10
 MOST_STEPS = 4000
 RATE = NumberKind(1e-5, 0.5)
-WATCHED, WATCHED_IMAGES = 320, 170  # approximate number of samples drawn; fewer for images
+WATCHED, WATCHED_IMAGES = 320, 170  # approximate number of samples that are drawn: for other data, and for images
 LETTERS = ("a", "b")
 MOVES: tuple[Moves, ...] = get_args(Moves)
-DIMENSIONS = (2, 3, 64)  # allowed embedding dimensions; 64 is drawn by two principal components
+# allowed embedding dimensions; embeddings with 64 dimensions are drawn by two principal components
+DIMENSIONS = (2, 3, 64)
 # the excluded poolings are too slow for live training
 POOLINGS = tuple(name for name in pooling.names() if name not in ("gsop", "solar"))
-PROTOTYPES = {"prototypes": 32, "memory": 512}  # smaller than the defaults, for speed
+# parameters of poolings with prototypes, smaller than the defaults to train faster
+PROTOTYPES = {"prototypes": 32, "memory": 512}
 
 
 def every_loss() -> tuple[str, ...]:
@@ -32,7 +34,10 @@ def every_loss() -> tuple[str, ...]:
 
 
 class Acting(ChoiceKind):
-    """State field for the forces that train the network: "both", "pulls" or "pushes"; some losses allow only "both"."""
+    """State field for the active forces, which train the network: "both", "pulls" or "pushes".
+
+    Losses in which pulls and pushes cannot be separated allow only "both".
+    """
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> Any:
         options = MOVES if sided(fields["loss"]) else ("both",)
@@ -41,7 +46,7 @@ class Acting(ChoiceKind):
 
 @dataclass(frozen=True)
 class LossSide(PageState):
-    """Settings of one training run that can differ between the two sides: loss, active forces, and pooling."""
+    """Settings that can differ between the two sides (training runs): loss, active forces, and pooling."""
 
     loss: Annotated[str, Loss(every_loss)] = "ranking"
     hyper: Annotated[Mapping[str, float | str], Hyper()] = field(
@@ -61,7 +66,7 @@ class LossSide(PageState):
 
 @dataclass(frozen=True)
 class SidesChange:
-    """Settings in force after step `at`: those of each side, and the common learning rate."""
+    """Settings in force after step `at`: those of each side, and the learning rate of all sides."""
 
     at: int
     sides: tuple[LossSide, ...]
@@ -72,7 +77,7 @@ SECOND = LossSide("distance_sensitive", untrusted.hyper("distance_sensitive", {"
 
 
 class SidesKind(Kind):
-    """State field for the sides after a change, as many as before; poolings cannot change.
+    """State field for the settings of the sides after a change; number and poolings of the sides cannot change.
 
     In a URL, the parameters of the first side start with "a.", those of the second with "b.".
     """
@@ -97,7 +102,7 @@ class SidesKind(Kind):
 
 
 class OneOrTwo(SidesKind):
-    """State field for the initial sides: one (sides=1 in a URL) or two."""
+    """State field for the initial settings of the sides; there are two unless the URL contains sides=1."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, fields: Mapping[str, Any]) -> tuple[LossSide, ...]:
         given = data.get(name)
@@ -120,7 +125,7 @@ ON_THE_WAY = {"sides": SidesKind(), "rate": RATE}
 
 @dataclass(frozen=True)
 class Toy(PageState):
-    """One or two training runs on the same data, with the same seed, compared step by step."""
+    """One or two training runs (sides) on the same data and with the same seed, compared step by step."""
 
     data: Annotated[str, ChoiceKind(toy_runs.list_sets, always=True)] = "toy"
     split: Annotated[str, ChoiceKind(("train", "test"), key="part")] = "train"
@@ -136,18 +141,21 @@ class Toy(PageState):
     changes: Annotated[tuple[SidesChange, ...], Changes(_first, ON_THE_WAY, MOST_CHANGES, MOST_STEPS, key="then")] = ()
 
     def settled(self) -> Self:
-        """Return a copy whose dimension can be drawn and whose batches have no more classes than the data set."""
+        """Return a copy with a dimension in DIMENSIONS and with no more classes per batch than the data set has."""
         dims = [d for d in DIMENSIONS if d <= self.dim and (self.images or d <= 3)]
         labels = self.dataset.labels[self.dataset.splits["train"]]
         return replace(self, dim=dims[-1], classes=min(self.classes, len(set(labels.tolist()))))
 
     def in_force(self, step: int) -> tuple[tuple[LossSide, ...], float]:
-        """Return the sides and the learning rate that step `step` + 1 uses."""
+        """Return the settings of the sides and the learning rate that training uses after step `step`."""
         change = next((c for c in reversed(self.changes) if c.at <= step), None)
         return (change.sides, change.rate) if change else (self.sides, self.rate)
 
     def run(self, index: int, step: int = 0, steps: int = 400) -> RunSpec:
-        """Return the spec of a run with the settings of side `index` in force at `step`, without later changes."""
+        """Return the spec of a run of `steps` steps with the settings of side `index` that are in force at `step`.
+
+        Later changes are ignored.
+        """
         sides, rate = self.in_force(step)
         side = sides[index]
         shown = toy_runs.toy_run(
@@ -164,7 +172,7 @@ class Toy(PageState):
         return shown.model_copy(update={"seed": self.seed, "name": f"Toys: {losses.describe(side.loss).title}"})
 
     def live(self, index: int) -> LiveSpec:
-        """Return the training run of side `index`, including all changes during training."""
+        """Return the spec of the training run of side `index`, including all changes during training."""
         changes, before = [], self.sides[index]
         rate = self.rate
         if before.moves != "both":
@@ -190,7 +198,7 @@ class Toy(PageState):
 
     @property
     def shown_dim(self) -> int:
-        """Number of dimensions in which the embeddings are drawn."""
+        """Number of dimensions in which the embeddings are drawn; embeddings with more than 3 are projected to 2."""
         return self.dim if self.dim <= 3 else 2
 
     @property
@@ -209,5 +217,5 @@ def _toml(value: float | str) -> str:
 
 
 def sided(loss: str) -> bool:
-    """Return True if the pulls or the pushes of a loss can act alone, as for triplet losses and contrastive loss."""
+    """Return True if pulls and pushes of the loss can be separated, as for triplet losses and contrastive loss."""
     return loss in losses.names() or loss == "contrastive"

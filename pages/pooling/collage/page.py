@@ -1,4 +1,6 @@
-"""Collage page: images of four tiles, one of which shows the class, and the weights that each pooling gives them."""
+"""Collage page: images composed of four tiles, one of which shows the class, and the weight that each pooling gives
+them.
+"""
 
 from functools import partial
 

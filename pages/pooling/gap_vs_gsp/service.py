@@ -77,7 +77,10 @@ class Views(History[ShownStudy, StudyFrame]):
         return self.training.shared_with(spec.live)
 
     def forked(self, spec: ShownStudy) -> Views:
-        """Return the history of another spec; it reuses the common training steps, and their frames if tau is equal."""
+        """Return the history for `spec`, which reuses the training steps that both specs share.
+
+        The data to draw for these steps are reused, too, if tau is equal.
+        """
         other = self._begun(spec, self.shared_with(spec))
         if spec.tau == self.spec.tau:
             other.frames = self.frames[: len(other.training.frames)]

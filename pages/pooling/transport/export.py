@@ -1,4 +1,4 @@
-"""Export of the Transport page: /api/transport/export.FORMAT?QUERY, with the URL query string of the page."""
+"""Export from the Transport page: /api/transport/export.FORMAT?QUERY, with the URL query string of the page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pages.shared.server.exports import Query, export_route, file_name
 
 
 def export(state: TransportState, format: str, *, dark: bool = False) -> bytes:
-    """Return the state as a file in the given format, a key of `exports.TYPES`."""
+    """Return the file to export for a page state in the given format, a key of `exports.TYPES`."""
     pixels, prototypes = steps(state.pixels).reshape(SIDE, SIDE, 2), steps(state.prototypes)
     problem: dict[str, Any] = {"mu": state.mu, "epsilon": state.epsilon, "sweeps": state.sweeps}
     if format == "py":

@@ -1,4 +1,6 @@
-"""Transport page: the pixels of a painted map that generalized sum pooling selects, and the transport problem."""
+"""Transport page: the pixels that generalized sum pooling selects in a painted map, and the transport problem behind
+it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from pages.shared.words.formulas import statements
 
 @st.fragment
 def canvas() -> None:
-    """Mount the map in the URL, which the user can paint, and the results computed for it."""
+    """Mount the component that shows the map in the URL, which the user can paint, and the results computed for it."""
     shown = misread_link.opened(TransportState)
     offered = options() | {"table": service.TABLE, "kept": KEPT}
     mount("pooling/transport", shown, service.answer, key="transport", options=offered)

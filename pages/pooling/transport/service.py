@@ -1,18 +1,19 @@
 """WebSocket service of the Transport page: weights, transport plan, gate and convergence for a painted map.
 
-A request is {"id", "state", "rest"}. With "rest" true (the user has stopped moving) the response also holds the URL
+A request is {"id", "state", "rest"}. If "rest" is true (the user has stopped moving), the response also holds the URL
 query string and the number of sweeps needed. n is the number of pixels, m the number of prototypes. Arrays of the
 response, float32:
 
-- weights (3, n): of the linear programme, the smoothed problem and the average
-- plan (m, n), left (n,): in shares of one pixel's mass
-- marginals (m,); soft_min, gates, distance (n,)
-- over (2, E): epsilon, and the weight on informative pixels
-- gate_curve (2, G): l and gate; mean_curve (2, G): bias and mean gate
-- newton, swept (2, .): the biases visited and their mean gates; sweep_errors (K,), newton_errors
-- corners (., 2): of the Voronoi cells, in the coordinates of `plane`
+- weights (3, n): pixel weights of the linear programme, the smoothed problem and average pooling
+- plan (m, n), left (n,): transported and remaining mass, in units of one pixel's mass
+- marginals (m,): share of the transported mass that each prototype receives; soft_min, gates, distance (n,): values per pixel
+- over (2, E): epsilon, and the weight on informative pixels for this epsilon
+- gate_curve (2, G): soft minimum l and gate; mean_curve (2, G): bias and mean gate
+- newton, swept (2, .): biases visited by Newton's method and by the sweeps, and their mean gates
+- sweep_errors (K,), newton_errors: error after each sweep or Newton step
+- corners (., 2): corners of the Voronoi cells, in the coordinates of `plane`
 
-and uint8 field (R, C): the gate value over that plane, first row at the bottom.
+The uint8 array field (R, C) holds the gate value in 0..255 over that plane, first row at the bottom.
 """
 
 from __future__ import annotations
@@ -39,17 +40,18 @@ from pages.shared.server.wire import identity, pack
 TABLE = (0.5, 5.0, 20.0, 100.0)  # values of epsilon in the table of Fig. 5.2
 POINTS = 121  # samples per curve
 EPSILONS = 41
-SWEPT = 40  # maximum number of sweeps drawn on the curve of the mean gate against the bias
+SWEPT = 40  # maximum number of sweeps drawn on the curve of the mean gate as a function of the bias
 FIELD = (48, 55)  # rows and columns of the grid on which the gate function of generalized sum pooling is evaluated
 HEIGHT = math.sqrt(3) / 2
 TIE = 1e-9  # distances or weights that differ by less count as equal
-# The verdict calls a difference from average pooling noticeable above APART, and a weight nearly complete above CLEAR.
+# Limits in `verdict`: the gate differs noticeably from average pooling if the weight on informative pixels differs by
+# more than APART; it leaves out the background if this weight is at least CLEAR.
 APART, CLEAR = 0.1, 0.9
 TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, HEIGHT]])
 
 
 def solve(state: TransportState) -> Gate:
-    """Return the gate that solves the transport problem of a state."""
+    """Return the gate for the map, prototypes, mu and epsilon in `state`."""
     return Gate.of(torch.from_numpy(state.features()), torch.from_numpy(state.centres()), state.mu, state.epsilon)
 
 
@@ -66,7 +68,10 @@ def answer(request: dict[str, Any]) -> bytes:
 
 @lru_cache(maxsize=16)
 def _about(state: TransportState, rest: bool) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the header and arrays of a response; cached, because every first visit requests the default state."""
+    """Return the header and arrays of a response.
+
+    The result is cached, because every first visit requests the default state.
+    """
     gate = solve(state)
     weights, solution = gate.weights, torch.from_numpy(informative(state.features()))
     k, r = gate.contraction()
@@ -90,7 +95,7 @@ def _about(state: TransportState, rest: bool) -> tuple[dict[str, Any], dict[str,
         "most_sweeps": MOST_SWEEPS,
         "newton_steps": max(len(gate.newton_biases) - 1, 0),
         "error": float(errors[-1]),
-        # sum of the weights after the sweeps; 1 once they have converged
+        # sum of the weights after the sweeps; it is 1 if they have converged
         "swept_sum": float(gate.mean_gate(swept[-2:-1])) / state.mu,
         "threshold": gate.threshold / math.sqrt(2),
         "table": [[e, float(s)] for e, s in zip(TABLE, over[EPSILONS:], strict=True)],
@@ -200,7 +205,10 @@ def _gate_curve(gate: Gate) -> Tensor:
 
 
 def _bias_axis(gate: Gate) -> Tensor:
-    """Return biases (G,) around the optimal one, including 0, where the sweeps start, unless 0 is far away."""
+    """Return biases (G,) for the axis of the mean gate, in a range that contains the optimal bias.
+
+    The range also contains 0, at which the sweeps start, unless 0 is far away.
+    """
     low, high = float(-gate.soft_min.max()) - 4, float(-gate.soft_min.min()) + 4
     if gate.bias is not None:
         low, high = min(low, gate.bias), max(high, gate.bias)
@@ -219,7 +227,7 @@ def _with_mean(gate: Gate, biases: Tensor) -> Tensor:
 
 
 def _field(gate: Gate) -> Floats:
-    """Return the gate value on a grid (R, C) around the triangle.
+    """Return the gate value on a grid (R, C) of points around the triangle of colours.
 
     Points outside the triangle are mixtures of colours with negative shares.
     """

@@ -1,7 +1,8 @@
 """State of the Transport page (map, prototypes, mu, epsilon, sweeps), parsed from untrusted URLs and messages.
 
-A feature is encoded as the integer red * (STEPS + 1) + blue, with shares in steps of 1/STEPS. A URL holds a painted map
-as runs of equal pixels, three letters per run: 15 bits for the code and 3 bits for the length.
+A feature is a mixture of colours and is encoded as the integer red * (STEPS + 1) + blue, with the shares of red and
+blue in units of 1/STEPS. A URL holds a painted map as runs of equal pixels, three letters per run: 15 bits for the code
+and 3 bits for the length.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ RED, BLUE = code(STEPS, 0), code(0, STEPS)
 
 
 class FeaturesKind(Kind):
-    """State field for up to MOST_PROTOTYPES feature codes; a URL holds their shares of red and blue."""
+    """State field for up to MOST_PROTOTYPES feature codes; a URL holds the shares of red and blue of each feature."""
 
     most = MOST_PROTOTYPES
 
@@ -75,7 +76,10 @@ class FeaturesKind(Kind):
 
 
 class MapKind(FeaturesKind):
-    """State field for the feature codes of all pixels; a URL holds the name of a map or the painted pixels."""
+    """State field for the feature codes of all pixels of a map.
+
+    A URL holds the name of the map if it is predefined, else its painted pixels.
+    """
 
     most = PIXELS
 
@@ -96,7 +100,7 @@ class MapKind(FeaturesKind):
 
 @dataclass(frozen=True)
 class TransportState(PageState):
-    """State of the Transport page, from which everything it shows is computed."""
+    """State of the Transport page, from which all results on the page are computed."""
 
     pixels: Annotated[Codes, MapKind()] = field(default_factory=lambda: map_codes("figure"))
     prototypes: Annotated[Codes, FeaturesKind()] = (RED, BLUE)
@@ -105,11 +109,11 @@ class TransportState(PageState):
     sweeps: Annotated[int, Whole(1, 400)] = 100
 
     def features(self) -> Floats:
-        """Return the features of the pixels, shape (100, 3)."""
+        """Return the feature vectors of the pixels, shape (100, 3)."""
         return mixture(steps(self.pixels))
 
     def centres(self) -> Floats:
-        """Return the prototypes, shape (m, 3)."""
+        """Return the feature vectors of the prototypes, shape (m, 3)."""
         return mixture(steps(self.prototypes))
 
 
@@ -123,7 +127,7 @@ def _placed(text: str) -> int | None:
 
 
 def encode_runs(codes: Codes) -> str:
-    """Encode feature codes as text: three letters per run of equal codes."""
+    """Encode feature codes as text: three letters per run of equal codes, at most LONGEST_RUN codes per run."""
     text = ""
     for value, run in groupby(codes):
         left = len(list(run))

@@ -27,9 +27,7 @@ class Head:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on all messages; an HTML document is collected completely and sent with the style sheet and script
-        added.
-        """
+        """Pass on all messages; collect an HTML document completely, then send it with style sheet and script added."""
         if scope["type"] != "http" or "text/html" not in Headers(scope=scope).get("accept", ""):
             return await self.app(scope, receive, send)
         if (address := _flat(scope)) is not None:

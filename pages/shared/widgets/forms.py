@@ -261,7 +261,7 @@ def _middle(slider: Slider) -> float:
 
 
 def _log_stops(slider: Slider, start: float) -> list[float]:
-    """Return at most STOPS geometrically spaced values from low to high with two significant digits, plus `start`."""
+    """Return geometrically spaced values from low to high, rounded to two significant digits, plus `start`."""
     ratio = (slider.high / slider.low) ** (1 / STOPS)
     grid = {float(f"{slider.low * ratio**i:.2g}") for i in range(STOPS + 1)}
     return sorted(grid | {start})

@@ -1,4 +1,4 @@
-"""Choice of the machine and the number of processes for new work: this machine, or a backend named in $DML_BACKENDS."""
+"""Choice of machine and number of processes for new runs and jobs: this machine, or a backend in $DML_BACKENDS."""
 
 from __future__ import annotations
 

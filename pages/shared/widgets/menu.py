@@ -47,8 +47,8 @@ class Page:
 class Place:
     """Menu entry with its pages by address; it opens the first of them.
 
-    `row` maps pages to the titles of their links next to the page title. If `unfolded` is True, the menu lists every
-    page.
+    `row` holds the titles of the links next to the page title, in the order of `pages`. If `unfolded` is True, the menu
+    lists every page.
     """
 
     title: str

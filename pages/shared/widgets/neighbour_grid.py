@@ -79,7 +79,7 @@ class Neighbour(Tile):
 
 @dataclass(frozen=True)
 class RunNeighbours:
-    """Neighbours of a query found by one of several runs, with the letter of the run and texts below the letter."""
+    """Neighbours of a query according to one of several runs, with the run's letter and the texts below this letter."""
 
     mark: str
     run: str

@@ -1,4 +1,4 @@
-"""Notes on sampled or approximate neighbour searches, and a button for the job that searches all queries."""
+"""Notes on neighbour searches that are approximate or cover only some queries, and a button for a complete search."""
 
 from __future__ import annotations
 

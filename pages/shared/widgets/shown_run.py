@@ -1,4 +1,4 @@
-"""Run displayed by the Inspection pages: its last evaluation, the names of its classes, and its samples as tiles."""
+"""Run displayed by an Inspection page, with its last evaluation, its class names, and tiles for its samples."""
 
 from __future__ import annotations
 

@@ -72,7 +72,9 @@ class ComparisonView(PageState):
 
 
 def compare_with_default(scene: Scene) -> ComparisonView:
-    """Return a comparison of a scene's loss with the first loss in DEFAULTS that differs, for the same points."""
+    """Return a comparison of a scene's loss with the first different loss in DEFAULTS; the triplet is that of the
+    scene.
+    """
     other = next(each for each in DEFAULTS if each.loss != scene.loss)
     return ComparisonView(
         panels=(Panel(scene.loss, scene.hyper), other),

@@ -65,7 +65,7 @@ def restore(form: Form, name: str, spec: RunSpec) -> bool:
 
 
 def panel(form: Form) -> None:
-    """Show the description of the protocol, the number of its runs, and a button or command that starts all of them."""
+    """Show the description of the protocol, the number of its runs, and a button and a command to start all of them."""
     request, protocol = _request(form), protocols.read(form.values["protocol.name"])
     with st.container(border=True, key="protocol"):
         st.markdown(f"**{protocol.title}**: {protocol.sentence}")
