@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class _Preparing:
-    """Background threads that compute the feature maps of image data sets, which takes seconds."""
+    """Background threads that compute the feature maps of image data sets, because this takes seconds."""
 
     def __init__(self) -> None:
         self._threads: dict[tuple[str, int], threading.Thread] = {}

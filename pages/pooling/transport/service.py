@@ -6,7 +6,8 @@ response, float32:
 
 - weights (3, n): pixel weights of the linear programme, the smoothed problem and average pooling
 - plan (m, n), left (n,): transported and remaining mass, in units of one pixel's mass
-- marginals (m,): share of the transported mass that each prototype receives; soft_min, gates, distance (n,): values per pixel
+- marginals (m,): share of the transported mass that each prototype receives
+- soft_min, gates, distance (n,): values for each pixel
 - over (2, E): epsilon, and the weight on informative pixels for this epsilon
 - gate_curve (2, G): soft minimum l and gate; mean_curve (2, G): bias and mean gate
 - newton, swept (2, .): biases visited by Newton's method and by the sweeps, and their mean gates

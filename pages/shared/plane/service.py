@@ -53,7 +53,7 @@ def answer(request: Request) -> bytes:
 
 def warm_up() -> None:
     """Compute one field, so that the first visitor's field is fast."""
-    # One thread suffices: fields are small, and training runs use separate processes.
+    # one thread suffices to compute a force field, and training runs use separate processes
     torch.set_num_threads(1)
     answer({})
 

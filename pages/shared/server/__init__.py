@@ -1,1 +1,1 @@
-"""Server code without Streamlit pages: routes, access control, WebSockets, static files, images and exports."""
+"""Server code that no page defines: routes, access control, WebSockets, static files, images and exports."""

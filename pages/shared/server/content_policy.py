@@ -1,4 +1,6 @@
-"""Content-Security-Policy of the pages: resources only from the app itself, and no inline scripts except known ones."""
+"""Content-Security-Policy of the pages: resources only from the app itself, inline scripts only if their digest is
+listed.
+"""
 
 from __future__ import annotations
 

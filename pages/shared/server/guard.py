@@ -59,7 +59,7 @@ class Guard:
         return self._access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse the request, or pass it to the app."""
+        """Send a refusal if the request is not allowed; otherwise pass the request to the app."""
         if scope["type"] == "lifespan":
             await self._lifespan(scope, receive, send)
             return
@@ -107,7 +107,7 @@ class Guard:
         self, scope: Scope, headers: Headers, host: str, scheme: str
     ) -> tuple[int, str, dict[str, str]] | None:
         _, _, port = host.rpartition("]")[2].partition(":")
-        # cookies ignore ports, so each app on this host uses its own cookie name
+        # browsers send cookies to all ports of a host, so each app uses its own cookie name
         cookie = f"dml-lab-{port}" if port else "dml-lab"
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         tokens = [value for key, value in query if key == "token"]

@@ -1,4 +1,4 @@
-"""Style sheet and script added to the head of every page; Streamlit offers no way to add them."""
+"""Style sheet and script of the app in the head of every page; Streamlit itself offers no way to add them."""
 
 from __future__ import annotations
 

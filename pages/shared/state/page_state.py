@@ -108,7 +108,7 @@ class ChoiceKind(Kind):
 
 @dataclass(frozen=True)
 class Flag(Kind):
-    """Boolean, written as 1 or 0 in a link."""
+    """Boolean; a link contains 1 or 0."""
 
     def read(self, value: Any, default: Any) -> Any:
         return untrusted.flag(value, default)

@@ -134,7 +134,8 @@ class RunHistory:
             if name not in ("kind", "step") and isinstance(value, (int, float)):
                 self.measures.setdefault(name, Series()).add(step, value)
         if "positive_histogram" in row:
-            while self.histograms and self.histograms[-1].step >= step:  # the run was resumed from an earlier step
+            # the run was resumed from an earlier step, so later histograms are removed
+            while self.histograms and self.histograms[-1].step >= step:
                 self.histograms.pop()
             counts = tuple(row["positive_histogram"]), tuple(row["negative_histogram"])
             self.histograms.append(Histogram(step, row["histogram_to"], *counts))
@@ -166,8 +167,9 @@ class Reader:
             return known
 
     def scores(self, run: Run) -> dict[str, Row]:
-        """Return the test scores of a run without reading other rows, which would take seconds for a table of many
-        runs.
+        """Return the test scores of a run.
+
+        No other rows are read, because that would take seconds for a table of many runs.
         """
         with self._lock:
             return self._scores.get(f"{run.path}/{METRICS}", run.scores)

@@ -180,7 +180,7 @@ class Timeline(Generic[StateT, HistoryT]):
         raise Refused(NOT_READY, 503)
 
     def _advance(self, state: StateT, step: int) -> bool:
-        """Compute frames for SLICE seconds; return True once `step` is reached or a history has stopped."""
+        """Compute frames for at most SLICE seconds; return True once `step` is reached or a history has stopped."""
         if self.prepare(state):
             raise Refused(NOT_READY, 503)
         _, ready, stopped = self.computed(state, step, SLICE)

@@ -66,7 +66,7 @@ _RULES = (
 
 
 def spelled(number: float | None) -> str:
-    """Format a number for display: 10,000,000 or 0.001; a dash for None."""
+    """Return a number as text for display, for example 10,000,000 or 0.001; a dash if it is None."""
     if number is None:
         return "–"
     return f"{number:,.0f}" if number == int(number) and abs(number) < 1e15 else f"{number:g}"

@@ -61,7 +61,7 @@ def processes(spec: RunSpec) -> int:
 
 
 def on_command_line(command: str, processes: int = 1) -> str:
-    """Append the options for the chosen machine and the number of processes to a command."""
+    """Return `command` with the options for the chosen machine and the number of processes appended."""
     more = [*(("--processes", str(processes)) if processes > 1 else ())]
     more += [*(("--backend", chosen()) if chosen() else ())]
     return f"{command} {shlex.join(more)}" if more else command

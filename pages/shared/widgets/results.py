@@ -140,7 +140,7 @@ def _chosen(there: Sequence[str]) -> list[str]:
     first = [name for name in FIRST if name in there]
     if len(there) == len(first):
         return first
-    # the runs shown before may have had other panels
+    # the user may have chosen panels for other runs that these runs lack
     kept = [name for name in st.session_state.get("curves-shown", first) if name in there]
     if kept != st.session_state.get("curves-shown"):
         st.session_state["curves-shown"] = kept
@@ -306,7 +306,7 @@ def beside(run: Run) -> str:
 
 
 def _neighbours(scores: Mapping[str, Row]) -> str:
-    """Return a sentence with the scores of the trained weights without neighbours and with those of other splits.
+    """Return a sentence with the scores of the trained weights without neighbours, and with neighbours of each split.
 
     Returns "" if the run does not condition embeddings on neighbours.
     """

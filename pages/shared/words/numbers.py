@@ -1,4 +1,4 @@
-"""Formats of numbers for display."""
+"""Functions that format numbers for display."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 def duration(seconds: float) -> str:
-    """Format a duration in seconds, for example 8 s, 3 min, 2 h 5 min."""
+    """Return a duration in seconds as text for display, for example 8 s, 3 min, 2 h 5 min."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -14,5 +14,5 @@ def duration(seconds: float) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Format a score in 0..1 as a percentage; return a dash if it is None or NaN."""
+    """Return a score in 0..1 as a percentage for display; a dash if it is None or NaN."""
     return "–" if value is None or math.isnan(value) else f"{100 * value:.1f} %"

@@ -24,7 +24,7 @@ from pages.shared.state.untrusted import bounded
 from pages.shared.words.formulas import statements
 
 EDGES = ("ap", "an", "pn")
-RANKING_MARGIN = 0.1  # margin whose ranking discs are drawn, as in Karaman 2021, Fig. B.1
+RANKING_MARGIN = 0.1  # margin of the ranking loss for which the ranking discs are drawn, as in Karaman 2021, Fig. B.1
 
 
 def as_tensors(scene: object) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

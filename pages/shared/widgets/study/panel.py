@@ -27,7 +27,7 @@ from pages.shared.words.numbers import duration, percent
 
 @dataclass(frozen=True)
 class Layout:
-    """Texts and columns of a study's panel."""
+    """Texts and score columns with which the panel of a study is shown."""
 
     columns: study_scores.Columns
     scores: str  # text below the table

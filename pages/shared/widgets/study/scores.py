@@ -177,7 +177,10 @@ def _draw_bars(name: str, study: Study, results: Sequence[Measured]) -> None:
 
 
 def _bars(study: Study, results: Sequence[Measured]) -> tuple[tuple[vega_lite.Spec, vega_lite.Columns], str, bool]:
-    """Return the chart, its text alternative, and True if all bars are drawn in full colour (none is pale)."""
+    """Return the chart, its text alternative, and True if no bar is pale.
+
+    A pale bar is significantly worse than the best one.
+    """
     results = studies.best_folds(results)
     title = studies.MEASURES.get(study.judged, study.judged)
     values = [
