@@ -25,7 +25,7 @@ from dmlcore.training.build import load_data
 from dmlcore.typing import Pixels
 from pages.shared.server import host
 
-SIDE, LARGE = 128, 640  # maximum side length in pixels
+SIDE, LARGE = 128, 640  # maximum side length in pixels of normal and large thumbnails
 _INDEX = re.compile(r"[0-9]{1,9}")
 _loading = threading.Lock()  # a page requests dozens of images at once; only one thread may read the data set
 

@@ -1,4 +1,4 @@
-"""Widgets generated from declarations: from the fields of a RunSpec and the parameter table of a loss."""
+"""Widgets generated from the declarations of RunSpec fields and of loss parameters."""
 
 from __future__ import annotations
 

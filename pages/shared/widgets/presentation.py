@@ -1,4 +1,7 @@
-"""Declaration of a page's presentation mode, in which the figure fills the window (see assets/shared/present)."""
+"""Declaration of how a page looks in presentation mode, in which its figure fills the window.
+
+See assets/shared/present for the browser part.
+"""
 
 from __future__ import annotations
 
