@@ -24,9 +24,9 @@ from pages.shared.widgets.test_neighbours import learned, naming
 from pages.shared.words import glossary, titles
 
 NEAREST = 5
-RECENT = 50  # newest runs among which the page looks for one to link to
+RECENT = 50  # number of newest runs that are searched for one to link to
 FIELD = Scene()
-# Three columns, stacked if they are too narrow for their figures.
+# Show the columns next to each other, or stack them if they would be narrower than 300 pixels.
 STYLE = """<style>
 .st-key-doors [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
 .st-key-doors [data-testid="stColumn"] { flex: 1 1 300px; min-width: min(300px, 100%); }
@@ -69,7 +69,7 @@ def page() -> None:
         return
     try:
         _learned(shown, train, look)
-    except (Unreadable, ValueError):  # the Inspection pages report the error
+    except (Unreadable, ValueError):  # the Inspection pages show the error message
         look.caption("The example cannot be read. Open it to see why.")
 
 
@@ -102,12 +102,12 @@ def _continue(store: RunStore) -> None:
 
 
 def _own_evaluated(store: RunStore) -> Run | None:
-    """Return the newest run with embeddings, or None; the shipped example does not count."""
+    """Return the newest run with embeddings among the RECENT newest runs, without the shipped example; None if none."""
     return next((run for run in store.newest(RECENT) if run.embeddings()), None)
 
 
 def _learned(run: Run, train: DeltaGenerator, look: DeltaGenerator) -> None:
-    """Show the map of a run before and after training in `train`, and its worst failure in `look`.
+    """Show the map of a run before and after training in `train`, and its worst retrieval failure in `look`.
 
     Raises:
         Unreadable: If a file of the run cannot be read.

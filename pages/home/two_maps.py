@@ -12,7 +12,7 @@ from dmlcore.typing import Array, Ints
 
 SIDE = 300  # units per side of a map
 RADIUS = 4
-MOST_OTHERS = 700  # largest number of grey points; more would not be distinguishable
+MOST_OTHERS = 700  # largest number of grey points in a map; more would not be distinguishable
 STYLE = """<style>
 .two-maps { display: grid; grid-template-columns: 1fr 1fr; gap: 10px; }
 .two-maps figure { margin: 0; }
@@ -43,7 +43,7 @@ def _figure(sheet: Sheet, frame: int, words: str) -> str:
     shown = f"{len(classes)} of {len(sheet.labels)} classes in colour"
     label = escape(f"map of {len(places):,} test samples, {words}: {shown}")
     drawing = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIDE} {SIDE}">{paths}</svg>'
-    # data URL, because st.html drops svg elements
+    # use a data URL, because st.html removes svg elements
     source = f"data:image/svg+xml;base64,{b64encode(drawing.encode()).decode()}"
     return f'<figure><img src="{source}" alt="{label}"><figcaption>{escape(words)}</figcaption></figure>'
 

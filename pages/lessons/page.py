@@ -24,7 +24,7 @@ STYLE = """<style>
 
 
 def _follow() -> None:
-    """Write the reader's choice into the URL: the list of lessons, or a step of a lesson."""
+    """Write the reader's choice, a lesson step or the list of lessons, into the URL."""
     wanted = (st.session_state.get(KEY) or {}).get("go")
     if isinstance(wanted, dict):
         there = place_of({name: str(wanted.get(name, ""))[:80] for name in ("lesson", "step")})

@@ -11,7 +11,10 @@ from pages.lessons.state import LessonAnswer, LessonPlace, known
 
 
 def verdict(answer: LessonAnswer, shown: Shown) -> dict[str, Any]:
-    """Check an answer against the figure at the time of answering; return verdict, measurement and explanation."""
+    """Check an answer against the figure `shown`; return message ID, verdict, measurement and explanation.
+
+    `shown` is the figure in the state in which the question was answered.
+    """
     question = answer.place.step.question
     try:
         judged = judge(question, shown, answer.given)

@@ -1,4 +1,4 @@
-"""Figure of a lesson step, converted from URL parameters to the dmlcore types on which answers are checked."""
+"""Figure of a lesson step, converted from URL parameters to the dmlcore types that answers are checked against."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RECORDED: Mapping[str, tuple[type[Recorded], Callable[[], Sequence[object]]]] = 
 
 
 def recorded(place: LessonPlace, query: Mapping[str, str]) -> Recorded:
-    """Return the frame of a recorded training run given by the URL parameter `step`, by default the first."""
+    """Return the frame of the lesson step's recording selected by the URL parameter `step`, by default the first."""
     kind, frames = RECORDED[place.step.figure.on]
     return kind(int(bounded(query.get("step"), 0, len(frames()) - 1, 0)))
 

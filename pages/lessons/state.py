@@ -45,7 +45,7 @@ class LessonPlace:
 
 
 def place_of(query: Mapping[str, str]) -> LessonPlace | None:
-    """Return the step named in the URL, by default the first of its lesson; None if the lesson is unknown."""
+    """Return the lesson step named in the URL, by default the lesson's first; None if the lesson is unknown."""
     lesson = known().get(query.get("lesson", ""))
     if lesson is None:
         return None

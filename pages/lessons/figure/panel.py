@@ -26,7 +26,7 @@ from pages.shared.widgets.component import KEPT, component, mount
 from pages.shared.widgets.linked_box import linked
 from pages.shared.widgets.study import scores as study_scores
 
-# Controls to hide in each figure, in addition to the sliders that the step does not use
+# controls to hide by kind of figure, in addition to the sliders that the lesson step does not use
 HIDDEN = {
     "plane": ("situations", "figures", "take", "points", "shown", "loss-menu", "margin", "margins", "explain", "reset"),
     "sphere": ("presets", "points", "shown", "take"),
@@ -41,7 +41,7 @@ def draw(place: LessonPlace) -> None:
 
 
 def hidden(place: LessonPlace) -> list[str]:
-    """Return the names of the controls to hide, so that the figure keeps only the control of the step."""
+    """Return the names of the controls to hide, so that only the control used by the lesson step is visible."""
     figure = place.step.figure
     parts = [*HIDDEN[figure.on]]
     state = STATE[figure.on].from_query(figure.settings)

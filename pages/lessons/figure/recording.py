@@ -1,4 +1,4 @@
-"""Data of the component that shows a recorded training run frame by frame."""
+"""Data for the component that shows a recorded training run frame by frame."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def _projections() -> dict[str, Any]:
 
 
 def _neighbours() -> dict[str, Any]:
-    """Return the recording in which the neighbours of a query are exchanged one by one.
+    """Return the recording in which a query's neighbours are replaced one by one with those of another class.
 
-    The query is drawn as a diamond, like a proxy of the first class, which is the class of the query.
+    The component draws the query as a diamond, as if it were a proxy of the first class, to which the query belongs.
     """
     frames = exchange_frames()
     points = frames[0].points

@@ -15,11 +15,14 @@ from pages.shared.state import untrusted
 from pages.shared.widgets import misread_link
 from pages.shared.widgets.chart import chart
 
-PLACE = "at"  # URL parameter: value of the slider below a counter-example
+PLACE = "at"  # URL parameter that holds the value of the slider
 
 
 def show(e: Erratum, *, asked: bool) -> None:
-    """Show the computed tables of an erratum, and its curve if it has one; `asked` is True if the URL names it."""
+    """Show the computed tables of an erratum, and its curve if it has one.
+
+    `asked` is True if the URL names this erratum.
+    """
     decisions = checks.decisions(e.number)
     curve = checks.CURVES.get(e.number)
     if curve:
@@ -33,7 +36,10 @@ def show(e: Erratum, *, asked: bool) -> None:
 
 
 def _place(e: Erratum, curve: Curve, asked: bool) -> float:
-    """Show the slider for the variable on the curve's horizontal axis; return its value, initially from the URL."""
+    """Show the slider for the variable on the curve's horizontal axis; return its value.
+
+    If the URL names this erratum (`asked`), the initial value is read from the URL.
+    """
     key = f"truth_at_{e.number}"
     if key not in st.session_state:
         given = st.query_params.get(PLACE) if asked else None
@@ -73,7 +79,7 @@ def _follow(number: int, key: str) -> None:
 
 
 def _decisions(decisions: tuple[Decision, ...]) -> None:
-    """Show a table of printed and correct values, computed now, with the independent computation that decides."""
+    """Show a table of printed and correct values, and of an independent computation that decides between them."""
     if not decisions:
         return
     lines = ["| quantity | printed | true | computed | by | |", "|:--|--:|--:|--:|:--|:-:|"]

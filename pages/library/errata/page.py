@@ -26,13 +26,14 @@ from pages.shared.widgets.component import mount
 CHOSEN, HALF, SOURCE = "truth_erratum", "truth_half", "truth_source"
 ERRATA, REFERENCE = "Errata", "Loss reference"
 KINDS: dict[Kind, str] = {"gradient": "gradients", "formula": "formulas", "number": "numbers", "text": "text"}
-# colours of the printed and the correct version by theme; their contrast is at least 4.5 to 1
+# text colours of the printed and the correct version by theme; contrast with the background at least 4.5 to 1
 DIFFERENCE = {"light": ("#B04A00", "#00694D"), "dark": ("#F58A42", "#22C495")}
 
-SEEN = frozenset({*COUNTEREXAMPLES, *checks.CURVES})  # errata with a triplet to drag or a curve over one number
+# errata with a figure: a triplet that can be dragged, or a curve over one variable
+SEEN = frozenset({*COUNTEREXAMPLES, *checks.CURVES})
 S = "S is the triplet a = (0, 0), p = (1, 0), n = (0, 2)."
 
-# The list is to the left of the selected erratum; on a narrow page it is above and short.
+# The list of errata is to the left of the selected erratum; on a narrow page it is above and shorter.
 STYLE = """<style>
 .st-key-truth_list [role=radiogroup] { gap: .55rem; }
 .st-key-truth_scroll { max-height: 560px; overflow-y: auto; overflow-x: hidden; }
@@ -43,7 +44,7 @@ STYLE = """<style>
 }
 @media (max-width: 799px) { .st-key-truth_scroll { max-height: 230px; } }
 </style>"""
-# Scrolls the list, and only the list, to the selected erratum.
+# Scrolls the list of errata to the selected one without scrolling the page.
 SCROLL = f"<script>{static_files.inline('library/errata')}</script>"
 
 
@@ -55,7 +56,7 @@ def page() -> None:
 
 
 def _half() -> str:
-    """Show the choice between errata and loss reference, initially from the URL; return the selected one."""
+    """Show the control for choosing errata or loss reference, initialised from the URL; return ERRATA or REFERENCE."""
     query = st.query_params
     opened = REFERENCE if "loss" in query and "erratum" not in query else ERRATA
     return st.segmented_control(
@@ -64,7 +65,7 @@ def _half() -> str:
 
 
 def _show(half: str) -> None:
-    """Show the errata or the loss reference, whichever `half` names."""
+    """Show the errata if `half` is ERRATA, or the loss reference if it is REFERENCE."""
     st.html(STYLE)
     if half == REFERENCE:
         reference_view.show(to_erratum)
@@ -137,7 +138,7 @@ def _list() -> int | None:
 
 @cache
 def _with_errata() -> dict[str, str]:
-    """Return the titles of the sources that have errata, by the letter of the source."""
+    """Return the titles of the sources that have errata, keyed by the letter that identifies the source."""
     return {letter: sources()[letter].title for letter in dict.fromkeys(e.source for e in errata())}
 
 

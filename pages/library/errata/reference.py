@@ -19,7 +19,7 @@ EDGES = (r"\text{pull along }ap", r"\text{push along }an", r"\text{push along }p
 
 @st.fragment
 def show(to_erratum: Callable[[int], None]) -> None:
-    """Show the choice of a loss and its reference; `to_erratum(number)` switches to an erratum about the loss."""
+    """Show a select box for the loss and the reference of that loss; `to_erratum(number)` opens an erratum about it."""
     names = losses.names()
     with misread_link.explained():
         asked = untrusted.loss_name(st.query_params.get("loss"), names[0])

@@ -1,4 +1,4 @@
-"""WebSocket service of the Errata page: printed and correct gradients of a triplet, and a map of their difference.
+"""WebSocket service of the Errata page: printed and correct gradients at a triplet, and a map of their difference.
 
 Each response carries the array `shade`, uint8 (n, n): |printed - correct| / scale at each position of the probe, the
 point of the triplet that is moved over the map. The first row is at the bottom of the map.
@@ -24,7 +24,8 @@ from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import pack
 from pages.shared.state.untrusted import bounded
 
-FEWEST, INLINE, FINEST = 20, 81, 161  # nodes per side of the map; up to INLINE are computed on the event loop
+# smallest, default and largest number of nodes per map side; up to the default, computed on the event loop
+FEWEST, INLINE, FINEST = 20, 81, 161
 
 
 def answer(request: dict[str, Any]) -> bytes:
@@ -57,9 +58,10 @@ def answer(request: dict[str, Any]) -> bytes:
 
 
 def readout(scene: Example) -> dict[str, Any]:
-    """Return the printed and the correct gradients at the three points, their differences, and both energies.
+    """Return the printed and the correct gradients at the three points, the norms of their differences, and the
+    energies.
 
-    Numbers that are not finite become None.
+    The energies are those of the printed and the correct loss. Numbers that are not finite become None.
     """
     comparison = evaluated(scene)
     return {

@@ -16,7 +16,7 @@ from pages.shared.state import untrusted
 from pages.shared.state.page_state import ChoiceKind, Hyper, Kind, Numbers, PageState, WindowKind
 from pages.shared.state.untrusted import Point
 
-FIRST = 4  # number of the erratum shown by default; its wrong factor is easy to see
+FIRST = 4  # number of the erratum shown by default, chosen because its wrong factor is easy to see
 
 
 class ErratumKind(Kind):
@@ -46,7 +46,7 @@ class Sliders(Hyper):
 
 @dataclass(frozen=True)
 class Example(PageState):
-    """Counter-example of an erratum: hyper-parameters, triplet, window of the map, and the point to be moved."""
+    """Counter-example of an erratum: hyper-parameters, triplet, window of the map, and the point moved over the map."""
 
     number: Annotated[int, ErratumKind(key="erratum")]
     hyper: Annotated[Mapping[str, float | str], Sliders()]
@@ -70,7 +70,7 @@ class Example(PageState):
     def of(cls, data: Any, default: Self | None = None) -> Self:
         """Return a valid counter-example from untrusted data.
 
-        The erratum is that of `default`; without `default` it is the one named in `data`.
+        The erratum is that of `default` or, if `default` is None, the one named in `data` (FIRST if that is invalid).
         """
         number = data.get("number") if isinstance(data, Mapping) else None
         known = {str(each): each for each in COUNTEREXAMPLES}.get(str(number), FIRST)
@@ -88,7 +88,7 @@ class Example(PageState):
     def fields(self) -> Scene:
         """Return this triplet as a scene of the Fields page.
 
-        If the loss would be 0 there, its margin is raised until the energy before the clamp is at least 1.
+        If the loss would be 0 at the triplet, its margin is raised so that the energy before the clamp is at least 1.
         """
         formula, hyper = losses.formula(self.loss), dict(self.hyper)
         scene = Scene.of({"loss": self.loss, "hyper": hyper} | {k: getattr(self, k) for k in (*POINTS, "view")})

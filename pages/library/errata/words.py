@@ -76,7 +76,7 @@ def snippet(scene: Example) -> str:
 
 
 def computed_as_stated(value: float, stated: str) -> str:
-    """Format a computed value with two more decimals than `stated`; an integer stays one if an integer is stated."""
+    """Format a computed value with two more decimals than `stated`, or without decimals if both are integers."""
     if "e" in stated:
         return f"{value:.4e}"
     digits = len(stated.partition(".")[2])

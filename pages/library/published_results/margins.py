@@ -22,7 +22,7 @@ PARAMETER = "sweep"  # URL parameter
 
 
 def show() -> None:
-    """Show one hyper-parameter sweep as a chart and a table."""
+    """Show the controls, chart and table of one hyper-parameter sweep."""
     known = {sweep.key: sweep for sweep in sweeps()}
     first = ["cub-ranking-m", *(key for key in known if key != "cub-ranking-m")]
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -108,7 +108,7 @@ def _words(sweep: Sweep, column: str, band: float, printed: Sequence[Point], our
 
 
 def _ours(sweep: Sweep, column: str, shifted: bool) -> list[Point]:
-    """Return chart points of our results on the same data with the same loss.
+    """Return chart points for our results that use the data and the loss of the sweep.
 
     Each point is assigned to the published series with equal fixed hyper-parameters, if there is one.
     """

@@ -1,4 +1,4 @@
-"""Our results to compare with a published table: runs under its protocol, and the study that repeats Table 4.1."""
+"""Our results to compare with a published table: runs under its protocol, and the study that repeats the table."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Ours:
 
 
 def our_results(table: PublishedTable) -> list[Ours]:
-    """Return our results to compare with a table: those of the study that repeats it, and those under its protocol."""
+    """Return our results to compare with a table: from the study that repeats it, and from runs under its protocol."""
     summaries = _study(table)
     if table.protocol:
         summaries += [*_summaries(table), *_runs(table)]
@@ -57,7 +57,10 @@ def our_results(table: PublishedTable) -> list[Ours]:
 
 
 def baselines(table: PublishedTable) -> list[Ours]:
-    """Return our scores of raw inputs and untrained networks in the columns of a table; `what` names the baseline."""
+    """Return our scores of raw inputs and untrained networks for the columns of a table.
+
+    `Ours.what` names the baseline.
+    """
     prefix = "train." if table.split == "train" else ""
     rows = []
     name = STUDIES.get(table.key)
@@ -77,7 +80,7 @@ def baselines(table: PublishedTable) -> list[Ours]:
 
 
 def _study_baselines(table: PublishedTable, name: str, _study: Study, results: StudyResults) -> list[Ours]:
-    """Return the untrained baselines in the study `name`, which repeats the table."""
+    """Return the scores of raw inputs and untrained networks from the study `name`, which repeats the table."""
     spec = StudyRequest(study=name, seeds=(0,)).entries()[0].spec
     rows = [(row, _own(table, row)) for row in studies.baseline_rows(results.runs)]
     return [Ours(f"{row['variant']}, {row['seeds']} seeds", spec, row["seeds"], own) for row, own in rows if own]
@@ -102,7 +105,7 @@ def of_protocol(name: str) -> list[Run]:
 
 
 def deviations(spec: RunSpec) -> tuple[str, ...]:
-    """Return the deviations of a run from its protocol, including the size of the training split."""
+    """Return the deviations of a run from its protocol, including a different number of training samples."""
     try:
         differences = protocols.deviations(spec)
     except SpecError as error:
@@ -145,7 +148,10 @@ def find_matching(row: PublishedRow, ours: Sequence[Ours]) -> Ours | None:
 
 
 def _fits(table: PublishedTable, spec: RunSpec) -> bool:
-    """Return True unless the data set or network of a spec is missing from those that the table names."""
+    """Return True if the table reports results for the data set and the network of `spec`.
+
+    A table that names no data sets fits all data sets, and a table that names no networks fits all networks.
+    """
     networks = {row.network for row in table.rows if row.network}
     other = spec.model.name in NETWORKS and networks and NETWORKS[spec.model.name] not in networks
     return not other and (not table.datasets or DATASETS.get(spec.data.name, spec.data.name) in table.datasets)
@@ -204,7 +210,10 @@ def _name(column: str) -> str:
 
 
 def _summaries(table: PublishedTable) -> Iterable[Ours]:
-    """Yield the summaries stored under the table's protocol: scores of best folds and of concatenated embeddings."""
+    """Yield the summaries stored under the table's protocol, such as scores of the best folds.
+
+    Means over runs are omitted, because they are computed from the runs themselves.
+    """
     store = RunStore()
     for folder in sorted((store.root / ".protocols").glob(f"{table.protocol}-*")):
         results = protocols.load(folder)
@@ -224,7 +233,10 @@ def _summaries(table: PublishedTable) -> Iterable[Ours]:
 
 
 def _study(table: PublishedTable) -> list[Ours]:
-    """Return our results for the variants of the study that repeats the table, with deviations over its seeds."""
+    """Return our results for the variants of the study that repeats the table; [] if there is no such study.
+
+    Standard deviations are over the study's seeds.
+    """
     name = STUDIES.get(table.key)
     results = studies.load(name) if name else None
     if name is None or results is None:

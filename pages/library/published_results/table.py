@@ -55,7 +55,7 @@ def show(table: PublishedTable, passed: set[int]) -> None:
 
 
 def _marks(table: PublishedTable) -> dict[str, set[int]]:
-    """Return, by column, `id(row)` for each row whose score is best within the noise."""
+    """Return, by column, `id(row)` for each row whose score is the best or within the noise of the best."""
     band = noise.band(table)
     return {
         column: {
@@ -95,7 +95,7 @@ def _own_records(table: PublishedTable, ours: Sequence[Ours]) -> list[dict[str, 
 
 
 def _in_line(table: PublishedTable, rows: Sequence[PublishedRow], ours: Sequence[Ours]) -> dict[str, Any]:
-    """Return columns that show our matching result next to each printed row.
+    """Return columns that show, next to each printed row, our result for the same setting.
 
     They hold the last score column of the table for which we have any result; {} if there is none.
     """

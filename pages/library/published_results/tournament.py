@@ -14,7 +14,7 @@ PARAMETER = "competition"  # URL parameter
 
 
 def show() -> None:
-    """Show the choice of a competition and of its noise band, the standings, and the duels between methods."""
+    """Show the controls for competition and noise band, the standings, and the duels between methods."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         key = linked("Competition", list(COMPETITIONS), PARAMETER, lambda key: COMPETITIONS[key].title, 470)
         competition = COMPETITIONS[key]
@@ -33,7 +33,10 @@ def show() -> None:
 
 
 def draw(key: str, competition: Competition, by_experiment: dict[str, dict[str, float]], band: float) -> None:
-    """Show the standings with and without the noise band, and the duels between methods."""
+    """Show the standings with and without the noise band, and the duels between methods.
+
+    `by_experiment` holds the score of each method by experiment.
+    """
     with_band, without = compete(by_experiment, band), compete(by_experiment)
     st.markdown(
         f"{competition.words} In each of the {len(by_experiment)} experiments all methods are compared by "
@@ -87,7 +90,7 @@ def _records(key: str, with_band: Tournament, without: Tournament) -> list[dict[
 
 
 def _moved(with_band: Tournament, without: Tournament, band: float) -> str:
-    """Return a sentence on the share of tied duels and on the methods whose place the noise band changes."""
+    """Return a sentence on the share of tied duels and on the methods whose rank the noise band changes."""
     before = [standing.name for standing in without.standings]
     after = [standing.name for standing in with_band.standings]
     ties = sum(standing.ties for standing in with_band.standings) // 2

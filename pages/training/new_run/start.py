@@ -74,7 +74,7 @@ def _outlook(spec: RunSpec, summary: Summary | None, processes: int, *, ready: b
 
 
 def button(head: steps.StepHead, spec: RunSpec | None, processes: int) -> None:
-    """Show the start button, disabled until there is a valid spec."""
+    """Show the start button, disabled if `spec` is None; when it is pressed, start the run."""
     with head.onward:
         pressed = st.button(
             "Start training", key="start", type="primary", icon=":material/play_arrow:", disabled=spec is None

@@ -30,7 +30,7 @@ RESUME = "Continues from the last checkpoint with identical results."
 
 
 def show(run: Run, waits: QueuePosition | None) -> None:
-    """Show name, status, progress, buttons and log of one run."""
+    """Show name, status, progress, buttons and log of one run; `waits` is its position in the device queue, if any."""
     status, state = run.status(), run.state()
     with st.container(border=True, key=f"run-{run.id}"):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -93,16 +93,16 @@ def _on(state: RunState) -> str:
 
 
 def _resume(run: Run) -> None:
-    """Resume a run on the machine selected in the sidebar, or on its previous machine if there is no choice.
+    """Resume a run on the machine selected in the sidebar, or on its previous machine if the sidebar offers no choice.
 
-    If its previous machine is not available, a message on the card explains why the run continues elsewhere.
+    If the previous machine is not available, a message on the card explains why the run continues elsewhere.
     """
     if refused := launch.resume(run, machines.chosen() if machines.any_other() else None):
         st.session_state[f"refused-{run.id}"] = words.plain(f"{run.id} continues {refused}")
 
 
 def _place(waits: QueuePosition | None) -> str:
-    """Return the position of a run in the queue as a phrase."""
+    """Return a run's position in the device queue as a phrase; None means that it waits for its process to start."""
     if waits is None:
         return "waiting for its process to start"
     device = {"cpu": "the CPU", "cuda": "a GPU"}[waits.device]

@@ -24,7 +24,7 @@ from pages.shared.words import titles
 from pages.shared.words.numbers import percent
 
 MOST = 4
-MOST_CLASSES = 20  # classes in the table, those with the largest differences
+MOST_CLASSES = 20  # largest number of classes in the table; those with the largest differences are shown
 LOOKS: Mapping[str, run_status.Look] = {
     "incomparable": ("incomparable", ":material/block:", "red"),
     "caution": ("caution", ":material/warning:", "orange"),
@@ -83,7 +83,7 @@ def _warnings(root: str, states: tuple[tuple[str, str], ...]) -> list[Comparabil
 
 
 def _summarise(runs: Sequence[Run]) -> dict[str, list[Any]]:
-    """Return one value per run for each quantity: best checkpoint, test scores, steps and status."""
+    """Return, for each quantity such as the best checkpoint or a test score, one value per run (None if unknown)."""
     rows = []
     for run in runs:
         history, state = run_reader.reader().history(run), run.state()

@@ -79,7 +79,10 @@ def _scored(runs: Sequence[Run], score: str) -> list[tuple[Run, float]]:
 
 
 def _data(scored: Sequence[tuple[Run, float]]) -> str:
-    """Show the choice of a data set if there are several; return its name, by default that of the most runs."""
+    """Show a select box if there are several data sets; return the selected one, by default that with the most runs.
+
+    Returns "" if `scored` is empty.
+    """
     counts = Counter(run.spec.data.name for run, _ in scored)
     names = [name for name, _ in counts.most_common()]
     if len(names) < 2:
@@ -93,12 +96,14 @@ def _data(scored: Sequence[tuple[Run, float]]) -> str:
 def _computed(
     root: str, known: tuple[tuple[str, float], ...], score: str, dark: bool
 ) -> tuple[str, dict[str, float], int, str]:
-    """Return the figure as JSON, the fANOVA share by setting, the number of distinct settings, and a note.
+    """Return the figure as JSON, the fANOVA share by setting, the number of distinct combinations of settings, and a
+    note.
 
-    The note names settings that always change together. `known` holds (run id, score) pairs. The figure is "" if no
-    setting varies.
+    The note names settings that always change together. The figure is "" if no setting varies. `known` holds (run ID,
+    score) pairs.
     """
-    from optuna import visualization  # slow to import, as is plotly: imported only when the panel is opened
+    # imported here, because optuna and plotly are slow to import and only this panel needs them
+    from optuna import visualization
 
     store, read = RunStore(root), run_reader.reader()
     runs = [(read.settings(store.open(run_id)), value) for run_id, value in known]
@@ -121,7 +126,9 @@ def _computed(
 
 
 def _restyle(figure: Any, scores: Sequence[float], names: Sequence[str], *, dark: bool) -> None:
-    """Restyle Optuna's figure: colour the lines by score rank from grey (worst) to orange (best), best on top."""
+    """Colour the lines of Optuna's figure by score rank, from grey (worst) to orange (best), with the best drawn on
+    top.
+    """
     from plotly import colors
 
     order = sorted(range(len(scores)), key=scores.__getitem__)
@@ -155,7 +162,7 @@ def _written_out(tick: str) -> str:
 
 
 def _verdict(shares: dict[str, float], points: int) -> None:
-    """State the most important setting, and how reliable the result is."""
+    """Show which setting explains most of the variance; warn if there are too few distinct combinations (`points`)."""
     if not shares:
         return
     first, share = next(iter(shares.items()))

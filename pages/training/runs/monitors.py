@@ -22,7 +22,7 @@ from pages.shared.widgets.chart import chart
 from pages.shared.widgets.drawn import drawn
 from pages.shared.words import sentences as words
 
-AGAIN = 10  # lifetime of the cached warnings in seconds, so that those of a run in progress are updated
+AGAIN = 10  # lifetime of cached warnings in seconds; short, because those of an active run change
 
 
 def show(run: Run, status: str) -> None:
@@ -52,7 +52,10 @@ def _warning(warning: HealthWarning) -> None:
 
 
 def _distances(run: Run, histograms: list[Histogram], goes_on: bool) -> None:
-    """Show a histogram of positive and negative distances of one batch, with a slider over the steps."""
+    """Show histograms of distances within and between classes in one batch, with a slider over the training steps.
+
+    `goes_on` is True while the run is queued or running.
+    """
     steps = [histogram.step for histogram in histograms]
     key = f"distances-{run.id}"
     step = _step(key, steps, goes_on) if len(steps) > 1 else steps[0]
@@ -70,10 +73,10 @@ def _distances(run: Run, histograms: list[Histogram], goes_on: bool) -> None:
 
 
 def _step(key: str, steps: list[int], goes_on: bool) -> int:
-    """Return the step to show: the newest while the visitor follows the run, otherwise the one chosen with the slider.
+    """Return the step to show: the newest if the visitor follows the run, otherwise the one chosen with the slider.
 
-    The slider is hidden while steps are added, because the browser would send its old value late, as if the visitor had
-    moved the slider.
+    The slider is hidden while the visitor follows the run: when new steps extend its range, the browser may send an
+    outdated value as if the visitor had moved it.
     """
     if goes_on and st.toggle("Follow the newest step", True, key=f"{key}-follow"):
         return steps[-1]
@@ -89,7 +92,7 @@ def _window(run: Run) -> tuple[float, float] | None:
         return None
     try:
         loss = losses.create(spec.loss.name, **spec.loss.parameters)
-    except (TypeError, ValueError):  # hyper-parameters that this version does not know
+    except (TypeError, ValueError):  # the spec has hyper-parameters that this version does not support
         return None
     return -math.inf if math.isinf(loss.m2) else loss.margin - loss.m2, loss.margin
 

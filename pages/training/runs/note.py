@@ -12,7 +12,7 @@ from dmlcore.storage.runs import Run
 
 
 def show(run: Run) -> None:
-    """Show the note as plain text, if there is one."""
+    """Show the note on a run as plain text, if there is one."""
     try:
         if text := notes.read(run):
             st.html(f"<p style='margin:0;white-space:pre-wrap;overflow-wrap:anywhere'><bdi>{escape(text)}</bdi></p>")
@@ -21,7 +21,7 @@ def show(run: Run) -> None:
 
 
 def button(run: Run) -> None:
-    """Show the button that opens the editor of the note."""
+    """Show the button that opens the editor for the note on a run."""
     try:
         before, why = notes.read(run), tags_and_views.read_only_reason(run)
     except NotKept as error:
@@ -45,7 +45,10 @@ def button(run: Run) -> None:
 
 
 def _find_base_text(key: str, before: str) -> str:
-    """Return the stored note on which the text in the editor is based; an unedited text is replaced with `before`."""
+    """Return the version of the note that the text in the editor was edited from.
+
+    If the visitor has not edited the text, it is first replaced with `before`, the stored note.
+    """
     base: str = st.session_state.setdefault(f"{key}-begun", before)
     typed = st.session_state.get(key)
     if base == before or typed not in (None, base):

@@ -54,7 +54,10 @@ def board() -> None:
 
 
 def _details(store: RunStore, shown: Sequence[Run], runs: Sequence[Run]) -> None:
-    """Show the cards of the selected runs, or the first run in the table; compare several runs above their cards."""
+    """Show the card of each selected run in `shown`, or of the first run in the table if none is selected.
+
+    Several selected runs are also compared, above their cards.
+    """
     waiting = device_queue.waiting_runs(store)
     if len(shown) > 1:
         with alone("The curves"):
@@ -78,7 +81,7 @@ def _details(store: RunStore, shown: Sequence[Run], runs: Sequence[Run]) -> None
 
 
 def _way_to_example(store: RunStore, shipped: Run | None, shown: Sequence[Run]) -> None:
-    """Link to the example run, which the table omits, or offer to restore it if it was deleted."""
+    """Link to the example run, which the table omits, unless it is already shown; offer to restore it if deleted."""
     if shipped and shipped.id not in [run.id for run in shown]:
         address = {"run": shipped.id}
         menu.link("runs", "The example run", address, icon="school")

@@ -12,7 +12,7 @@ from pages.shared.state.page_state import ChoiceKind, Flag, Kind, PageState
 MOST_COLUMNS = 24
 _NAME = re.compile(r"[\w@ ().-]{1,80}")
 BELOW = {"runs": "Curves and scores", "mattered": "Which settings mattered"}
-VARIANT = "variant"  # value of `group` for groups by all settings except the seed
+VARIANT = "variant"  # value of `group` that groups runs by all settings except the seed
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class TableView(PageState):
     """State of the table of runs.
 
     Attributes:
-        columns: Selected columns; None shows the settings that vary.
+        columns: Names of the visible columns; None shows the settings that vary.
         group: Key of the setting by which runs are grouped; "" for no groups.
         sort: Column by which runs are sorted.
         up: True for ascending order.
-        baseline: Id of the run with which the others are compared; "" for none.
-        below: Key in BELOW of the view below the table.
+        baseline: ID of the run with which the others are compared; "" for none.
+        below: Key in BELOW that selects the view shown below the table.
     """
 
     columns: Annotated[tuple[str, ...] | None, Names()] = None

@@ -19,7 +19,7 @@ from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study import scores as study_scores
 from pages.shared.widgets.study import trials as study_trials
 
-CURVES_AT_FIRST = 4  # variants whose curves are shown by default, the best ones
+CURVES_AT_FIRST = 4  # largest number of variants whose curves are shown by default, best first
 PUBLISHED = {
     "train.recall_at_1": "R@1",
     "train.recall_at_8": "R@8",
@@ -96,7 +96,7 @@ def _own_baselines(name: str, study: Study, results: Sequence[Measured]) -> None
 
 
 def _table(name: str, repeats: str, results: Sequence[Measured]) -> None:
-    """Show means and standard deviations as numbers, so that every column can be sorted."""
+    """Show a table of means and standard deviations in separate numeric columns, so that each column can be sorted."""
     rows: list[dict[str, Any]] = []
     for row in [*studies.baseline_rows(results), *studies.table(results)]:
         shown: dict[str, Any] = {"variant": row["variant"], "seeds": row["seeds"]}
@@ -131,7 +131,9 @@ def _curves(name: str, results: Sequence[Measured]) -> None:
 
 
 def _published(name: str) -> dict[str, toy_runs.ThesisRow]:
-    """Return the row of Karaman 2021, Table 4.1, that matches each variant; empty for studies of other tables."""
+    """Return, by variant, the matching row of Table 4.1 in Karaman 2021; {} for a study that does not repeat that
+    table.
+    """
     if name not in ("toy-table", "toy-table-raw"):
         return {}
     variants = {entry.variant: entry.spec for entry in studies.StudyRequest(study=name, seeds=(0,)).entries()}

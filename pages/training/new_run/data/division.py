@@ -1,4 +1,4 @@
-"""Panel with the splits of a data set: size, purpose and example images of each split."""
+"""Panel that shows size, purpose and example images of each split of a data set."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from dmlcore.data.report import Report, packed_size
 from pages.training.new_run.data import samples
 from pages.training.new_run.data.service import DataKey
 
-SEVERAL = 16  # classes per split, each shown as one example image
+SEVERAL = 16  # largest number of example images per split, one per class
 FOR = {"train": "for training", "validation": "chooses the checkpoint", "test": "for the final scores"}
 
 
 def show(at: DataKey, report: Report) -> None:
     """Show the size and example images of each split, and compare the sizes with published ones.
 
-    A sentence states whether the test classes are unseen. For a data set in shards, also show their number and size.
+    A sentence states if the test classes are unseen. For a data set stored in shards, the number and total size of the
+    shards are also shown.
     """
     made = report.dataset
     assert made is not None
@@ -44,7 +45,7 @@ def show(at: DataKey, report: Report) -> None:
 
 
 def verdict(made: Dataset) -> str:
-    """Return a sentence on whether the test classes are in the training split."""
+    """Return a sentence that states if all, some or none of the test classes are in the training split."""
     learned, asked = (set(np.unique(made.labels[made.splits[split]]).tolist()) for split in ("train", "test"))
     if not learned & asked:
         return (

@@ -14,7 +14,7 @@ from pages.training.new_run.data.service import DataKey, SplitSettings
 
 
 def command(at: DataKey, cut: SplitSettings) -> str:
-    """Return the shell command that writes this split to a JSON file."""
+    """Return the shell command that writes the split defined by `at` and `cut` to a JSON file."""
     words = ["python -m dmlcore data split", at.name, f"--into {at.name}-split.json"]
     words += [f"--root {json.dumps(at.root)}"] if at.root else []
     words += [f"--split {cut.split}", f"--validation {cut.validation}"] if cut.split else []
@@ -27,10 +27,10 @@ def link(at: DataKey, cut: SplitSettings, made: Dataset | None = None) -> dict[s
     """Return the URL query parameters that open the Settings page with this data set and split.
 
     Args:
-        at: The data set.
-        cut: The split.
-        made: The loaded data set, if available. Batches then have at most as many classes as the training split has
-            classes with two or more samples.
+        at: Cache key of the data set.
+        cut: Settings of the split.
+        made: The loaded data set, if available. The number of classes per batch is then limited to the number of
+            classes with at least two training samples.
     """
     info = data.describe(at.name)
     own = next((name for name, spec in presets().items() if spec.data.name == at.name), None)
@@ -59,7 +59,7 @@ def _pairable(made: Dataset) -> int:
 
 
 def splits_like(spec: RunSpec, at: DataKey, cut: SplitSettings) -> bool:
-    """Return True if the run spec `spec` uses this data set, folder, split and seed."""
+    """Return True if the run spec `spec` uses the data set, folder and seed of `at` and the split settings `cut`."""
     info, its = data.describe(at.name), spec.data
     if (its.name, its.root) != (at.name, at.root) or ((at.seed or not info.needs_files) and spec.seed != at.seed):
         return False

@@ -17,7 +17,8 @@ def show() -> None:
     spec = presets()[FIRST]
     try:
         summary = preflight.summary(spec.data, spec.seed)
-    except (DataError, OSError):  # for example a cache that cannot be written; the page reports the error below
+    # for example, the cache cannot be written; the page reports the error below this panel
+    except (DataError, OSError):
         return
     estimate = preflight.estimated(spec, summary)
     (_, learned), (_, asked) = summary.splits["train"], summary.splits["test"]
@@ -34,6 +35,6 @@ def show() -> None:
 
 
 def fits(name: str, spec: RunSpec | None) -> bool:
-    """Return True if the form still holds the default example and `name` is the data set of that example."""
+    """Return True if `spec`, the spec in the form, is still the default example and `name` is its data set."""
     first = presets()[FIRST]
     return name == first.data.name and spec == first

@@ -28,7 +28,8 @@ COMES_ALONG = {  # (samples, classes) of the built-in data sets
     "birds": (2_880, 72),
     "glyphs": (6_240, 312),
 }
-COMPLETE = {"cifar10": IMAGES, "cifar100": IMAGES}  # size of the complete data set, where no split sizes are published
+# number of samples in complete data sets without published split sizes
+COMPLETE = {"cifar10": IMAGES, "cifar100": IMAGES}
 
 
 def choose(first: str) -> str:
@@ -71,8 +72,8 @@ def _overview(known: Sequence[str]) -> None:
 def _table(where: str | None, counts: str, counted_at: int) -> pa.Table:
     """Return the table of all data sets.
 
-    Cached for all visitors, because it searches six folders for twenty data sets. The arguments serve only as cache
-    key: $DML_DATA, the folder with stored sample counts, and the modification time of that folder in ns.
+    Cached for all visitors, because it searches six folders for twenty data sets. The arguments serve only as the cache
+    key: the value of $DML_DATA, the folder with stored sample counts, and the modification time of that folder in ns.
     """
     known = data_choices()
     here, samples, classes, places = [], [], [], []

@@ -73,7 +73,7 @@ def page() -> None:
 def _choose_data(form: Form, name: str) -> tuple[DataKey | None, SplitSettings]:
     """Show the data set and the controls of its split; return its cache key and the settings of the split.
 
-    The cache key is None if the data set cannot be read; the page then shows what to do.
+    If the data set is missing or cannot be read, the cache key is None and instructions are shown instead.
     """
     info = data.describe(name)
     st.subheader(info.title, anchor=False)
@@ -107,10 +107,10 @@ def _choose_data(form: Form, name: str) -> tuple[DataKey | None, SplitSettings]:
 
 
 def _next_query(form: Form, at: DataKey, cut: SplitSettings, made: Dataset | None) -> dict[str, str]:
-    """Return the URL query parameters with which the Settings page opens.
+    """Return the URL query parameters that open the Settings page.
 
-    They hold the settings of the form if these use the selected data set and split, otherwise defaults for the data
-    set.
+    They hold the settings in the form if these use the selected data set and split, otherwise the default settings for
+    the data set.
     """
     spec, _ = steps.spec_of(form)
     if spec and splits_like(spec, at, cut):
@@ -196,7 +196,7 @@ def _choose_seed(name: str, settings: Mapping[str, Any]) -> int:
 
 
 def _integer(label: str, key: str, bounds: Bounds, default: int, width: int, **shown: Any) -> int:
-    """Show a number input; return its integer, or `default` if the input is invalid, which the input then reports."""
+    """Show a number input; return its integer, or `default` if the input is invalid and the widget shows an error."""
     value, fault = number(label, key, bounds, start=default, whole=True, width=width, **shown)
     return default if fault else value
 
@@ -216,7 +216,10 @@ def _show_splits(at: DataKey, report: Report) -> None:
 
 
 def _show(at: DataKey, cut: SplitSettings, report: Report) -> None:
-    """Show classes, samples, the data check and the download of the split; explain how to complete the data set."""
+    """Show classes, samples, the data check and the download of the split.
+
+    If the data set has problems or its split sizes deviate from the published ones, also explain how to complete it.
+    """
     made = report.dataset
     if made is not None:
         chosen = _classes(report)

@@ -15,7 +15,7 @@ from dmlcore.figures.vega_lite import ROWS, Spec, specification
 from pages.training.new_run.data import service as data_service
 from pages.training.new_run.data.service import DataKey
 
-CLASSES, EACH = 6, 8  # number of classes drawn at random, and of images per class
+CLASSES, EACH = 6, 8  # number of randomly chosen classes, and of images per class
 MOST_SHOWN = 12  # most selected classes
 BINS = 30
 
@@ -43,7 +43,7 @@ STYLE = """<style>
 
 
 def images(at: DataKey, made: Dataset, split: str, draw: int, chosen: Sequence[int]) -> str:
-    """Return HTML with random images from a split: of the `chosen` classes or, if there are none, of random classes.
+    """Return HTML with random images from a split, of the `chosen` classes or, if none are chosen, of random classes.
 
     `draw` is the seed of the random choice.
     """

@@ -1,4 +1,7 @@
-"""Data sets of the Data page, cached for all visitors; cache keys are plain values and file modification times."""
+"""Data sets for the Data page, in caches shared by all visitors.
+
+Cache keys consist of plain values and the modification times of files.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,16 @@ from dmlcore.data.report import Located, Report
 from dmlcore.data.shards import scan
 from pages.shared.state.cache import cached
 
-SIDE = 96  # pixels, longest side of an image on the page
+SIDE = 96  # longest side of a thumbnail in pixels
 MOST_POINTS = 2000  # in the scatter plot
 LIFETIME = 900  # lifetime of the caches in seconds
 
 
 @dataclass(frozen=True)
 class DataKey:
-    """Cache key of a data set: name, entered folder, path and modification time of its files, and seed."""
+    """Cache key of a data set: its name, the folder the visitor entered, path and modification time of its files, and
+    seed.
+    """
 
     name: str
     root: str | None
@@ -55,7 +60,7 @@ ARRAYS = (".npy", ".npz", ".parquet", ".pt", ".pkl")  # file name extensions of 
 
 
 def not_class_folders(place: Path) -> str:
-    """Return a sentence that explains why a folder has no class subfolders; "" if it may have them."""
+    """Return an error message if a folder cannot contain one subfolder per class, otherwise ""."""
     if not place.is_dir() or folders_in(place) or scan.shards_in(place):
         return ""  # subfolders are examined when the data set is read
     files = sorted(path.name for path in place.iterdir() if not path.name.startswith("."))
@@ -119,7 +124,10 @@ def image_address(at: DataKey, index: int) -> str:
 
 @cached(16, 60)
 def fingerprint(at: DataKey) -> str:
-    """Return a fingerprint of the sizes and modification times of all files, updated at most once a minute."""
+    """Return a digest of the sizes and modification times of all files; "" if the data set cannot be read.
+
+    The digest is updated at most once a minute.
+    """
     samples = load(at).samples
     return checks.stamp_of(samples) if samples else ""
 

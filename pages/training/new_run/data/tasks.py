@@ -25,7 +25,10 @@ def size(count: float) -> str:
 
 
 def download(name: str) -> None:
-    """Show the download button with the file sizes and the result of the last download, or manual instructions."""
+    """Show the download button with file sizes and the last error, and instructions for a manual download.
+
+    While a download is running, only its progress is shown.
+    """
     source, info = sources.source_of(name), data.describe(name)
     if source is None:
         return
@@ -57,7 +60,7 @@ def download(name: str) -> None:
 
 
 def layouts(name: str) -> None:
-    """Show the folder layouts that a data set may have."""
+    """Show the folder layouts in which the files of a data set can be stored."""
     source = sources.source_of(name)
     if source is None:
         return

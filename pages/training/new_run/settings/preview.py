@@ -13,7 +13,7 @@ from dmlcore.spec import RunSpec
 from pages.shared.widgets.spec_form.preflight import Summary
 from pages.shared.words import sentences as words
 
-FEW = 20  # training classes; with fewer, a network does not generalise to unseen classes
+FEW = 20  # with fewer training classes, the page warns that the network may not generalise to unseen classes
 STORY = {
     "own": "It has its own training, validation and test splits.",
     "samples": "Tested on new samples of the training classes, which is easier.",
@@ -57,7 +57,7 @@ def _lint(spec: RunSpec, summary: Summary | None) -> None:
     """Show warnings about weaknesses of the spec and about deviations from the protocol that it names."""
     training = summary and summary.splits["train"][0] + summary.splits["validation"][0]
     warnings = comparability.lint_spec(spec, training or None)
-    # notes would repeat what the description of the data says about known classes
+    # omit notes, because they would repeat what the description of the data set says about known classes
     if spec.schedule.patience == 0 and not spec.protocol:
         warnings = [warning for warning in warnings if warning.severity != "note"]
     if warnings:

@@ -24,7 +24,8 @@ from pages.shared.widgets.spec_form.preflight import Summary
 from pages.shared.words import sentences as words
 
 REFUSED = "Cannot train with these settings"
-FAULTS = "faults"  # key under which the form keeps its errors for the Start page, which does not draw the input fields
+# key of the input errors in the form's values; the Start page needs them, because it draws no input fields
+FAULTS = "faults"
 # The link to the next page is right-aligned and looks like the primary button of the Start page.
 STYLE = """<style>
 .st-key-onward .stPageLink a { padding: .45rem .9rem; border-radius: .5rem; background: #0072B2; }
@@ -63,7 +64,7 @@ class StepHead:
 def carried(form: Form, spec: RunSpec | None) -> dict[str, str]:
     """Return the URL query parameters that open a new-run page with these settings.
 
-    Returns {} if no link can hold the settings; the session keeps them.
+    Returns {} if there is no spec or it does not fit into a link; the settings are then kept only in the session.
     """
     query = (spec and spec_link.query(spec)) or {}
     if query and form.values.get("begin") == spec_form.PUBLISHED:
@@ -78,16 +79,16 @@ _WRITTEN = "addresses written"  # key of the set of URLs that a page has written
 def begin(form: Form, here: str, anchor: str) -> None:
     """Fill the form with the settings in the URL, or, if the form is still empty, with the default example.
 
-    The URL parameter `like` names a run; `base` and `set` describe a spec. A URL is not read again until another one
-    was read, so that the Back button returns to the current settings. A URL that the page wrote since it was opened is
-    not read: the browser may send an old URL while the new one is being transmitted. A folder in the URL is left out
-    until the visitor allows it with a button that this function draws.
+    The URL parameter `like` names a run; `base` and `set` describe a spec. Settings in the URL are not read twice in a
+    row, so that the Back button returns to the current settings. A URL that this page wrote since it was opened is not
+    read either, because the browser may send an old URL while a new one is being transmitted. A folder in the URL is
+    ignored until the visitor allows it with a button that this function draws.
 
     Args:
-        form: The form that the three pages of a new run share.
+        form: The form shared by the three pages of a new run.
         here: Name of the page.
-        anchor: Key of a widget that the page always draws. Streamlit drops its state when the visitor leaves the page,
-            so a missing state shows that the page was just opened.
+        anchor: Key of a widget that the page always draws. Streamlit drops the widget's state when the visitor leaves
+            the page, so a missing state shows that the page was just opened.
     """
     if anchor not in st.session_state or _WRITTEN not in form.values:
         form.values[_WRITTEN] = set()
@@ -128,7 +129,10 @@ def forget_addresses(form: Form) -> None:
 
 
 def _train_like(form: Form, asked: Mapping[str, str]) -> bool:
-    """Fill the form with the spec of the run in the URL; show an error and return False if the spec cannot be used."""
+    """Fill the form with the spec of the run that the URL parameter `like` names; return True on success.
+
+    If the run does not exist or its spec cannot be used, show a warning and return False.
+    """
     try:
         spec = RunStore().open(asked["like"]).spec
         objective.refuse_unknown(spec)
@@ -152,7 +156,7 @@ def _fill(form: Form, spec: RunSpec) -> None:
 
 
 def _follow(form: Form, asked: Mapping[str, str]) -> bool:
-    """Fill the form with the spec in the URL; show an error and return False if the spec is invalid.
+    """Fill the form with the spec in the URL; if the spec is invalid, show a warning and return False.
 
     A folder in the URL is ignored until the visitor allows it, because a link alone must not make the server read
     files.
@@ -224,7 +228,7 @@ def checked(spec: RunSpec) -> tuple[Summary | None, bool]:
 
 
 def start(spec: RunSpec | None, processes: int = 1, *, pressed: bool) -> None:
-    """Start the run if the button was pressed, then open the Runs page; a double click starts only one run."""
+    """If `pressed`, start a run and open the Runs page; a double click starts only one run."""
     submits = preflight.submits()
     token: str = st.session_state.setdefault("train-token", secrets.token_hex(16))
     if pressed and spec is not None:

@@ -28,7 +28,7 @@ from pages.shared.words import sentences as words
 
 REFUSED = "Cannot start this fork"
 MOST_STEPS = 10_000_000  # of a schedule
-MOST_SHOWN = 30  # largest number of images shown: training samples of a class, or excluded samples
+MOST_SHOWN = 30  # largest number of images shown of a training class, and of excluded samples
 LONGEST_LIST = 20_000  # largest number of characters in the list of excluded samples
 STRIP = """<style>
 .samples { display: flex; flex-wrap: wrap; gap: 8px; font-size: 11px; }
@@ -38,7 +38,13 @@ STRIP = """<style>
 
 
 def show(run: Run, steps: list[int], into: DeltaGenerator) -> int:
-    """Draw the form, and the changes with the start button in `into`; return the step of the selected checkpoint."""
+    """Draw the form; return the step of the selected checkpoint.
+
+    Args:
+        run: The parent run.
+        steps: Training steps of its checkpoints.
+        into: Container for the list of changes and the start button.
+    """
     form = Form("fork")
     if form.values.get("forked") != run.id:
         spec_form.fill(form, run.spec)
@@ -79,7 +85,9 @@ def show(run: Run, steps: list[int], into: DeltaGenerator) -> int:
 
 
 def _apply_changes(before: RunSpec, shown: RunSpec, steps: int) -> RunSpec:
-    """Return the spec `before` with loss, miner and learning rate from the form's spec `shown`, and with `steps`."""
+    """Return `before` with the loss, miner and learning rate of the form's spec `shown` and with `steps` training
+    steps.
+    """
     rate = {"learning_rate": shown.optimiser.learning_rate}
     taken = {
         "loss": shown.loss,
@@ -91,7 +99,7 @@ def _apply_changes(before: RunSpec, shown: RunSpec, steps: int) -> RunSpec:
 
 
 def _clock(run: Run, steps: list[int], faults: list[str]) -> tuple[int, int | None]:
-    """Show the controls for checkpoint and further steps; return the checkpoint's step and the number of steps.
+    """Show the controls for checkpoint and further steps; return the checkpoint's step and the number of further steps.
 
     The number is None if the input is invalid; the error is then appended to `faults`.
     """
@@ -125,7 +133,7 @@ def _clock(run: Run, steps: list[int], faults: list[str]) -> tuple[int, int | No
 
 
 def _training_split(run: Run, data: Dataset) -> tuple[list[int], tuple[int, ...], dict[int, int]]:
-    """Show the controls of the training split; return excluded classes, excluded samples, and new class by sample."""
+    """Show the controls of the training split; return excluded classes, excluded samples, and new labels by sample."""
     train = data.splits["train"]
     classes, counts = np.unique(data.labels[train], return_counts=True)
     names = {int(c): data.class_names[c] for c in classes}

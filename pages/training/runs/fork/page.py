@@ -17,7 +17,7 @@ from pages.shared.words import sentences as words
 from pages.shared.words import titles
 from pages.training.runs.fork import form as form_view
 
-MOST_FORKS = 4  # newest forks, shown in addition to the run and its parent
+MOST_FORKS = 4  # largest number of forks shown, newest first, in addition to the run and its parent
 IDLE = 10.0  # seconds between two updates while none of the runs is active
 
 

@@ -1,4 +1,4 @@
-"""Comparison of runs with a pinned baseline: score difference, its noise over seeds, and different settings."""
+"""Comparison of runs with a pinned baseline: score difference, its spread over seeds, and different settings."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class BaselineComparison:
 
     Attributes:
         points: Test MAP@R of the run minus that of the baseline, in percentage points; None if not comparable.
-        noise: Phrase on the mean difference over the seeds; None if unknown.
-        differs: The settings in which the run differs, as text.
+        noise: Phrase on the mean score difference over all seeds of the run's variant; None if unknown.
+        differs: Settings in which the run differs from the baseline, as text.
     """
 
     points: float | None = None
@@ -39,7 +39,7 @@ def find_baseline(store: RunStore, run_id: str) -> Run | None:
 
 
 def variants(lines: Sequence[Line]) -> dict[str, dict[int, float]]:
-    """Return test MAP@R in 0..1 of finished runs by variant and seed; runs with the same seed are averaged."""
+    """Return the test MAP@R (0..1) of finished runs by variant and seed, averaged over runs with the same seed."""
     scores: dict[str, dict[int, list[float]]] = {}
     for each in lines:
         if each.status == "done" and (score := each.score()) is not None:
@@ -48,7 +48,10 @@ def variants(lines: Sequence[Line]) -> dict[str, dict[int, float]]:
 
 
 def noise(lines: Sequence[Line], baseline: Line) -> dict[str, str]:
-    """Return, for each variant other than the baseline's, a phrase on its mean score difference over the seeds."""
+    """Return, by variant, a phrase on its mean score difference from the baseline's variant over the seeds.
+
+    Variants without a run tested on the same data as the baseline are omitted.
+    """
     others = {each.run.id: each for each in [*lines, baseline]}
     known = variants(list(others.values()))
     tested = {each.variant for each in lines if comparable(each, baseline)}
@@ -78,12 +81,12 @@ def _compare(each: Line, baseline: Line, noises: Mapping[str, str]) -> BaselineC
 
 
 def comparable(each: Line, baseline: Line) -> bool:
-    """Return True if both runs were tested on the same samples."""
+    """Return True if both runs have the same test data, judged by the settings in TESTED."""
     return all(each.settings.get(key) == baseline.settings.get(key) for key in TESTED)
 
 
 def differs(run: Run, baseline: Run) -> str:
-    """Return, as text, the settings in which a run differs from the baseline."""
+    """Return, as text, the settings in which a run differs from the baseline; "" if a spec cannot be read."""
     try:
         _ = run.spec, baseline.spec
     except RunError:

@@ -11,7 +11,7 @@ from dmlcore.figures.curves import COLOURS
 from pages.training.runs.table import rows
 
 Table = dict[str, list[Any]]
-CURVE = "curve"  # key of the column with the colours of the curves
+CURVE = "curve"  # key of the column that shows the colour of each run's curve
 POINTS, NOISE, DIFFERS = "against the baseline", "over the seeds", "different settings"
 HEADINGS = {"steps": "progress", "inputs": "MAP@R raw", "untrained": "before", "trained": "after"}
 
@@ -22,7 +22,7 @@ def heading(name: str) -> str:
 
 
 def configured(table: Table) -> dict[str, Any]:
-    """Return the Streamlit configuration of each column."""
+    """Return the Streamlit configuration of each column by its name."""
     percent: Callable[..., Any] = st.column_config.NumberColumn
     shape = {
         "status": st.column_config.TextColumn(width=90),

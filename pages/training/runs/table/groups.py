@@ -26,7 +26,7 @@ class Group:
 
     @property
     def newest(self) -> list[Run]:
-        """The newest MOST_AVERAGED runs, over which the curves are averaged."""
+        """The newest MOST_AVERAGED runs of the group, whose curves are averaged."""
         return sorted((each.run for each in self.lines), key=lambda run: run.id, reverse=True)[:MOST_AVERAGED]
 
     @property
@@ -52,7 +52,7 @@ class Group:
 
     @property
     def seeds(self) -> int:
-        """Number of different seeds."""
+        """Number of different seeds in the group."""
         return len({each.settings.get("seed") for each in self.lines if each.settings})
 
 
@@ -77,7 +77,9 @@ def _said(key: str, value: Any) -> str:
 
 
 def _variants(lines: Sequence[Line]) -> list[str]:
-    """Return the variant name of each run: its distinctive settings, plus a digest prefix if names coincide."""
+    """Return the name of each run's variant: its distinctive settings, plus a digest prefix if two variants share a
+    name.
+    """
     keys = [key for key in rows.informative_keys(lines) if key != "seed"][:MOST_SAID]
     names = [" · ".join(_said(key, each.settings[key]) for key in keys if key in each.settings) for each in lines]
     of_name: dict[str, set[str]] = {}

@@ -21,7 +21,9 @@ from pages.training.runs.table.rows import Line
 
 KEY, GROUPS, ORDERS = "runs-table", "runs-groups", "runs-orders"
 ROW = 32  # pixels
-IN_SIGHT, GROUPED_IN_SIGHT, GROUPS_IN_SIGHT = 6.5, 2.5, 5.5  # visible rows; the half row shows that there are more
+# visible rows of the runs, of the runs below a table of groups, and of the groups; the half row shows that there are
+# more
+IN_SIGHT, GROUPED_IN_SIGHT, GROUPS_IN_SIGHT = 6.5, 2.5, 5.5
 
 
 def view() -> TableView:
@@ -42,9 +44,10 @@ def change(**fields: Any) -> None:
 def start(key: str, value: Any, blank: Any) -> Any:
     """Return the initial value to pass to a widget so that it shows `value`; `blank` is the widget's default value.
 
-    If the URL was changed, the session state of an existing widget is overwritten and `blank` is returned, because
-    Streamlit accepts only one of the two. Setting the state alone is not enough: an interrupted rerun of the script may
-    lose it, and the browser would show the default value.
+    If the session state holds another value for the widget, because the URL was changed, that value is replaced and
+    `blank` is returned: Streamlit does not accept both a session-state value and an initial value. Setting the session
+    state alone is not enough, because an interrupted rerun of the script may lose it, and the browser would then show
+    the default value.
     """
     if st.session_state.get(key, value) == value:
         return value
@@ -61,7 +64,7 @@ def show(store: RunStore, total: int, shown: Sequence[Run]) -> tuple[Sequence[Ru
         shown: The selected runs.
 
     Returns:
-        The runs in the table, newest first, and the groups, if any.
+        The runs in the table, newest first, and the groups, which are empty unless runs are grouped.
     """
     controls = st.container(horizontal=True, vertical_alignment="bottom")
     runs = _listed(store, total, controls)
@@ -86,7 +89,10 @@ def show(store: RunStore, total: int, shown: Sequence[Run]) -> tuple[Sequence[Ru
 
 
 def _listed(store: RunStore, total: int, controls: DeltaGenerator) -> Sequence[Run]:
-    """Draw the search box; return the newest runs, or the newest runs that match the search."""
+    """Draw the search box in `controls`; return the newest runs that match the search text, by default all.
+
+    At most `run_status.MOST_LISTED` runs are returned.
+    """
     most = run_status.MOST_LISTED
     with controls:
         asked = _find() if total > 1 else ""
@@ -116,7 +122,10 @@ def _find() -> str:
 
 
 def _controls(lines: Sequence[Line]) -> tuple[TableView, list[str]]:
-    """Draw the controls for groups, order and columns; return the state with valid values only, and the columns."""
+    """Draw the controls for groups, order and columns; return the table's state and the visible columns.
+
+    Invalid values in the URL are replaced with their defaults.
+    """
     asked, offered, varied = view(), rows.available_columns(lines), rows.varying_keys(lines)
     columns = rows.default_columns(lines) if asked.columns is None else [c for c in asked.columns if c in offered]
     by = ["", VARIANT, *varied, *([asked.group] if asked.group in offered and asked.group not in varied else [])]
@@ -156,7 +165,7 @@ def _group_title(name: str) -> str:
 
 
 def _table(lines: Sequence[Line], columns: Sequence[str], pinned: Line | None) -> Table:
-    """Return the values of each column by name; columns of settings are named by their labels in the form."""
+    """Return the values of each column by name; a column with a setting is named by the setting's label in the form."""
     table: Table = {name: rows.values(name, lines) for name in rows.FIXED}
     if pinned:
         compared = baselines.compare_with(lines, pinned)
@@ -177,8 +186,8 @@ def _runs(
         table: Values of each column.
         lines: The runs, in the order of the rows.
         shown: The selected runs.
-        instead: Runs whose curves are drawn while none is selected.
-        in_sight: Rows visible without scrolling.
+        instead: Runs whose curves are drawn while no run is selected.
+        in_sight: Number of rows visible without scrolling.
     """
     ids = [each.run.id for each in lines]
     drawn = [run.id for run in (*shown, *instead)]
@@ -189,7 +198,7 @@ def _runs(
     orders = st.session_state.get(ORDERS, [])
     if state is not None and sorted(state.selection.rows) != selected:
         st.session_state[KEY] = {"selection": {"rows": selected}}
-    elif state is None or orders[-1:] == [ids]:  # the browser already shows this order
+    elif state is None or orders[-1:] == [ids]:  # the browser already shows this order, so older ones are discarded
         orders = []
     st.session_state[ORDERS] = [*(order for order in orders if order != ids), ids][-4:]
     st.dataframe(
@@ -215,11 +224,10 @@ def _height(most: float, rows: int) -> int:
 def _select() -> None:
     """Update the selection in the URL after a click in the table.
 
-    Runs selected before keep their order and colours, and those hidden by a search stay selected.
+    Runs that were already selected keep their order and colours; selected runs hidden by a search remain selected.
 
-    The browser may not have drawn a newly added run yet and then refers to an older order of the rows. The row numbers
-    are therefore read with that recent order which needs the fewest clicks from the current selection; ties go to the
-    newest.
+    If a run was just added, the browser may still show an older order of the rows. The row numbers are therefore
+    interpreted with the recent order that needs the fewest clicks from the current selection; of equals, the newest.
     """
     rows, orders = set(st.session_state[KEY].selection.rows), st.session_state[ORDERS]
     named = [run_id for run_id in st.query_params.get("run", "").split(",") if run_id]
@@ -242,7 +250,7 @@ def _choose(ids: Sequence[str]) -> None:
 
 
 def _groups(made: Sequence[Group], by: str, pinned: Line | None, *, marked: bool) -> None:
-    """Draw one row per group; a click selects the runs of the group. `marked` shows the colours of the curves."""
+    """Draw one row per group; a click selects its runs. If `marked`, each row shows the colour of the group's curve."""
     lines = [each for group in made for each in group.lines]
     noises = baselines.noise(lines, pinned) if pinned and by == VARIANT else {}
     own = pinned.variant if pinned else ""
@@ -284,7 +292,7 @@ def _select_group(made: Sequence[Group]) -> None:
 
 
 def _below(table: Table, lines: Sequence[Line], pinned: Line | None, asked: TableView, shown: Sequence[Run]) -> None:
-    """Draw the choice of the view below the table, a hint, a button to unpin the baseline, and a CSV download."""
+    """Draw the controls below the table: choice of view, a hint, a button to unpin the baseline, and a CSV download."""
     with st.container(horizontal=True, vertical_alignment="center"):
         if len(lines) > 1:
             st.segmented_control(
@@ -324,7 +332,7 @@ def _unpin() -> None:
 
 
 def _csv(table: Table, lines: Sequence[Line]) -> str:
-    """Return the visible rows and columns as CSV, with the id of each run."""
+    """Return the visible rows and columns as CSV, preceded by a column with the ID of each run."""
     headings = ["id", *(heading(name) for name in table)]
     columns = [[each.run.id for each in lines], *table.values()]
     return as_csv([headings, *zip(*columns, strict=True)])

@@ -20,7 +20,7 @@ from pages.shared.words import sentences as words
 from pages.shared.words import titles
 from pages.shared.words.labels import LABELS
 
-AT_FIRST = 5  # varying settings shown by default
+AT_FIRST = 5  # largest number of settings shown by default
 FIXED = ("status", "run", "steps", "inputs", "untrained", "trained")
 LAST = ("validation", "note", "started")
 TITLES = {"validation": "best validation"}
@@ -43,7 +43,7 @@ class Line:
     note: str = ""
 
     def score(self, subject: str = "trained") -> float | None:
-        """Return test MAP@R in 0..1 of raw "inputs", the "untrained" or the "trained" network; None if not measured."""
+        """Return the test MAP@R (0..1) of `subject`: "inputs" (raw), "untrained" or "trained"; None if not measured."""
         value: float | None = self.scores.get(subject, {}).get("map_at_r")
         return value
 
@@ -75,9 +75,9 @@ def note(run: Run) -> str:
 
 
 def varying_keys(lines: Iterable[Line]) -> list[str]:
-    """Return the settings whose values differ between runs: names of data set, loss etc. first, the seed last.
+    """Return the keys of settings whose values differ between runs: names of data set, loss etc. first, the seed last.
 
-    The names of runs and forks are omitted, because they are shown elsewhere.
+    The device and the names of runs and forks are omitted.
     """
     known = [each.settings for each in lines if each.settings]
     keys = [key for key in _sort_keys(varying(known)) if key not in ("device", *words.UNSAID)] if known else []
@@ -85,9 +85,9 @@ def varying_keys(lines: Iterable[Line]) -> list[str]:
 
 
 def informative_keys(lines: Sequence[Line]) -> list[str]:
-    """Return the varying settings that follow neither from the data set nor from the name in their section.
+    """Return the keys of varying settings that neither the data set nor the name in their section determines.
 
-    For example, a margin that differs only because the loss differs is omitted.
+    For example, a margin is omitted if it differs only because the loss differs.
     """
 
     def follows(key: str) -> bool:
@@ -112,7 +112,7 @@ def available_columns(lines: Sequence[Line]) -> list[str]:
 
 
 def further_scores(known: Line) -> dict[str, float]:
-    """Return the test scores other than MAP@R in 0..1 by title, and the training time in seconds."""
+    """Return the test scores (0..1) by title, except MAP@R, and the training time in seconds."""
     trained = known.scores.get("trained")
     scores = {} if known.seconds is None else {"seconds": known.seconds}
     if trained:
@@ -122,7 +122,7 @@ def further_scores(known: Line) -> dict[str, float]:
 
 
 def default_columns(lines: Sequence[Line]) -> list[str]:
-    """Return the default columns: the first AT_FIRST settings that vary independently."""
+    """Return the columns shown by default: the first AT_FIRST of `informative_keys`."""
     return informative_keys(lines)[:AT_FIRST]
 
 
@@ -134,8 +134,8 @@ def title(name: str) -> str:
 def values(name: str, lines: Sequence[Line]) -> list[Any]:
     """Return the values of a column, one per row; None where a row has none.
 
-    A setting is a number in all rows if all its values are finite numbers, so that the column sorts numerically,
-    otherwise it is text. Scores and progress are in percent, and `started` is a datetime.
+    The values of a setting are numbers if all of them are finite numbers, so that the column sorts numerically;
+    otherwise they are text. Scores and progress are in percent, and `started` is a datetime.
     """
     if get := OWN.get(name):
         return [get(each) for each in lines]
@@ -145,12 +145,13 @@ def values(name: str, lines: Sequence[Line]) -> list[Any]:
     given = [each.settings.get(name) for each in lines]
     if all(value is None or _number(value) for value in given):
         return given
-    pairs = zip(lines, given, strict=True)  # None for a run whose loss lacks this setting
+    # None for a run that lacks this setting, for example because it has another loss
+    pairs = zip(lines, given, strict=True)
     return [words.value(name, value) if name in each.settings else None for each, value in pairs]
 
 
 def sort_lines(lines: Sequence[Line], name: str, *, up: bool) -> list[Line]:
-    """Return the rows sorted by a column, rows without a value last; the sort is stable, and `up` is ascending."""
+    """Return the rows sorted by a column, ascending if `up`, rows without a value last; the sort is stable."""
     column = values(name, lines)
     present = [(value, each) for value, each in zip(column, lines, strict=True) if value not in (None, "")]
     present.sort(key=lambda pair: pair[0], reverse=not up)
