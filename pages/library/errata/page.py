@@ -143,7 +143,7 @@ def _with_errata() -> dict[str, str]:
 
 
 def _source() -> str | None:
-    """Show the choice of a source, initially from the URL; return the letter of the selected source, or None."""
+    """Show the control for choosing a source, initialised from the URL; return its letter, or None without a choice."""
     if SOURCE not in st.session_state and st.query_params.get("source") in _with_errata():
         st.session_state[SOURCE] = st.query_params["source"]
     return st.pills(

@@ -58,10 +58,9 @@ def answer(request: dict[str, Any]) -> bytes:
 
 
 def readout(scene: Example) -> dict[str, Any]:
-    """Return the printed and the correct gradients at the three points, the norms of their differences, and the
-    energies.
+    """Return the printed and the correct gradients and energies at a triplet, and the norms of the differences.
 
-    The energies are those of the printed and the correct loss. Numbers that are not finite become None.
+    There is one gradient for each point of the triplet. Numbers that are not finite become None.
     """
     comparison = evaluated(scene)
     return {

@@ -1,4 +1,4 @@
-"""Margins view: published scores over the margin and other swept hyper-parameters, with our runs."""
+"""Margins view: published scores over the margin and other swept hyper-parameters, together with our results."""
 
 from __future__ import annotations
 

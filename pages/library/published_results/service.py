@@ -87,7 +87,10 @@ def _study_baselines(table: PublishedTable, name: str, _study: Study, results: S
 
 
 def _own(table: PublishedTable, row: Mapping[str, Any]) -> Scores:
-    """Return the scores in a row of a study in the columns of a published table, for the split of that table."""
+    """Return the scores from a row of study results, keyed by the columns of a published table.
+
+    The scores are those on the split that the table reports.
+    """
     prefix = "train." if table.split == "train" else ""
     return _columns(table, {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)})
 

@@ -1,4 +1,4 @@
-"""One published table: its rows, the best rows within the noise, our results, notes and errata."""
+"""One published table: its rows, our results, notes and errata. The best scores within the noise are marked."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def _box(label: str, name: str, options: Sequence[str], words: Callable[[str], s
 
 
 def _matches(published: Sequence[tuple[PublishedTable, PublishedRow]]) -> None:
-    """Show the matching rows of all tables, with the scores that most tables report."""
+    """Show the rows of all tables that match the filters, with the score columns in EVERYWHERE."""
     rows = [
         {
             "table": table.title,

@@ -96,8 +96,7 @@ def _data(scored: Sequence[tuple[Run, float]]) -> str:
 def _computed(
     root: str, known: tuple[tuple[str, float], ...], score: str, dark: bool
 ) -> tuple[str, dict[str, float], int, str]:
-    """Return the figure as JSON, the fANOVA share by setting, the number of distinct combinations of settings, and a
-    note.
+    """Return a figure as JSON, the fANOVA share of each setting, the number of combinations of settings, and a note.
 
     The note names settings that always change together. The figure is "" if no setting varies. `known` holds (run ID,
     score) pairs.
@@ -126,9 +125,7 @@ def _computed(
 
 
 def _restyle(figure: Any, scores: Sequence[float], names: Sequence[str], *, dark: bool) -> None:
-    """Colour the lines of Optuna's figure by score rank, from grey (worst) to orange (best), with the best drawn on
-    top.
-    """
+    """Colour the lines of Optuna's figure by score rank, from grey (worst) to orange (best, drawn on top)."""
     from plotly import colors
 
     order = sorted(range(len(scores)), key=scores.__getitem__)
@@ -151,7 +148,7 @@ def _restyle(figure: Any, scores: Sequence[float], names: Sequence[str], *, dark
 
 
 def _score_tick(height: float, low: float, high: float) -> str:
-    """Format the score at `height` in 0..1 of an axis from `low` to `high`, with enough digits to distinguish ticks."""
+    """Format the score at `height` (0 to 1) of an axis from `low` to `high`, with enough digits to tell ticks apart."""
     digits = max(1, math.ceil(-math.log10((high - low) / 10)))
     return f"{low + height * (high - low):.{digits}f}"
 

@@ -23,7 +23,7 @@ IDLE = 5.0  # seconds between two updates while no run is active
 
 
 def board() -> None:
-    """Draw the table of runs and the details below it."""
+    """Draw the table of runs and, below it, the selected runs or another view of the runs in the table."""
     store = RunStore()
     total = store.count()
     shipped = example.find(store)

@@ -33,7 +33,7 @@ class Name(Kind):
 class Names(Kind):
     """Type of a page-state field that holds several names, separated by commas in the URL.
 
-    The value is None if the URL has no such parameter. The text "none" stands for an empty selection.
+    The value is None if the URL lacks the parameter. The text "none" stands for an empty selection.
     """
 
     def read(self, value: Any, default: Any) -> Any:

@@ -131,9 +131,7 @@ def _curves(name: str, results: Sequence[Measured]) -> None:
 
 
 def _published(name: str) -> dict[str, toy_runs.ThesisRow]:
-    """Return, by variant, the matching row of Table 4.1 in Karaman 2021; {} for a study that does not repeat that
-    table.
-    """
+    """Return, by variant, the matching row of Table 4.1 in Karaman 2021; {} for studies that do not repeat it."""
     if name not in ("toy-table", "toy-table-raw"):
         return {}
     variants = {entry.variant: entry.spec for entry in studies.StudyRequest(study=name, seeds=(0,)).entries()}

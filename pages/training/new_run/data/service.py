@@ -29,8 +29,9 @@ LIFETIME = 900  # lifetime of the caches in seconds
 
 @dataclass(frozen=True)
 class DataKey:
-    """Cache key of a data set: its name, the folder the visitor entered, path and modification time of its files, and
-    seed.
+    """Cache key of a data set: name, entered folder, path and modification time of its files, and seed.
+
+    `root` is the folder that the visitor entered, or None for the default folders.
     """
 
     name: str

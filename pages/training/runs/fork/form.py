@@ -85,9 +85,7 @@ def show(run: Run, steps: list[int], into: DeltaGenerator) -> int:
 
 
 def _apply_changes(before: RunSpec, shown: RunSpec, steps: int) -> RunSpec:
-    """Return `before` with the loss, miner and learning rate of the form's spec `shown` and with `steps` training
-    steps.
-    """
+    """Return `before` with loss, miner and learning rate from `shown`, the form's spec, and with `steps` steps."""
     rate = {"learning_rate": shown.optimiser.learning_rate}
     taken = {
         "loss": shown.loss,
@@ -175,7 +173,7 @@ def _training_split(run: Run, data: Dataset) -> tuple[list[int], tuple[int, ...]
 def _without(run: Run, train: np.ndarray) -> tuple[int, ...]:
     """Show the input for training samples to exclude; return their indices in the data set.
 
-    A link from the Failures page fills in the samples that made a query fail.
+    A link from the Failures page prefills the input with the samples that caused a retrieval failure.
     """
     key = f"fork-without-{run.id}"
     if key not in st.session_state:

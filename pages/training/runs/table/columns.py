@@ -17,7 +17,7 @@ HEADINGS = {"steps": "progress", "inputs": "MAP@R raw", "untrained": "before", "
 
 
 def heading(name: str) -> str:
-    """Return the heading of a column."""
+    """Return the heading of the column `name` as shown in the table."""
     return HEADINGS.get(name) or rows.title(name)
 
 

@@ -77,9 +77,7 @@ def _said(key: str, value: Any) -> str:
 
 
 def _variants(lines: Sequence[Line]) -> list[str]:
-    """Return the name of each run's variant: its distinctive settings, plus a digest prefix if two variants share a
-    name.
-    """
+    """Return the name of each run's variant: its distinctive settings, plus a digest prefix if names coincide."""
     keys = [key for key in rows.informative_keys(lines) if key != "seed"][:MOST_SAID]
     names = [" · ".join(_said(key, each.settings[key]) for key in keys if key in each.settings) for each in lines]
     of_name: dict[str, set[str]] = {}

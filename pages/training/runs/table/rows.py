@@ -127,7 +127,7 @@ def default_columns(lines: Sequence[Line]) -> list[str]:
 
 
 def title(name: str) -> str:
-    """Return the heading of a column."""
+    """Return the heading of the column `name`; for a setting, this is its label in the form."""
     return words.setting(name) if "." in name or name in LABELS else TITLES.get(name, name)
 
 
