@@ -76,7 +76,7 @@ def test_weight_maps_fade_and_a_chosen_collage_shows_its_neighbours(page, server
         for i in range(8):
             index = int(cells.nth(i).get_attribute("data-index"))
             shown = cells.nth(i).locator(".share").inner_text()
-            assert shown.endswith(" % of the weight on the tile of the class")
+            assert shown.endswith(" % on the tile")
             assert abs(int(shown.split()[0]) - 100 * share[index]) < 0.501  # halves may be rounded either way
 
     eventually(shares)

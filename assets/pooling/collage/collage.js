@@ -180,9 +180,7 @@ class Collage {
       pixels = ctx.createImageData(w, h);
     map.forEach((value, j) => pixels.data.set([...heat(value / 255), 255], 4 * j));
     ctx.putImageData(pixels, 0, 0);
-    const share = row.shares
-      ? `${percent(row.shares[i])} of the weight on the tile of the class`
-      : "";
+    const share = row.shares ? `${percent(row.shares[i])} on the tile` : "";
     const where = grid ? `, foreground ${place(image.tile, grid)}` : "";
     const source = image.source || (row.images && row.images + image.index);
     const layers = el(
