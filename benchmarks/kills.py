@@ -48,8 +48,8 @@ class Kills:
     def count(self, kind: str, ends: Iterator[tuple[int, int, bool]], trials: int) -> None:
         """Run `trials` trials of one kind, and add their counts to the totals and print them.
 
-        `ends` yields for each trial the number of kills, the number of kills while saving, and True if its files ended
-        equal.
+        `ends` yields for each trial the number of kills, the number of kills while saving, and True if the final files
+        are equal.
         """
         killed, inside, same = (sum(column) for column in zip(*itertools.islice(ends, trials), strict=True))
         self.killed, self.inside, self.wrong = self.killed + killed, self.inside + inside, self.wrong + trials - same

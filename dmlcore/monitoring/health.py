@@ -31,7 +31,7 @@ FLAT_RANK = 2.0
 MARGIN = 0.06  # A loss within this relative distance of its value for coinciding embeddings counts as stuck.
 IDLE = 0.9  # share of recent steps without an active triplet from which training counts as idle
 MIN_STEPS = 40  # minimum number of steps before warnings about the loss are given
-# embedding length or gradient norm above which training counts as diverging; in float32, the square of 1e19 overflows
+# embedding length or gradient norm above which training counts as diverging; squares overflow float32 only above 1e19
 DIVERGENCE = 1e9
 OVERFIT = 0.03  # minimum drop of the validation MAP@R (0..1) below its best value for a warning
 

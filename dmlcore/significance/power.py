@@ -38,7 +38,10 @@ def power(effect: float, pairs: int, level: float = LEVEL) -> float:
 
 @lru_cache(maxsize=256)
 def _least(freedom: int, level: float) -> Floats:
-    """Return the smallest significant mean in true standard errors, per MIDPOINTS quantile of the sample deviation."""
+    """Return the smallest mean that is significant at `level`, in units of the true standard error.
+
+    One value is returned for each quantile in MIDPOINTS of the sample standard deviation.
+    """
     from scipy import stats
 
     least: Floats = stats.t.isf(level / 2, freedom) * np.sqrt(stats.chi2.ppf(MIDPOINTS, freedom) / freedom)

@@ -1,4 +1,4 @@
-"""Figure of a lesson step, converted from URL parameters to the dmlcore types that answers are checked against."""
+"""Conversion of a figure's URL parameters to the dmlcore types against which the answers of a lesson are checked."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ class Failure extends Fields {
       " ",
       this.lastText,
       " ",
-      el("button", { class: "link", onclick: trueStep }, "the true step ↓"),
+      el("button", { class: "link", onclick: trueStep }, "an actual training step ↓"),
     );
     /** @type {HTMLTableElement} */
     this.parts = el("table", { class: "numbers parts" });

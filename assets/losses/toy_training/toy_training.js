@@ -508,7 +508,7 @@ class Toys extends Player {
           el(
             "summary",
             {},
-            `${LETTERS[i]} as a run of ${told.steps} ${told.steps === 1 ? "step" : "steps"}`,
+            `Train ${LETTERS[i]} as a run (${told.steps} ${told.steps === 1 ? "step" : "steps"})`,
           ),
           changed
             ? el(

@@ -24,7 +24,7 @@ export function verdict({ gap, gsp }, first, step, training) {
     even = onShared(gap),
     below = (/** @type {number} */ share) => left.every((x, c) => x < share * even[c]);
   const word = !gsp.prototypes.length
-    ? `Not yet (step ${step}; the prototypes are not placed)`
+    ? `Not yet (step ${step}; the prototypes are not initialised)`
     : below(0.5)
       ? "Yes"
       : training

@@ -107,7 +107,7 @@ export class Charts {
     text.textContent =
       bias === null
         ? "μ = 1: every gate is open."
-        : `${opened} of ${answer.gates.length} gates are more than half open. Their mean is μ = ${tidy(state.mu)}; a* shifts the curve so that this holds.`;
+        : `${opened} of ${answer.gates.length} gates are more than half open. The mean of all gates is μ = ${tidy(state.mu)}, which determines the shift a* of the curve.`;
     canvas.setAttribute(
       "aria-label",
       `gate over closeness: ${text.textContent} a* = ${bias === null ? "infinite" : short(bias)}`,

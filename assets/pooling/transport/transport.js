@@ -290,7 +290,7 @@ export class Transport extends Asking {
               el(
                 "p",
                 { class: "caption" },
-                "Each map shows the share of a pixel's mass 1/n, from 0 to 1. All maps sum to 1. z is the share of the transported mass.",
+                "Each map shows which share of a pixel's mass 1/n moves to the prototype, from 0 to 1. The maps sum to 1. z is the prototype's share of the transported mass.",
               ),
             ),
           ),

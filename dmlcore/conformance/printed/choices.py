@@ -1,4 +1,4 @@
-"""Miners and scores as printed in their sources, with plain loops over sorted lists."""
+"""Reference miners and scores, written as published, with plain loops over sorted lists."""
 
 from __future__ import annotations
 

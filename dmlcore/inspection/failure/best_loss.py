@@ -44,8 +44,8 @@ class BestLoss:
         names: The best loss, or all losses that tie for the best, in the order given.
         gain: 1 if the ranks after the step are better than before it, 0 if about equal, -1 if worse.
         decided: The last measure in JUDGES that excluded a loss; None if all losses tie.
-        leaders: For each measure, the losses that tie for the best value. Empty if the best value improves on the value
-            before the step by at most the resolution, or if all losses tie.
+        leaders: For each measure, the losses that tie for the best value. Empty if all losses tie, or if the best value
+            is not better than before the step by more than the tolerance for ties.
     """
 
     names: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Checks of the errata of Psomas 2020 about counts and about the tables of the thesis."""
+"""Checks of the errata to Psomas (2020) that concern counts or tables."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Views(History[ShownStudy, StudyFrame]):
         return self.training.shared_with(spec.live)
 
     def forked(self, spec: ShownStudy) -> Views:
-        """Return the history for `spec`, which reuses the training steps that both specs share.
+        """Return a history for `spec` that reuses the training steps shared with the spec of this history.
 
         The data to draw for these steps are reused, too, if tau is equal.
         """

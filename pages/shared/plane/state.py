@@ -104,7 +104,7 @@ class Scene(PageState):
     view: Annotated[tuple[float, float, float], WindowKind()] = (0.25, 0.1, 1.5)
 
     def settled(self) -> Self:
-        """Return a copy in which m1 and mu agree; mu is None if the loss has no normalised margin."""
+        """Return a copy with consistent margins m1 (raw) and mu (normalised); mu is None if the loss has no mu."""
         if not {"s", "r", "rho", "m1"} <= self.hyper.keys():
             return replace(self, margin="raw", mu=None)
         s, r, rho, m1 = (float(self.hyper[k]) for k in ("s", "r", "rho", "m1"))

@@ -32,7 +32,8 @@ with st.container(horizontal=True, vertical_alignment="center"):
         label_visibility="collapsed",
     )
 st.markdown(
-    "A study trains many variants with the same budget over several seeds. Shipped results; start a study to repeat it."
+    "A study trains many variants with the same budget over several seeds. "
+    "The results shown come with the app; you can run any study again."
 )
 st.query_params["study"] = name
 variants_view.show(name)

@@ -70,7 +70,7 @@ def _lower_clamp(loss: losses.TripletLoss, residuals: Normalised) -> str:
         else "is below this value: far triplets can still be satisfied"
     )
     return (
-        f"**Lower clamp:** disabled everywhere from ${name} = {residuals.margin_off:.5g}$ on. "
+        f"**Lower clamp:** never active if ${name}$ is at least ${residuals.margin_off:.5g}$. "
         f"The current ${name} = {given:.4g}$ {verdict}."
     )
 

@@ -55,7 +55,7 @@ def sidebar(form: Form) -> None:
 
 
 def restore(form: Form, name: str, spec: RunSpec) -> bool:
-    """Fill the form with a spec that is a run of the protocol `name`; return False if this protocol does not exist."""
+    """Fill the form with the spec of a run of the protocol `name`; return False if this protocol does not exist."""
     if name not in protocols.names():
         return False
     values = {"protocol.data": spec.data.name, "protocol.loss": protocols.read(name).label(spec.loss.name)}

@@ -215,7 +215,7 @@ def _show_changes(run: Run, spec: RunSpec) -> None:
             st.markdown("**No changes**: this fork will repeat its parent bit for bit.")
         st.caption(
             "The fork keeps the network, the optimiser state and the proxies that fit the loss; other parameters of a "
-            "new loss are initialised. The run records which."
+            "new loss are initialised. The run lists them."
         )
 
 
