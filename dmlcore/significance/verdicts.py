@@ -46,7 +46,7 @@ NAMES = {  # baseline -> its name in sentences, in display order
     "chance": "chance",
 }
 UNDECIDED = "no significant difference"
-NO_RANKING = " Too few end significantly above this baseline for a ranking."
+NO_RANKING = " They are not ranked, because too few end significantly above this baseline."
 MOST_NAMED = 4  # maximum number of variants named in one sentence
 
 

@@ -460,7 +460,7 @@ class GapOrGsp extends Player {
         ctx.strokeStyle = ink.faint;
         ctx.strokeRect(2.5, 2.5, 13, 13);
         ctx.setLineDash([]);
-      }, `limit of the tokens, ±${this.options.bound}`),
+      }, `limit of token coordinates, ±${this.options.bound}`),
     );
   }
 

@@ -150,7 +150,7 @@ export class Charts {
     text.textContent =
       bias === null
         ? "μ = 1 has no finite bias: the mean gate reaches 1 only in the limit, which the sweeps approach."
-        : "Mean gate over a. Squares: sweeps, from a = 0. Dots: Newton's method, from the middle of its bracket.";
+        : "Mean gate as a function of a. Squares: sweeps, from a = 0. Dots: Newton's method, from the middle of its bracket.";
     canvas.setAttribute(
       "aria-label",
       `mean gate as a function of the bias a: ${text.textContent} ${bias === null ? "" : `Root a* = ${short(bias)}.`}`,

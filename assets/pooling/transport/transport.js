@@ -279,7 +279,7 @@ export class Transport extends Asking {
               el(
                 "p",
                 { class: "caption" },
-                "Violet: open gate. Dashed rings: reach of the linear programme. Lines: nearest prototype. ◇ ○ □: pooled vectors. Click to set the brush.",
+                "Violet: open gate. Dashed rings: distance within which the linear programme opens the gate. Lines: nearest prototype. ◇ ○ □: pooled vectors. Click to place the brush.",
               ),
             ),
             el(

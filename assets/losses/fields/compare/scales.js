@@ -78,7 +78,7 @@ export class Scales {
     this.all.replaceChildren(
       bar(
         answer.signed ? "signed" : "ramp",
-        `${SHADES[`${state.shade},${Number(state.clamp)}`]}, all planes`,
+        `${SHADES[`${state.shade},${Number(state.clamp)}`]}, one scale for all planes`,
         answer.scale,
         theme,
       ),
