@@ -32,7 +32,7 @@ discover(
     first=(
         *("digits", "gaussians", "shapes", "tokens", "digits_images", "birds", "glyphs", "cifar10", "cifar100"),
         *("cifar_collage", "cub", "cars", "sop", "inshop", "aircraft", "flowers", "omniglot", "alphabet_collages"),
-        "image_folder",
+        *("image_folder", "embeddings"),
     ),
 )
 

@@ -227,6 +227,20 @@ def omniglot_for_collages(folder: Path, characters: int = 3) -> Path:
     return folder
 
 
+def embeddings(folder: Path, classes: int = 8, each: int = 8) -> Path:
+    """Write an embedding set of 16 dimensions, in which each class is a cluster."""
+    from dmlcore.data.embedding_sets import files
+    from dmlcore.data.embedding_sets.folder import write
+    from dmlcore.data.embedding_sets.roles import Roles
+
+    random, labels = np.random.default_rng(0), np.repeat(np.arange(classes), each)
+    vectors = random.normal(size=(classes, 16))[labels] + 0.1 * random.normal(size=(len(labels), 16))
+    columns = {"label": [f"class {label}" for label in labels], "weight": random.random(len(labels))}
+    folder.mkdir(parents=True)
+    write(folder, files.from_arrays(vectors.astype(np.float16), columns), Roles(label="label"))
+    return folder
+
+
 WRITERS = {
     "omniglot": omniglot,
     "omniglot_collage": omniglot_for_collages,
@@ -236,4 +250,5 @@ WRITERS = {
     "aircraft": aircraft,
     "flowers": flowers,
     "folder": class_folders,
+    "embeddings": embeddings,
 }

@@ -49,7 +49,7 @@ def test_a_description_is_complete(name):
     assert (info.image_size is None) == (info.kind != "images")
     assert (info.split == "own") == (info.validation == "own")
     known = bool(info.folder and info.url and info.archives and info.markers)
-    assert info.needs_files == (known or name == "folder")
+    assert info.needs_files == (known or name in ("folder", "embeddings"))
     assert set(info.companions) <= set(info.archives)
 
 

@@ -64,7 +64,7 @@ def locate(info: Description, root: Path | None) -> Path:
     """Return the folder of a data set, unpacking a known archive into the cache; raise DataError if there is none."""
     places = find(info, root)
     if places is None and not info.folder:
-        raise DataError(f"{info.title}: root must be a folder of class folders, got {root or 'no folder'}")
+        raise DataError(f"{info.title}: root must be {_any_folder(info)}, got {root or 'no folder'}")
     if places is None:
         where = root if root is not None else ", ".join(map(str, search_folders()))
         raise DataError(
@@ -76,7 +76,7 @@ def locate(info: Description, root: Path | None) -> Path:
     if places.is_dir():
         return places
     if not info.folder:
-        raise DataError(f"{places} is a file; {info.title} needs a folder of class folders")
+        raise DataError(f"{places} is a file; {info.title} needs {_any_folder(info)}")
     known = archives.identify(places)
     if known.name not in info.archives:
         raise DataError(f"{places} is not an archive of {info.title}; it needs one of {', '.join(info.archives)}")
@@ -92,6 +92,11 @@ def locate(info: Description, root: Path | None) -> Path:
     if folder is None:
         raise DataError(f"{unpacked} lacks the folder {info.folder}; remove it, so that {places} is unpacked again")
     return folder
+
+
+def _any_folder(info: Description) -> str:
+    """Return which folder a data set without a fixed folder name needs, for messages."""
+    return f"a folder with the file {info.markers[0]}" if info.markers else "a folder of class folders"
 
 
 def shards_folder(info: Description) -> str:

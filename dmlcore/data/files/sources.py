@@ -142,6 +142,13 @@ SOURCES: Mapping[str, DataSource] = {
             "  *.tar",
         ),
     ),
+    "embeddings": DataSource(
+        terms="Yours.",
+        by_hand="Import a file of embeddings, which writes such a folder.",
+        layouts=(
+            "<any folder>/           an imported set\n  set.json\n  vectors.npy\n  labels.npy\n  columns.parquet",
+        ),
+    ),
 }
 _SAME = {
     **dict.fromkeys(("collage", "collage_distilled", "collage_pretraining"), "cifar100"),
