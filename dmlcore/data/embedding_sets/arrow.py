@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from dmlcore.data.dataset import DataError
 from dmlcore.data.embedding_sets.source import SourceFile, listed
-from dmlcore.data.embedding_sets.table import choose, require_dtype
+from dmlcore.data.embedding_sets.table import choose, require_columns, require_dtype
 from dmlcore.typing import Array
 
 
@@ -43,8 +43,7 @@ def layout(schema: pa.Schema, wanted: str | None, source: str, *, with_vectors: 
         DataError: If column names are repeated, or the column of embeddings cannot be chosen.
     """
     names = schema.names
-    if repeated := sorted({name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else ()):
-        raise DataError(f"{source} has several columns named {listed(repeated)}; rename them")
+    require_columns(names, source)
     kinds = {field.name: str(field.type) for field in schema}
     lists = {field.name: kind for field in schema if (kind := number_type(field.type)) is not None}
     floats = [name for name, kind in lists.items() if pa.types.is_floating(kind)]
@@ -56,7 +55,8 @@ def layout(schema: pa.Schema, wanted: str | None, source: str, *, with_vectors: 
         others = {name: kind for name, kind in kinds.items() if name not in candidates}
         chosen = choose(candidates, others, wanted, source, "column")
     kept = tuple(field.name for field in schema if is_plain(field.type) and field.name != chosen)
-    left = [f"{name} ({kinds[name]})" for name in names if name not in kept and name != chosen]
+    read = {chosen, *kept}
+    left = [f"{name} ({kinds[name]})" for name in names if name not in read]
     notes: tuple[str, ...] = ()
     if left:
         notes = (f"{source}: left out {listed(left)}; only numbers, text and dates are kept",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 
 import numpy as np
@@ -37,7 +37,7 @@ def read_parquet(source: SourceFile, wanted: str | None) -> VectorTable:
         DataError: If the file is damaged or the column of embeddings cannot be chosen.
     """
     with reading(source, "Parquet"), closing(_open(source)) as file:
-        schema, rows = file.schema_arrow, file.metadata.num_rows
+        schema, rows = _schema(source), file.metadata.num_rows
         plan = arrow.layout(schema, wanted, source.name)
         label = f"{source.name}, column {plan.vectors}"
         kind = schema.field(plan.vectors).type
@@ -64,17 +64,21 @@ def read_parquet(source: SourceFile, wanted: str | None) -> VectorTable:
 def read_parquet_columns(source: SourceFile) -> tuple[pa.Table, tuple[str, ...]]:
     """Return the columns of numbers, text and dates of a Parquet file, and notes on the others."""
     with reading(source, "Parquet"), closing(_open(source)) as file:
-        plan = arrow.layout(file.schema_arrow, None, source.name, with_vectors=False)
+        plan = arrow.layout(_schema(source), None, source.name, with_vectors=False)
         return _columns(source, file, plan.kept), plan.notes
+
+
+def _schema(source: SourceFile) -> pa.Schema:
+    with pa.OSFile(os.fspath(source.path)) as native:
+        return pq.read_schema(native)
 
 
 def _open(source: SourceFile) -> pq.ParquetFile:
     """Open the file; text columns are read as categories, so that a value repeated in every row is stored once."""
     source.open().close()  # refuses a file that has changed
+    kinds = {field.name: field.type for field in _schema(source)}
+    text = [name for name, kind in kinds.items() if pa.types.is_string(kind) or pa.types.is_large_string(kind)]
     native = pa.OSFile(os.fspath(source.path))
-    schema = pq.read_schema(native)
-    text = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
-    native.seek(0)
     return pq.ParquetFile(native, read_dictionary=text, buffer_size=BUFFER, pre_buffer=False)
 
 
@@ -83,7 +87,7 @@ def _columns(source: SourceFile, file: pq.ParquetFile, names: tuple[str, ...]) -
     if not names:
         return pa.table({})
     source.require_plausible(8 * rows * len(names), "its columns")
-    _require_plausible_pages(file, source, names)
+    _require_plausible_pages(file, source, set(names))
     schema = pa.schema([file.schema_arrow.field(name) for name in names])
     batches, size = [], 0
     for batch in file.iter_batches(COLUMN_ROWS, columns=list(names)):
@@ -95,12 +99,13 @@ def _columns(source: SourceFile, file: pq.ParquetFile, names: tuple[str, ...]) -
     return arrow.decoded(table, source)
 
 
-def _require_plausible_pages(file: pq.ParquetFile, source: SourceFile, names: tuple[str, ...]) -> None:
+def _require_plausible_pages(file: pq.ParquetFile, source: SourceFile, names: Collection[str]) -> None:
     """Compare the declared unpacked sizes of the columns `names` with the size of the file."""
     unpacked = 0
     for group in range(file.metadata.num_row_groups):
         for chunk in _chunks(file, group):
-            if chunk.path_in_schema.startswith(names):
+            path = chunk.path_in_schema
+            if path in names or path.partition(".")[0] in names:
                 unpacked += chunk.total_uncompressed_size
     source.require_plausible(unpacked, "its columns")
 
@@ -120,7 +125,7 @@ def _require_plausible_lists(file: pq.ParquetFile, source: SourceFile, name: str
                 )
             values += chunk.num_values
     source.require_plausible(values * itemsize, f"the column {name}")
-    _require_plausible_pages(file, source, (f"{name}.",))
+    _require_plausible_pages(file, source, {name})
 
 
 def _chunks(file: pq.ParquetFile, group: int) -> list[pq.ColumnChunkMetaData]:

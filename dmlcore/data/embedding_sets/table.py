@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 2**31 - 1
 MAX_DIMENSIONS = 65_536
+MAX_COLUMNS = 10_000
 MAX_MAGNITUDE = 1e18  # largest absolute value; its square is still finite in float32
 MIN_MAGNITUDE = 1e-18  # a vector without a larger value counts as zero, because squares of its values vanish in float32
 
@@ -127,6 +129,16 @@ def choose(candidates: Mapping[str, str], others: Mapping[str, str], wanted: str
     return next(iter(candidates))
 
 
+def require_columns(names: Sequence[str], source: str) -> None:
+    """Raise DataError if there are more than MAX_COLUMNS columns or a name is repeated."""
+    if len(names) > MAX_COLUMNS:
+        raise DataError(
+            f"{source} has {len(names):,} columns, the limit is {MAX_COLUMNS:,}; put each vector into one column, as a list"
+        )
+    if repeated := sorted(name for name, count in Counter(names).items() if count > 1):
+        raise DataError(f"{source} has several columns named {listed(repeated)}; rename them")
+
+
 def _described(names: Mapping[str, str]) -> list[str]:
     return [f"{name} ({what})" if what else name for name, what in names.items()]
 
@@ -153,8 +165,8 @@ def require_dtype(dtype: np.dtype[Any], source: str) -> tuple[np.dtype[Any], tup
 def require_shape(shape: tuple[int, ...], source: str) -> tuple[int, int]:
     """Return the shape of embeddings; raise DataError unless it is (N, D) with N >= 1 and 1 <= D <= MAX_DIMENSIONS."""
     if len(shape) != 2:
-        size = " x ".join(map(str, shape[:8])) or "a single number"
-        raise DataError(f"{source} has {len(shape)} axes ({size}); embeddings need two: one row per sample")
+        size, axes = " x ".join(map(str, shape[:8])) or "a single number", "axis" if len(shape) == 1 else "axes"
+        raise DataError(f"{source} has {len(shape)} {axes} ({size}); embeddings need two: one row per sample")
     rows, dimensions = shape
     if rows < 1 or dimensions < 1:
         raise DataError(f"{source} has {rows:,} rows and {dimensions:,} dimensions; at least one of each is needed")
@@ -178,8 +190,8 @@ def _require_usable(chunk: Array, start: int, source: str) -> None:
         bad, zero = ~(largest <= MAX_MAGNITUDE), largest < MIN_MAGNITUDE
     if bad.any():
         row = int(bad.argmax())
-        with np.errstate(invalid="ignore"):
-            at = int((~(np.abs(chunk[row]) <= MAX_MAGNITUDE)).argmax())
+        with np.errstate(invalid="ignore"):  # signalling NaN
+            at = int((~(np.abs(chunk[row].astype(np.float64)) <= MAX_MAGNITUDE)).argmax())
         value = chunk[row, at]
         what = f"{value}" if not np.isfinite(value) else f"{value:g}, above 1e18 in magnitude,"
         raise DataError(

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dmlcore.data.dataset import DataError
-from dmlcore.data.embedding_sets.source import SourceFile, listed, reading, shown
-from dmlcore.data.embedding_sets.table import Vectors, VectorTable, choose, require_shape
+from dmlcore.data.embedding_sets.source import SourceFile, reading, shown
+from dmlcore.data.embedding_sets.table import Vectors, VectorTable, choose, require_columns, require_shape
 from dmlcore.typing import Array, Singles
 
 MAX_LINE = 2**23  # characters of a line and of a cell; 65,536 dimensions take about 1.3 million
@@ -206,6 +206,7 @@ def _header(source: str, header: list[str]) -> list[str]:
     names = [name.strip() for name in header]
     if not names[0] and len(names) > 1 and "index" not in names:
         names[0] = "index"
+    require_columns(names, source)
     for number, name in enumerate(names, start=1):
         if not name:
             raise DataError(f"{source}: column {number} has no name; write one into the first line")
@@ -214,8 +215,6 @@ def _header(source: str, header: list[str]) -> list[str]:
                 f"{source}: the first line must hold the names of the columns, but column {number} is {shown(name)}; "
                 "add a header"
             )
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise DataError(f"{source} has several columns named {listed(repeated)}; rename them")
     return names
 
 
