@@ -16,7 +16,7 @@ from dmlcore.typing import Array
 
 
 @dataclass(frozen=True)
-class Layout:
+class ColumnPlan:
     """Columns of an Arrow file by use.
 
     Attributes:
@@ -30,7 +30,7 @@ class Layout:
     notes: tuple[str, ...]
 
 
-def layout(schema: pa.Schema, wanted: str | None, source: str, *, with_vectors: bool = True) -> Layout:
+def layout(schema: pa.Schema, wanted: str | None, source: str, *, with_vectors: bool = True) -> ColumnPlan:
     """Choose the column of embeddings and the columns to keep; lists, structs and binary columns are left out.
 
     Args:
@@ -62,7 +62,7 @@ def layout(schema: pa.Schema, wanted: str | None, source: str, *, with_vectors: 
         notes = (f"{source}: left out {listed(left)}; only numbers, text and dates are kept",)
     if chosen:
         notes = require_dtype(np.dtype(lists[chosen].to_pandas_dtype()), f"{source}, column {chosen}")[1] + notes
-    return Layout(chosen, kept, notes)
+    return ColumnPlan(chosen, kept, notes)
 
 
 def number_type(kind: pa.DataType) -> pa.DataType | None:

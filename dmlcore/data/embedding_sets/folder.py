@@ -19,7 +19,7 @@ from numpy.lib import format as npy
 
 from dmlcore.data.dataset import DataError
 from dmlcore.data.embedding_sets import images as image_files
-from dmlcore.data.embedding_sets.roles import Classes, Roles, classes_of, ids_of
+from dmlcore.data.embedding_sets.roles import ClassDivision, Roles, classes_of, ids_of
 from dmlcore.data.embedding_sets.table import VectorTable
 from dmlcore.data.printable import printable
 
@@ -149,7 +149,7 @@ def _write_parquet(path: Path, table: pa.Table) -> None:
             raise DataError(f"the columns cannot be stored ({error}); remove the column that is named") from None
 
 
-def _write_about(folder: Path, summary: SetSummary, roles: Roles, classes: Classes, images: Path | None) -> None:
+def _write_about(folder: Path, summary: SetSummary, roles: Roles, classes: ClassDivision, images: Path | None) -> None:
     about = {
         "version": VERSION,
         **asdict(summary),

@@ -32,7 +32,7 @@ def assign(folder: Path, rows: int, paths: Sequence[str | None] | None, ids: Seq
     """
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder; give the folder of the images")
-    assigned = _listed(folder, paths) if paths is not None else _found(folder, rows, ids)
+    assigned = _listed(folder, paths) if paths is not None else _unnamed(folder, rows, ids)
     for row, path in enumerate([str(folder.absolute()), *assigned]):
         if encodable(path) != path:
             where = f"row {row:,}: the image" if row else "the folder"
@@ -40,19 +40,19 @@ def assign(folder: Path, rows: int, paths: Sequence[str | None] | None, ids: Seq
     return assigned
 
 
-def _found(folder: Path, rows: int, ids: Sequence[str] | None) -> list[str]:
+def _unnamed(folder: Path, rows: int, ids: Sequence[str] | None) -> list[str]:
     """Return the image of each row by identifier, or by order if no file is named like an identifier."""
-    found = sorted(images_below(folder))
+    present = sorted(images_below(folder))
     if ids is not None:
-        named = _by_name(folder, found, ids)
+        named = _by_name(folder, present, ids)
         if named is not None:
             return named
-    if len(found) != rows:
+    if len(present) != rows:
         raise DataError(
-            f"{folder} has {len(found):,} image files for {rows:,} rows, and no column names them; add a column with "
+            f"{folder} has {len(present):,} image files for {rows:,} rows, and no column names them; add a column with "
             "the path of each image, or one with ids that are the names of the files"
         )
-    return found
+    return present
 
 
 def images_below(folder: Path) -> Iterator[str]:
@@ -130,10 +130,10 @@ def _is_inside(folder: Path, path: Path | str) -> bool:
     return real == root or real.startswith(os.path.join(root, ""))
 
 
-def _by_name(folder: Path, found: list[str], ids: Sequence[str]) -> list[str] | None:
+def _by_name(folder: Path, present: list[str], ids: Sequence[str]) -> list[str] | None:
     """Return the file of each identifier, or None if no file is named like one."""
     by_name: dict[str, list[str]] = {}
-    for path in found:
+    for path in present:
         name = path.rpartition("/")[2]
         for key in {name, name.rpartition(".")[0], path}:
             by_name.setdefault(key, []).append(path)

@@ -185,8 +185,8 @@ def table_of(arrays: dict[str, RawArray], wanted: str | None, source: SourceFile
 
 def matrices(arrays: dict[str, tuple[tuple[int, ...], np.dtype[Any]]]) -> list[str]:
     """Return the names of arrays that may be embeddings: matrices of floats, or of integers if there are none."""
-    both = [name for name, (shape, dtype) in arrays.items() if len(shape) == 2 and dtype.kind in "fiu"]
-    return [name for name in both if arrays[name][1].kind == "f"] or both
+    numeric = [name for name, (shape, dtype) in arrays.items() if len(shape) == 2 and dtype.kind in "fiu"]
+    return [name for name in numeric if arrays[name][1].kind == "f"] or numeric
 
 
 def left_out(names: list[str], source: str) -> tuple[str, ...]:

@@ -47,8 +47,8 @@ class Roles:
         for name in columns.column_names:
             by_name.setdefault(name.strip().lower(), name)
         roles: dict[str, str] = {}
-        for role, usual in USUAL_NAMES.items():
-            free = [by_name[name] for name in usual if name in by_name and by_name[name] not in roles.values()]
+        for role, names in USUAL_NAMES.items():
+            free = [by_name[name] for name in names if name in by_name and by_name[name] not in roles.values()]
             roles |= {role: free[0]} if free else {}
         return cls(**roles)
 
@@ -62,7 +62,7 @@ class Roles:
                 )
 
 
-class Classes(NamedTuple):
+class ClassDivision(NamedTuple):
     """Class numbers and division of an embedding set.
 
     Attributes:
@@ -82,10 +82,10 @@ class Classes(NamedTuple):
     notes: tuple[str, ...]
 
 
-def classes_of(columns: pa.Table, roles: Roles, rows: int, source: str) -> Classes:
+def classes_of(columns: pa.Table, roles: Roles, rows: int, source: str) -> ClassDivision:
     """Return class numbers and split of all rows.
 
-    Classes are sorted by name, whole numbers by value; if train and test share no class, the training classes come
+    ClassDivision are sorted by name, whole numbers by value; if train and test share no class, the training classes come
     first. Without labels, all rows have the class NO_LABEL.
 
     Raises:
@@ -97,11 +97,11 @@ def classes_of(columns: pa.Table, roles: Roles, rows: int, source: str) -> Class
         labels, names = _labels(columns.column(roles.label), f"{source}, column {roles.label}")
     if roles.split is None or roles.label is None:
         unused = (f"column {roles.split} is not used, because there are no labels",) if roles.split else ()
-        return Classes(labels, tuple(names), len(names) // 2, None, "", unused)
+        return ClassDivision(labels, tuple(names), len(names) // 2, None, "", unused)
     return _divided(labels, names, roles.split, _splits(columns.column(roles.split), f"{source}, column {roles.split}"))
 
 
-def _divided(labels: Ints, names: list[str], column: str, splits: Sequence[str]) -> Classes:
+def _divided(labels: Ints, names: list[str], column: str, splits: Sequence[str]) -> ClassDivision:
     is_validation = np.array([split == "validation" for split in splits])
     is_train = np.array([split == "train" for split in splits]) | is_validation
     notes = []
@@ -113,20 +113,20 @@ def _divided(labels: Ints, names: list[str], column: str, splits: Sequence[str])
     if is_train.all() or not is_train.any():
         side = "train" if is_train.all() else "test"
         notes.append(f"column {column} is not used, because all rows are {side}; the first half of the classes trains")
-        return Classes(labels, tuple(names), len(names) // 2, None, "", tuple(notes))
+        return ClassDivision(labels, tuple(names), len(names) // 2, None, "", tuple(notes))
     trained, tested = (set(np.unique(labels[side]).tolist()) for side in (is_train, ~is_train))
     if trained & tested:
         notes.append(
             f"column {column}: used as the image-wise split, because train and test share {len(trained & tested):,} "
             "classes; by classes, the first half trains"
         )
-        return Classes(labels, tuple(names), len(names) // 2, is_train, "samples", tuple(notes))
+        return ClassDivision(labels, tuple(names), len(names) // 2, is_train, "samples", tuple(notes))
     notes.append(f"column {column}: used as the class-disjoint split, because train and test share no class")
     held_out = trained - set(np.unique(labels[is_train & ~is_validation]).tolist())
     order = [*sorted(trained - held_out), *sorted(held_out), *sorted(tested)]
     number = np.empty(len(names), np.int64)
     number[order] = np.arange(len(names))
-    return Classes(number[labels], tuple(names[at] for at in order), len(trained), None, "classes", tuple(notes))
+    return ClassDivision(number[labels], tuple(names[at] for at in order), len(trained), None, "classes", tuple(notes))
 
 
 def _labels(column: pa.ChunkedArray, label: str) -> tuple[Ints, list[str]]:

@@ -85,8 +85,10 @@ class VectorTable:
                 f"{source} has {columns.num_rows:,} rows, but {self.source} has {rows:,} vectors; give one row per "
                 "vector, in the same order"
             )
-        if both := [name for name in columns.column_names if name in self.columns.column_names]:
-            raise DataError(f"{source} and {self.source} both have the columns {listed(both)}; rename or remove them")
+        if repeated := [name for name in columns.column_names if name in self.columns.column_names]:
+            raise DataError(
+                f"{source} and {self.source} both have the columns {listed(repeated)}; rename or remove them"
+            )
         joined = self.columns if self.columns.num_columns else columns
         if joined is not columns:
             for name in columns.column_names:
@@ -133,7 +135,7 @@ def require_columns(names: Sequence[str], source: str) -> None:
     """Raise DataError if there are more than MAX_COLUMNS columns or a name is repeated."""
     if len(names) > MAX_COLUMNS:
         raise DataError(
-            f"{source} has {len(names):,} columns, the limit is {MAX_COLUMNS:,}; put each vector into one column, as a list"
+            f"{source} has {len(names):,} columns, the limit is {MAX_COLUMNS:,}; store each vector as one list"
         )
     if repeated := sorted(name for name, count in Counter(names).items() if count > 1):
         raise DataError(f"{source} has several columns named {listed(repeated)}; rename them")
