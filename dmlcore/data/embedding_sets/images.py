@@ -157,4 +157,5 @@ def _by_name(folder: Path, present: list[str], ids: Sequence[str]) -> list[str] 
 
 def _missing(folder: Path, missing: list[str]) -> DataError:
     rows = ", ".join(missing[:NAMED]) + (", …" if len(missing) > NAMED else "")
-    return DataError(f"{len(missing):,} images are missing in {folder}: {rows}; add the files, or correct the paths")
+    what = "image is" if len(missing) == 1 else "images are"
+    return DataError(f"{len(missing):,} {what} missing in {folder}: {rows}; add the files, or correct the paths")

@@ -85,7 +85,7 @@ class ClassDivision(NamedTuple):
 def classes_of(columns: pa.Table, roles: Roles, rows: int, source: str) -> ClassDivision:
     """Return class numbers and split of all rows.
 
-    ClassDivision are sorted by name, whole numbers by value; if train and test share no class, the training classes come
+    Classes are sorted by name, whole numbers by value; if train and test share no class, the training classes come
     first. Without labels, all rows have the class NO_LABEL.
 
     Raises:
@@ -107,8 +107,8 @@ def _divided(labels: Ints, names: list[str], column: str, splits: Sequence[str])
     notes = []
     if is_validation.any():
         notes.append(
-            f"column {column}: {int(is_validation.sum()):,} validation rows belong to the training side, of which "
-            "validation samples are held out anyway"
+            f"column {column}: rows of the validation split ({int(is_validation.sum()):,}) belong to the training "
+            "side, of which validation samples are held out anyway"
         )
     if is_train.all() or not is_train.any():
         side = "train" if is_train.all() else "test"

@@ -82,7 +82,7 @@ def test_images_are_referred_to_or_copied(tmp_path: Path) -> None:
         assert images is not None
         assert list(images) == [folder / name for name in names]
         assert (place / "images").exists() == copy
-    with pytest.raises(DataError, match=r"^1 images are missing in .*: row 2 \('no\.png'\)"):
+    with pytest.raises(DataError, match=r"^1 image is missing in .*: row 2 \('no\.png'\)"):
         made(tmp_path / "no", values, roles, columns | {"file": ["a.png", "no.png", "b.png", "c.png"]}, images=folder)
 
 

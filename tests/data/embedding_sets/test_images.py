@@ -49,7 +49,7 @@ def test_missing_files_are_counted_and_the_first_rows_named(folder: Path) -> Non
     )
     refused(
         folder,
-        f"1 images are missing in {folder}: row 2 ('z'); add the files, or correct the paths",
+        f"1 image is missing in {folder}: row 2 ('z'); add the files, or correct the paths",
         ids=["a", "z", "b"],
     )
 

@@ -94,7 +94,8 @@ def test_a_split_without_common_classes_numbers_the_training_classes_first() -> 
     assert made.labels.tolist() == [3, 1, 4, 0, 2]
     assert (made.train_classes, made.is_train, made.split) == (3, None, "classes")
     assert made.notes == (
-        "column s: 1 validation rows belong to the training side, of which validation samples are held out anyway",
+        "column s: rows of the validation split (1) belong to the training side, of which validation samples are held "
+        "out anyway",
         "column s: used as the class-disjoint split, because train and test share no class",
     )
 
