@@ -19,6 +19,7 @@ import typer
 from dmlcore.cli import (
     attended,
     conformance,
+    embedding_sets,
     experiments,
     export,
     lessons,
@@ -166,6 +167,7 @@ app.command()(experiments.search)
 app.command()(experiments.lint)
 app.command()(experiments.events)
 app.command()(export.export)
+app.command("import")(embedding_sets.import_)
 app.command()(experiments.project)
 app.command()(neighbours.neighbours)
 app.command()(conformance.conformance)

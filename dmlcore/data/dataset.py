@@ -14,7 +14,8 @@ from dmlcore.catalogue import Catalogue
 from dmlcore.data.printable import encodable, printable, printable_names
 from dmlcore.typing import Array, Bools, Halves, Ints, Pixels
 
-Split = Literal["classes", "samples", "own"]  # "own": the data set defines its splits
+# "own": the data set defines its splits; "none": all samples are tested, none are trained on
+Split = Literal["classes", "samples", "own", "none"]
 Damaged = Literal["error", "skip"]  # action if images cannot be decoded: raise an error, or leave them out
 Validation = Literal["classes", "samples", "none", "own"]
 

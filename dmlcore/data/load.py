@@ -90,7 +90,7 @@ def load(
     Args:
         name: The data set.
         root: Where to search, as in `locate`.
-        split: "classes" or "samples"; not allowed for a data set that defines its own splits.
+        split: "classes", "samples" or "none"; not allowed for a data set that defines its own splits.
         validation: "classes", "samples" or "none"; not allowed for a data set that defines its own splits.
         folds: Held-out fold of the training classes for validation; by default, the last quarter of the classes is held
             out.

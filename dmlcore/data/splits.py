@@ -26,7 +26,7 @@ def partition(
     Args:
         samples: The samples.
         split: "classes": no class is in both train and test; "samples": the official image-wise split, or half of the
-            samples of each class.
+            samples of each class; "none": all samples are tested, none are trained on.
         validation: "classes": the classes held out by `folds`, or by default the last quarter of the training classes,
             at least two; "samples": a fifth of the training samples of each class; "none": no samples.
         seed: Seed of sample-wise splits.
@@ -39,6 +39,9 @@ def partition(
         _require_classes("split 'own'", samples.splits, samples.labels)
         return dict(samples.splits)
     labels = samples.labels
+    if split == "none":
+        nothing = np.arange(0)
+        return {"train": nothing, "validation": nothing, "test": np.arange(len(labels))}
     searched: dict[str, Ints] = {}
     if split == "classes":
         is_train = labels < samples.train_classes
@@ -51,7 +54,7 @@ def partition(
     elif split == "samples":
         train, test = split_stratified(labels, np.arange(len(labels)), TEST_FRACTION, seed)
     else:
-        raise DataError(f"split must be 'classes' or 'samples', got {split!r}")
+        raise DataError(f"split must be 'classes', 'samples' or 'none', got {split!r}")
     protocol = f"split {split!r}"
     _require_classes(protocol, {"train": train, "test": test, **searched}, labels)
 

@@ -79,6 +79,11 @@ class TestNeighbours:
         return bool((~self.queries & ~self.is_gallery).any())
 
     @property
+    def has_labels(self) -> bool:
+        """False if all samples have the same label, as in an embedding set without labels."""
+        return bool((self.labels != self.labels[:1]).any())
+
+    @property
     def failures(self) -> Bools:
         """Boolean mask (n,) of scored queries with a nearest neighbour of another class."""
         return self.queries & ~self.right[:, 0] & ~np.isnan(self.average_precision)
@@ -104,8 +109,9 @@ class TestNeighbours:
             if not len(asked):
                 return
             search = neighbour_lists.exact_search(self.embeddings, self.is_gallery)
-            lists = neighbour_lists.search_rows(self.embeddings, self.labels, self.is_gallery, asked, search)
-            self.right[asked] = self.labels[lists["neighbours"]] == self.labels[asked, None]
+            classes = compared_classes(self.labels)
+            lists = neighbour_lists.search_rows(self.embeddings, classes, self.is_gallery, asked, search)
+            self.right[asked] = classes[lists["neighbours"]] == classes[asked, None]
             for name, values in lists.items():
                 (getattr(self.positives, name) if hasattr(self.positives, name) else getattr(self, name))[asked] = (
                     values
@@ -149,7 +155,7 @@ def read(path: Path) -> TestNeighbours:
     lists = _read_cache(path, len(labels))
     if lists is None:
         try:
-            lists = _compute(embeddings, labels, is_gallery)
+            lists = _compute(embeddings, compared_classes(labels), is_gallery)
         except (ValueError, TypeError) as error:
             raise Unreadable(f"{path.name} cannot be shown: {error}. {AGAIN}.") from None
         _write_cache(path, lists)
@@ -159,7 +165,7 @@ def read(path: Path) -> TestNeighbours:
         queries &= lists["neighbours"][:, 0] >= 0
     neighbours, precision = lists["neighbours"], lists["average_precision"]
     scored = queries & ~np.isnan(precision)
-    right = _right(labels, neighbours)
+    right = _right(compared_classes(labels), neighbours)
     return TestNeighbours(
         embeddings=embeddings,
         indices=indices,
@@ -176,6 +182,15 @@ def read(path: Path) -> TestNeighbours:
         approximation=None if facts is None else Approximation.from_json(str(facts)),
         queries=queries,
     )
+
+
+def compared_classes(labels: Ints) -> Ints:
+    """Return labels (n,) by which neighbours are correct or incorrect.
+
+    If all samples have the same label, each one gets a class of its own: there is nothing to confuse, so no sample has
+    a positive and scores are undefined.
+    """
+    return labels if (labels != labels[:1]).any() else np.arange(len(labels))
 
 
 def keep(path: Path) -> None:

@@ -58,9 +58,12 @@ def _or_usual(spec: RunSpec, key: str) -> Any:
 
 def _split(spec: RunSpec) -> str:
     given = _or_usual(spec, "split")
-    return {"classes": "unseen classes", "samples": "known classes", "own": "splits of the data set"}[
-        given or "classes"
-    ]
+    return {
+        "classes": "unseen classes",
+        "samples": "known classes",
+        "own": "splits of the data set",
+        "none": "all samples",
+    }[given or "classes"]
 
 
 def _held_out(spec: RunSpec) -> str:

@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from dmlcore.spec.first_defaults import FIRST
 from dmlcore.spec.sections import (
+    WITHOUT_BACKBONE,
     BatchSpec,
     ComputeSpec,
     ConditioningSpec,
@@ -99,10 +100,10 @@ class RunSpec(Section):
                 if getattr(self.model, key) != default:
                     raise ValueError(f"model.{key}: bags of tokens have no embedding layer; set it to {default}")
         frozen = self.model.freeze == "backbone"
-        if frozen and self.model.name in ("mlp", "tokens"):
+        if frozen and self.model.name in WITHOUT_BACKBONE:
             raise ValueError(f"model.freeze: {self.model.name} has no backbone; choose none, or a network for images")
         if self.model.gather != "none" and (
-            frozen or self.model.keep_classifier or self.model.name in ("mlp", "tokens")
+            frozen or self.model.keep_classifier or self.model.name in WITHOUT_BACKBONE
         ):
             raise ValueError(
                 "model.gather: features of earlier depths need images, a backbone that learns and no kept classifier; "

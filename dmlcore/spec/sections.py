@@ -108,8 +108,10 @@ class DataSpec(Section):
     root: str | None = Field(
         None, description="Folder with the data set or its archive; empty: $DML_DATA and the default folders"
     )
-    split: Literal["classes", "samples", "own"] | None = Field(
-        None, description="Test on unseen classes, or on unseen samples of known classes; empty: the data set's default"
+    split: Literal["classes", "samples", "own", "none"] | None = Field(
+        None,
+        description="Test on unseen classes, on unseen samples of known classes, or on all samples without training; "
+        "empty: the data set's default",
     )
     validation: Literal["classes", "samples", "none", "own"] | None = Field(
         None, description="Part of the training split held out for validation; empty: the data set's default"
@@ -162,6 +164,11 @@ class DataSpec(Section):
             if not 0 < low <= high <= most:
                 raise ValueError(f"{key}: needs 0 < from <= to <= {most:g}, got {low:g}, {high:g}")
         return self
+
+
+IDENTITY = "identity"  # name of the network of an imported embedding set, which leaves its vectors unchanged
+# names of the networks that have no backbone
+WITHOUT_BACKBONE = ("mlp", "tokens", IDENTITY)
 
 
 class ModelSpec(Section):

@@ -13,7 +13,7 @@ import mmap
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -134,7 +134,32 @@ def _header(member: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     return shape, fortran, dtype
 
 
-def save(file: IO[bytes], **content: Array) -> None:
+@dataclass(frozen=True)
+class Streamed:
+    """Array (n, D) that `save` writes in chunks, so that it never is in memory as a whole; used once.
+
+    Attributes:
+        shape: Shape of the whole array.
+        dtype: Data type of the array in the file.
+        chunks: Consecutive rows, (m, D) each, n in total.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    chunks: Iterable[Array]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def write(self, member: IO[bytes]) -> None:
+        """Write header and values in the .npy format."""
+        header = {"descr": npy.dtype_to_descr(self.dtype), "fortran_order": False, "shape": self.shape}
+        npy.write_array_header_1_0(member, header)
+        for chunk in self.chunks:
+            member.write(np.ascontiguousarray(chunk, self.dtype).data.cast("B"))
+
+
+def save(file: IO[bytes], **content: Array | Streamed) -> None:
     """Write arrays as an uncompressed .npz file without pickling, each aligned to a multiple of ALIGNED bytes."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, values in content.items():
@@ -145,7 +170,10 @@ def save(file: IO[bytes], **content: Array) -> None:
             padding = -fixed % ALIGNED
             info.extra = struct.pack("<HH", 0xD935, padding) + bytes(padding)
             with archive.open(info, "w", force_zip64=True) as member:
-                npy.write_array(member, np.asanyarray(values), allow_pickle=False)
+                if isinstance(values, Streamed):
+                    values.write(member)
+                else:
+                    npy.write_array(member, np.asanyarray(values), allow_pickle=False)
 
 
 def _load(archive: zipfile.ZipFile, name: str, form: ArraySpec) -> Array:

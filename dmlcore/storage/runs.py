@@ -43,6 +43,7 @@ _NEXT: dict[State, frozenset[State]] = {
 
 
 MAX_PROCESSES = 4096
+MAX_SLUG_LENGTH = 20  # maximum number of characters of each word in a run id
 
 
 class RunError(RuntimeError):
@@ -265,7 +266,7 @@ class RunStore:
         """
         self.root.mkdir(parents=True, exist_ok=True)
         leftovers.sweep_folders(self.root)
-        return self.put(self._free_id(spec), lambda building: self._build(building, spec))
+        return self.put(self.free_id(spec.data.name, spec.loss.name), lambda building: self._build(building, spec))
 
     def put(self, run_id: str, build: Callable[[Path], object]) -> Run:
         """Create a run directory filled by `build`; it appears under the id `run_id` only when it is complete."""
@@ -281,10 +282,37 @@ class RunStore:
         atomic_files.sync_directory(self.root)
         return Run(self.root / run_id)
 
-    def _free_id(self, spec: RunSpec) -> str:
-        """Return an unused id. Its random suffix has only 16 bits, so ids of the same minute may coincide."""
+    def add(self, spec: RunSpec, run_id: str, fill: Callable[[Path], tuple[str, Sequence[Row]]]) -> Run:
+        """Create a finished run that was not trained here, such as an imported embedding set.
+
+        Args:
+            spec: Spec of the run.
+            run_id: Result of `free_id`.
+            fill: Function that writes the contents into the given directory, which has a folder for embeddings, and
+                returns the message of the final state and the metrics rows.
+
+        Raises:
+            OSError: The disk is full; nothing is left behind.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        leftovers.sweep_folders(self.root)
+        return self.put(run_id, lambda building: self._fill(building, spec, fill))
+
+    def _fill(self, building: Path, spec: RunSpec, fill: Callable[[Path], tuple[str, Sequence[Row]]]) -> None:
+        started = time.time()
+        self._build(building, spec)
+        message, rows = fill(building)
+        (building / METRICS).write_bytes(b"".join(map(metrics_rows.to_line, rows)))
+        state = RunState(state="done", message=message, created=started, seconds=time.time() - started)
+        atomic_files.replace_json(building / STATE, state.model_dump())
+
+    def free_id(self, *words: str) -> str:
+        """Return an unused run id made of the time, the words and a random suffix.
+
+        The suffix has only 16 bits, so it alone may repeat among ids of the same minute.
+        """
         while True:
-            run_id = _new_id(spec)
+            run_id = _new_id(words)
             if not any((self.root / f"{prefix}{run_id}").exists() for prefix in ("", leftovers.NEW, leftovers.DELETED)):
                 return run_id
 
@@ -403,11 +431,11 @@ def scores(rows: Iterable[Row]) -> dict[str, Row]:
     return {row["of"]: row for row in rows if row.get("kind") == "scores"}
 
 
-def _new_id(spec: RunSpec) -> str:
+def _new_id(words: Sequence[str]) -> str:
     """Return a new id such as 20261121-0412-digits-ranking-ab12, with characters of RUN_ID only."""
 
-    def slug(text: str, length: int) -> str:
-        return re.sub(r"[^a-z0-9]+", "-", text.lower())[:length].strip("-") or "x"
+    def slug(text: str) -> str:
+        return re.sub(r"[^a-z0-9]+", "-", text.lower())[:MAX_SLUG_LENGTH].strip("-") or "x"
 
     stamp = time.strftime("%Y%m%d-%H%M", time.gmtime())
-    return f"{stamp}-{slug(spec.data.name, 16)}-{slug(spec.loss.name, 20)}-{secrets.token_hex(2)}"
+    return "-".join([stamp, *map(slug, words), secrets.token_hex(2)])

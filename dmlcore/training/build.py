@@ -18,6 +18,7 @@ from dmlcore.data import Dataset
 from dmlcore.models import backbones, conditioned, networks, pretrained
 from dmlcore.models.networks import ImageNetwork, Network
 from dmlcore.spec import RunSpec
+from dmlcore.spec.sections import IDENTITY
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import RunError, RunStore
 from dmlcore.training import linear_start, objective, optimisers, reference, stored_features
@@ -101,6 +102,13 @@ def refuse_unusable(spec: RunSpec) -> None:
     """
     objective.refuse_unknown(spec)
     objective.refuse_unusable(spec)
+    if spec.model.name == IDENTITY:
+        raise TrainingError(
+            "model.name: identity leaves the vectors unchanged, so there is nothing to train; choose model.name=mlp "
+            "(model.hidden=[] for a linear layer)"
+        )
+    if spec.data.split == "none":
+        raise TrainingError("data.split: none leaves no samples to train on; choose classes or samples")
     known = [*networks.TAKES, *backbones.names()]
     if spec.model.name not in known and not spec.model.name.startswith("timm:"):
         raise TrainingError(f"model.name: unknown network {spec.model.name!r}; known: {', '.join(known)}, timm:NAME")

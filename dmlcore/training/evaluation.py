@@ -258,7 +258,7 @@ def write_embeddings(
 
 
 def save_embeddings(
-    path: Path, embeddings: Singles, data: Dataset, split: str, scores: RetrievalScores | None = None
+    path: Path, embeddings: Singles | arrays.Streamed, data: Dataset, split: str, scores: RetrievalScores | None = None
 ) -> None:
     """Write embeddings, labels and, if given, scores of each class to `path`, with the arrays of `write_embeddings`."""
     indices, searched = _checked(embeddings, data, split)
@@ -288,7 +288,7 @@ def _transductive_mark(network: nn.Module) -> dict[str, bool]:
     return {"transductive": True} if isinstance(network, Conditioned) and network.is_transductive else {}
 
 
-def _checked(embeddings: Singles, data: Dataset, split: str) -> tuple[Ints, Bools]:
+def _checked(embeddings: Singles | arrays.Streamed, data: Dataset, split: str) -> tuple[Ints, Bools]:
     indices, searched = rows_of(data, split)
     if len(embeddings) != len(indices):
         also = " and its gallery" if searched.any() else ""

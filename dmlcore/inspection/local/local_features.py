@@ -13,6 +13,7 @@ from torch import nn
 from dmlcore import data
 from dmlcore.data import DataError, Dataset
 from dmlcore.spec import RunSpec
+from dmlcore.spec.sections import WITHOUT_BACKBONE
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.training import starts
@@ -27,7 +28,6 @@ MOST_PIXELS = 10 * 64 * 32 * 32
 SHOWN_SIDE = 64  # largest side in pixels at which images are displayed
 CHUNK = 64
 WEIGHTS_FILE = "resnet20-cifar10.pt"
-_OTHER_NETWORKS = ("mlp", "tokens")
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ def of_run(run: Run) -> LocalFeatures:
 
 def has_images(spec: RunSpec) -> bool:
     """Return True if the network of the spec takes images."""
-    return spec.model.name not in _OTHER_NETWORKS
+    return spec.model.name not in WITHOUT_BACKBONE
 
 
 def _of_network(model: nn.Module, dataset: Dataset, note: str, headed: bool = True) -> LocalFeatures:

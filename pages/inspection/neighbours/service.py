@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute, Route
 from dmlcore.data import DataError
 from dmlcore.data.files.image_store import short_side
 from dmlcore.inspection.local import weight_maps
+from dmlcore.spec.sections import WITHOUT_BACKBONE
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.typing import Singles
 from pages.shared.server import thumbnails
@@ -44,7 +45,7 @@ class Maps:
 
 def may_weigh(run: Run) -> bool:
     """Return True if the pooling of a run can weight positions differently."""
-    return run.spec.model.name not in ("mlp", "tokens") and run.spec.pooling.name != "gap"
+    return run.spec.model.name not in WITHOUT_BACKBONE and run.spec.pooling.name != "gap"
 
 
 def maps_of(run: Run) -> Maps | None:

@@ -20,6 +20,7 @@ from dmlcore.inspection.local import weight_maps
 from dmlcore.inspection.local.weight_maps import WeightMaps
 from dmlcore.pooling import describe
 from dmlcore.spec import RunSpec, SpecError
+from dmlcore.spec.sections import WITHOUT_BACKBONE
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run, RunError, RunStore
 from pages.pooling.collage import canvas as canvas_view
@@ -42,7 +43,7 @@ def show(name: str) -> None:
     """Show the weight maps of a study, either shipped ones or those of chosen runs with the neighbours of an image."""
     asked, mine = st.query_params.get("runs", "")[:1000], _of_study(name)
     named = [*asked.split(","), *(run.id for run in mine)]
-    image_runs = run_picker.offered(RunStore(), lambda name, brief: brief.model not in ("mlp", "tokens"), named)
+    image_runs = run_picker.offered(RunStore(), lambda name, brief: brief.model not in WITHOUT_BACKBONE, named)
     runs = [run for run in image_runs.values() if run.embeddings() is not None]
     shipped = _shipped(name)
     source = HERE if runs else SHIPPED

@@ -114,6 +114,7 @@ WORDS: Mapping[str, str] = {
     "samples": "new samples of known classes",
     "classes": "unseen classes",
     "own": "its own splits",
+    "identity": "none, the vectors as imported",
     "none": "nothing",
     "mean_valid": "mean over all triplets",
     "mean_nonzero": "mean over non-zero triplets",

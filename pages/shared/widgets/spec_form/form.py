@@ -101,7 +101,7 @@ def _data(form: Form) -> data.Description:
     if info.split == "own":
         st.caption("This data set has its own training, validation and test splits.")
     else:
-        field(form, "data.split", without=("own",))
+        field(form, "data.split", without=("own", "none"))
         field(form, "data.validation", without=("own",))
     if info.resizes:
         field(form, "data.image_size")

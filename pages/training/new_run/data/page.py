@@ -164,7 +164,8 @@ def _choose_split(name: str, settings: Mapping[str, Any]) -> tuple[SplitSettings
     splits, held = ["classes", "samples"], ["classes", "samples", "none"]
     orders: list[Literal["contiguous", "random"]] = ["contiguous", "random"]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        first = splits.index(settings.get("data.split", info.split))
+        given = settings.get("data.split", info.split)
+        first = splits.index(given) if given in splits else 0
         split = st.selectbox("Test split", splits, first, key=f"data-split-{name}", **words)
         first = held.index(settings.get("data.validation", info.validation))
         validation = st.selectbox("Validation split", held, first, key=f"data-validation-{name}", **words)

@@ -1,0 +1,139 @@
+"""Imported embedding sets: runs that were not trained here, whose embeddings come from a file or an array.
+
+An embedding set is a run directory without a checkpoint. Its spec has model.name = "identity", the folder `set` holds
+the vectors, labels and other columns as imported (`dmlcore.data.embedding_sets.folder`), and `embeddings` holds the
+vectors in the format of an evaluation, so every Inspection page shows it like a trained run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from dmlcore import data
+from dmlcore.data import Dataset
+from dmlcore.data.embedding_sets import folder as stored_sets
+from dmlcore.data.embedding_sets.files import Table
+from dmlcore.data.embedding_sets.folder import Roles
+from dmlcore.inspection import neighbours
+from dmlcore.metrics import RetrievalScores
+from dmlcore.spec import RunSpec
+from dmlcore.spec.sections import IDENTITY, DataSpec, ModelSpec
+from dmlcore.storage import arrays, run_directory
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.storage.runs import Run, RunStore
+from dmlcore.training import evaluation
+from dmlcore.typing import Singles
+
+READER = "embeddings"  # name of the data set reader
+FOLDER = "set"  # folder in the run directory
+CHUNK = 8192  # rows processed at a time
+# Largest number of multiplications for which all queries are scored during the import: half a minute on two cores.
+MOST_OPERATIONS = 2.5e12
+Report = Callable[[str], None]
+
+
+def create(
+    store: RunStore,
+    table: Table,
+    roles: Roles,
+    *,
+    name: str = "",
+    images: Path | None = None,
+    copy_images: bool = False,
+    normalize: bool = True,
+    report: Report = lambda words: None,
+) -> Run:
+    """Store a table of embeddings as an embedding set and score it; the run appears only when it is complete.
+
+    Args:
+        store: Run store that receives the embedding set.
+        table: Vectors (N, D) and further columns of N rows.
+        roles: Names of the columns with labels, ids, image paths and splits.
+        name: Name of the embedding set; by default, the name of the file.
+        images: Folder that contains the images; None if there are none.
+        copy_images: Copy the images into the embedding set instead of referring to them.
+        normalize: Divide each vector by its Euclidean norm, so that distances order samples by cosine similarity.
+        report: Function that receives progress messages.
+
+    Returns:
+        The finished run. Its test split consists of all N samples.
+
+    Raises:
+        DataError: The table is invalid; the message names the row, the column and the value. Nothing is stored.
+        OSError: The disk is full; nothing is left behind.
+    """
+    name = name or Path(table.source).stem
+    run_id = store.free_id(name, READER)
+    place = store.root / run_id / FOLDER
+    spec = RunSpec(
+        name=name[:80],
+        data=DataSpec(name=READER, root=str(place), split="none", validation="none", standardize=False),
+        model=ModelSpec(name=IDENTITY, embedding_dim=min(table.vectors.shape[1], 4096), normalize=normalize),
+    )
+
+    def fill(building: Path) -> tuple[str, list[Row]]:
+        inside = building / FOLDER
+        inside.mkdir()
+        report(f"storing {table.vectors.shape[0]:,} vectors")
+        stored_sets.write(inside, table, roles, images=images, copy_images=copy_images, name=name)
+        dataset = data.load(READER, root=inside, split="none", validation="none")
+        return _evaluate(building, dataset, stored_sets.load(inside).labelled, normalize, spec.ks, report)
+
+    return store.add(spec, run_id, fill)
+
+
+def is_embedding_set(run: Run) -> bool:
+    """Return True if a run is an imported embedding set."""
+    return run.spec.model.name == IDENTITY
+
+
+def of_run(run: Run) -> stored_sets.EmbeddingSet:
+    """Return the stored vectors, labels and columns of an embedding set. Raises DataError."""
+    return stored_sets.load(run.path / FOLDER)
+
+
+def _evaluate(
+    building: Path, dataset: Dataset, labelled: bool, normalize: bool, ks: tuple[int, ...], report: Report
+) -> tuple[str, list[Row]]:
+    """Write the embeddings file with scores; return the message of the final state and the metrics rows."""
+    count, dimensions = dataset.inputs.shape
+    affordable = count * count * dimensions <= MOST_OPERATIONS
+    digest = _digest(dataset, normalize)
+    path = run_directory.embeddings_path(building, digest)
+    scores: RetrievalScores | None = None
+    rows: list[Row] = []
+    if affordable:
+        embeddings = np.concatenate([*_chunks(dataset, normalize)])
+        if labelled and len(dataset.class_names) > 1:
+            report(f"scoring {count:,} queries")
+            scores = evaluation.score(embeddings, dataset, "test", ks)
+            rows.append(evaluation.row("inputs", 0, scores, weights=digest))
+        evaluation.save_embeddings(path, embeddings, dataset, "test", scores)
+        report("searching the nearest neighbours")
+        neighbours.keep(path)
+    else:
+        streamed = arrays.Streamed((count, dimensions), np.dtype(np.float32), _chunks(dataset, normalize))
+        evaluation.save_embeddings(path, streamed, dataset, "test")
+    if not rows:
+        rows.append({"kind": "imported", "step": 0, "weights": digest})
+    size = f"{count:,} samples" + (f" of {len(dataset.class_names):,} classes" if labelled else " without labels")
+    result = "" if scores is None or scores.map_at_r is None else f"; MAP@R → {100 * scores.map_at_r:.1f} %"
+    return size + result, rows
+
+
+def _chunks(dataset: Dataset, normalize: bool) -> Iterator[Singles]:
+    for start in range(0, len(dataset.labels), CHUNK):
+        vectors = np.asarray(dataset.inputs[start : start + CHUNK], np.float32)
+        yield vectors / np.linalg.norm(vectors, axis=1, keepdims=True) if normalize else vectors
+
+
+def _digest(dataset: Dataset, normalize: bool) -> str:
+    """Return the SHA-256 of the embeddings, which names their file as the digest of the weights does in other runs."""
+    digest = hashlib.sha256(repr((dataset.inputs.shape, normalize)).encode())
+    for start in range(0, len(dataset.labels), CHUNK):
+        digest.update(np.ascontiguousarray(dataset.inputs[start : start + CHUNK]).data)
+    return digest.hexdigest()
