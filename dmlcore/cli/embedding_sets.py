@@ -47,13 +47,14 @@ def import_(
     Afterwards the app shows the set on all Inspection pages, and `dml train embeddings data.root=RUNS/ID/set` trains a
     network on it. Damaged files and rows are refused with their row, column and value; nothing is stored then.
     """
-    from dmlcore.data.embedding_sets import files, folder
+    from dmlcore.data.embedding_sets import files
+    from dmlcore.data.embedding_sets.roles import Roles
     from dmlcore.experiments import embedding_sets
 
     table = files.read(file, vectors=vectors)
     if labels is not None:
-        table = table.join(files.read_columns(labels), labels.name)
-    guessed = folder.Roles.guess(table.columns.column_names)
+        table = table.with_columns(files.read_columns(labels), labels.name)
+    guessed = Roles.guess(table.columns)
     given = {"label": label, "id": ids, "image": image, "split": split}
     for role, column in given.items():
         if column and column not in table.columns.column_names:

@@ -16,8 +16,9 @@ import numpy as np
 from dmlcore import data
 from dmlcore.data import Dataset
 from dmlcore.data.embedding_sets import folder as stored_sets
-from dmlcore.data.embedding_sets.files import Table
-from dmlcore.data.embedding_sets.folder import Roles
+from dmlcore.data.embedding_sets.roles import Roles
+from dmlcore.data.embedding_sets.stored import EmbeddingSet, load
+from dmlcore.data.embedding_sets.table import VectorTable
 from dmlcore.inspection import neighbours
 from dmlcore.metrics import RetrievalScores
 from dmlcore.spec import RunSpec
@@ -38,7 +39,7 @@ Report = Callable[[str], None]
 
 def create(
     store: RunStore,
-    table: Table,
+    table: VectorTable,
     roles: Roles,
     *,
     name: str = "",
@@ -79,9 +80,9 @@ def create(
         inside = building / FOLDER
         inside.mkdir()
         report(f"storing {table.vectors.shape[0]:,} vectors")
-        stored_sets.write(inside, table, roles, images=images, copy_images=copy_images, name=name)
+        summary = stored_sets.write(inside, table, roles, images=images, copy=copy_images, name=name)
         dataset = data.load(READER, root=inside, split="none", validation="none")
-        return _evaluate(building, dataset, stored_sets.load(inside).labelled, normalize, spec.ks, report)
+        return _evaluate(building, dataset, summary.labelled, normalize, spec.ks, report)
 
     return store.add(spec, run_id, fill)
 
@@ -91,9 +92,9 @@ def is_embedding_set(run: Run) -> bool:
     return run.spec.model.name == IDENTITY
 
 
-def of_run(run: Run) -> stored_sets.EmbeddingSet:
+def of_run(run: Run) -> EmbeddingSet:
     """Return the stored vectors, labels and columns of an embedding set. Raises DataError."""
-    return stored_sets.load(run.path / FOLDER)
+    return load(run.path / FOLDER)
 
 
 def _evaluate(
