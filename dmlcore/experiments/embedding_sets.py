@@ -87,11 +87,6 @@ def create(
     return store.add(spec, run_id, fill)
 
 
-def is_embedding_set(run: Run) -> bool:
-    """Return True if a run is an imported embedding set."""
-    return run.spec.model.name == IDENTITY
-
-
 def of_run(run: Run) -> EmbeddingSet:
     """Return the stored vectors, labels and columns of an embedding set. Raises DataError."""
     return load(run.path / FOLDER)

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from dmlcore.spec import RunSpec, SpecError
+from dmlcore.spec.sections import IDENTITY
 from dmlcore.storage import atomic_files, fork_parent, leftovers, locks, metrics_rows
 from dmlcore.storage.home import HOME
 from dmlcore.storage.listing import Brief, FileCache, Listing, RunFacts, listing, signature
@@ -81,6 +82,11 @@ class Run(Task[RunState]):
     def is_example(self) -> bool:
         """True for the example run that ships with the lab."""
         return self.id == EXAMPLE
+
+    @property
+    def is_embedding_set(self) -> bool:
+        """True for imported embeddings (`dmlcore.experiments.embedding_sets`), which no network here computed."""
+        return self.spec.model.name == IDENTITY
 
     @cached_property
     def spec(self) -> RunSpec:

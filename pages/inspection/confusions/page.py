@@ -17,7 +17,7 @@ from pages.inspection.confusions import hubs as hubs_view
 from pages.inspection.confusions import pairs as pairs_view
 from pages.shared.widgets import sampled
 from pages.shared.widgets.results import beside
-from pages.shared.widgets.shown_run import ShownRun, headed
+from pages.shared.widgets.shown_run import ShownRun, headed, refuse_unlabelled
 from pages.shared.words import sentences as words
 from pages.shared.words.labels import SCORES
 from pages.shared.words.numbers import percent
@@ -51,6 +51,9 @@ def page() -> None:
 @st.fragment
 def browse(view: ShownRun) -> None:
     """Show the scores of the run, the view selector, and the chosen view."""
+    if refuse_unlabelled(view, "confusions of classes"):
+        hubs_view.show(view)
+        return
     _summary(view.run, view.test)
     chosen = st.segmented_control(
         "View",

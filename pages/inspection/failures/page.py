@@ -23,7 +23,7 @@ from pages.shared.server import thumbnails
 from pages.shared.widgets import menu, misread_link, selection
 from pages.shared.widgets.component import component, mount
 from pages.shared.widgets.presentation import Presentation
-from pages.shared.widgets.shown_run import ShownRun, headed
+from pages.shared.widgets.shown_run import ShownRun, headed, refuse_unlabelled
 from pages.shared.words.labels import SCORES
 from pages.shared.words.numbers import percent
 
@@ -54,7 +54,7 @@ def page() -> None:
         "See why a query **A** is nearer to a wrong neighbour **N** than to a right one **P**, and which loss would "
         "help.",
     )
-    if shown is not None:
+    if shown is not None and not refuse_unlabelled(shown, "failures"):
         browse(shown, st.container(horizontal=True, vertical_alignment="center"))
 
 
@@ -96,7 +96,8 @@ def browse(shown: ShownRun, bar: DeltaGenerator) -> None:
     st.html(_images(shown, case, rights, wrongs))
     triplet: dict[str, Any] = {"run": run.id} | dict(zip(OF, samples, strict=True))
     _steps(run, triplet, case, [f"{thumbnails.address(run)}{index}" for index in samples])
-    influence_view.show(run, triplet)
+    if not run.is_embedding_set:
+        influence_view.show(run, triplet)
 
 
 @st.fragment
@@ -106,7 +107,8 @@ def _steps(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses:
     This is a fragment, so that the choice of another loss does not rerun the rest of the page.
     """
     _canvas(run, triplet, case, addresses)
-    true_step_view.show(run, triplet, case, home(case.triplet, run.spec))
+    if not run.is_embedding_set:  # which has no network that could take a training step
+        true_step_view.show(run, triplet, case, home(case.triplet, run.spec))
 
 
 def _of_class(shown: ShownRun, order: Ints, bar: DeltaGenerator) -> tuple[Ints, int | None]:

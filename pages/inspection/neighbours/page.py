@@ -99,13 +99,15 @@ def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
     if not run_picker.present(run):
         return
     failures, about = int(learned.failures.sum()), sampled.about(learned)
-    st.markdown(
-        f"**R@1 {about}{percent(learned.recall_at_1)}** · **MAP@R {about}{percent(learned.map_at_r)}** · "
-        f"{len(learned.labels):,} "
-        f"test "
-        f"samples of {len(np.unique(learned.labels)):,} classes · {failures:,} failures (nearest neighbour wrong)",
-        help=f"{SCORES}\n\n{beside(run).strip()}",
-    )
+    samples = f"{len(learned.labels):,} {'samples' if run.is_embedding_set else 'test samples'}"
+    if not learned.has_labels:
+        st.markdown(f"{samples} without labels; distances are those of the imported vectors.")
+    else:
+        st.markdown(
+            f"**R@1 {about}{percent(learned.recall_at_1)}** · **MAP@R {about}{percent(learned.map_at_r)}** · "
+            f"{samples} of {len(np.unique(learned.labels)):,} classes · {failures:,} failures (nearest neighbour wrong)",
+            help=f"{SCORES}\n\n{beside(run).strip()}",
+        )
     sampled.note(run, learned)
     selected = selection.chosen(run)
     if selected is not None:
@@ -113,7 +115,7 @@ def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         view = st.segmented_control(
             "View",
-            [QUERIES, PAIRS, SUSPECTS, OWN],
+            _views(shown),
             default=QUERIES,
             required=True,
             key="view",
@@ -158,6 +160,15 @@ def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
             on_back_change=_back,
         )
     _follow(run, asked)
+
+
+def _views(shown: ShownRun) -> list[str]:
+    """Return the views that this run can show: labels can be doubted only if there are labels, and an image of the
+    user can be embedded only by a network.
+    """
+    views = [QUERIES, PAIRS]
+    views += [SUSPECTS] if shown.test.has_labels else []
+    return views + ([] if shown.run.is_embedding_set else [OWN])
 
 
 def _asked(neighbours: TestNeighbours) -> int | None:

@@ -37,8 +37,9 @@ def one(shown: Sequence[ShownRun], row: int, back: str = "All queries") -> None:
                 "Forces of this failure" if searched.failures[row] else "Forces on this query",
                 {"run": first.run.id, "query": str(index)},
             )
-        precision = f"{sampled.about(searched)}{percent(searched.average_precision[row])}"
-        st.markdown(f"Sample {index} · AP@R {precision} · {_first_right(searched, row)}")
+        score = f"{sampled.about(searched)}{percent(searched.average_precision[row])}"
+        scored = f" · AP@R {score} · {_first_right(searched, row)}" if searched.has_labels else ""
+        st.markdown(f"Sample {index}{scored}")
     if len(shown) > 1:
         rows = [each.test.row(str(index)) for each in shown]
         rows_view.several_runs(shown, np.array(rows)[:, None], searched.neighbours.shape[1])
@@ -55,15 +56,18 @@ def many(
         The data set index of the first query shown (-1 if none), and the indices of all images on the next page.
     """
     searched, run = shown[0].test, shown[0].run
+    order: Order = "by index"
+    failures = False
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        order: Order = st.selectbox(
-            "Order",
-            list(ORDERS),
-            key="order",
-            width=190,
-            bind="query-params",
-            help="\n\n".join(f"**{name}**: {words}" for name, words in ORDERS.items()),
-        )
+        if searched.has_labels:  # without labels, no order depends on them
+            order = st.selectbox(
+                "Order",
+                list(ORDERS),
+                key="order",
+                width=190,
+                bind="query-params",
+                help="\n\n".join(f"**{name}**: {words}" for name, words in ORDERS.items()),
+            )
         k = st.slider(
             "Neighbours k",
             3,
@@ -74,12 +78,13 @@ def many(
             width=200,
             help="Number of neighbours shown per query",
         )
-        failures = st.toggle(
-            "Only failures",
-            key="failures",
-            bind="query-params",
-            help="Show only queries whose nearest neighbour is of another class",
-        )
+        if searched.has_labels:
+            failures = st.toggle(
+                "Only failures",
+                key="failures",
+                bind="query-params",
+                help="Show only queries whose nearest neighbour is of another class",
+            )
     indices = None if selected is None else selected.indices
     rows = select(searched, order, label=label, failures=failures, indices=indices)
     contest = runs_beside_view.EVERY

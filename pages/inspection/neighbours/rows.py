@@ -40,9 +40,15 @@ def one_run(shown: ShownRun, rows: Sequence[int] | Ints, k: int, words: Callable
     tiles: list[neighbour_grid.Row] = []
     shown.test.search_rows(list(rows))
     for row in rows:
-        lines = [f"AP@R {sampled.about(shown.test)}{percent(shown.test.average_precision[row])}", words(row)]
+        lines = [_precision(shown, row), words(row)]
         tiles.append((query(shown, row, *filter(None, lines)), shown.near(row, k)))
     st.html(neighbour_grid.html(tiles, thumbnails.address(shown.run), link(shown.run)))
+
+
+def _precision(shown: ShownRun, row: int) -> str:
+    """Return the AP@R of a query as text; "" without labels."""
+    score = percent(shown.test.average_precision[row])
+    return f"AP@R {sampled.about(shown.test)}{score}" if shown.test.has_labels else ""
 
 
 def several_runs(shown: Sequence[ShownRun], rows: Ints, k: int) -> None:
@@ -55,7 +61,7 @@ def several_runs(shown: Sequence[ShownRun], rows: Ints, k: int) -> None:
             neighbour_grid.RunNeighbours(
                 MARKS[number],
                 each.run.id,
-                (f"AP@R {sampled.about(each.test)}{percent(each.test.average_precision[row])}",),
+                (_precision(each, row),),
                 each.near(int(row), k),
             )
             for number, (each, row) in enumerate(zip(shown, column, strict=True))

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlencode
 
+import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.inspection.neighbours import TestNeighbours
@@ -60,14 +61,23 @@ class ShownRun:
     def tile(self, row: int, *lines: str, forces: str = "") -> neighbour_grid.Tile:
         """Return the tile of a sample shown as a query, with the texts `lines` below it."""
         index = int(self.test.indices[row])
-        return neighbour_grid.Tile(index, self.class_of(row), lines, over=self.over(index), forces=forces)
+        return neighbour_grid.Tile(index, self._title(row), lines, over=self.over(index), forces=forces)
 
     def neighbour(self, row: int, right: bool | None, *lines: str, forces: str = "") -> neighbour_grid.Neighbour:
         """Return the tile of a sample shown as a neighbour; `right` is True if the sample has the query's class."""
         index = int(self.test.indices[row])
         return neighbour_grid.Neighbour(
-            index, self.class_of(row), lines, over=self.over(index), forces=forces, right=right
+            index,
+            self._title(row),
+            lines,
+            over=self.over(index),
+            forces=forces,
+            right=right if self.test.has_labels else None,
         )
+
+    def _title(self, row: int) -> str:
+        """Return the title of a tile: the name of the class, or the number of the sample if there are no labels."""
+        return self.class_of(row) if self.test.has_labels else f"sample {self.test.indices[row]}"
 
     def near(self, row: int, k: int, *, forces: bool = True) -> list[neighbour_grid.Neighbour]:
         """Return the tiles of the k nearest neighbours of a sample, each with its distance.
@@ -97,6 +107,17 @@ def headed(what: str, title: str, sentence: str) -> ShownRun | None:
     Returns None if the evaluation cannot be read. `what` names the content that the page shows.
     """
     return _evaluated(run_picker.head(title, sentence), what)
+
+
+def refuse_unlabelled(shown: ShownRun, what: str) -> bool:
+    """If an embedding set has no labels, say why the page cannot show `what`; return True in this case."""
+    if shown.test.has_labels:
+        return False
+    st.info(
+        f"This embedding set has no labels, so there are no {what} to show. Import it again with a column of labels.",
+        icon=":material/label_off:",
+    )
+    return True
 
 
 def _evaluated(run: Run | None, what: str) -> ShownRun | None:

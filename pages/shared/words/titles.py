@@ -19,6 +19,8 @@ def label(run: Run) -> str:
     name, loss = run.spec.name or data_title(run.spec.data.name), loss_title(run.spec.loss.name)
     if run.is_example:
         return f"Example · {name}"
+    if run.is_embedding_set:
+        return f"{name} · embedding set · {run.id[-4:]}"
     words = " · ".join([name, *([] if name.endswith(loss) else [loss]), run.id[-4:]])
     return mark_transductive(words, run.spec.conditioning.transductive)
 
