@@ -61,7 +61,8 @@ def train(
         str,
         typer.Argument(
             metavar="SPEC",
-            help="SPEC.toml, the name of a shipped spec such as digits, or a folder with one subfolder per class",
+            help="SPEC.toml, the name of a shipped spec such as digits, a folder with one subfolder per class, or the "
+            "id of an embedding set",
         ),
     ],
     overrides: Annotated[
@@ -76,12 +77,13 @@ def train(
     Exit status: 0 finished, 1 failed, 130 stopped.
     """
     together.lead_or_follow()
-    chosen = own_folder.fit_to_folder(read_spec(spec), overrides or [])
+    store = open_store(runs)
+    chosen = own_folder.fit_to_folder(read_spec(spec, store), overrides or [])
     if (where := attended.require_backend(backend)) == "":
         from dmlcore.training.build import refuse_unusable  # imported late: it imports torch
 
         refuse_unusable(chosen)
-    run = open_store(runs).create(chosen)
+    run = store.create(chosen)
     print(run.id, flush=True)
     workers.log_to(run)
     workers.finish(

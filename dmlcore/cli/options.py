@@ -12,7 +12,7 @@ import typer
 
 from dmlcore.presets import SPECS
 from dmlcore.spec import RunSpec, SpecError
-from dmlcore.storage.runs import RunStore
+from dmlcore.storage.runs import Run, RunError, RunStore
 
 Runs = Annotated[Path | None, typer.Option("--runs", help="Folder of the runs [default: $DML_RUNS or ./runs]")]
 Backend = Annotated[
@@ -67,17 +67,30 @@ def stop_on_signal() -> Callable[[], bool]:
     return lambda: bool(asked)
 
 
-def read_spec(name: str) -> RunSpec:
+def _embedding_set(store: RunStore, name: str) -> Run | None:
+    try:
+        run = store.open(name)
+        return run if run.is_embedding_set else None
+    except RunError:
+        return None
+
+
+def read_spec(name: str, store: RunStore | None = None) -> RunSpec:
     """Return the spec for the SPEC argument of a command.
 
     Args:
         name: Name of a shipped spec, path of a .toml file, or folder of images with one subfolder per class. A shipped
             name takes precedence over a folder with that name, unless the folder is written with a slash.
+        store: Run store; if given, `name` may also be the id of an embedding set in it.
 
     Raises:
         CommandError: The file cannot be read.
         SpecError: The spec is invalid.
     """
+    if store is not None and (embedding_set := _embedding_set(store, name)):
+        from dmlcore.experiments.embedding_sets import training_spec  # imported late: it imports torch
+
+        return training_spec(embedding_set)
     path = Path(name)
     if path.is_dir() and (os.sep in name or not (SPECS / f"{name}.toml").is_file()):
         root = str(path.absolute())

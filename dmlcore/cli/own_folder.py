@@ -1,4 +1,4 @@
-"""Adaptation of a spec's settings to the number of classes in a user's own folder of images."""
+"""Adaptation of a spec's settings to the number of classes in a user's own images or embeddings."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from collections.abc import Sequence
 from dmlcore.cli.options import FOLDER
 from dmlcore.spec import RunSpec
 
+# data sets whose classes are not known in advance: a folder of images and an embedding set
+ADAPTED = (FOLDER, "embeddings")
 # minimum number of classes for a test on unseen classes; with fewer, each split contains samples of all classes
 MIN_CLASSES = 4
 
 
 def fit_to_folder(spec: RunSpec, overrides: Sequence[str]) -> RunSpec:
-    """Return `spec` with `overrides` and, for a folder of images, with split and batch adapted to its classes.
+    """Return `spec` with `overrides` and, for data of the user's own, with split and batch adapted to their classes.
 
     The adapted settings are printed. Keys in `overrides` are not adapted. Raises SpecError, DataError.
     """
     chosen = spec.with_overrides(overrides)
-    if chosen.data.name != FOLDER or spec.data.name != FOLDER or chosen.data.root is None:
+    if chosen.data.name not in ADAPTED or spec.data.name != chosen.data.name or chosen.data.root is None:
         return chosen
     given = {override.partition("=")[0].strip() for override in overrides}
     changes = [change for change in _changes(chosen, given) if change.partition("=")[0] not in given]
@@ -28,7 +30,7 @@ def fit_to_folder(spec: RunSpec, overrides: Sequence[str]) -> RunSpec:
 
 
 def _changes(spec: RunSpec, given: set[str]) -> list[str]:
-    """Return overrides that adapt a spec to a folder of images; `given` holds the keys set by the user.
+    """Return overrides that adapt a spec to a folder of images or an embedding set; `given` holds the keys set by the user.
 
     With fewer than MIN_CLASSES training classes or fewer than two test classes, the test and validation splits consist
     of samples instead of classes. A batch contains at most as many classes as have two or more training samples.
@@ -38,7 +40,7 @@ def _changes(spec: RunSpec, given: set[str]) -> list[str]:
     from dmlcore import data
 
     d = spec.data
-    samples = data.read(FOLDER, root=d.root, image_size=d.image_size, seed=spec.seed)
+    samples = data.read(d.name, root=d.root, image_size=d.image_size, seed=spec.seed)
     for note in samples.notes:
         print(f"note: {note}", file=sys.stderr, flush=True)
     changes: list[str] = []
@@ -48,7 +50,7 @@ def _changes(spec: RunSpec, given: set[str]) -> list[str]:
         split = validation = "samples"
         changes += ["data.split=samples", "data.validation=samples"]
     folds = data.Folds(d.folds, d.fold, d.fold_order, d.fold_seed) if d.folds else None
-    made = data.divide(FOLDER, samples, split=split, validation=validation, folds=folds, seed=spec.seed)
+    made = data.divide(d.name, samples, split=split, validation=validation, folds=folds, seed=spec.seed)
     pairable = int((np.unique(made.labels[made.splits["train"]], return_counts=True)[1] > 1).sum())
     if spec.batch.sampler == "balanced" and 2 <= pairable < spec.batch.classes:
         changes += [f"batch.classes={pairable}"]

@@ -21,6 +21,7 @@ from dmlcore.data.embedding_sets.stored import EmbeddingSet, load
 from dmlcore.data.embedding_sets.table import VectorTable
 from dmlcore.inspection import neighbours
 from dmlcore.metrics import RetrievalScores
+from dmlcore.presets import SPECS
 from dmlcore.spec import RunSpec
 from dmlcore.spec.sections import IDENTITY, DataSpec, ModelSpec
 from dmlcore.storage import arrays, run_directory
@@ -90,6 +91,22 @@ def create(
 def of_run(run: Run) -> EmbeddingSet:
     """Return the stored vectors, labels and columns of an embedding set. Raises DataError."""
     return load(run.path / FOLDER)
+
+
+def training_spec(run: Run) -> RunSpec:
+    """Return the spec that trains a linear layer on an embedding set, the shipped spec `embeddings` for this set.
+
+    The embedding dimension is reduced to that of the vectors.
+    """
+    spec = RunSpec.from_toml((SPECS / f"{READER}.toml").read_text())
+    dimension = min(spec.model.embedding_dim, run.spec.model.embedding_dim)
+    return spec.model_copy(
+        update={
+            "name": run.spec.name,
+            "data": spec.data.model_copy(update={"root": run.spec.data.root}),
+            "model": spec.model.model_copy(update={"embedding_dim": dimension}),
+        }
+    )
 
 
 def _evaluate(

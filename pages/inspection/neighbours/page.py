@@ -105,7 +105,8 @@ def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
     else:
         st.markdown(
             f"**R@1 {about}{percent(learned.recall_at_1)}** · **MAP@R {about}{percent(learned.map_at_r)}** · "
-            f"{samples} of {len(np.unique(learned.labels)):,} classes · {failures:,} failures (nearest neighbour wrong)",
+            f"{samples} of {len(np.unique(learned.labels)):,} classes · "
+            f"{failures:,} failures (nearest neighbour wrong)",
             help=f"{SCORES}\n\n{beside(run).strip()}",
         )
     sampled.note(run, learned)

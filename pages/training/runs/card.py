@@ -122,11 +122,8 @@ def _buttons(run: Run, status: str) -> None:
         _ask(run, _resume)
     if (run.path / LAST).exists():
         menu.link("fork", "Continue with a change", {"run": run.id})
-    if run.is_embedding_set:
-        trained = {"like": "", "data.name": run.spec.data.name, "data.root": run.spec.data.root or ""}
-        menu.link("settings", "Train on these embeddings", trained, icon="tune")
-    else:
-        menu.link("settings", "New run with these settings", {"like": run.id}, icon="tune")
+    again = "Train on these embeddings" if run.is_embedding_set else "New run with these settings"
+    menu.link("settings", again, {"like": run.id}, icon="tune")
     if table_view.view().baseline != run.id:
         st.button(
             "Pin as baseline",

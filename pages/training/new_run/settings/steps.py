@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from dmlcore.data import DataError
+from dmlcore.experiments import embedding_sets
 from dmlcore.jobs import launch
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.runs import RunError, RunStore
@@ -134,7 +135,8 @@ def _train_like(form: Form, asked: Mapping[str, str]) -> bool:
     If the run does not exist or its spec cannot be used, show a warning and return False.
     """
     try:
-        spec = RunStore().open(asked["like"]).spec
+        run = RunStore().open(asked["like"])
+        spec = embedding_sets.training_spec(run) if run.is_embedding_set else run.spec
         objective.refuse_unknown(spec)
     except RunError:
         st.warning(
