@@ -30,7 +30,7 @@ def fit_to_folder(spec: RunSpec, overrides: Sequence[str]) -> RunSpec:
 
 
 def _changes(spec: RunSpec, given: set[str]) -> list[str]:
-    """Return overrides that adapt a spec to a folder of images or an embedding set; `given` holds the keys set by the user.
+    """Return overrides that adapt a spec to a user's own data; `given` holds the keys set by the user.
 
     With fewer than MIN_CLASSES training classes or fewer than two test classes, the test and validation splits consist
     of samples instead of classes. A batch contains at most as many classes as have two or more training samples.
