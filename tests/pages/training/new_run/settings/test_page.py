@@ -30,6 +30,7 @@ from pages.shared.widgets.forms import _log_stops
 from pages.shared.widgets.spec_form import folders, preflight
 from pages.shared.widgets.spec_form.form import command, overrides, presets
 from pages.shared.widgets.spec_form.preflight import Submits
+from pages.shared.widgets.spec_form.values import is_pretrained, networks
 from tests.data import layouts
 from tests.members import note_member
 from tests.pages.conftest import go_to, load_page, make_run
