@@ -16,6 +16,9 @@ LOOKS = {
     "inputs": ("#009E73", [1, 0]),
     "untrained": ("#CC79A7", [6, 3]),
     "pretrained": ("#CC79A7", [6, 3]),
+    "features": ("#E69F00", [6, 3]),
+    "pca_whitened": ("#E69F00", [2, 3]),
+    "whitened": ("#D55E00", [1, 0]),
     "chance": ("#7F7F7F", [2, 3]),
 }
 Levels = Mapping[str, Mapping[str, float]]  # baseline (key of LOOKS) -> variant -> score in 0..1

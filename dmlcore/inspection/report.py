@@ -20,6 +20,7 @@ from dmlcore.figures.maps import in_square, palette
 from dmlcore.inspection import images
 from dmlcore.inspection.export import EmbeddingTable
 from dmlcore.inspection.maps import maps
+from dmlcore.significance.gain import gain
 from dmlcore.significance.transductive import mark_transductive
 from dmlcore.storage.metrics_rows import REPRESENTATIONS, representation
 from dmlcore.storage.runs import Run, scores
@@ -158,10 +159,12 @@ def _scores(table: EmbeddingTable, remarks: Sequence[str]) -> str:
         lines = [["trained network", _percent(learned.map_at_r), _percent(learned.recall_at_1)]]
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in lines)
     titles = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    gained = gain(recorded, started=started)
+    verdict = f"<p>{escape(gained.words)}</p>" if gained else ""
     failures, queries = int(learned.failures.sum()), int((~np.isnan(learned.average_precision)).sum())
     more = "".join(f"<p>{_name(remark)}</p>" for remark in remarks)
     return (
-        f"<section><h2>Scores on the test split</h2><table class='scores'><tr>{titles}</tr>{body}</table>"
+        f"<section><h2>Scores on the test split</h2><table class='scores'><tr>{titles}</tr>{body}</table>{verdict}"
         f"<p>The nearest neighbour of {failures:,} of {queries:,} queries has another class.</p>{more}</section>"
     )
 

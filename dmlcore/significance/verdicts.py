@@ -43,6 +43,9 @@ NAMES = {  # baseline -> its name in sentences, in display order
     "inputs": "the raw inputs",
     "untrained": "the untrained network",
     "pretrained": "the pretrained network",
+    "features": "the frozen features",
+    "pca_whitened": "the PCA-whitened features",
+    "whitened": "the whitened features",
     "chance": "chance",
 }
 UNDECIDED = "no significant difference"
@@ -77,7 +80,7 @@ def baselines(rows: Iterable[Mapping[str, Any]], *, started: bool) -> dict[str, 
     by_kind: dict[str, dict[str, float]] = {}
     for row in rows:
         subject = "pretrained" if started and row.get("of") == "untrained" else row.get("of", "")
-        if row.get("kind") == "scores" and row["of"] in ("inputs", "untrained"):
+        if row.get("kind") == "scores" and row["of"] in NAMES:
             scores = {"map_at_r": row["map_at_r"], "recall_at_1": row["recall_at"].get("1")}
             by_kind.setdefault(subject, {}).update({k: float(v) for k, v in scores.items() if v is not None})
         elif row.get("kind") == "baseline":

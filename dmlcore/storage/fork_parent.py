@@ -90,7 +90,7 @@ def _inherited_rows(metrics: Path, step: int) -> list[Row]:
     for line in lines:
         if not (row := metrics_rows.from_line(line)):
             continue
-        before = row["kind"] == "scores" and row["of"] in ("inputs", "untrained")
+        before = row["kind"] == "scores" and row["of"] in metrics_rows.UNTRAINED
         if before or (row["kind"].startswith("validation") and row["step"] == step):
             rows.append(row)
     return rows

@@ -27,11 +27,15 @@ MAX_FILE_BYTES = 2**30  # maximum size of metrics.jsonl in bytes; a run of a mil
 REPRESENTATIONS = {  # labels of the scored representations, by the value of the field "of" in score rows
     "inputs": "raw input",
     "untrained": "untrained network",
+    "features": "frozen features",
+    "pca_whitened": "features, PCA-whitened",
+    "whitened": "features, whitened within classes",
     "trained": "trained network",
     "alone": "network alone, without neighbours",
     "inductive": "neighbours from the training split (inductive)",
     "transductive": "neighbours from the test split",
 }
+UNTRAINED = ("inputs", "untrained", "features", "pca_whitened", "whitened")  # those scored before the first step
 _SLACK = 1e-3  # tolerance of the range 0..1, which rounding errors may exceed slightly
 _TAIL = len(b', "crc": "01234567"}')
 

@@ -1,4 +1,4 @@
-"""Baselines of a run before its first step: chance, the raw inputs, and the untrained network.
+"""Baselines of a run before its first step: chance, the raw inputs, the untrained network, and whitened features.
 
 Scores of raw inputs are the same for every run on the same data, so they are computed once and cached.
 """
@@ -17,11 +17,11 @@ from dmlcore.data import Dataset
 from dmlcore.data.files.locate import cache_folder
 from dmlcore.storage import atomic_files, metrics_rows
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.training import evaluation, final_analyses
+from dmlcore.training import evaluation, feature_baselines, final_analyses
 from dmlcore.training.state import TrainingState, embedder
 from dmlcore.typing import Bools, Ints
 
-VERSION = 1  # version of the cached rows, which is included in the cache key
+VERSION = 2  # version of the cached rows, which is included in the cache key
 OF_TRAIN = (1, 8)  # values of K for R@K on the training split, as in `final_analyses.train_scores`
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,8 @@ log = logging.getLogger(__name__)
 def first_rows(state: TrainingState) -> list[Row]:
     """Return the first metrics rows of a run, which hold the scores of its baselines.
 
-    Two rows hold the test scores of the raw inputs and of the untrained network.
+    Two rows hold the test scores of the raw inputs and of the untrained network. If features exist before training,
+    further rows hold the scores of the plain and of the whitened features (`feature_baselines`).
 
     The rows of kind "baseline" hold the scores of a random ranking on the test split, of the inputs on the validation
     split, and of the inputs and the untrained network on the training split. Training scores are included only if the
@@ -38,7 +39,8 @@ def first_rows(state: TrainingState) -> list[Row]:
     data, ks = state.data, state.spec.ks
     embeddings = evaluation.embed(embedder(state), data, "test", state.device)
     rows = [inputs_row(data, "test", ks)]
-    rows.append(evaluation.row("untrained", 0, evaluation.score(embeddings, data, "test", ks, state.device)))
+    scores, labels = evaluation.score(embeddings, data, "test", ks, state.device), evaluation.query_labels(data, "test")
+    rows.append(evaluation.row("untrained", 0, scores, labels=labels))
     indices, searched = evaluation.rows_of(data, "test")
     rows.append(_baseline("chance", "test", chance(data.labels[indices], searched)))
     if len(data.splits["validation"]):
@@ -46,7 +48,7 @@ def first_rows(state: TrainingState) -> list[Row]:
     if (untrained := final_analyses.train_scores(state.model, data, state.device)) is not None:
         rows.append(_baseline("inputs", "train", _flat(inputs_row(data, "train", OF_TRAIN))))
         rows.append(_baseline("untrained", "train", untrained))
-    return rows
+    return rows + feature_baselines.rows(state)
 
 
 def chance(labels: Ints, searched: Bools) -> dict[str, float | None]:
@@ -92,7 +94,8 @@ def inputs_row(data: Dataset, split: str, ks: tuple[int, ...]) -> Row:
     path = cache_folder() / "scores" / f"{digest.hexdigest()}.json"
     if (kept := _read(path)) is not None:
         return kept
-    row = evaluation.row("inputs", 0, evaluation.score(raw, data, split, ks))
+    labels = evaluation.query_labels(data, split)
+    row = evaluation.row("inputs", 0, evaluation.score(raw, data, split, ks), labels=labels)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_files.replace_json(path, row)

@@ -22,6 +22,7 @@ from dmlcore.data.synthetic.tokens import counts
 from dmlcore.metrics import ClusteringScores, RetrievalScores, clustering, per_class, retrieval
 from dmlcore.metrics.clustering import is_affordable
 from dmlcore.metrics.scores import scores as by_name
+from dmlcore.significance.gain import sum_by_group
 from dmlcore.storage import arrays, atomic_files, checkpoint
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import embeddings_path
@@ -141,7 +142,8 @@ def _tested(run: Run, state: TrainingState, network: nn.Module, embeddings: Sing
     scores = score(embeddings, state.data, "test", state.spec.ks, state.device)
     write_embeddings(run, digest, embeddings, state.data, "test", scores)
     clusters = cluster(embeddings, state.data, "test", state.spec.seed)
-    rows = [row("trained", step, scores, clusters, weights=digest) | _transductive_mark(network)]
+    labels = query_labels(state.data, "test")
+    rows = [row("trained", step, scores, clusters, labels=labels, weights=digest) | _transductive_mark(network)]
     for name, other in _other_embeddings(network).items():
         others = (
             score(other, state.data, "test", state.spec.ks, state.device),
@@ -216,7 +218,22 @@ def cluster(embeddings: Singles, data: Dataset, split: str, seed: int) -> Cluste
     return clustering(embeddings, labels, seed)
 
 
-def row(subject: str, step: int, scores: RetrievalScores, clusters: ClusteringScores | str = "", **extra: Any) -> Row:
+def query_labels(data: Dataset, split: str) -> Ints:
+    """Return the labels (Q,) of the queries of a split, in the order of `rows_of`."""
+    indices, searched = rows_of(data, split)
+    labels: Ints = data.labels[indices[~searched]]
+    return labels
+
+
+def row(
+    subject: str,
+    step: int,
+    scores: RetrievalScores,
+    clusters: ClusteringScores | str = "",
+    *,
+    labels: Ints | None = None,
+    **extra: Any,
+) -> Row:
     """Return a row of metrics.jsonl with test scores.
 
     Args:
@@ -224,8 +241,11 @@ def row(subject: str, step: int, scores: RetrievalScores, clusters: ClusteringSc
         step: Step at which the network had the scored weights.
         scores: Retrieval scores.
         clusters: Result of `cluster`, which is clustering scores or the reason why there are none.
+        labels: Labels of the queries, (Q,), to store sums of the scores of each class, with which differences between
+            rows can be tested.
         **extra: Further entries of the row.
     """
+    of_queries = {"map_at_r": scores.per_query_average_precision, "recall_at_1": scores.per_query_recall_at_1}
     return {
         "kind": "scores",
         "of": subject,
@@ -237,6 +257,7 @@ def row(subject: str, step: int, scores: RetrievalScores, clusters: ClusteringSc
         **({"no_clustering": clusters} if isinstance(clusters, str) and clusters else {}),
         "queries": scores.queries,
         "skipped": scores.skipped,
+        **({} if labels is None else {"by_class": sum_by_group(labels, of_queries)}),
         **extra,
     }
 

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from dmlcore import pooling, processes
 from dmlcore.data import DataError, Dataset
 from dmlcore.models.networks import ModelError
+from dmlcore.significance.gain import gain
 from dmlcore.significance.transductive import mark_transductive
 from dmlcore.spec.sections import ScheduleSpec
 from dmlcore.storage import atomic_files, checkpoint, run_directory
@@ -257,12 +258,15 @@ def _train(
             checkpoint.keep(run.path, progress.step, run.path / run_directory.LAST)
         report(progress.step, "testing")
         tested = _test(run, state, metrics)
-        untrained = scores(run.metrics()[0]).get("untrained", {}).get("map_at_r")
+        tested_rows = scores(run.metrics()[0])
+        untrained = tested_rows.get("untrained", {}).get("map_at_r")
         words = mark_transductive("test MAP@R", state.progress.conditioned and spec.conditioning.transductive)
         message = f"{words} {_percent(untrained)} → {_percent(tested)}"
         message += f"; it {start.moved}" if start.moved else ""
         before_done(run)
         log.info("done: %s", message)
+        if gained := gain(tested_rows, started=bool(spec.model.start)):
+            log.info("%s", gained.words)
         return report(progress.step, message, state="done")
 
 

@@ -14,9 +14,8 @@ from dmlcore.training.build import build, load_data
 def test_the_inputs_are_scored_once_and_the_kept_row_is_the_very_same(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_CACHE", str(tmp_path))
     digits = data.load("digits", split="samples")
-    expected = evaluation.row(
-        "inputs", 0, evaluation.score(evaluation.raw_inputs(digits, "test"), digits, "test", (1,))
-    )
+    scores = evaluation.score(evaluation.raw_inputs(digits, "test"), digits, "test", (1,))
+    expected = evaluation.row("inputs", 0, scores, labels=digits.labels[digits.splits["test"]])
     first = baselines.inputs_row(digits, "test", (1,))
     monkeypatch.setattr(evaluation, "score", lambda *_: 1 / 0)
     again = baselines.inputs_row(digits, "test", (1,))
@@ -69,6 +68,10 @@ def test_a_run_begins_with_its_baselines_in_every_split_that_is_scored(tmp_path,
         ("baseline", "inputs", "validation"),
         ("baseline", "inputs", "train"),
         ("baseline", "untrained", "train"),
+        ("scores", "pca_whitened", "test"),
+        ("baseline", "pca_whitened", "validation"),
+        ("scores", "whitened", "test"),
+        ("baseline", "whitened", "validation"),
     ]
     raw = evaluation.raw_inputs(state.data, "validation")
     expected = evaluation.score(raw, state.data, "validation", (1,)).map_at_r

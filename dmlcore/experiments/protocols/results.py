@@ -22,7 +22,7 @@ from dmlcore.significance.verdicts import Verdict
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage import arrays, atomic_files
 from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
-from dmlcore.storage.metrics_rows import Row
+from dmlcore.storage.metrics_rows import UNTRAINED, Row
 from dmlcore.storage.run_directory import embeddings_path
 from dmlcore.storage.runs import Run, RunStore, scores
 from dmlcore.typing import Singles
@@ -45,7 +45,7 @@ class Member(_ResultModel):
     validation: float | None
     scores: dict[str, float]
     train: dict[str, float] = {}
-    # baseline ("inputs", "untrained" or "pretrained") -> score name -> score
+    # baseline ("pretrained" or a name in UNTRAINED) -> score name -> score
     baselines: dict[str, dict[str, float]] = {}
     steps: int
     seconds: float
@@ -108,7 +108,7 @@ def measure(entry: StudyRun, run: Run) -> Member | None:
         baselines={
             "pretrained" if subject == "untrained" and spec.model.start else subject: flatten_scores(row)
             for subject, row in scores(rows).items()
-            if subject in ("inputs", "untrained")
+            if subject in UNTRAINED
         },
         steps=state.step,
         seconds=state.seconds,

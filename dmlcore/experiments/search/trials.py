@@ -205,15 +205,16 @@ def write_best(spec: RunSpec, search: SearchSpace, store: RunStore) -> Path:
 
 
 def validation_baselines(rows: Sequence[TrialRow], store: RunStore) -> dict[str, float]:
-    """Return the validation MAP@R of raw inputs and of the untrained network, from the first trial that has them."""
+    """Return the validation MAP@R of the baselines without training, from the first trial that has them."""
     for row in rows:
         if row.value is None or not row.run:
             continue
         metrics = store.open(row.run).metrics()[0]
-        raw = [r["map_at_r"] for r in metrics if r.get("kind") == "baseline" and r["part"] == "validation"]
+        of = {r["of"]: r["map_at_r"] for r in metrics if r.get("kind") == "baseline" and r["part"] == "validation"}
         first = [r["map_at_r"] for r in metrics if r.get("kind") == "validation" and r["step"] == 0]
-        levels = {"raw inputs": raw[:1], "untrained network": first[:1]}
-        return {name: values[0] for name, values in levels.items() if values and values[0] is not None}
+        levels = {"raw inputs": of.get("inputs"), "untrained network": next(iter(first), None)}
+        levels["whitened features"] = of.get("whitened")
+        return {name: value for name, value in levels.items() if value is not None}
     return {}
 
 

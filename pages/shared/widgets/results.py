@@ -12,6 +12,7 @@ import streamlit as st
 from dmlcore.figures.curves import CurvePanel, RunCurve, averaged, linked
 from dmlcore.metrics import SCORES
 from dmlcore.significance import verdicts
+from dmlcore.significance.gain import gain
 from dmlcore.significance.transductive import mark_transductive
 from dmlcore.spec import RunSpec
 from dmlcore.storage.metrics_rows import REPRESENTATIONS, Row, representation
@@ -282,7 +283,10 @@ def _verdict(specs: Sequence[RunSpec], histories: Sequence[RunHistory]) -> None:
     if len(tested) != 1:  # scores on different test samples cannot be compared
         return
     verdict = verdicts.verdict(values, against, things="settings", measure="test MAP@R")
-    st.markdown(f"**{verdict.headline}** {' '.join(verdict.more)}")
+    gained = gain(histories[0].scores, started=bool(specs[0].model.start)) if len(specs) == 1 else None
+    sentences = [gained.words] if gained else []
+    sentences += [verdict.headline, *verdict.more]
+    st.markdown(f"**{sentences[0]}** {' '.join(sentences[1:])}")
     if max(map(len, values.values())) > 1:
         st.caption(verdicts.CLEARLY)
 
@@ -296,13 +300,15 @@ def beside(run: Run) -> str:
     scores = run_reader.reader().history(run).scores
     before = representation("untrained", pretrained=bool(run.spec.model.start))
     named = {"inputs": "raw inputs", "untrained": before}
+    named |= {name: REPRESENTATIONS[name] for name in ("features", "whitened")}
     parts = [
         f"{words} R@1 {percent(row['recall_at'].get('1'))}, MAP@R {percent(row['map_at_r'])}"
         for subject, words in named.items()
         if (row := scores.get(subject))
     ]
     without = f" Without training: {'; '.join(parts)}." if parts else ""
-    return f"{without}{_neighbours(scores)}"
+    gained = gain(scores, started=bool(run.spec.model.start))
+    return f"{without}{f' {gained.words}' if gained else ''}{_neighbours(scores)}"
 
 
 def _neighbours(scores: Mapping[str, Row]) -> str:

@@ -25,6 +25,12 @@ from pages.shared.words.numbers import percent
 
 MOST = 4
 MOST_CLASSES = 20  # largest number of classes in the table; those with the largest differences are shown
+UNTRAINED = {  # rows of the table of results
+    "inputs": "MAP@R of raw inputs",
+    "untrained": "MAP@R before training",
+    "features": "MAP@R of frozen features",
+    "whitened": "MAP@R of whitened features",
+}
 LOOKS: Mapping[str, run_status.Look] = {
     "incomparable": ("incomparable", ":material/block:", "red"),
     "caution": ("caution", ":material/warning:", "orange"),
@@ -93,7 +99,7 @@ def _summarise(runs: Sequence[Run]) -> dict[str, list[Any]]:
         if len(values):
             best = int(np.argmax(values))
             row["best checkpoint"] = f"step {steps[best]:,}, validation MAP@R {percent(float(values[best]))}"
-        for subject, words_of in {"inputs": "MAP@R of raw inputs", "untrained": "MAP@R before training"}.items():
+        for subject, words_of in UNTRAINED.items():
             if score := history.scores.get(subject):
                 row[words_of] = percent(score["map_at_r"])
         if trained:

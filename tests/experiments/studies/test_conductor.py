@@ -142,7 +142,7 @@ def test_the_command_makes_the_runs_keeps_them_and_writes_what_they_reached(tmp_
         command(f"{request.study},projections-birds", only=["first"], runs=tmp_path / "elsewhere")
 
     # Results that were written without baselines get those of the same runs.
-    assert {"chance", "inputs", "untrained"} == set(results.runs[0].baselines)
+    assert {"chance", "inputs", "untrained", "pca_whitened", "whitened"} == set(results.runs[0].baselines)
     assert "train.map_at_r" in results.runs[0].baselines["untrained"]
     bare = results.model_copy(update={"runs": tuple(r.model_copy(update={"baselines": {}}) for r in results.runs)})
     save(bare, studies.results_path(request.study))

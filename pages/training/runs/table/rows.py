@@ -21,7 +21,7 @@ from pages.shared.words import titles
 from pages.shared.words.labels import LABELS
 
 AT_FIRST = 5  # largest number of settings shown by default
-FIXED = ("status", "run", "steps", "inputs", "untrained", "trained")
+FIXED = ("status", "run", "steps", "inputs", "untrained", "whitened", "trained")
 LAST = ("validation", "note", "started")
 TITLES = {"validation": "best validation"}
 FURTHER = {name: entry.title for name, entry in SCORES.items() if entry.shown and name != "map_at_r"}
@@ -43,7 +43,7 @@ class Line:
     note: str = ""
 
     def score(self, subject: str = "trained") -> float | None:
-        """Return the test MAP@R (0..1) of `subject`: "inputs" (raw), "untrained" or "trained"; None if not measured."""
+        """Return the test MAP@R (0..1) of a subject such as "inputs", "untrained" or "trained"; None if not measured."""
         value: float | None = self.scores.get(subject, {}).get("map_at_r")
         return value
 
@@ -178,6 +178,7 @@ OWN: Mapping[str, Callable[[Line], Any]] = {
     "steps": lambda known: known.progress,
     "inputs": _score("inputs"),
     "untrained": _score("untrained"),
+    "whitened": _score("whitened"),
     "trained": _score("trained"),
     "validation": lambda known: known.best_validation(),
     "note": lambda known: known.note,

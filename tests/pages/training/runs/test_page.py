@@ -17,6 +17,7 @@ from dmlcore import losses
 from dmlcore.inspection import notes
 from dmlcore.jobs import device_queue, launch
 from dmlcore.monitoring import comparability, health
+from dmlcore.significance.gain import gain
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import EXAMPLE, Run, RunStore, scores
 from dmlcore.training.loop import train
@@ -128,10 +129,13 @@ def test_one_run_shows_its_scores_beside_those_without_training(open_page, finis
     store, (first, _, _) = finished
     app = open_page(store, run=first.id)
     table = next(frame.value for frame in app.dataframe if "embedding" in frame.value)
-    assert list(table["embedding"]) == ["raw input", "untrained network", "trained network"]
+    whitened = ["features, PCA-whitened", "features, whitened within classes"]
+    assert list(table["embedding"]) == ["raw input", "untrained network", *whitened, "trained network"]
     expected = scores(first.metrics()[0])["trained"]
-    assert table["MAP@R"][2] == f"{100 * expected['map_at_r']:.1f} %"
-    assert table["R@1"][2] == f"{100 * expected['recall_at']['1']:.1f} %"
+    assert table["MAP@R"][4] == f"{100 * expected['map_at_r']:.1f} %"
+    assert table["R@1"][4] == f"{100 * expected['recall_at']['1']:.1f} %"
+    verdict = gain(scores(first.metrics()[0]), started=False)
+    assert any(f"**{verdict.words}**" in text.value for text in app.markdown)
 
 
 def test_runs_side_by_side_show_findings_differences_and_classes(open_page, finished):
