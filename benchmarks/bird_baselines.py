@@ -38,10 +38,28 @@ HEAD = (
 )
 RECIPES = {
     "linear head, random start, 1e-3": ("optimiser.learning_rate=1e-3",),
-    "linear head, LDA start, 1e-4": ("model.embedding_start=lda", "optimiser.learning_rate=1e-4"),
-    "linear head, PCA start, 1e-4": ("model.embedding_start=pca", "optimiser.learning_rate=1e-4"),
-    "linear head, PCA start, proxy anchor, 1e-4": (
-        *("model.embedding_start=pca", "optimiser.learning_rate=1e-4", "loss.name=proxy_anchor"),
+    "linear head, 1280-D, whitening start, 1e-5": (
+        "model.embedding_dim=1280",
+        "model.embedding_start=whitening",
+        "optimiser.learning_rate=1e-5",
+    ),
+    "linear head, 1280-D, whitening start, 1e-4": (
+        "model.embedding_dim=1280",
+        "model.embedding_start=whitening",
+        "optimiser.learning_rate=1e-4",
+    ),
+    "linear head, 1280-D, whitening start, 1e-3": (
+        "model.embedding_dim=1280",
+        "model.embedding_start=whitening",
+        "optimiser.learning_rate=1e-3",
+    ),
+    "linear head, 1280-D, whitening start, proxy anchor, 1e-4": (
+        *(
+            "model.embedding_dim=1280",
+            "model.embedding_start=whitening",
+            "optimiser.learning_rate=1e-4",
+            "loss.name=proxy_anchor",
+        ),
     ),
 }
 
@@ -99,11 +117,12 @@ def main() -> None:
     """Print the baselines and, if requested, the recipes."""
     parser = command_line(__doc__)
     parser.add_argument("--recipes", action="store_true", help="train heads and score them on the validation classes")
+    parser.add_argument("--only", default="", help="with --recipes: only those whose name contains this text")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     print(machine("torch", "numpy"))
     if asked.recipes:
-        recipes([*RECIPES])
+        recipes([name for name in RECIPES if asked.only in name])
     else:
         for network in NETWORKS:
             baselines(network)

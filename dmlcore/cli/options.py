@@ -22,6 +22,7 @@ Backend = Annotated[
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, as printed by train and list")]
 
 
+ALIASES = {"photographs": "folder"}  # further names of shipped specs
 FOLDER = "folder"  # name of the spec and of the data set that stand for a user's own folder of images
 
 
@@ -92,6 +93,8 @@ def read_spec(name: str, store: RunStore | None = None) -> RunSpec:
 
         return training_spec(embedding_set)
     path = Path(name)
+    if not path.exists():
+        name = ALIASES.get(name, name)
     if path.is_dir() and (os.sep in name or not (SPECS / f"{name}.toml").is_file()):
         root = str(path.absolute())
         folder = read_spec(FOLDER)

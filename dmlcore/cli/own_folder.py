@@ -12,6 +12,12 @@ from dmlcore.spec import RunSpec
 ADAPTED = (FOLDER, "embeddings")
 # minimum number of classes for a test on unseen classes; with fewer, each split contains samples of all classes
 MIN_CLASSES = 4
+# overrides with which another network is trained from random initialisation, as the weights of the spec do not fit it
+OF_BACKBONE = {
+    "model.start": "model.start=",
+    "model.freeze": "model.freeze=none",
+    "model.embedding_start": "model.embedding_start=random",
+}
 
 
 def fit_to_folder(spec: RunSpec, overrides: Sequence[str]) -> RunSpec:
@@ -23,6 +29,9 @@ def fit_to_folder(spec: RunSpec, overrides: Sequence[str]) -> RunSpec:
     if chosen.data.name not in ADAPTED or spec.data.name != chosen.data.name or chosen.data.root is None:
         return chosen
     given = {override.partition("=")[0].strip() for override in overrides}
+    if "model.name" in given and not given & set(OF_BACKBONE):
+        chosen = spec.with_overrides([*OF_BACKBONE.values(), *overrides])
+        spec = spec.with_overrides(OF_BACKBONE.values())
     changes = [change for change in _changes(chosen, given) if change.partition("=")[0] not in given]
     if changes:
         print(f"settings adapted to {chosen.data.root}: {' '.join(changes)}", file=sys.stderr, flush=True)

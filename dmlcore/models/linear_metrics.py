@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from dmlcore.metrics import nearest
+from dmlcore.models import whitening
 from dmlcore.typing import Floats, Ints, Singles
 
-METHODS = ("pca", "lda", "nca")
+METHODS = ("pca", "lda", "nca", "whitening")
 MOST_SAMPLES = 4000  # largest number of samples for NCA, whose gradient compares all pairs in each iteration
 MOST_ITERATIONS = 100
 LEAST = 1e-4  # directions with a smaller singular value, relative to the largest one, are left out
@@ -22,6 +23,7 @@ def fit(method: str, features: Singles, labels: Ints, dimension: int, *, seed: i
 
         pca: principal components
         lda: linear discriminants with Ledoit-Wolf shrinkage, at most classes - 1 of them
+        whitening: within-class whitening with shrinkage (`whitening.fit`), and the principal components of its results
         nca: neighbourhood components, at most 100 iterations of L-BFGS, starting from linear discriminants if there are
             enough of them, else from principal components
 
@@ -30,7 +32,7 @@ def fit(method: str, features: Singles, labels: Ints, dimension: int, *, seed: i
     fewer than `dimension` directions, the remaining outputs are 0. Every output has mean 0.
 
     Args:
-        method: "pca", "lda" or "nca".
+        method: A name in METHODS.
         features: Features, (N, F).
         labels: Integer labels, (N,).
         dimension: Number of outputs.
@@ -48,7 +50,8 @@ def fit(method: str, features: Singles, labels: Ints, dimension: int, *, seed: i
     if method != "pca" and (len(classes) < 2 or sizes.max() < 2):
         raise ValueError(f"{method} needs two classes, one of them with two samples")
     points = np.asarray(features, np.float64)
-    count = min(dimension, points.shape[1], len(points))
+    # a whitening also keeps directions that the samples do not span, since samples of other classes differ there
+    count = min(dimension, points.shape[1], *([] if method == "whitening" else [len(points)]))
     rows = _fitted(method, points, labels, count, seed)
     weight = np.zeros((dimension, points.shape[1]))
     weight[: len(rows)] = rows[:dimension]
@@ -64,6 +67,8 @@ def _fitted(method: str, points: Floats, labels: Ints, count: int, seed: int) ->
         scalings = LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto").fit(points, labels).scalings_
         rows: Floats = scalings.T[: min(count, len(np.unique(labels)) - 1)]
         return rows
+    if method == "whitening":
+        return _whitened(points, labels, count)
     from sklearn.decomposition import PCA
 
     principal = PCA(random_state=seed).fit(points)
@@ -81,3 +86,12 @@ def _fitted(method: str, points: Floats, labels: Ints, count: int, seed: int) ->
     solver = NeighborhoodComponentsAnalysis(count, init="auto", max_iter=MOST_ITERATIONS, random_state=seed)
     rows = solver.fit(points / scale, labels).components_ / scale
     return rows @ axes
+
+
+def _whitened(points: Floats, labels: Ints, count: int) -> Floats:
+    """Return the `count` rows of a within-class whitening that keep most of the variance, largest first."""
+    weight = whitening.directions(points - whitening.class_means(points, labels))
+    whitened = (points - points.mean(0)) @ weight
+    _, principal = np.linalg.eigh(whitened.T @ whitened)
+    rows: Floats = (weight @ principal[:, ::-1][:, :count]).T
+    return rows

@@ -48,12 +48,21 @@ def fit(features: Singles, labels: Ints | None = None, *, shrinkage: float = SHR
     """
     points = normalise(features).astype(np.float64)
     mean = points.mean(0)
-    differences = points - (mean if labels is None else _class_means(points, labels))
-    variances, directions = np.linalg.eigh(differences.T @ differences / len(points))
+    return Whitening(mean, directions(points - (mean if labels is None else class_means(points, labels)), shrinkage))
+
+
+def directions(differences: Floats, shrinkage: float = SHRINKAGE) -> Floats:
+    """Return the principal directions of differences (N, F) in columns (F, F), divided by their shrunk deviations.
+
+    Raises:
+        ValueError: If all differences are zero.
+    """
+    variances, axes = np.linalg.eigh(differences.T @ differences / len(differences))
     variances = variances.clip(0)
     if not variances.mean() > 0:
         raise ValueError("whitening needs features that vary; within classes, a class with two different samples")
-    return Whitening(mean, directions / np.sqrt(variances + shrinkage * variances.mean()))
+    weight: Floats = axes / np.sqrt(variances + shrinkage * variances.mean())
+    return weight
 
 
 def normalise(features: Singles) -> Singles:
@@ -63,7 +72,7 @@ def normalise(features: Singles) -> Singles:
     return unit
 
 
-def _class_means(points: Floats, labels: Ints) -> Floats:
+def class_means(points: Floats, labels: Ints) -> Floats:
     """Return for each sample the mean of its class, (N, F)."""
     _, place, counts = np.unique(labels, return_inverse=True, return_counts=True)
     order = np.argsort(place, kind="stable")

@@ -197,10 +197,10 @@ class ModelSpec(Section):
         "pooling, embedding layer and loss are trained, in milliseconds per step",
     )
     freeze_batch_norm: bool = Field(False, description="Keep the initial statistics of batch norm")
-    embedding_start: Literal["random", "pca", "lda", "nca"] = Field(
+    embedding_start: Literal["random", "pca", "lda", "nca", "whitening"] = Field(
         "random",
         description="Initial embedding layer: random, or a linear method fitted to its inputs: principal components, "
-        "linear discriminants or neighbourhood components",
+        "linear discriminants, neighbourhood components or within-class whitening",
     )
     dropout: float = Field(0.0, ge=0, lt=1, description="Share of the embedding layer's inputs set to 0 at each step")
     gather: Literal["none", "mean", "attention"] = Field(

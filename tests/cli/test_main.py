@@ -78,6 +78,7 @@ def test_a_folder_and_the_spec_for_folders_are_the_same(
     assert "batch.classes=9" in capsys.readouterr().err
     assert own_folder.fit_to_folder(read_spec("./digits"), ["batch.classes=3"]).batch.classes == 3
     assert read_spec("digits").data.name == "digits"  # the name of a shipped spec
+    assert read_spec("photographs") == read_spec("folder")
 
 
 @pytest.mark.parametrize(

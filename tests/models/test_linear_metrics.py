@@ -6,7 +6,7 @@ import torch
 
 from dmlcore.data import Dataset
 from dmlcore.metrics import retrieval
-from dmlcore.models import linear_metrics
+from dmlcore.models import linear_metrics, whitening
 from dmlcore.spec import RunSpec
 from dmlcore.training import build, loop, reference
 from dmlcore.training.batches import embed
@@ -49,6 +49,23 @@ def test_supervised_methods_find_the_axis_that_tells_classes_apart(method: str, 
     raw, fitted = (retrieval(x.astype(np.float32), of_other).recall_at[1] for x in (other, other @ weight.T + bias))
     assert raw < 0.4
     assert fitted > least
+
+
+def test_whitening_start_keeps_the_cosines_of_the_whitened_features_as_far_as_its_dimensions_do() -> None:
+    features, labels = confused()
+    differences = features - whitening.class_means(features.astype(np.float64), labels)
+    whitened = (features - features.mean(0)) @ whitening.directions(differences)
+    embedded = layer("whitening", features, labels, 5)
+    np.testing.assert_allclose(embedded @ embedded.T, whitened @ whitened.T, atol=1e-3)
+    largest = np.sort(np.linalg.eigvalsh(np.cov(whitened.T, ddof=0)))[::-1][:2]
+    assert layer("whitening", features, labels, 2).var(0) == pytest.approx(largest, rel=1e-4)
+
+
+def test_whitening_keeps_directions_that_few_samples_do_not_span() -> None:
+    features, labels = confused(count=12)
+    wide = np.concatenate([features, np.zeros((12, 20), np.float32)], axis=1)
+    weight, _ = linear_metrics.fit("whitening", wide, labels, 25)
+    assert np.linalg.matrix_rank(weight) == 25
 
 
 def test_neighbourhood_components_raise_their_objective() -> None:

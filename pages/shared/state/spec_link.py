@@ -17,7 +17,7 @@ from pages.shared.state.cache import cached
 
 FIRST = "glyphs"
 # preset that provides the network if no preset uses the chosen data set, by kind of input
-BASES = {"vectors": "digits", "images": "cub", "tokens": "digits"}
+BASES = {"vectors": "digits", "images": "cifar100", "tokens": "digits"}
 LONGEST = 8000  # maximum number of characters of the URL parameter `set`
 
 

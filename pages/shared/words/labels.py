@@ -182,6 +182,7 @@ WORDS_OF: Mapping[str, Mapping[str, str]] = {
         "pca": "principal components",
         "lda": "linear discriminants",
         "nca": "neighbourhood components",
+        "whitening": "within-class whitening",
     },
     "model.freeze": {"backbone": "the backbone"},
     "model.gather": {"mean": "means", "attention": "weighted by attention"},

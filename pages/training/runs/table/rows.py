@@ -43,7 +43,7 @@ class Line:
     note: str = ""
 
     def score(self, subject: str = "trained") -> float | None:
-        """Return the test MAP@R (0..1) of a subject such as "inputs", "untrained" or "trained"; None if not measured."""
+        """Return the test MAP@R (0..1) of a subject, such as "inputs" or "trained"; None if it was not measured."""
         value: float | None = self.scores.get(subject, {}).get("map_at_r")
         return value
 

@@ -198,7 +198,7 @@ def test_only_what_applies_is_shown_and_handed_on(open_page):
 
 
 def test_a_backbone_starts_from_weights_a_run_or_a_file(open_page, no_weights, tmp_path):
-    app = open_page(base="cub")
+    app = open_page(base="cub", set="model.name=resnet20;model.start=;model.freeze=none")
     assert shown_spec(app).model.start is None
     assert "ImageNet weights" not in app.selectbox(key="train-model-start").options, "ResNet20 has no such weights"
     app.selectbox(key="train-model-start").select("file").run()
