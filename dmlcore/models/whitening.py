@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from dmlcore.typing import Floats, Ints, Singles
 
@@ -57,7 +58,9 @@ def directions(differences: Floats, shrinkage: float = SHRINKAGE) -> Floats:
     Raises:
         ValueError: If all differences are zero.
     """
-    variances, axes = np.linalg.eigh(differences.T @ differences / len(differences))
+    covariance = torch.from_numpy(differences.T @ differences / len(differences))
+    # the solver of torch takes a third of the time of NumPy's on one core
+    variances, axes = (values.numpy() for values in torch.linalg.eigh(covariance))
     variances = variances.clip(0)
     if not variances.mean() > 0:
         raise ValueError("whitening needs features that vary; within classes, a class with two different samples")
