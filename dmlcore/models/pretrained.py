@@ -177,8 +177,8 @@ def find(checkpoint: PublicWeights) -> Path | None:
 
 def _package_folders(package: str) -> list[Path]:
     """Return the folders of an installed package that may hold weights, without importing the package."""
-    found = importlib.util.find_spec(package.replace("-", "_")) if package else None
-    return [Path(folder) / "models" for folder in (found and found.submodule_search_locations) or ()]
+    module = importlib.util.find_spec(package.replace("-", "_")) if package else None
+    return [Path(folder) / "models" for folder in (module and module.submodule_search_locations) or ()]
 
 
 def _is_intact(path: Path, checkpoint: PublicWeights) -> bool:

@@ -22,7 +22,7 @@ SCORES = ("map_at_r", "recall_at_1")
 
 
 @dataclass(frozen=True)
-class Gain:
+class TrainingGain:
     """Difference of test MAP@R, in 0..1, between the trained network and its best untrained baseline.
 
     Attributes:
@@ -89,7 +89,7 @@ def difference(one: Mapping[str, Any], other: Mapping[str, Any], score: str = "m
     return float(sums.sum() / queries.sum()), float(low), float(high)
 
 
-def gain(scores: Mapping[str, Mapping[str, Any]], *, started: bool) -> Gain | None:
+def gain(scores: Mapping[str, Mapping[str, Any]], *, started: bool) -> TrainingGain | None:
     """Compare the trained network of a run with the best of its untrained baselines.
 
     Args:
@@ -97,15 +97,16 @@ def gain(scores: Mapping[str, Mapping[str, Any]], *, started: bool) -> Gain | No
         started: True if the network was initialised with pretrained weights.
 
     Returns:
-        The difference, or None if the run is not tested or has no scores of groups of classes, as in old releases.
+        The difference, or None if the run is not tested, its score is transductive, or it has no scores of groups of
+            classes, as in old releases.
     """
     trained = scores.get("trained", {})
     untrained = {name: row for name, row in scores.items() if name in NAMES and row.get("map_at_r") is not None}
-    if trained.get("map_at_r") is None or not untrained:
+    if trained.get("map_at_r") is None or trained.get("transductive") or not untrained:
         return None
     best = max(untrained, key=lambda name: untrained[name]["map_at_r"])
     try:
-        found = difference(trained["by_class"], untrained[best]["by_class"])
+        interval = difference(trained["by_class"], untrained[best]["by_class"])
     except (KeyError, TypeError, ValueError):
         return None
-    return Gain("pretrained" if started and best == "untrained" else best, *found)
+    return TrainingGain("pretrained" if started and best == "untrained" else best, *interval)

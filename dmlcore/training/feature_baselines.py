@@ -135,10 +135,10 @@ def _cached(state: TrainingState, features: Singles, labels: Ints, embedded: dic
 
 def _read(path: Any) -> list[Row] | None:
     try:
-        found: Any = atomic_files.read_json(path, 8 * metrics_rows.MAX_LINE_BYTES)
+        saved: Any = atomic_files.read_json(path, 8 * metrics_rows.MAX_LINE_BYTES)
     except (OSError, ValueError):
         return None
-    checked = [metrics_rows.validate_row(row) for row in found] if isinstance(found, list) else [None]
+    checked = [metrics_rows.validate_row(row) for row in saved] if isinstance(saved, list) else [None]
     return None if None in checked else cast(list[Row], checked)
 
 

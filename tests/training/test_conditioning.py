@@ -77,11 +77,11 @@ def test_rows_say_which_scores_are_transductive(tmp_path: Path) -> None:
         row["map_at_r"] for row in rows if row["kind"] == "validation" and "transductive" not in row
     )
     tested = {row["of"]: row for row in rows if row["kind"] == "scores"}
-    assert list(tested) == ["inputs", "untrained", "trained", "alone", "inductive"]
+    assert list(tested) == ["inputs", "untrained", "pca_whitened", "whitened", "trained", "alone", "inductive"]
     assert [name for name, row in tested.items() if row.get("transductive")] == ["trained"]
     other = trained(RunStore(tmp_path), SPEC.with_overrides(["conditioning.among=train"])).metrics()[0]
     tested = {row["of"]: row for row in other if row["kind"] == "scores"}
-    assert list(tested) == ["inputs", "untrained", "trained", "alone", "transductive"]
+    assert list(tested) == ["inputs", "untrained", "pca_whitened", "whitened", "trained", "alone", "transductive"]
     assert [name for name, row in tested.items() if row.get("transductive")] == ["transductive"]
 
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from dmlcore.models.backbones.base import Backbone, Normalisation, backbone, initialise
 
 
-class Stage(NamedTuple):
+class LiteStage(NamedTuple):
     """Settings of a stage of inverted residual blocks; only its first block has the stride."""
 
     blocks: int
@@ -33,13 +33,13 @@ class Stage(NamedTuple):
 
 
 STAGES = (
-    Stage(1, 3, 1, 1, 16),
-    Stage(2, 3, 2, 6, 24),
-    Stage(2, 5, 2, 6, 40),
-    Stage(3, 3, 2, 6, 80),
-    Stage(3, 5, 1, 6, 112),
-    Stage(4, 5, 2, 6, 192),
-    Stage(1, 3, 1, 6, 320),
+    LiteStage(1, 3, 1, 1, 16),
+    LiteStage(2, 3, 2, 6, 24),
+    LiteStage(2, 5, 2, 6, 40),
+    LiteStage(3, 3, 2, 6, 80),
+    LiteStage(3, 5, 1, 6, 112),
+    LiteStage(4, 5, 2, 6, 192),
+    LiteStage(1, 3, 1, 6, 320),
 )
 STEM, HEAD = 32, 1280  # channels of the first and of the last convolution, which are the same in all sizes
 
@@ -69,7 +69,7 @@ class EfficientNetLite(Backbone):
             outward = scaled_channels(stage.outward, self.width)
             is_scaled = stage not in (STAGES[0], STAGES[-1])
             for index in range(math.ceil(self.depth * stage.blocks) if is_scaled else stage.blocks):
-                blocks.append(InvertedResidual(inward, outward, stage, stage.stride if index == 0 else 1))
+                blocks.append(LiteBlock(inward, outward, stage, stage.stride if index == 0 else 1))
                 inward = outward
         self._blocks = nn.ModuleList(blocks)
         self._conv_head = SameConvolution(inward, HEAD, 1)
@@ -105,13 +105,13 @@ class EfficientNetLite2(EfficientNetLite):
     width, depth = 1.1, 1.2
 
 
-class InvertedResidual(nn.Module):
+class LiteBlock(nn.Module):
     """Inverted residual block: 1 x 1 expansion, depthwise convolution, 1 x 1 projection, all with batch norm.
 
     The input is added to the output if both have the same shape.
     """
 
-    def __init__(self, inward: int, outward: int, stage: Stage, stride: int) -> None:
+    def __init__(self, inward: int, outward: int, stage: LiteStage, stride: int) -> None:
         super().__init__()
         expanded = inward * stage.expansion
         self.expands = stage.expansion != 1
