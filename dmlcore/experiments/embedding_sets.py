@@ -33,6 +33,7 @@ from dmlcore.typing import Singles
 READER = "embeddings"  # name of the data set reader
 FOLDER = "set"  # folder in the run directory
 CHUNK = 8192  # rows processed at a time
+BLOCK_BYTES = 2**22  # bytes of the vectors that are hashed at a time
 # Largest number of multiplications for which all queries are scored during the import: half a minute on two cores.
 MOST_OPERATIONS = 2.5e12
 Report = Callable[[str], None]
@@ -115,7 +116,7 @@ def _evaluate(
     """Write the embeddings file with scores; return the message of the final state and the metrics rows."""
     count, dimensions = dataset.inputs.shape
     affordable = count * count * dimensions <= MOST_OPERATIONS
-    digest = _digest(dataset, normalize)
+    digest = _digest(building / FOLDER / stored_sets.VECTORS, normalize)
     path = run_directory.embeddings_path(building, digest)
     scores: RetrievalScores | None = None
     rows: list[Row] = []
@@ -144,9 +145,10 @@ def _chunks(dataset: Dataset, normalize: bool) -> Iterator[Singles]:
         yield vectors / np.linalg.norm(vectors, axis=1, keepdims=True) if normalize else vectors
 
 
-def _digest(dataset: Dataset, normalize: bool) -> str:
-    """Return the SHA-256 of the embeddings, which names their file as the digest of the weights does in other runs."""
-    digest = hashlib.sha256(repr((dataset.inputs.shape, normalize)).encode())
-    for start in range(0, len(dataset.labels), CHUNK):
-        digest.update(np.ascontiguousarray(dataset.inputs[start : start + CHUNK]).data)
+def _digest(vectors: Path, normalize: bool) -> str:
+    """Return a digest of the stored vectors, which names the embeddings file as the digest of the weights does else."""
+    digest = hashlib.blake2b(repr(normalize).encode(), digest_size=32)
+    with vectors.open("rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            digest.update(block)
     return digest.hexdigest()
