@@ -60,7 +60,7 @@ def test_row_29_a_job_outlives_its_killed_launcher_and_goes_all_the_way(store: R
     assert seen[-1] == "done", run.log_tail()
     assert path_of(run.embeddings()).exists()  # the run exists before its id is printed
     assert "lost" not in seen
-    assert scores(run.metrics()[0]).keys() == {"inputs", "untrained", "trained"}
+    assert scores(run.metrics()[0]).keys() == {"inputs", "untrained", "pca_whitened", "whitened", "trained"}
     state = run.state()
     assert (state.step, state.pid > 0, state.device.startswith(("CPU", "NVIDIA"))) == (40, True, True)
 
