@@ -97,14 +97,16 @@ def of_run(run: Run) -> EmbeddingSet:
 def training_spec(run: Run) -> RunSpec:
     """Return the spec that trains a linear layer on an embedding set, the shipped spec `embeddings` for this set.
 
-    The embedding dimension is reduced to that of the vectors.
+    The embedding dimension is reduced to that of the vectors. If the split column of the set divides the samples of
+    each class, the network is tested on these samples, otherwise on unseen classes.
     """
     spec = RunSpec.from_toml((SPECS / f"{READER}.toml").read_text())
+    split = of_run(run).split or spec.data.split
     dimension = min(spec.model.embedding_dim, run.spec.model.embedding_dim)
     return spec.model_copy(
         update={
             "name": run.spec.name,
-            "data": spec.data.model_copy(update={"root": run.spec.data.root}),
+            "data": spec.data.model_copy(update={"root": run.spec.data.root, "split": split, "validation": split}),
             "model": spec.model.model_copy(update={"embedding_dim": dimension}),
         }
     )

@@ -95,7 +95,7 @@ def test_infinity_survives() -> None:
         ("model.hidden=[0]", "model.hidden.0: must be at least 1, got 0"),
         ("model.hidden=[1,2,3,4,5,6,7,8,9]", "model.hidden: takes at most 8, got [1, 2, 3"),
         ("data.folds=1", "data.folds: one fold would validate on all classes"),
-        ("data.split=half", "data.split: input should be 'classes', 'samples' or 'own'"),
+        ("data.split=half", "data.split: input should be 'classes', 'samples', 'own' or 'none'"),
         pytest.param("ks=" + "[" * 100_000, "ks: lists and tables can be nested at most 8 levels deep", id="brackets"),
         pytest.param("ks=" + "[1," * 3000, "ks: lists and tables can be nested at most 8 levels deep", id="open lists"),
         pytest.param(
