@@ -16,7 +16,9 @@ import numpy as np
 from dmlcore import data
 from dmlcore.data import Dataset
 from dmlcore.data.embedding_sets import folder as stored_sets
+from dmlcore.data.embedding_sets.raw import read_npy
 from dmlcore.data.embedding_sets.roles import Roles
+from dmlcore.data.embedding_sets.source import source_file
 from dmlcore.data.embedding_sets.stored import EmbeddingSet, load
 from dmlcore.data.embedding_sets.table import VectorTable
 from dmlcore.inspection import neighbours
@@ -118,12 +120,13 @@ def _evaluate(
     """Write the embeddings file with scores; return the message of the final state and the metrics rows."""
     count, dimensions = dataset.inputs.shape
     affordable = count * count * dimensions <= MOST_OPERATIONS
-    digest = _digest(building / FOLDER / stored_sets.VECTORS, normalize)
+    vectors = building / FOLDER / stored_sets.VECTORS
+    digest = _digest(vectors, normalize)
     path = run_directory.embeddings_path(building, digest)
     scores: RetrievalScores | None = None
     rows: list[Row] = []
     if affordable:
-        embeddings = np.concatenate([*_chunks(dataset, normalize)])
+        embeddings = np.concatenate([*_chunks(vectors, normalize)])
         if labelled and len(dataset.class_names) > 1:
             report(f"scoring {count:,} queries")
             scores = evaluation.score(embeddings, dataset, "test", ks)
@@ -132,7 +135,7 @@ def _evaluate(
         report("searching the nearest neighbours")
         neighbours.keep(path)
     else:
-        streamed = arrays.Streamed((count, dimensions), np.dtype(np.float32), _chunks(dataset, normalize))
+        streamed = arrays.Streamed((count, dimensions), np.dtype(np.float32), _chunks(vectors, normalize))
         evaluation.save_embeddings(path, streamed, dataset, "test")
     if not rows:
         rows.append({"kind": "imported", "step": 0, "weights": digest})
@@ -141,9 +144,10 @@ def _evaluate(
     return size + result, rows
 
 
-def _chunks(dataset: Dataset, normalize: bool) -> Iterator[Singles]:
-    for start in range(0, len(dataset.labels), CHUNK):
-        vectors = np.asarray(dataset.inputs[start : start + CHUNK], np.float32)
+def _chunks(path: Path, normalize: bool) -> Iterator[Singles]:
+    """Yield the stored vectors as float32 in chunks; they are read instead of mapped, which would count as memory."""
+    for chunk in read_npy(source_file(path)).blocks(CHUNK):
+        vectors = chunk.astype(np.float32)
         yield vectors / np.linalg.norm(vectors, axis=1, keepdims=True) if normalize else vectors
 
 
