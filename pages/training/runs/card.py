@@ -36,7 +36,8 @@ def show(run: Run, waits: QueuePosition | None) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             literal(titles.label(run), "h3")
             if status not in UNDER_WAY:
-                st.text(f"{state.message} · {time_left.took(run, state, _where(state))}{_on(state)}", width="content")
+                took = "" if run.is_embedding_set else f" · {time_left.took(run, state, _where(state))}{_on(state)}"
+                st.text(state.message + took, width="content")
             if run.embeddings():
                 menu.inspect(run.id)
             run_status.badge(status)

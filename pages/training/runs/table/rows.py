@@ -63,6 +63,11 @@ def line(run: Run) -> Line:
         known.progress = 100 * state.step / max(1, state.steps)
         known.started, known.seconds = datetime.fromtimestamp(state.created, UTC), state.seconds
         known.scores, known.settings, known.variant = read.scores(run), read.settings(run), read.variant(run)
+        if run.is_embedding_set:  # nothing was trained, so only the settings of its data apply
+            known.progress = 100.0
+            known.settings = {
+                key: known.settings[key] for key in known.settings if key.startswith(("data.", "model.n"))
+            }
     return known
 
 
