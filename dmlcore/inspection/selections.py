@@ -77,5 +77,11 @@ def load(run: Run, name: str) -> Selection | None:
         return None
 
 
+def newest(run: Run) -> Selection | None:
+    """Return the selection that was saved last; None if the run has none."""
+    by_age = atomic_files.newest_first(_folder(run).glob("[0-9a-f]*.json"))
+    return next((found for path in by_age if (found := load(run, path.stem)) is not None), None)
+
+
 def _folder(run: Run) -> Path:
     return run.path / "selections"

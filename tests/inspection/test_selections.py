@@ -43,3 +43,13 @@ def test_only_the_newest_are_kept(run, monkeypatch):
     first, *_, last = (selections.save(run, [n], "x") for n in range(4))
     assert selections.load(run, first.id) is None
     assert np.array_equal(selections.load(run, last.id).indices, [3])
+
+
+def test_the_newest_selection_that_can_be_read(run):
+    assert selections.newest(run) is None
+    kept = [selections.save(run, [n], "x") for n in range(3)]
+    assert selections.newest(run).id == kept[2].id
+    selections.save(run, [0], "x")
+    assert selections.newest(run).id == kept[0].id
+    (run.path / "selections" / f"{kept[0].id}.json").write_text("{")
+    assert selections.newest(run).id == kept[2].id
