@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
@@ -89,14 +89,19 @@ class ProgressState(TaskState):
 S = TypeVar("S", bound=TaskState)
 
 
-def spawn_detached(arguments: Sequence[str], log: Path | None = None) -> subprocess.Popen[bytes]:
-    """Start Python with `arguments` in its own process session, so that it survives this one; output goes to `log`."""
+def spawn_detached(
+    arguments: Sequence[str], log: Path | None = None, settings: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start Python with `arguments` in its own process session, so that it survives this one; output goes to `log`.
+
+    `settings` are additional environment variables.
+    """
     with open(log or os.devnull, "ab") as output:
         process = subprocess.Popen(
             [sys.executable, *arguments],
             cwd=HOME,
             # let idle OpenMP threads sleep instead of spin; see dmlcore.cli.main
-            env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},
+            env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ, **(settings or {})},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

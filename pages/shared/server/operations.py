@@ -1,8 +1,12 @@
-"""Routes for monitoring: /api/ready (readiness probe) and, with DML_METRICS=1, /api/metrics (Prometheus)."""
+"""Routes for monitoring: /api/ready (readiness probe) and, with DML_METRICS=1, /api/metrics (Prometheus).
+
+`/api/ready?store=ID` responds 409 if the app serves another run store (`dmlcore.jobs.local_app`).
+"""
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import threading
 from collections import Counter as Count
@@ -22,6 +26,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from dmlcore.jobs import local_app
 from pages.shared.server.host import sessions
 from pages.shared.server.measured import measured
 
@@ -93,7 +98,14 @@ def _lacks() -> str:
     return ""
 
 
-async def _ready(_: Request) -> Response:
+def _serves(store_id: str) -> bool:
+    return secrets.compare_digest(store_id.encode(), local_app.store_id(_store().root).encode())
+
+
+async def _ready(request: Request) -> Response:
+    store_id = request.query_params.get("store")
+    if store_id is not None and not await anyio.to_thread.run_sync(_serves, store_id):
+        return PlainTextResponse("another run store", 409, {"Cache-Control": "no-store"})
     lacks = await anyio.to_thread.run_sync(_lacks)
     return PlainTextResponse(lacks or "ready", 503 if lacks else 200, {"Cache-Control": "no-store"})
 

@@ -3,6 +3,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.testclient import TestClient
 
+from dmlcore.jobs import local_app
 from dmlcore.storage.runs import RunStore
 from pages import _server
 from pages.shared.server import host, measured, operations
@@ -26,6 +27,14 @@ def test_ready_says_why_not(client, monkeypatch, tmp_path):
     full = client.get(operations.READY)
     assert full.status_code == 503
     assert str(tmp_path) in full.text
+
+
+def test_an_app_tells_whether_it_serves_a_store(client, monkeypatch, tmp_path):
+    monkeypatch.setattr(operations, "LOADED", loaded := operations.threading.Event())
+    loaded.set()
+    own, other = map(local_app.store_id, (tmp_path / "runs", tmp_path))
+    assert client.get(f"{operations.READY}?store={own}").status_code == 200
+    assert [client.get(f"{operations.READY}?store={text}").status_code for text in (other, "", "é")] == [409] * 3
 
 
 def test_routes_lie_below_the_base_path(client, monkeypatch):
