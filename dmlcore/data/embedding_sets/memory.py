@@ -48,7 +48,7 @@ def from_arrays(vectors: Any = None, columns: Any = None, source: str = "arrays"
     table = VectorTable(Vectors(shape, dtype, LABEL, blocks), pa.table({}), source, notes)
     if columns is None:
         return table
-    plain, left = _plain(_columns(columns), source)
+    plain, left = as_columns(columns, source)
     return VectorTable(table.vectors, table.with_columns(plain, "columns").columns, source, notes + left)
 
 
@@ -118,6 +118,16 @@ def _column(values: Any, name: str) -> Any:
     return pa.array(array.tolist() if isinstance(array, np.ndarray) else array)
 
 
-def _plain(table: pa.Table, source: str) -> tuple[pa.Table, tuple[str, ...]]:
+def as_columns(columns: Any, source: str) -> tuple[pa.Table, tuple[str, ...]]:
+    """Return columns of numbers, text and dates as an Arrow table, and notes on columns that were left out.
+
+    Args:
+        columns: Mapping of names to N values, pandas DataFrame, or Arrow table.
+        source: Name for messages.
+
+    Raises:
+        DataError: If the lengths differ or values cannot be converted.
+    """
+    table = _columns(columns)
     plan = arrow.layout(table.schema, None, source, with_vectors=False)
     return table.select(list(plan.kept)), plan.notes

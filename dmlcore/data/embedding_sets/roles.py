@@ -98,7 +98,9 @@ def classes_of(columns: pa.Table, roles: Roles, rows: int, source: str) -> Class
     if roles.split is None or roles.label is None:
         unused = (f"column {roles.split} is not used, because there are no labels",) if roles.split else ()
         return ClassDivision(labels, tuple(names), len(names) // 2, None, "", unused)
-    return _divided(labels, names, roles.split, _splits(columns.column(roles.split), f"{source}, column {roles.split}"))
+    return _divided(
+        labels, names, roles.split, splits_of(columns.column(roles.split), f"{source}, column {roles.split}")
+    )
 
 
 def _divided(labels: Ints, names: list[str], column: str, splits: Sequence[str]) -> ClassDivision:
@@ -173,8 +175,8 @@ def _unlabelled(label: str, row: int) -> DataError:
     return DataError(f"{label}, row {row + 1:,} has no label; give every row a label, or leave the column out")
 
 
-def _splits(column: pa.ChunkedArray, label: str) -> list[str]:
-    """Return "train", "validation" or "test" for each row."""
+def splits_of(column: pa.ChunkedArray, label: str) -> list[str]:
+    """Return "train", "validation" or "test" for each row; raise DataError for any other value."""
     splits: list[str] = []
     for row, value in enumerate(column.to_pylist(), start=1):
         split = _SPLITS.get(value.strip().lower()) if isinstance(value, str) else None
