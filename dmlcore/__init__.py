@@ -10,6 +10,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dmlcore.experiments.show import show as show
     from dmlcore.inspection.trained_model import load as load
 
 _SUBMODULES = (
@@ -29,7 +30,7 @@ _SUBMODULES = (
     "training",
 )
 
-__all__ = [*_SUBMODULES, "load"]
+__all__ = [*_SUBMODULES, "load", "show"]
 
 
 def __getattr__(name: str) -> Any:
@@ -37,6 +38,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"dmlcore.{name}")
     if name == "load":
         return importlib.import_module("dmlcore.inspection.trained_model").load
+    if name == "show":
+        return importlib.import_module("dmlcore.experiments.show").show
     if name == "__version__":
         try:
             return metadata.version("dml-lab")
