@@ -140,7 +140,9 @@ def write_npz(table: EmbeddingTable, file: IO[bytes]) -> None:
 def write_parquet(table: EmbeddingTable, file: IO[bytes], *, neighbours: bool = False) -> None:
     """Write a Parquet file with the columns index, key, label, class, part and embedding (a list of D float32).
 
-    The schema metadata holds the run id, the digest of the weights and the spec of the run.
+    For an embedding set, key is its id, and the imported columns follow, after image, the path of the image, if it has
+    images. A column of metadata whose name is taken is written as "imported NAME". The schema metadata holds the run
+    id, the digest of the weights and the spec of the run.
 
     Args:
         table: Embeddings to export.
@@ -167,8 +169,28 @@ def write_parquet(table: EmbeddingTable, file: IO[bytes], *, neighbours: bool = 
             "distances": _lists(learned.distances[rows], pa.float64()),
             "right": _lists(learned.right[rows], pa.bool_()),
         }
+    if table.run.is_embedding_set and table.data is not None:
+        _add_imported(columns, table)
     about = {"run": table.run.id, "weights": table.weights, "spec": table.run.spec.to_json()}
     pq.write_table(pa.table(columns).replace_schema_metadata(about), file, compression="zstd")
+
+
+def _add_imported(columns: dict[str, Any], table: EmbeddingTable) -> None:
+    """Add the imported columns of an embedding set, and the paths of its images, to the columns of an export."""
+    import pyarrow as pa
+
+    from dmlcore.data.embedding_sets import stored  # imported here because pyarrow takes time to import
+
+    imported = stored.load(Path(table.run.spec.data.root or ""))
+    if imported.images is not None:
+        columns["image"] = pa.array([str(imported.images[int(index)]) for index in table.indices], pa.string())
+    if imported.columns.num_columns:
+        chosen, roles = imported.columns.take(table.indices), imported.roles
+        for name, values in zip(chosen.column_names, chosen.columns, strict=True):
+            if name not in columns:
+                columns[name] = values
+            elif name not in (roles.label, roles.id, roles.image):  # these are class, key and image
+                columns[f"imported {name}"] = values
 
 
 def _lists(values: Array, kind: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import json
 import zipfile
@@ -11,8 +12,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from dmlcore.data.embedding_sets import files
+from dmlcore.data.embedding_sets.roles import Roles
+from dmlcore.experiments import embedding_sets
 from dmlcore.inspection import export, neighbours
 from dmlcore.inspection.export import ExportError
+from dmlcore.storage.runs import RunStore
 from tests.inspection import hostile
 from tests.wording import says
 
@@ -155,3 +160,31 @@ def test_an_export_by_the_ending_of_its_name(made, tmp_path, monkeypatch):
     run.embeddings().unlink()
     with pytest.raises(ExportError, match="dmlcore evaluate"):
         export.write(run, tmp_path / "b.npz")
+
+
+@pytest.mark.parametrize("has_images", [True, False])
+def test_parquet_of_an_embedding_set_holds_ids_images_and_metadata(tmp_path, has_images):
+    pq = pytest.importorskip("pyarrow.parquet")
+    vectors = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
+    columns = {"sku": [f"s{row}" for row in range(12)], "label": ["a", "b"] * 6, "price": [None, *range(11)]}
+    columns |= {"part": ["left", "right"] * 6, "when": [datetime.date(2026, 1, 1 + row) for row in range(12)]}
+    for row in range(12 * has_images):
+        Image.new("RGB", (4, 4)).save(tmp_path / f"s{row}.png")
+    run = embedding_sets.create(
+        RunStore(tmp_path / "runs"),
+        files.from_arrays(vectors, columns),
+        Roles(label="label", id="sku"),
+        images=tmp_path if has_images else None,
+    )
+    whole = pq.read_table(export.write(run, tmp_path / "whole.parquet")).to_pydict()
+    assert list(whole)[:6] == ["index", "key", "label", "class", "part", "embedding"]
+    added = ["image"] * has_images + ["sku", "price", "imported part", "when"]
+    assert list(whole)[6:] == ["neighbours", "distances", "right", *added]
+    assert whole["key"] == whole["sku"] == columns["sku"]
+    assert whole["class"] == columns["label"]
+    assert whole["price"] == columns["price"]
+    assert whole["imported part"] == columns["part"]
+    assert whole["when"] == columns["when"]
+    assert whole.get("image") == ([str(tmp_path / f"s{row}.png") for row in range(12)] if has_images else None)
+    some = pq.read_table(export.write(run, tmp_path / "some.parquet", [7, 2])).to_pydict()
+    assert some["sku"] == ["s2", "s7"]
