@@ -3,10 +3,12 @@
 import doctest
 import inspect
 
+import dmlcore
 from dmlcore import geometry, losses, metrics, mining, pooling, projection
 from tests.members import in_one_case
 
 PROMISES = {  # sections in addition to Example
+    dmlcore.show: ("Args", "Returns", "Raises"),
     losses.names: (),
     losses.batch_names: (),
     losses.describe: ("Raises",),

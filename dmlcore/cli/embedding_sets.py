@@ -39,6 +39,9 @@ def import_(
     normalize: Annotated[
         bool, typer.Option(help="Divide each vector by its length, so that distances order by cosine similarity")
     ] = True,
+    open_: Annotated[
+        bool, typer.Option("--open", help="Start the app if needed, and open the map in the browser")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print id, samples, classes and scores as JSON")] = False,
     runs: Runs = None,
 ) -> None:
@@ -49,7 +52,7 @@ def import_(
     """
     from dmlcore.data.embedding_sets import files
     from dmlcore.data.embedding_sets.roles import Roles
-    from dmlcore.experiments import embedding_sets
+    from dmlcore.experiments import embedding_sets, show
 
     table = files.read(file, vectors=vectors)
     if labels is not None:
@@ -69,9 +72,11 @@ def import_(
         images=images,
         copy_images=copy_images,
         normalize=normalize,
-        report=lambda words: print(words, file=sys.stderr, flush=True),
+        report=_report,
     )
     stored = embedding_sets.of_run(run)
+    if open_:
+        show.open_app(run, report=_report)
     if not as_json:
         print(f"{run.id}: {run.state().message}")
         return
@@ -84,3 +89,7 @@ def import_(
         "map_at_r": row.get("map_at_r"),
     }
     print(json.dumps(summary))
+
+
+def _report(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)

@@ -27,7 +27,7 @@ class Scores(NamedTuple):
     Attributes:
         recall_at_1: Recall@1, the share of samples whose nearest other sample has their class.
         map_at_r: MAP@R.
-        r_precision: R-precision; None if there are so many samples that only a random part of them was scored.
+        r_precision: R-precision; None for very large sets, of which only a random sample of the queries was scored.
     """
 
     recall_at_1: float | None

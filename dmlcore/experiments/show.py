@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,8 @@ def show(
         >>> import dmlcore
         >>> embeddings, labels = np.random.default_rng(0).normal(size=(300, 64)), np.arange(300) % 10
         >>> shown = dmlcore.show(embeddings, labels)  # doctest: +SKIP
-        300 samples: http://127.0.0.1:8501/explore?run=20261127-0931-embeddings-embeddings-1f3c
+        300 samples of 10 classes; MAP@R → 1.6 %
+        http://127.0.0.1:8501/explore?run=20261127-0931-embeddings-embeddings-1f3c
         >>> distances, rows = shown.neighbours(5)  # doctest: +SKIP
         >>> shown.to_csv("lassoed.csv", shown.selection)  # doctest: +SKIP
         PosixPath('lassoed.csv')
@@ -73,14 +75,24 @@ def show(
     if run is None:
         run = _create(store, embeddings, labels, images, metadata, vectors, name)
     handle = EmbeddingSetHandle(run, "")
+    _print(run.state().message)
     handle.url = open_app(run, open_browser=open_browser)
     return handle
 
 
-def open_app(run: Run, *, open_browser: bool = True) -> str:
-    """Start the app if it is not running, print the link to the map of a run, and open it in the browser.
+def _print(text: str) -> None:
+    print(text, flush=True)
 
-    If the app cannot be started, the reason and a remedy are printed instead.
+
+def open_app(run: Run, *, open_browser: bool = True, report: Callable[[str], None] = _print) -> str:
+    """Start the app if it is not running, report the link to the map of a run, and open it in the browser.
+
+    If the app cannot be started, the reason and a remedy are reported instead.
+
+    Args:
+        run: Run or embedding set to show.
+        open_browser: Open the map in the browser, unless this machine has no screen.
+        report: Function that receives the link and other messages.
 
     Returns:
         The address of the map.
@@ -90,12 +102,12 @@ def open_app(run: Run, *, open_browser: bool = True) -> str:
         app = local_app.ensure(root)
     except local_app.AppError as error:
         url = local_app.url_of(local_app.PORTS[0]) + address
-        print(f"{error}\nThe embeddings are stored in {run.path}. When the app runs, open {url}", flush=True)
+        report(f"{error}\nThe embeddings are stored in {run.path}. When the app runs, open {url}")
         return url
     url = app.url + address
-    print(f"{run.state().message}\n{url}", flush=True)
+    report(url)
     if app.process is not None:
-        print(f"The app was started in the background; to stop it: kill {app.process}", flush=True)
+        report(f"The app was started in the background; to stop it: kill {app.process}")
     if open_browser and _has_display():
         webbrowser.open(url)
     return url

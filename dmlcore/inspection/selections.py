@@ -80,7 +80,8 @@ def load(run: Run, name: str) -> Selection | None:
 def newest(run: Run) -> Selection | None:
     """Return the selection that was saved last; None if the run has none."""
     by_age = atomic_files.newest_first(_folder(run).glob("[0-9a-f]*.json"))
-    return next((found for path in by_age if (found := load(run, path.stem)) is not None), None)
+    selections = (load(run, path.stem) for path in by_age)
+    return next((selection for selection in selections if selection is not None), None)
 
 
 def _folder(run: Run) -> Path:

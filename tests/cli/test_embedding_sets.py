@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from dmlcore import metrics
 from dmlcore.cli.main import app
 from dmlcore.experiments import embedding_sets
+from dmlcore.jobs import local_app
 from dmlcore.storage.runs import RunStore
 
 DIGITS = load_digits()
@@ -84,3 +85,13 @@ def test_training_takes_the_id(files):
     run = RunStore(files / "runs").open(done.stdout.split()[0])
     assert run.spec.data.root == str(files / "runs" / told["id"] / "set")
     assert run.spec.batch.classes <= 5
+
+
+def test_the_map_can_be_opened_at_once(files, monkeypatch):
+    opened: list[str] = []
+    monkeypatch.setattr(local_app, "ensure", lambda root: local_app.LocalApp(8509))
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setenv("DISPLAY", ":0")
+    done = imported(files, "--open", "--json")
+    assert opened == [f"http://127.0.0.1:8509/explore?run={json.loads(done.stdout)['id']}"]
+    assert opened[0] in done.stderr

@@ -1,4 +1,4 @@
-"""The app on this machine: which one serves a store, and what is said when none can be started."""
+"""The app on this machine: the choice of one that serves the store, and the messages if none can be started."""
 
 from __future__ import annotations
 
