@@ -12,9 +12,11 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
+import dmlcore
 from dmlcore.inspection import selections, snapshots, tags_and_views
 from dmlcore.inspection.maps import maps, trajectory
 from dmlcore.inspection.neighbours import read
+from dmlcore.jobs import local_app
 from dmlcore.storage.runs import Run
 from tests.browser.harness import Server, address, becomes, eventually, go, quiet
 from tests.pages.conftest import make_run
@@ -331,3 +333,17 @@ def test_hostile_class_names_are_only_text(page, asked, server, shown):
     page.locator(".card b bdi").wait_for()
     assert page.locator(".map-lab img:not([src*='/api/thumb/'])").count() == 0
     assert not [url for url in asked if "evil" in url or url.endswith("/x")]
+
+
+def test_embeddings_shown_from_python_return_their_selection(page, server, monkeypatch):
+    ensure = local_app.ensure
+    monkeypatch.setattr(local_app, "ensure", lambda root: ensure(root, (server.port,)))
+    labels = np.arange(60) % 3
+    vectors = np.eye(3, 8)[labels] + np.random.default_rng(0).normal(size=(60, 8)) * 0.3
+    handle = dmlcore.show(vectors, labels, metadata={"price": np.arange(60)}, runs=server.runs, open_browser=False)
+    assert handle.url.startswith(f"{server.url}/explore?run=")
+    canvas = opened(page, server, handle.run)
+    page.get_by_role("button", name="Lasso").click()
+    around(page, canvas, 0.3)
+    assert 0 < len(selected(page, handle.run)) < 60
+    np.testing.assert_array_equal(handle.selection, selected(page, handle.run))

@@ -49,7 +49,7 @@ def first_neighbours(place: Path, count: int = 5) -> list[int]:
 
 
 @pytest.mark.parametrize(("title", "library"), [("LanceDB", "lancedb"), ("Qdrant", "qdrant_client")])
-def test_a_data_base_of_vectors_finds_the_same_neighbours(title, library, place):
+def test_a_vector_database_finds_the_same_neighbours(title, library, place):
     pytest.importorskip(library, reason=f"the recipe needs {library}: pip install {library.replace('_', '-')}")
     names: dict[str, object] = {}
     exec(recipe(title, "python"), names)
