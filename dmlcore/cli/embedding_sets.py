@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +22,7 @@ def import_(
         Path | None,
         typer.Option(help="File with one row per vector: label, id, image, split and further columns (CSV, Parquet …)"),
     ] = None,
-    images: Annotated[Path | None, typer.Option(help="Folder with the images of the samples")] = None,
+    images: Annotated[Path | None, typer.Option(help="Folder or .zip file with the images of the samples")] = None,
     name: Annotated[str, typer.Option(help="Name of the embedding set [default: that of FILE]")] = "",
     vectors: Annotated[str | None, typer.Option(help="Column or array with the vectors, if there are several")] = None,
     label: Annotated[
@@ -47,16 +47,13 @@ def import_(
 ) -> None:
     """Import embeddings from a file, with labels and images where there are any; prints the id of the embedding set.
 
-    Afterwards the app shows the set on all Inspection pages, and `dml train embeddings data.root=RUNS/ID/set` trains a
-    network on it. Damaged files and rows are refused with their row, column and value; nothing is stored then.
+    Afterwards the app shows the set on all Inspection pages, and `dml train ID` trains a network on it. Damaged files and rows are refused with their row, column and value; nothing is stored then.
     """
     from dmlcore.data.embedding_sets import files
     from dmlcore.data.embedding_sets.roles import Roles
-    from dmlcore.experiments import embedding_sets, show
+    from dmlcore.experiments import embedding_sets, imports, show
 
-    table = files.read(file, vectors=vectors)
-    if labels is not None:
-        table = table.with_columns(files.read_columns(labels), labels.name)
+    table = files.read_labelled(file, labels, vectors=vectors)
     guessed = Roles.guess(table.columns)
     given = {"label": label, "id": ids, "image": image, "split": split}
     for role, column in given.items():
@@ -64,16 +61,17 @@ def import_(
             known = ", ".join(table.columns.column_names) or "no columns besides the vectors"
             raise CommandError(f"--{role} {column}: there is no such column; the file has {known}")
     roles = replace(guessed, **{role: column or None for role, column in given.items() if column is not None})
-    run = embedding_sets.create(
-        open_store(runs),
-        table,
-        roles,
+    request = imports.ImportRequest(
+        file=str(file),
+        labels=None if labels is None else str(labels),
+        images=None if images is None else str(images),
+        vectors=vectors,
+        **asdict(roles),
         name=name,
-        images=images,
-        copy_images=copy_images,
         normalize=normalize,
-        report=_report,
+        copy_images=copy_images,
     )
+    run = imports.create(open_store(runs), request, table, report=_report)
     stored = embedding_sets.of_run(run)
     if open_:
         show.open_app(run, report=_report)
@@ -93,3 +91,10 @@ def import_(
 
 def _report(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
+
+
+def work_import(folder: Path, runs: Runs = None) -> None:
+    """Do an import in its folder; started by dmlcore.experiments.imports, which redirects the output to its log."""
+    from dmlcore.experiments import imports
+
+    imports.Import(folder).work(open_store(runs))

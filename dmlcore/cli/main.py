@@ -177,6 +177,7 @@ app.command()(operations.doctor)
 app.command()(operations.clean)
 app.command()(operations.serve)
 app.command(hidden=True)(workers.work)
+app.command("work-import", hidden=True)(embedding_sets.work_import)
 app.add_typer(data_commands.app, name="data")
 app.add_typer(lessons.app, name="lessons")
 

@@ -13,7 +13,7 @@ from dmlcore.data.embedding_sets.table import Vectors, VectorTable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FORMATS", "LABEL_FORMATS", "VectorTable", "Vectors", "from_arrays", "read", "read_columns"]
+__all__ = ["FORMATS", "LABEL_FORMATS", "VectorTable", "Vectors", "from_arrays", "read", "read_columns", "read_labelled"]
 
 FORMATS = (".npy", ".npz", ".parquet", ".arrow", ".feather", ".csv", ".tsv", ".safetensors")
 LABEL_FORMATS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".npy", ".txt")
@@ -90,6 +90,21 @@ def read_columns(path: Path | str) -> pa.Table:
             else f"{source.name} has no rows; at least one is needed"
         )
     return table
+
+
+def read_labelled(path: Path | str, labels: Path | str | None = None, *, vectors: str | None = None) -> VectorTable:
+    """Open a file of embeddings, and add the columns of a second file with one row per vector, in the same order.
+
+    Args:
+        path: File of embeddings, see `read`.
+        labels: File of labels and metadata, see `read_columns`; None if there is none.
+        vectors: Name of the array or column with the embeddings; None chooses the only candidate.
+
+    Raises:
+        DataError: As `read` and `read_columns`, or if the numbers of rows differ or a column exists in both files.
+    """
+    table = read(path, vectors=vectors)
+    return table if labels is None else table.with_columns(read_columns(labels), Path(labels).name)
 
 
 def from_arrays(vectors: Any = None, columns: Any = None, source: str = "arrays") -> VectorTable:

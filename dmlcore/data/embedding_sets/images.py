@@ -22,7 +22,8 @@ def assign(folder: Path, rows: int, paths: Sequence[str | None] | None, ids: Seq
     Args:
         folder: Folder of the images.
         rows: Number of rows N.
-        paths: Values of the image column, relative to `folder`; None without such a column.
+        paths: Values of the image column, relative to `folder`; None without such a column. If none of them exists, but
+            files below `folder` have the same names, as after packing or moving the folder, these are assigned.
         ids: Identifiers of the rows. Without `paths`, the image of a row is the file whose name, or name without
             suffix, is its identifier. If no file has such a name, or without identifiers, the image files sorted by
             path are assigned in order, if there are N.
@@ -112,6 +113,10 @@ def _listed(folder: Path, paths: Sequence[str | None]) -> list[str]:
             if not target.is_file():
                 missing.append(f"row {row:,} ({shown(path)})")
         checked.append(clean)
+    if missing and len(missing) == len(paths):
+        names = [(path or "").rpartition("/")[2] for path in paths]
+        if (named := _by_name(folder, sorted(images_below(folder)), names)) is not None:
+            return named
     if missing:
         raise _missing(folder, missing)
     return checked

@@ -23,6 +23,14 @@ MAX_MAGNITUDE = 1e18  # largest absolute value; its square is still finite in fl
 MIN_MAGNITUDE = 1e-18  # a vector without a larger value counts as zero, because squares of its values vanish in float32
 
 
+class AmbiguousVectors(DataError):
+    """Error for a file with several candidates for the embeddings; `candidates` maps their names to descriptions."""
+
+    def __init__(self, message: str, candidates: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.candidates = dict(candidates)
+
+
 @dataclass(frozen=True, eq=False)
 class Vectors:
     """Embeddings (N, D) that are read chunk by chunk, never as a whole.
@@ -107,7 +115,8 @@ def choose(candidates: Mapping[str, str], others: Mapping[str, str], wanted: str
         kind: "array" or "column".
 
     Raises:
-        DataError: If there is no such name, no candidate, or more than one; the message lists the names.
+        AmbiguousVectors: If `wanted` is None and there are several candidates; the message lists them.
+        DataError: If there is no such name or no candidate; the message lists the names.
     """
     if wanted is not None:
         if wanted in candidates:
@@ -124,9 +133,10 @@ def choose(candidates: Mapping[str, str], others: Mapping[str, str], wanted: str
             f"{listed(_described(others))}"
         )
     if len(candidates) > 1:
-        raise DataError(
+        raise AmbiguousVectors(
             f"{source} has {len(candidates)} {kind}s that may be the embeddings: {listed(_described(candidates))}; "
-            "choose one with --vectors NAME"
+            "choose one with --vectors NAME",
+            candidates,
         )
     return next(iter(candidates))
 

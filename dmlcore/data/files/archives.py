@@ -127,16 +127,32 @@ def unpack(archive: Path, into: Path, *, sha256: str | None = None, companions: 
             raise DataError(f"archive {file} is missing" + (f"; {archive.name} needs it" if file in companions else ""))
     if into.exists():
         raise DataError(f"{into} already exists; remove it to unpack {archive.name} again")
+    wanted: list[tuple[Path, Archive | None]]
     wanted = [(archive, Archive(archive.name, None, sha256) if sha256 else identify(archive))]
     wanted += [(file, identify(file)) for file in companions]
+    return _unpack_all(wanted, into, MAX_BYTES)
+
+
+def unpack_unknown(archive: Path, into: Path, max_bytes: int = MAX_BYTES) -> Path:
+    """Unpack a zip file of a user into the new folder `into`, as `unpack` does but without a known digest.
+
+    Raises:
+        DataError: If the archive is damaged, refused, or unpacks to more than `max_bytes` bytes.
+    """
+    return _unpack_all([(archive, None)], into, max_bytes)
+
+
+def _unpack_all(files: Sequence[tuple[Path, Archive | None]], into: Path, max_bytes: int) -> Path:
+    """Unpack archives into one new folder atomically; verify the digests of known archives."""
     into.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".unpacking-{into.name}-", dir=into.parent))
-    file = archive
+    file = files[0][0]
     try:
-        for file, known in wanted:
+        for file, known in files:
             with file.open("rb") as packed:
-                _require_digest(file, packed, known)
-                _extract(file, packed, staging)
+                if known is not None:
+                    _require_digest(file, packed, known)
+                _extract(file, packed, staging, max_bytes)
         staging.rename(into)
     except (
         tarfile.TarError,
@@ -161,12 +177,13 @@ def _require_digest(file: Path, content: io.BufferedReader, known: Archive) -> N
     content.seek(0)
 
 
-def _extract(archive: Path, packed: BinaryIO, folder: Path) -> None:
+def _extract(archive: Path, packed: BinaryIO, folder: Path, max_bytes: int) -> None:
     """Write the members of an archive into `folder`; refuse links, through which a member could leave the folder."""
     if archive.suffix == ".mat":
         members: Iterator[tuple[tuple[str, ...], _Content | None]] = iter([((archive.name,), packed)])
     else:
-        members = _zipped(archive, packed) if archive.suffix == ".zip" else _tarred(archive, packed)
+        read = _zipped if archive.suffix.lower() == ".zip" else _tarred
+        members = read(archive, packed, max_bytes)
     for count, (parts, content) in enumerate(members, start=1):
         if count > MAX_FILES:
             raise DataError(f"refusing {archive}: it has more than {MAX_FILES:,} files")
@@ -181,10 +198,12 @@ def _extract(archive: Path, packed: BinaryIO, folder: Path) -> None:
                 file.write(block)
 
 
-def _tarred(archive: Path, packed: BinaryIO) -> Iterator[tuple[tuple[str, ...], _Content | None]]:
+def _tarred(archive: Path, packed: BinaryIO, max_bytes: int) -> Iterator[tuple[tuple[str, ...], _Content | None]]:
     """Yield (path components, content) for each member of a gzipped tar file; the content is None for a folder."""
     with gzip.open(packed) as unpacked:
-        stream: Any = _MeteredFile(unpacked, _Meter(archive, _ceiling(archive)))  # counts tar headers as well
+        stream: Any = _MeteredFile(
+            unpacked, _Meter(archive, _ceiling(archive, max_bytes))
+        )  # counts tar headers as well
         with tarfile.open(fileobj=stream, mode="r|") as members:
             for member in members:
                 if not (member.isdir() or member.isfile()) or member.issparse():
@@ -196,9 +215,9 @@ def _tarred(archive: Path, packed: BinaryIO) -> Iterator[tuple[tuple[str, ...], 
                 pass
 
 
-def _zipped(archive: Path, packed: BinaryIO) -> Iterator[tuple[tuple[str, ...], _Content | None]]:
+def _zipped(archive: Path, packed: BinaryIO, max_bytes: int) -> Iterator[tuple[tuple[str, ...], _Content | None]]:
     """Yield the members of a zip file as `_tarred` does; limit the bytes actually read, not the declared sizes."""
-    meter = _Meter(archive, _ceiling(archive))
+    meter = _Meter(archive, _ceiling(archive, max_bytes))
     with zipfile.ZipFile(packed) as members:
         for member in members.infolist():
             kind = stat.S_IFMT(member.external_attr >> 16)  # 0 if the zip was packed on a system without file modes
@@ -212,8 +231,8 @@ def _zipped(archive: Path, packed: BinaryIO) -> Iterator[tuple[tuple[str, ...], 
                 yield parts, _MeteredFile(content, meter)
 
 
-def _ceiling(archive: Path) -> int:
-    return min(MAX_BYTES, MAX_EXPANSION * archive.stat().st_size + _BLOCK)
+def _ceiling(archive: Path, max_bytes: int) -> int:
+    return min(max_bytes, MAX_EXPANSION * archive.stat().st_size + _BLOCK)
 
 
 def _safe_parts(archive: Path, name: str) -> tuple[str, ...]:
