@@ -17,7 +17,7 @@ from pages.home import two_maps
 from pages.shared.plane import service
 from pages.shared.plane.state import Scene
 from pages.shared.server import thumbnails
-from pages.shared.widgets import first_loss, menu, neighbour_grid, run_picker, run_status
+from pages.shared.widgets import first_loss, menu, neighbour_grid, own_embeddings, run_picker, run_status
 from pages.shared.widgets.component import mount
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.widgets.test_neighbours import learned, naming
@@ -49,6 +49,7 @@ def page() -> None:
         help=glossary.explain("embedding", "unseen classes"),
     )
     menu.link("lessons", "New here? Take a short lesson (three to five minutes)")
+    own_embeddings.door()
     store = RunStore()
     _continue(store)
     with st.container(key="doors"):

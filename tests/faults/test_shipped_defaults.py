@@ -14,7 +14,7 @@ from tests.browser.harness import ROOT
 SHIPPED = {
     "server": {
         "address": "127.0.0.1",  # listen on this machine only
-        "maxUploadSize": 20,
+        "maxUploadSize": 200,
         "maxMessageSize": 32,
         "maxWidgetStateSize": 8,
         "fileWatcherType": "none",

@@ -13,7 +13,7 @@ from pages.inspection.explore import keeping as keeping_view
 from pages.inspection.explore import making as making_view
 from pages.inspection.explore import service as map_service
 from pages.inspection.explore.service import MapData
-from pages.shared.widgets import export_menu, job_button, menu, run_picker, selection
+from pages.shared.widgets import export_menu, job_button, menu, own_embeddings, run_picker, selection
 from pages.shared.widgets.results import beside
 from pages.shared.widgets.test_neighbours import outdated
 from pages.shared.words import sentences as words
@@ -57,8 +57,12 @@ def page() -> None:
     )
     if run is None:
         return
+    if run.is_example:
+        own_embeddings.door()
     boxes = st.container(horizontal=True, vertical_alignment="center")
     menu.row("explore", boxes, selection.address(run))
+    if not run.is_example:
+        menu.link("bring_your_own", own_embeddings.LABEL, into=boxes)
     source = run.embeddings()
     if source is None:
         st.markdown("This run has not been evaluated yet. Its map needs the embeddings of the test split.")

@@ -61,6 +61,8 @@ def show(shown: ShownRun) -> int:
         if given is None:
             _example(data)
             return -1
+        if given.size > MEGABYTES << 20:  # the browser refuses such files
+            raise DataError(f"{given.name} has {given.size:,} bytes, the limit is {MEGABYTES} MB; use a smaller image")
         return _search(shown, index, data, given.getvalue(), given.name)
     except DataError as error:
         st.error("This file cannot be used as a query:", icon=":material/broken_image:")

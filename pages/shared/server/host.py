@@ -80,6 +80,13 @@ def remove_orphaned_uploads() -> None:
             runtime.uploaded_file_mgr.remove_session_files(session)
 
 
+def remove_own_uploads() -> None:
+    """Remove the uploaded files of the current session from memory."""
+    context = get_script_run_ctx()
+    if context and Runtime.exists():
+        Runtime.instance().uploaded_file_mgr.remove_session_files(context.session_id)
+
+
 def be_done_with_left_pages() -> None:
     """Patch Streamlit so that no fragment of a page runs after the visitor has requested another page.
 

@@ -21,8 +21,8 @@ def is_shared(access: Access | None = None) -> bool:
 def require_allowed(text: str) -> Path:
     """Return the path that a visitor entered; a relative one is relative to the folder of the app.
 
-    Everyone who reaches an app that listens on this machine only could read these files anyway. If the app is shared,
-    only files below the data folders are allowed, so that visitors cannot read text files of the account that runs it.
+    If the app is shared, only files below the data folders are allowed, so that visitors from other machines cannot
+    read text files of the account that runs the app.
 
     Raises:
         DataError: If the path is not allowed or malformed.

@@ -12,11 +12,11 @@ from starlette.types import Scope
 
 from pages.shared.server import host
 
-LARGEST = 21 << 20  # maximum number of bytes per request: server.maxUploadSize plus the multipart overhead
-# maximum number of bytes per session: the app accepts one file at a time, but during a replacement both the old and the
-# new file are stored
+LARGEST = 201 << 20  # maximum number of bytes per request: server.maxUploadSize plus the multipart overhead
+# maximum number of bytes per session: embeddings, labels and images of an import, or the old and the new file while one
+# replaces the other
 PER_SESSION = 2 * LARGEST
-IN_ALL = 20 * LARGEST
+IN_ALL = 5 * LARGEST
 PURGE_INTERVAL = 60.0  # seconds between two calls that remove the files of closed sessions
 
 

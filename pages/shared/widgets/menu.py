@@ -97,8 +97,9 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
                 "data": Page("Data", "model_training", "training/new_run/data/page.py"),
                 "settings": Page("Settings", "tune", "training/new_run/settings/page.py"),
                 "start": Page("Start", "play_circle", "training/new_run/start.py"),
+                "bring_your_own": Page("Bring your own", "upload_file", "training/new_run/bring_your_own/page.py"),
             },
-            ("1 Data", "2 Settings", "3 Start"),
+            ("1 Data", "2 Settings", "3 Start", "Bring your own"),
         ),
         _one(
             "Runs",

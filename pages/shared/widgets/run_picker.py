@@ -14,7 +14,7 @@ from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.listing import Brief
 from dmlcore.storage.run_directory import SPEC
 from dmlcore.storage.runs import EXAMPLE, Run, RunError, RunStore
-from pages.shared.widgets import menu
+from pages.shared.widgets import menu, own_embeddings
 from pages.shared.words import titles
 
 KEY = "picked_run"
@@ -83,6 +83,7 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
             st.warning("The run in the link is not in this store.", icon=":material/link_off:")
         st.info("There are no runs yet. A first run takes seconds.", icon=":material/info:")
         menu.link("data", "Train a first network")
+        own_embeddings.door()
         return None
     chosen = wanted if wanted in runs else _default(runs)
     st.session_state[KEY] = chosen  # the run in the URL overrides the selection stored by the widget

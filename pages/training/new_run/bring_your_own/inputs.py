@@ -1,0 +1,127 @@
+"""The three inputs of an import: embeddings, labels and images, each uploaded or named by a path on the server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from dmlcore.data.dataset import DataError
+from dmlcore.data.embedding_sets.files import FORMATS, LABEL_FORMATS
+from dmlcore.experiments import imports
+from dmlcore.experiments.imports import Import
+from pages.shared.server.server_paths import EXAMPLES, require_allowed
+from pages.shared.widgets.error_boundary import refusal
+from pages.training.new_run.bring_your_own import service as import_service
+
+MEGABYTES = 200  # largest uploaded file
+PLACE = "folder of the import"  # session key
+INVALID = "Cannot be used"
+EXAMPLE = {"embeddings": "digits.npy", "labels": "digits.csv", "images": "digits.zip"}
+
+
+@dataclass(frozen=True)
+class Given:
+    """Files that the visitor gave; `uploaded_images` is True if the images are to be copied from uploads."""
+
+    embeddings: Path | None
+    labels: Path | None
+    images: Path | None
+    uploaded_images: bool
+    complete: bool  # False if one of the inputs cannot be used
+
+
+def place() -> Import:
+    """Return the import of this session; its folder receives the uploaded files."""
+    made = st.session_state.get(PLACE)
+    if made is None or not made.path.is_dir():
+        made = st.session_state[PLACE] = imports.new_import()
+    return made
+
+
+def forget() -> None:
+    """Start another import the next time that the page is shown."""
+    st.session_state.pop(PLACE, None)
+
+
+def show() -> Given:
+    """Show the three inputs next to each other, with an error below each that cannot be used; return their files."""
+    with st.container(key="given"):
+        first, second, third = st.columns(3, gap="medium")
+    with first:
+        st.markdown("**Embeddings**")
+        embeddings, first_fails = _file("embeddings", FORMATS)
+        st.caption("One vector per sample.")
+    with second:
+        st.markdown("**Labels and metadata** (optional)")
+        labels, second_fails = _file("labels", LABEL_FORMATS)
+        st.caption("One row per vector, in the same order.")
+    with third:
+        st.markdown("**Images** (optional)")
+        images, uploaded, third_fails = _images()
+        st.caption("Matched by a column with file names, or in order.")
+    return Given(embeddings, labels, images, uploaded, not (first_fails or second_fails or third_fails))
+
+
+def use_example() -> None:
+    """Fill the paths with the example that ships."""
+    for role, name in EXAMPLE.items():
+        st.session_state[_key(role)] = str(EXAMPLES / name)
+
+
+def _file(role: str, formats: tuple[str, ...]) -> tuple[Path | None, bool]:
+    """Show the input of one file; return its path, None if there is none, and True if the input cannot be used."""
+    upload = st.file_uploader(
+        role.capitalize(),
+        type=[suffix.removeprefix(".") for suffix in formats],
+        key=f"upload-{role}",
+        max_upload_size=MEGABYTES,
+        label_visibility="collapsed",
+    )
+    text = _path(role, "file", upload is not None)
+    try:
+        if upload is not None:
+            return import_service.store_file(place(), role, upload), False
+        return (require_allowed(text) if text else None), False
+    except DataError as error:
+        refusal(INVALID, str(error))
+        return None, True
+
+
+def _images() -> tuple[Path | None, bool, bool]:
+    """Show the input of the images; return their path, True for uploads, and True if they cannot be used."""
+    uploads = st.file_uploader(
+        "Images",
+        type=import_service.image_suffixes(),
+        accept_multiple_files=True,
+        key="upload-images",
+        max_upload_size=MEGABYTES,
+        label_visibility="collapsed",
+    )
+    text = _path("images", "folder or .zip file", bool(uploads))
+    try:
+        if uploads:
+            return import_service.store_images(place(), uploads), True, False
+        path = require_allowed(text) if text else None
+        if path is not None and not path.exists():
+            raise DataError(f"{text}: no such folder or file; check the path")
+        return path, False, False
+    except (DataError, OSError) as error:
+        refusal(INVALID, str(error))
+        return None, False, True
+
+
+def _path(role: str, kind: str, uploaded: bool) -> str:
+    text = st.text_input(
+        f"{role.capitalize()}: path on this server",
+        key=_key(role),
+        placeholder=f"or the path of a {kind} on this server",
+        label_visibility="collapsed",
+        disabled=uploaded,
+    )
+    return (text or "").strip().strip("'\"")
+
+
+def _key(role: str) -> str:
+    return f"path-{role}"

@@ -1,0 +1,151 @@
+"""Bring your own: import embeddings that were computed elsewhere, with labels and images, and show them in Explore."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+
+import streamlit as st
+
+from dmlcore.data.dataset import DataError
+from dmlcore.data.embedding_sets.preview import Preview
+from dmlcore.data.embedding_sets.table import AmbiguousVectors
+from dmlcore.experiments import embedding_sets, imports
+from dmlcore.experiments.imports import ImportRequest, ImportState
+from dmlcore.jobs import launch
+from dmlcore.storage.runs import RunError, RunStore
+from dmlcore.storage.task import JobError
+from pages.shared.server import host
+from pages.shared.widgets import menu, waiting
+from pages.shared.widgets.error_boundary import refusal
+from pages.shared.words import sentences as words
+from pages.training.new_run.bring_your_own import inputs, mapping
+from pages.training.new_run.bring_your_own import service as import_service
+
+REFUSED = "Not imported"
+DONE = "id of the imported set"  # session key, set until the visitor has been sent to Explore
+MOST_MAPPED = 50_000  # largest number of samples of which a map is computed without being asked
+MAX_NAME = 80
+
+
+def page() -> None:
+    _open_imported()
+    menu.views("bring_your_own", "Bring your own")
+    st.markdown("Look at embeddings from any network: map, neighbours, failures, doubted labels. Nothing is trained.")
+    given = inputs.show()
+    if given.embeddings is None:
+        st.button(
+            "Try it with an example",
+            key="example",
+            icon=":material/draw:",
+            on_click=inputs.use_example,
+            help="Embeddings of 500 handwritten digits, with labels and images",
+        )
+        return
+    seen, vectors = _preview(given)
+    if seen is None or not given.complete:
+        return
+    mapping.show_rows(seen)
+    files = f"{given.embeddings} {given.labels} {vectors}"
+    key = hashlib.sha256(files.encode(errors="surrogatepass")).hexdigest()[:12]
+    roles = mapping.choose_roles(seen, key)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        name = st.text_input("Name", given.embeddings.stem[:MAX_NAME], max_chars=MAX_NAME, key=f"name-{key}", width=300)
+        normalize = st.toggle(
+            "Cosine similarity",
+            True,
+            key=f"cosine-{key}",
+            help="Divides each vector by its length. Switch it off to compare by Euclidean distance.",
+        )
+    request = ImportRequest(
+        file=str(given.embeddings),
+        labels=given.labels and str(given.labels),
+        images=given.images and str(given.images),
+        vectors=vectors,
+        label=roles.label,
+        id=roles.id,
+        image=roles.image,
+        split=roles.split,
+        name=(name or "").strip(),
+        normalize=normalize,
+        copy_images=given.uploaded_images,
+    )
+    _offer(request, seen.rows)
+
+
+def _preview(given: inputs.Given) -> tuple[Preview | None, str | None]:
+    """Return a preview of the files, None if they cannot be used, and the column with the embeddings if there is a
+    choice.
+    """
+    assert given.embeddings is not None
+    chosen = None
+    try:
+        try:
+            with st.spinner("Reading the files …"):
+                return import_service.preview_files(given.embeddings, given.labels, None), None
+        except AmbiguousVectors as several:
+            names = several.candidates
+            chosen = st.selectbox(
+                "Embeddings",
+                list(names),
+                format_func=lambda name: f"{name} ({names[name]})" if names[name] else name,
+                key=f"vectors-{given.embeddings}",
+                help="This file has several columns or arrays that may be the embeddings.",
+                width=300,
+            )
+            return import_service.preview_files(given.embeddings, given.labels, chosen), chosen
+    except (DataError, OSError) as error:
+        refusal(REFUSED, import_service.without_folders(inputs.place(), words.plain(error)))
+        return None, chosen
+
+
+def _offer(request: ImportRequest, rows: int) -> None:
+    """Show the button that imports the set, or the progress of an import in the background."""
+    place, store = inputs.place(), RunStore()
+    if waiting.wait(place, "import", lambda state: waiting.counted(state, "{:,.0f}".format)):
+        return
+    state = place.state()
+    if state is not None and state.state == "done":
+        _arrive(state)
+    pressed = st.button("Import", key="import", type="primary", icon=":material/input:")
+    if not pressed:
+        if place.status() == "failed" and state is not None:
+            refusal(REFUSED, import_service.without_folders(place, words.plain(state.message)))
+        else:
+            waiting.ended(place)
+        return
+    try:
+        if rows > imports.FEW_ROWS:
+            place.begin(request, store)
+            st.rerun()
+        with st.spinner("Importing …", show_time=True):
+            run = imports.create(store, request)
+            st.session_state[DONE] = run.id
+    except (DataError, JobError, RunError, OSError) as error:
+        refusal(REFUSED, import_service.without_folders(place, words.plain(error)))
+        return
+    _open_imported()
+
+
+def _arrive(state: ImportState) -> None:
+    """Open the set that was imported in the background."""
+    st.session_state[DONE] = state.run
+    _open_imported()
+
+
+def _open_imported() -> None:
+    """Compute the map of a set that was just imported, remove the uploaded files, and open the set in Explore."""
+    run_id = st.session_state.pop(DONE, None)
+    if run_id is None:
+        return
+    inputs.place().remove()
+    inputs.forget()
+    host.remove_own_uploads()
+    with suppress(RunError, JobError, DataError, OSError):  # Explore offers the map
+        run = RunStore().open(run_id)
+        if len(embedding_sets.of_run(run).labels) <= MOST_MAPPED:
+            launch.project(run)
+    menu.go("explore", {"run": run_id})
+
+
+page()

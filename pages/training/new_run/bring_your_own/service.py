@@ -1,0 +1,123 @@
+"""Uploaded files on disk, and previews of files, for the page Bring your own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from dmlcore.data.dataset import DataError
+from dmlcore.data.embedding_sets.preview import Preview, preview
+from dmlcore.data.files.images import SUFFIXES
+from dmlcore.data.printable import encodable
+from dmlcore.experiments.imports import Import
+from pages.shared.state.cache import cached
+
+MAX_NAME = 200  # bytes of a file name
+LIFETIME = 900  # lifetime of the cache in seconds
+
+
+class Uploaded(Protocol):
+    """Uploaded file as Streamlit returns it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def file_id(self) -> str: ...
+
+    def getbuffer(self) -> memoryview: ...
+
+
+def store_file(place: Import, role: str, file: Uploaded) -> Path:
+    """Write an uploaded file into the folder of an import, unless it is there, and return its path.
+
+    Raises:
+        DataError: If the disk is full.
+    """
+    name = file_name(file.name)
+    folder = place.files / role / _digits(file.file_id)
+    if not (folder / name).is_file():
+        _write(folder / name, file)
+    return folder / name
+
+
+def store_images(place: Import, uploads: Sequence[Uploaded]) -> Path:
+    """Write uploaded images into a folder, or a single .zip file as it is, and return the path.
+
+    Raises:
+        DataError: If there are several .zip files, two images have the same name, or the disk is full.
+    """
+    packed = [file for file in uploads if file.name.lower().endswith(".zip")]
+    if packed and len(uploads) > 1:
+        raise DataError(f"{packed[0].name} is one of {len(uploads):,} files; give one .zip file, or images only")
+    if packed:
+        return store_file(place, "images", packed[0])
+    names = [file_name(file.name) for file in uploads]
+    if repeated := sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []:
+        raise DataError(f"two images have the name {repeated[0]}; pack them with their folders into a .zip file")
+    folder = place.files / "images" / "loose"
+    for name, file in zip(names, uploads, strict=True):
+        if not (folder / name).is_file():
+            _write(folder / name, file)
+    for path in list(folder.iterdir()):
+        if path.name not in names:  # removed by the visitor
+            path.unlink(missing_ok=True)
+    return folder
+
+
+def file_name(name: str) -> str:
+    """Return the name of an uploaded file without folders and of limited length; its suffix is kept."""
+    name = encodable(name).replace("\\", "/").rpartition("/")[2].replace("\0", "")
+    stem, suffix = os.path.splitext(name)
+    while len(f"{stem}{suffix}".encode()) > MAX_NAME:
+        stem, suffix = stem[:-1], suffix[:20]
+    return f"{stem or 'file'}{suffix}" if name not in (".", "..") else "file"
+
+
+def preview_files(file: Path, labels: Path | None, vectors: str | None) -> Preview:
+    """Return a preview, cached until a file changes; raises DataError as `preview` does."""
+    return _preview(str(file), _stamp(file), str(labels) if labels else None, _stamp(labels), vectors)
+
+
+@cached(16, LIFETIME)
+def _preview(file: str, changed: str, labels: str | None, labels_changed: str, vectors: str | None) -> Preview:
+    return preview(file, labels, vectors=vectors)
+
+
+def without_folders(place: Import, message: str) -> str:
+    """Return an error message in which uploaded files are named without the folders of the server."""
+    for folder in (place.files / "images" / "loose", place.path.parent):
+        message = message.replace(str(folder), "the uploaded images")
+    return message
+
+
+def image_suffixes() -> list[str]:
+    """Return the suffixes of images and of archives of images, without dots."""
+    return ["zip", *(suffix.removeprefix(".") for suffix in SUFFIXES)]
+
+
+def _stamp(path: Path | None) -> str:
+    try:
+        status = path.stat() if path else None
+    except (OSError, ValueError):
+        status = None
+    return f"{status.st_size} {status.st_mtime_ns}" if status else ""
+
+
+def _write(path: Path, file: Uploaded) -> None:
+    """Write an uploaded file; it appears under its name only when it is complete."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name[:100]}.part")
+        partial.write_bytes(file.getbuffer())
+        partial.replace(path)
+    except OSError as error:
+        raise DataError(
+            f"{path.name} cannot be stored ({error.strerror}); free space on the server, or give a path"
+        ) from error
+
+
+def _digits(file_id: str) -> str:
+    return "".join(sign for sign in file_id if sign.isalnum() or sign == "-")[:64] or "file"
