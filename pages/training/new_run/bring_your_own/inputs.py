@@ -11,6 +11,7 @@ from dmlcore.data.dataset import DataError
 from dmlcore.data.embedding_sets.files import FORMATS, LABEL_FORMATS
 from dmlcore.experiments import imports
 from dmlcore.experiments.imports import Import
+from dmlcore.storage.home import HOME
 from pages.shared.server.server_paths import EXAMPLES, require_allowed
 from pages.shared.widgets.error_boundary import refusal
 from pages.training.new_run.bring_your_own import service as import_service
@@ -67,7 +68,7 @@ def show() -> Given:
 def use_example() -> None:
     """Fill the paths with the example that ships."""
     for role, name in EXAMPLE.items():
-        st.session_state[_key(role)] = str(EXAMPLES / name)
+        st.session_state[_key(role)] = str((EXAMPLES / name).relative_to(HOME))
 
 
 def _file(role: str, formats: tuple[str, ...]) -> tuple[Path | None, bool]:
