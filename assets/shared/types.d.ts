@@ -23,6 +23,7 @@ type Named =
   | "height"
   | "hidden"
   | "href"
+  | "label"
   | "id"
   | "inputmode"
   | "list"

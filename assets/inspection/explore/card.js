@@ -1,14 +1,20 @@
 // Card with the image of the point under the pointer; for an opened point also its neighbours and
 // links.
 /** @import { MapView } from "./explore.js" */
-/** @import { MapData, Neighbour } from "./types.js" */
-import { div, el, onward } from "../../shared/dom.js";
+/** @import { MapData, Near } from "./types.js" */
+import { div, el, onward, setText } from "../../shared/dom.js";
+
+const MOST_VALUES = 6; // metadata values on the card; the view of one sample has all
 
 export class Card {
   /** @type {HTMLDivElement} */
   neighbours;
   /** @type {HTMLAnchorElement | undefined} */
   failure;
+  /** @type {HTMLElement | undefined} */
+  facts;
+  /** @type {HTMLElement | undefined} */
+  metadata;
 
   /** @param {MapView} map */
   constructor(map) {
@@ -28,16 +34,27 @@ export class Card {
     this.root.replaceChildren(
       el("img", {
         src: data.images + index,
-        alt: `class ${name}, sample ${index}`,
+        alt: map.titleOf(row),
         width: 128,
         height: 128,
       }),
       el("b", {}, el("bdi", {}, name)),
-      el("small", {}, `sample ${index}${map.tooltip(row)}`),
+      (this.facts = el("small", {}, this.factsOf(row, `sample ${index}`))),
       ...(pinned ? this.links(index) : []),
     );
     this.root.hidden = false;
     this.place(row);
+  }
+
+  // Return the line below the name: the sample, unless it is the name, and the value of its colour.
+  /**
+   * @param {number} row
+   * @param {string} sample
+   */
+  factsOf(row, sample) {
+    const { map } = this,
+      value = map.tooltip(row);
+    return map.data.labelled || sample !== map.nameOf(row) ? `${sample}${value}` : value.slice(3);
   }
 
   /**
@@ -69,11 +86,13 @@ export class Card {
   links(index) {
     const { map } = this;
     this.neighbours = div("near");
+    this.metadata = div("metadata");
     const links = map.data.links.map((link) => this.link(link, index));
     this.failure = links.find((link) => link.dataset.page === "failures");
     // hidden until the nearest neighbour is known to be wrong
     if (this.failure) this.failure.hidden = true;
     return [
+      this.metadata,
       this.neighbours,
       el("button", { onclick: () => map.sample.open(map.cloud.row(index)) }, "Full screen"),
       ...links,
@@ -93,17 +112,24 @@ export class Card {
     ];
   }
 
-  // Show the nearest neighbours of the opened point: ✓ or ✗, and the distance.
-  /** @param {Neighbour[]} neighbours */
-  tell(neighbours) {
-    const { map } = this;
+  // Show the id and metadata of the opened point, and its nearest neighbours: ✓ or ✗, and the
+  // distance.
+  /** @param {Near} near */
+  tell({ neighbours, id, metadata }) {
+    const { map } = this,
+      { labelled } = map.data;
+    if (id && this.facts) setText(this.facts, this.factsOf(this.pinned, id));
+    this.metadata?.replaceChildren(...definitions(metadata.slice(0, MOST_VALUES)));
     this.neighbours?.replaceChildren(
       ...neighbours.slice(0, 5).map(({ row, right, distance }) => {
-        const text = `${right ? "✓ right" : "✗ wrong"}: class ${map.nameOf(row)}, distance ${distance.toFixed(3)}`;
+        const name = labelled
+            ? `${right ? "✓ right" : "✗ wrong"}: class ${map.nameOf(row)}`
+            : map.nameOf(row),
+          text = `${name}, distance ${distance.toFixed(3)}`;
         return el(
           "button",
           {
-            class: right ? "right" : "wrong",
+            class: !labelled ? "" : right ? "right" : "wrong",
             title: text,
             "aria-label": `neighbour, ${text}`,
             onclick: () => map.open(row, true),
@@ -114,7 +140,7 @@ export class Card {
             width: 26,
             height: 26,
           }),
-          right ? "✓" : "✗",
+          !labelled ? "" : right ? "✓" : "✗",
         );
       }),
     );
@@ -138,3 +164,22 @@ export class Card {
     this.root.hidden = true;
   }
 }
+
+// Return a list of names and values as elements.
+/**
+ * @param {[name: string, value: string][]} metadata
+ * @returns {HTMLElement[]}
+ */
+export const definitions = (metadata) =>
+  metadata.length
+    ? [
+        el(
+          "dl",
+          {},
+          ...metadata.flatMap(([name, value]) => [
+            el("dt", {}, el("bdi", {}, name)),
+            el("dd", {}, el("bdi", {}, value)),
+          ]),
+        ),
+      ]
+    : [];

@@ -1,7 +1,7 @@
 // Explore page: points of a run on a plane, next to the images of the highlighted ones. Python
 // sends the points once and reports the selection; everything that moves is drawn here, and only
 // the corners of a lasso are sent.
-/** @import { Class, Colouring, Contours, Facts, Frame, Keep, Lasso, Look, MapData, Near, Points, SelectionBits, TagBits } from "./types.js" */
+/** @import { Class, Colouring, Contours, Facts, Frame, Keep, Lasso, Look, MapData, Metadata, Near, Points, SelectionBits, TagBits } from "./types.js" */
 /** @import { Mounted, SetState, Theme } from "../../shared/types.js" */
 import { applyTheme, drawing, el, save, setText, styled } from "../../shared/dom.js";
 import { present, withdraw } from "../../shared/present.js";
@@ -10,12 +10,20 @@ import { Camera } from "./camera.js";
 import { Card } from "./card.js";
 import { finest } from "../../shared/screen.js";
 import { Cloud, corners, packed, unpacked } from "./cloud.js";
-import { FILTERS, Facets, NOWHERE, filtered } from "./facets.js";
+import {
+  FILTERS,
+  Facets,
+  NOWHERE,
+  chosenMetadata,
+  filtered,
+  isMetadata,
+  numberOf,
+} from "./facets.js";
 import { Painter as Flat } from "./flat.js";
 import { Painter as Gl } from "./gl.js";
 import { listen } from "./pointer.js";
 import { Keeping } from "./keeping.js";
-import { Legend, colours } from "./legend.js";
+import { Legend, colours, valueText } from "./legend.js";
 import { ImageCache, paintOver } from "./overlay.js";
 import { Player } from "../../shared/frames.js";
 import { figure } from "./export.js";
@@ -31,6 +39,11 @@ const REST = 400, // ms until a gesture counts as ended
 // Columns whose values also differ in shape, not only in colour; wrong ones are crosses.
 /** @type {Partial<Record<Colouring, number>>} */
 const SHAPED = { class: 1, right: 2, hubness: 1, doubted: 1, split: 1, tags: 1 };
+/**
+ * @param {Colouring} colour
+ * @param {Facts | undefined} facts
+ */
+const shapedBy = (colour, facts) => SHAPED[colour] ?? (isMetadata(colour) && facts?.names ? 1 : 0);
 /** @param {string} name */
 const localUrl = (name) => new URL(name, import.meta.url).href;
 /** @type {WeakMap<HTMLElement, MapView>} */
@@ -257,6 +270,7 @@ export class MapView {
   /** @param {MapData} data */
   async update(data) {
     const fresh = data.points !== this.address;
+    if (data.run !== this.data.run) this.forgetMetadata(); // columns of another run
     this.data = data;
     this.tools.csv.href = `${data.points}map.csv`;
     this.keeping.show();
@@ -359,7 +373,7 @@ export class MapView {
     this.camera.showAll();
     this.resize();
     this.reorder();
-    for (const name of FILTERS) this.column(name);
+    for (const name of FILTERS) if (name in this.data.menus.colour) this.column(name);
   }
 
   // Return a column of the points, fetched once; null if it is not available.
@@ -400,8 +414,8 @@ export class MapView {
 
   // Apply the display settings of a link or a view; ignore what this run lacks.
   takeOver() {
-    const { camera, look } = this;
-    look.classes = look.classes.filter((label) => this.labels.has(label));
+    const { camera } = this;
+    this.keepWhatIsOffered();
     if (this.window) {
       const [x, y, zoom] = this.window;
       camera.showAll();
@@ -414,11 +428,32 @@ export class MapView {
     this.recolour();
   }
 
+  forgetMetadata() {
+    this.look.meta = [];
+    if (isMetadata(this.look.colour)) this.look.colour = "class";
+    this.legend.opened.clear();
+  }
+
+  // Drop the settings that this map does not offer, such as classes without labels.
+  keepWhatIsOffered() {
+    const { look } = this,
+      { colour, sort } = this.data.menus,
+      first = (/** @type {object} */ menu) => Object.keys(menu)[0];
+    if (!(look.colour in colour)) look.colour = /** @type {Colouring} */ (first(colour));
+    if (!(look.sort in sort)) look.sort = /** @type {Look["sort"]} */ (first(sort));
+    look.classes = look.classes.filter((label) => this.labels.has(label));
+    for (const name of FILTERS) if (!(name in colour)) look[name] = [];
+    look.meta = look.meta.filter((text) => `meta-${text.split("-")[0]}` in colour);
+    for (const name of chosenMetadata(look).keys()) this.legend.reveal(name);
+  }
+
   openSample() {
     const row = this.look.sample < 0 ? -1 : this.cloud.row(this.look.sample);
     if (row >= 0) this.sample.open(row);
     else if (this.look.sample >= 0)
-      this.showMessage("The sample in the link is not in the test split of this run.");
+      this.showMessage(
+        `The sample in the link is not in ${this.data.trained ? "the test split of this run" : "this embedding set"}.`,
+      );
   }
 
   /** @param {Keep} message */
@@ -463,6 +498,7 @@ export class MapView {
     const { colour } = this.look;
     if (!this.cloud || !this.theme) return;
     let facts = null;
+    if (isMetadata(colour)) this.legend.reveal(colour);
     if (colour !== "class") {
       facts = this.facets.columns[colour] ?? null;
       if (!facts) {
@@ -475,7 +511,13 @@ export class MapView {
       }
     }
     this.keys = facts ? facts.values : this.cloud.group;
-    this.table = colours(colour, this.cloud.classes, this.theme, facts?.names?.length);
+    this.table = colours(
+      colour,
+      this.cloud.classes,
+      this.theme,
+      facts?.names?.length,
+      facts?.colours,
+    );
     this.canvas.dataset.colour = colour;
     this.updateVisibility();
   }
@@ -489,9 +531,16 @@ export class MapView {
   isVisible(c) {
     return (this.counts.classes?.[c.place] ?? 1) > 0 && this.matchesFilter(c.label);
   }
+  // Return the name of the class of a sample, or its number if there are no labels.
   /** @param {number} row */
   nameOf(row) {
+    if (!this.data.labelled) return `sample ${this.cloud.indices[row]}`;
     return this.cloud.classes[this.cloud.group[row]].name;
+  }
+  /** @param {number} row */
+  titleOf(row) {
+    const name = this.nameOf(row);
+    return this.data.labelled ? `class ${name}, sample ${this.cloud.indices[row]}` : name;
   }
 
   /** @param {number | null} label */
@@ -520,8 +569,34 @@ export class MapView {
     this.tellLook();
   }
 
+  // Toggle a category of a metadata column.
+  /**
+   * @param {Metadata} name
+   * @param {number} code
+   */
+  filterCategory(name, code) {
+    const text = `${numberOf(name)}-${code}`,
+      { meta } = this.look;
+    this.look.meta = meta.includes(text) ? meta.filter((one) => one !== text) : [...meta, text];
+    this.updateVisibility();
+    this.tellLook();
+  }
+
+  // Highlight an interval of the scale of a metadata column; null for all values.
+  /**
+   * @param {Metadata} name
+   * @param {[number, number] | null} interval
+   */
+  filterInterval(name, interval) {
+    const number = String(numberOf(name)),
+      others = this.look.meta.filter((text) => text.split("-")[0] !== number);
+    this.look.meta = interval ? [...others, [number, ...interval].join("-")] : others;
+    this.updateVisibility();
+    this.tellLook();
+  }
+
   clearFilters() {
-    Object.assign(this.look, { classes: [], tags: [] });
+    Object.assign(this.look, { classes: [], tags: [], meta: [] });
     for (const name of FILTERS) this.look[name] = [];
     this.updateVisibility();
     this.tellLook();
@@ -590,6 +665,7 @@ export class MapView {
     if (!facts || value === undefined || value === NOWHERE) return "";
     if (colour === "right") return value ? " · ✓ neighbour right" : " · ✗ neighbour wrong";
     if (facts.names) return ` · ${facts.names[value]}`;
+    if (facts.range) return ` · ${this.data.menus.colour[colour]} ${valueText(facts, value)}`;
     return colour === "purity" ? ` · purity ${Math.round((100 * value) / 254)} %` : "";
   }
 
@@ -801,10 +877,7 @@ export class MapView {
 
   /** @param {number} row */
   announce(row) {
-    setText(
-      this.live,
-      `class ${this.nameOf(row)}, sample ${this.cloud.indices[row]}${this.tooltip(row)}`,
-    );
+    setText(this.live, `${this.titleOf(row)}${this.tooltip(row)}`);
   }
 
   /** @param {number} row */
@@ -824,7 +897,7 @@ export class MapView {
     const found = await this.tryFetch(`near-${row}.bin`);
     if (!found || this.card.pinned !== row || this.address !== address) return;
     this.near = { row, neighbours: found.neighbours };
-    this.card.tell(found.neighbours);
+    this.card.tell(found);
     this.draw();
   }
 
@@ -864,7 +937,10 @@ export class MapView {
       keys: this.keys,
       states: this.states,
       colours: this.table,
-      shaped: SHAPED[this.look.colour] ?? 0,
+      shaped: shapedBy(
+        this.look.colour,
+        this.look.colour === "class" ? undefined : this.facets.columns[this.look.colour],
+      ),
       ...camera.clip(),
       window: camera.window(),
       radius: this.radius() * sharpness,
@@ -886,7 +962,10 @@ export class MapView {
     const wrong = this.imagesDrawn > 0 && this.look.colour === "right";
     return [
       this.namesMoved && "point with a dot: its name is next to it",
-      this.near && "green line: same class, dashed orange: another class",
+      this.near &&
+        (this.data.labelled
+          ? "green line: same class, dashed orange: another class"
+          : "blue line: nearest neighbours"),
       wrong && "green frame: nearest neighbour right, dashed orange: wrong",
       this.marked.length > 0 && "orange ring: sample of the link",
     ]

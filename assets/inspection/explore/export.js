@@ -4,7 +4,8 @@
 import { drawing } from "../../shared/dom.js";
 import { rampColour } from "../../shared/colours.js";
 import { shape } from "../../shared/plot.js";
-import { LOWEST, hex, shapeOf } from "./legend.js";
+import { LOWEST, hex, scaleOf, shapeOf } from "./legend.js";
+import { isMetadata } from "./facets.js";
 import { shortened } from "./overlay.js";
 
 const SIDE = 200,
@@ -42,7 +43,8 @@ export function figure(map) {
  * @param {number} height
  */
 function legend(ctx, map, left, height) {
-  const { colour } = map.look,
+  const { data } = map,
+    { colour } = map.look,
     facts = colour === "class" ? undefined : map.facets.columns[colour];
   let y = 22;
   const line = (
@@ -69,16 +71,18 @@ function legend(ctx, map, left, height) {
     if (first.length < shown.length)
       line("", "", `and ${shown.length - first.length} more classes`);
   } else if (facts?.names) {
+    if (isMetadata(colour)) line("", "", data.menus.colour[colour]);
     facts.names.forEach((name, k) =>
       line(shapeOf(colour, k), hex(map.table, k), `${name} (${map.counts[colour]?.[k] ?? 0})`),
     );
   } else if (facts) {
-    line("", "", facts.title ?? "");
+    const { title, low, high } = scaleOf(map, colour, facts);
+    line("", "", title);
     for (let i = 0; i < 160; i++) {
       ctx.fillStyle = `rgb(${rampColour(LOWEST + ((1 - LOWEST) * i) / 159, map.theme)})`;
       ctx.fillRect(left + i, y - 10, 1, 10);
     }
     y += LINE;
-    line("", "", `${facts.low} to ${facts.high}`);
+    line("", "", `${low} to ${high}`);
   }
 }

@@ -1,5 +1,6 @@
-// Filters: chosen classes, columns and tags, and the number of samples that each choice leaves.
-/** @import { Column, Facts, Look, TagBits } from "./types.js" */
+// Filters: chosen classes, columns, metadata and tags, and the number of samples that each choice
+// leaves.
+/** @import { Column, Facts, Look, Metadata, TagBits } from "./types.js" */
 /** @import { Cloud } from "./cloud.js" */
 import { unpacked } from "./cloud.js";
 
@@ -8,7 +9,32 @@ import { unpacked } from "./cloud.js";
 export const FILTERS = ["right", "rank", "hubness", "doubted", "split"];
 export const NOWHERE = 255;
 const CLASSES = 1 << 5,
-  TAGS = 1 << 6; // bits in addition to those of the filters
+  TAGS = 1 << 6, // bits in addition to those of the filters
+  METADATA = 7; // number of the bit of metadata column 0
+
+/**
+ * @param {string} name
+ * @returns {name is Metadata}
+ */
+export const isMetadata = (name) => name.startsWith("meta-");
+/** @param {Metadata} name */
+export const numberOf = (name) => Number(name.slice(5));
+
+// Return the highlighted values of each filtered metadata column.
+/**
+ * @param {Look} look
+ * @returns {Map<Metadata, number[]>}
+ */
+export function chosenMetadata(look) {
+  const chosen = new Map();
+  for (const text of look.meta) {
+    const [number, low, high = low] = text.split("-").map(Number),
+      codes = chosen.get(`meta-${number}`) ?? [];
+    for (let code = low; code <= high; code++) codes.push(code);
+    chosen.set(`meta-${number}`, codes);
+  }
+  return chosen;
+}
 
 export class Facets {
   /** @param {Cloud} cloud */
@@ -41,7 +67,7 @@ export class Facets {
   /** @param {Look} look */
   fails(look) {
     const { cloud } = this,
-      fails = new Uint8Array(cloud.count);
+      fails = new Uint32Array(cloud.count);
     const require = (
       /** @type {number} */ bit,
       /** @type {ArrayLike<number>} */ values,
@@ -61,6 +87,10 @@ export class Facets {
       const values = this.columns[name]?.values;
       if (values && look[name].length) require(1 << k, values, look[name]);
     });
+    for (const [name, codes] of chosenMetadata(look)) {
+      const values = this.columns[name]?.values;
+      if (values) require(1 << (METADATA + numberOf(name)), values, codes);
+    }
     const masks = this.masks.filter((_, k) => look.tags.includes(this.tags[k]));
     if (masks.length)
       for (let i = 0; i < fails.length; i++) if (!masks.some((mask) => mask[i])) fails[i] |= TAGS;
@@ -70,7 +100,7 @@ export class Facets {
   // Return how many points each choice would show: points that pass all other filters and, if there
   // is a selection, are selected.
   /**
-   * @param {Uint8Array} fails
+   * @param {Uint32Array} fails
    * @param {Uint8Array | null} mask of the selection
    */
   counts(fails, mask) {
@@ -91,6 +121,9 @@ export class Facets {
       const column = this.columns[name];
       if (column) counts[name] = tally(1 << k, column.values, 256);
     });
+    for (const [name, column] of Object.entries(this.columns))
+      if (column && isMetadata(name))
+        counts[name] = tally(1 << (METADATA + numberOf(name)), column.values, 256);
     counts.tags = this.masks.map((carries) => tally(TAGS, carries, 2)[1]);
     return counts;
   }
@@ -110,4 +143,7 @@ export class Facets {
 
 /** @param {Look} look */
 export const filtered = (look) =>
-  look.classes.length > 0 || look.tags.length > 0 || FILTERS.some((name) => look[name].length > 0);
+  look.classes.length > 0 ||
+  look.tags.length > 0 ||
+  look.meta.length > 0 ||
+  FILTERS.some((name) => look[name].length > 0);

@@ -1,17 +1,18 @@
 // Legend of the colours: classes with a search box, right and wrong, or a scale; and the selection.
 /** @import { MapView } from "./explore.js" */
-/** @import { Class, Colouring, Filtered } from "./types.js" */
+/** @import { Class, Colouring, Facts, Filtered, Metadata } from "./types.js" */
 /** @import { Theme } from "../../shared/types.js" */
 import { div, drawing, el, setText } from "../../shared/dom.js";
 import { shape } from "../../shared/plot.js";
 import { rampColour } from "../../shared/colours.js";
-import { FILTERS } from "./facets.js";
+import { FILTERS, NOWHERE, chosenMetadata, isMetadata } from "./facets.js";
 import { RIGHT, WRONG } from "./overlay.js";
 
 const LISTED = 10, // classes listed until all are requested
   MOST_LISTED = 200,
   SHAPES = ["circle", "square", "triangle", "diamond"];
-const NONE = "#8A929C";
+const NONE = "#8A929C",
+  HIGHEST = 254; // highest value of a scale
 // lower end of the ramp: paler points would be invisible on the background
 export const LOWEST = 0.52;
 const FEW = ["#0072B2", "#D55E00", "#009E73", "#C45C95", "#2F97D3", "#B87F00", "#8C6BB1"];
@@ -58,8 +59,9 @@ export const markOf = (number, colour) => mark(SHAPES[number & 3], colour);
  * @param {Class[]} classes
  * @param {Theme} theme
  * @param {number} [names] number of values of the column
+ * @param {string[]} [hues] colours of its first values; the others have the colour of missing ones
  */
-export function colours(look, classes, theme, names = 0) {
+export function colours(look, classes, theme, names = 0, hues) {
   const table = new Uint8Array(1024),
     put = (/** @type {number} */ k, /** @type {string} */ hex) =>
       table.set([1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)).concat(255), 4 * k),
@@ -70,6 +72,7 @@ export function colours(look, classes, theme, names = 0) {
     return table;
   }
   if (NAMED[look]) NAMED[look].forEach((hex, k) => put(k, hex));
+  else if (hues) for (let k = 0; k < names; k++) put(k, hues[k] ?? NONE);
   else if (look === "tags") for (let k = 0; k < names; k++) put(k, FEW[k % FEW.length]);
   else if (names) for (let k = 0; k < names; k++) ramp(k, k / Math.max(1, names - 1));
   else for (let k = 0; k < 255; k++) ramp(k, k / 254);
@@ -77,7 +80,38 @@ export function colours(look, classes, theme, names = 0) {
   return table;
 }
 
+// Return a value of a scale as text, from 0 (low) to 254 (high).
+/**
+ * @param {Facts} facts
+ * @param {number} code
+ */
+export function valueText({ range: [low, high] = [0, 1], dates }, code) {
+  const value = low + ((high - low) * code) / HIGHEST;
+  if (!dates) return String(Number(value.toPrecision(3)));
+  const text = new Date(1000 * value).toISOString();
+  return high - low > 2 * 86400 ? text.slice(0, 10) : text.slice(0, 16).replace("T", " ");
+}
+
+// Return the title and the ends of the scale of a column.
+/**
+ * @param {MapView} map
+ * @param {Colouring} name
+ * @param {Facts} facts
+ */
+export function scaleOf(map, name, facts) {
+  if (!facts.range)
+    return { title: facts.title ?? "", low: facts.low ?? "", high: facts.high ?? "" };
+  const [below, above] = facts.outside ?? [false, false];
+  return {
+    title: map.data.menus.colour[name],
+    low: `${below ? "≤ " : ""}${valueText(facts, 0)}`,
+    high: `${above ? "≥ " : ""}${valueText(facts, HIGHEST)}`,
+  };
+}
+
 export class Legend {
+  /** @type {Set<string>} metadata columns whose values are listed */
+  opened = new Set();
   /** @type {{ name: string; label: number; row: number; count: number; colour: string; }[]} */
   found;
 
@@ -110,13 +144,14 @@ export class Legend {
     });
     this.none = el("small");
     this.key = div("key");
+    this.heading = el("h4", {}, "class");
     this.filters = div("filters");
     this.root = el(
       "details",
       { class: "legend", open: true },
       el("summary", {}, "Filters"),
       this.key,
-      el("h4", {}, "class"),
+      this.heading,
       this.search,
       this.all,
       this.rows,
@@ -136,7 +171,8 @@ export class Legend {
   groups() {
     const { map } = this,
       { look } = map;
-    const groups = /** @type {(Filtered | "tags")[]} */ ([...FILTERS, "tags"]).map((name) => {
+    const offered = FILTERS.filter((name) => name in map.data.menus.colour);
+    const groups = /** @type {(Filtered | "tags")[]} */ ([...offered, "tags"]).map((name) => {
       const names = map.facets.columns[name]?.names ?? [],
         codes = names.map((_, k) => k).filter((k) => name === "tags" || this.hasPoints(name, k));
       if (name === "tags" && look.colour === name && !codes.length)
@@ -170,18 +206,124 @@ export class Legend {
     const focus = /** @type {HTMLElement | null} */ (
         /** @type {ShadowRoot} */ (this.root.getRootNode()).activeElement ?? null
       ),
-      place = focus
-        ? [...this.filters.querySelectorAll("button")].indexOf(
-            /** @type {HTMLButtonElement} */ (focus),
-          )
-        : -1;
-    this.filters.replaceChildren(...groups);
-    if (place >= 0) this.filters.querySelectorAll("button")[place]?.focus();
+      controls = () =>
+        /** @type {HTMLElement[]} */ ([...this.filters.querySelectorAll("button, summary, input")]),
+      place = focus ? controls().indexOf(focus) : -1;
+    this.filters.replaceChildren(...this.metadata(), ...groups);
+    if (place >= 0) controls()[place]?.focus();
+  }
+
+  // List the values of a metadata column from now on.
+  /** @param {Metadata} name */
+  reveal(name) {
+    this.opened.add(name);
+    this.map.column(name);
+  }
+
+  // Return the metadata columns; those that are opened list their values.
+  metadata() {
+    const { map } = this,
+      chosen = chosenMetadata(map.look),
+      names = Object.keys(map.data.menus.colour).filter(isMetadata);
+    const columns = names.map((name) => {
+      const title = map.data.menus.colour[name],
+        open = this.opened.has(name);
+      const details = el(
+        "details",
+        { class: "column", "data-filter": name, open },
+        el("summary", { title }, el("bdi", {}, title), chosen.has(name) ? " •" : ""),
+        ...(open ? this.values(name, title, chosen.get(name)) : []),
+      );
+      details.addEventListener("toggle", () => {
+        if (details.open === this.opened.has(name)) return;
+        if (details.open) this.reveal(name);
+        else this.opened.delete(name);
+        this.groups();
+      });
+      return details;
+    });
+    return columns.length
+      ? [el("div", { class: "metadata" }, el("h4", {}, "metadata"), ...columns)]
+      : [];
+  }
+
+  // Return the values of a metadata column with the number of images that each would leave.
+  /**
+   * @param {Metadata} name
+   * @param {string} title
+   * @param {number[] | undefined} chosen
+   */
+  values(name, title, chosen) {
+    const { map } = this,
+      facts = map.facets.columns[name];
+    if (!facts) return [el("small", {}, map.failed[name] ?? "Loading …")];
+    if (facts.range) return [this.interval(name, title, facts, chosen)];
+    const names = facts.names ?? [],
+      codes = [...names.keys(), ...(this.hasPoints(name, NOWHERE) ? [NOWHERE] : [])],
+      table = map.look.colour === name && colours(name, [], map.theme, names.length, facts.colours);
+    return codes.map((code) =>
+      el(
+        "button",
+        {
+          "aria-pressed": String(Boolean(chosen?.includes(code))),
+          class: chosen && !chosen.includes(code) ? "faint" : "",
+          title: names[code] ?? "no value",
+          onclick: () => map.filterCategory(name, code),
+        },
+        table ? mark(shapeOf(name, code), hex(table, code)) : "",
+        el("bdi", {}, names[code] ?? "no value"),
+        el("small", {}, (map.counts[name]?.[code] ?? 0).toLocaleString("en")),
+      ),
+    );
+  }
+
+  // Return two sliders that limit the values of a scale.
+  /**
+   * @param {Metadata} name
+   * @param {string} title
+   * @param {Facts} facts
+   * @param {number[] | undefined} chosen
+   */
+  interval(name, title, facts, chosen) {
+    const ends = chosen ? [chosen[0], chosen[chosen.length - 1]] : [0, HIGHEST],
+      text = el("small", {});
+    const sliders = ends.map((value, k) =>
+      el("input", {
+        type: "range",
+        min: 0,
+        max: HIGHEST,
+        value,
+        "aria-label": `${title}: ${k ? "highest" : "lowest"} value`,
+      }),
+    );
+    const read = () => {
+      const [low, high] = sliders.map(({ value }) => Number(value));
+      return /** @type {[number, number]} */ ([Math.min(low, high), Math.max(low, high)]);
+    };
+    const tell = () => {
+      const [low, high] = read(),
+        whole = scaleOf(this.map, name, facts),
+        texts = [
+          low ? valueText(facts, low) : whole.low,
+          high < HIGHEST ? valueText(facts, high) : whole.high,
+        ];
+      setText(text, texts.join(" to "));
+      sliders.forEach((slider, k) => slider.setAttribute("aria-valuetext", texts[k]));
+    };
+    for (const slider of sliders) {
+      slider.addEventListener("input", tell);
+      slider.addEventListener("change", () => {
+        const [low, high] = read();
+        this.map.filterInterval(name, low || high < HIGHEST ? [low, high] : null);
+      });
+    }
+    tell();
+    return div("interval", ...sliders, text);
   }
 
   // Return true if any point has this value; lines without points are omitted.
   /**
-   * @param {Filtered} name
+   * @param {Filtered | Metadata} name
    * @param {number} code
    */
   hasPoints(name, code) {
@@ -206,6 +348,8 @@ export class Legend {
         : map.look.classes.filter((label) => !first.some((c) => c.label === label));
     const shown = [...classes.filter((c) => chosen.includes(c.label)), ...first],
       left = this.found.length - first.length;
+    const { labelled } = map.data;
+    this.heading.hidden = this.rows.hidden = !labelled;
     this.rows.replaceChildren(...shown.map((c) => this.chip(c)));
     this.search.hidden = classes.length < 12;
     this.all.hidden = !map.look.classes.length;
@@ -253,11 +397,17 @@ export class Legend {
     if (this.key.hidden) return;
     if (!facts) {
       this.key.replaceChildren(
-        el("small", {}, map.failed[colour] ?? "Finding the nearest neighbours …"),
+        el(
+          "small",
+          {},
+          map.failed[colour] ??
+            (isMetadata(colour) ? "Loading …" : "Finding the nearest neighbours …"),
+        ),
       );
       return;
     }
-    const { title = "", low = "", high = "", neither } = facts,
+    const { title, low, high } = scaleOf(map, colour, facts),
+      neither = facts.range ? countMissing(facts) : facts.neither,
       bar = el("canvas", { width: 160, height: 1, role: "img", "aria-label": `${low} to ${high}` }),
       ctx = drawing(bar);
     for (let i = 0; i < 160; i++) {
@@ -281,6 +431,10 @@ export class Legend {
     );
   }
 }
+
+/** @param {Facts} facts */
+const countMissing = ({ values }) =>
+  values.reduce((sum, value) => sum + Number(value === NOWHERE), 0);
 
 /**
  * @param {Uint8Array} table

@@ -9,6 +9,7 @@ import { placeNames } from "./labels.js";
 export const RIGHT = "#009E73",
   WRONG = "#D55E00",
   SELECTED = "#E69F00";
+const UNJUDGED = "#2F97D3"; // lines to neighbours without labels
 const MOST_IMAGES = 150,
   MOST_NAMES = 50,
   MOST_TRIED = 300,
@@ -66,7 +67,7 @@ export function paintOver(ctx, map) {
   const images = map.look.images ? thumbnails(ctx, map) : [];
   map.imagesDrawn = images.length;
   if (map.near) lines(ctx, map, map.near.row, map.near.neighbours.slice(0, MOST_LINES));
-  map.namesMoved = map.look.names && names(ctx, map, images);
+  map.namesMoved = map.look.names && map.data.labelled && names(ctx, map, images);
   for (const row of map.marked) ring(ctx, camera.at(cloud, row), map.radius() + 7, SELECTED, paper);
   if (map.data.own) drawOwnImage(ctx, map, map.data.own);
   if (map.hovered >= 0) ring(ctx, camera.at(cloud, map.hovered), map.radius() + 4, ink, paper);
@@ -187,13 +188,15 @@ function contours(ctx, map) {
  * @param {number} from
  * @param {Neighbour[]} neighbours
  */
-function lines(ctx, { camera, cloud, paper }, from, neighbours) {
+function lines(ctx, { camera, cloud, data, paper }, from, neighbours) {
   const [x, y] = camera.at(cloud, from);
-  neighbours.forEach(({ row, right }) => {
+  neighbours.forEach(({ row, right: same }) => {
+    const right = same || !data.labelled,
+      colour = !data.labelled ? UNJUDGED : right ? RIGHT : WRONG;
     const [u, v] = camera.at(cloud, row);
     for (const [style, width] of /** @type {const} */ ([
       [paper, 4],
-      [right ? RIGHT : WRONG, 2],
+      [colour, 2],
     ])) {
       ctx.beginPath();
       ctx.moveTo(x, y);
@@ -204,7 +207,7 @@ function lines(ctx, { camera, cloud, paper }, from, neighbours) {
       ctx.stroke();
     }
     ctx.setLineDash([]);
-    ring(ctx, [u, v], 7, right ? RIGHT : WRONG, paper);
+    ring(ctx, [u, v], 7, colour, paper);
   });
 }
 

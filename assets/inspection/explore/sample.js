@@ -2,6 +2,16 @@
 /** @import { History, Near } from "./types.js" */
 /** @import { MapView } from "./explore.js" */
 import { div, el, setText } from "../../shared/dom.js";
+import { definitions } from "./card.js";
+
+/**
+ * @param {number | null} precision
+ * @param {number} rank
+ */
+const scores = (precision, rank) => [
+  precision === null ? "not a query" : `AP@R ${(100 * precision).toFixed(1)} %`,
+  rank ? `first hit at rank ${rank.toLocaleString("en")}` : "only sample of its class",
+];
 
 export class Sample {
   /** @param {MapView} map */
@@ -12,9 +22,11 @@ export class Sample {
     this.facts = el("p", { class: "facts", "aria-live": "polite" });
     this.image = el("div", {}); // loaded together with its sample
     this.links = div("links");
+    this.metadata = div("metadata");
     this.tags = div("tags");
     this.near = div("found");
     this.history = div("history");
+    this.training = el("h3", {}, "During training");
     const button = (
       /** @type {string} */ text,
       /** @type {string} */ label,
@@ -37,15 +49,8 @@ export class Sample {
       ),
       div(
         "columns",
-        el("div", {}, this.image, this.facts, this.links, this.tags),
-        el(
-          "div",
-          {},
-          el("h3", {}, "Nearest neighbours"),
-          this.near,
-          el("h3", {}, "During training"),
-          this.history,
-        ),
+        el("div", {}, this.image, this.facts, this.metadata, this.links, this.tags),
+        el("div", {}, el("h3", {}, "Nearest neighbours"), this.near, this.training, this.history),
       ),
     );
     this.dialog.addEventListener("close", () => this.onClose());
@@ -66,23 +71,27 @@ export class Sample {
     map.look.sample = index;
     map.tellLook();
     setText(this.name, map.nameOf(row));
-    setText(this.facts, `sample ${index}`);
+    setText(this.facts, map.data.labelled ? `sample ${index}` : "");
+    this.training.hidden = !map.data.trained;
     this.image.replaceChildren(
       el("img", {
         class: "large",
         src: `${map.data.images}${index}?large=1`,
-        alt: `class ${map.nameOf(row)}, sample ${index}`,
+        alt: map.titleOf(row),
       }),
     );
     this.dialog.dataset.index = String(index);
     this.links.replaceChildren();
+    this.metadata.replaceChildren();
     this.near.replaceChildren();
     this.history.replaceChildren();
     this.showTags();
     if (!this.dialog.open) this.dialog.showModal();
     const [near, history] = await Promise.all([
       /** @type {Promise<Near | null>} */ (this.tryFetch(`near-${row}.bin`)),
-      /** @type {Promise<History | null>} */ (this.tryFetch(`history-${row}.bin`)),
+      /** @type {Promise<History | null>} */ (
+        map.data.trained ? this.tryFetch(`history-${row}.bin`) : Promise.resolve(null)
+      ),
     ]);
     if (this.row !== row || map.address !== address) return;
     if (near) this.tell(index, near);
@@ -123,33 +132,37 @@ export class Sample {
    * @param {number} index
    * @param {Near} near
    */
-  tell(index, { neighbours, precision, rank, forces }) {
+  tell(index, { neighbours, precision, rank, forces, id, metadata }) {
     const { map } = this,
+      { labelled } = map.data,
       wrong = neighbours.length > 0 && !neighbours[0].right && rank > 0;
     setText(
       this.facts,
       [
-        `sample ${index}`,
-        precision === null ? "not a query" : `AP@R ${(100 * precision).toFixed(1)} %`,
-        rank ? `first hit at rank ${rank.toLocaleString("en")}` : "only sample of its class",
+        ...(id || labelled ? [id || `sample ${index}`] : []),
+        ...(labelled ? scores(precision, rank) : []),
         ...map.describe(this.row),
       ].join(" · "),
     );
+    this.metadata.replaceChildren(...definitions(metadata));
     const links = map.data.links.filter(({ page }) => page !== "failures" || (wrong && forces));
     this.links.replaceChildren(...links.map((link) => map.card.link(link, index)));
     this.near.replaceChildren(
       ...neighbours.map(({ row, right, distance }, k) => {
-        const text = `neighbour ${k + 1}: class ${map.nameOf(row)}, ${right ? "right" : "wrong"}, distance ${distance.toFixed(3)}`;
+        const name = labelled
+            ? `class ${map.nameOf(row)}, ${right ? "right" : "wrong"}`
+            : map.nameOf(row),
+          text = `neighbour ${k + 1}: ${name}, distance ${distance.toFixed(3)}`;
         return el(
           "button",
           {
-            class: right ? "right" : "wrong",
+            class: !labelled ? "" : right ? "right" : "wrong",
             "aria-label": text,
             title: text,
             onclick: () => this.open(row),
           },
           el("img", { src: map.data.images + map.cloud.indices[row], alt: "" }),
-          el("small", {}, `${right ? "✓" : "✗"} ${distance.toFixed(3)}`),
+          el("small", {}, `${!labelled ? "" : right ? "✓ " : "✗ "}${distance.toFixed(3)}`),
           el("small", { class: "class" }, map.nameOf(row)),
         );
       }),

@@ -3,6 +3,19 @@
 /** @import { MapView } from "./explore.js" */
 import { el } from "../../shared/dom.js";
 import { presentButton } from "../../shared/present.js";
+import { isMetadata } from "./facets.js";
+
+// Return the options of a menu; metadata columns form a group.
+/** @param {Record<string, string>} titles */
+function options(titles) {
+  const option = (/** @type {[string, string]} */ [value, title]) => el("option", { value }, title),
+    entries = Object.entries(titles),
+    columns = entries.filter(([name]) => isMetadata(name));
+  return [
+    ...entries.filter(([name]) => !isMetadata(name)).map(option),
+    ...(columns.length ? [el("optgroup", { label: "metadata" }, ...columns.map(option))] : []),
+  ];
+}
 
 export class Tools {
   /** @param {MapView} map */
@@ -27,25 +40,17 @@ export class Tools {
       tool("move", "Move", "Drag to move the map (M); Shift and drag draws a lasso"),
       tool("lasso", "Lasso", "Draw around points to select them (L); hold Shift to add them"),
     ];
-    const menu = (
-      /** @type {string} */ label,
-      /** @type {Record<string, string>} */ options,
-      /** @type {(value: string) => void} */ act,
-    ) => {
-      const select = el(
-        "select",
-        { "aria-label": label, title: label },
-        ...Object.entries(options).map(([value, title]) => el("option", { value }, title)),
-      );
+    const menu = (/** @type {string} */ label, /** @type {(value: string) => void} */ act) => {
+      const select = el("select", { "aria-label": label, title: label });
       select.addEventListener("change", () => act(select.value));
       return select;
     };
-    this.colour = menu("colour by", map.data.menus.colour, (value) => {
+    this.colour = menu("colour by", (value) => {
       map.look.colour = /** @type {Colouring} */ (value);
       map.recolour();
       map.tellLook();
     });
-    this.sort = menu("order of the images", map.data.menus.sort, (value) => {
+    this.sort = menu("order of the images", (value) => {
       map.look.sort = /** @type {Look["sort"]} */ (value);
       map.reorder();
       map.tellLook();
@@ -78,6 +83,11 @@ export class Tools {
     };
     /** @type {Record<string, HTMLInputElement>} */
     this.boxes = {};
+    this.named = box(
+      "names",
+      "names",
+      "Show the name of each class next to its most central point",
+    );
     this.count = el("output", { class: "count", "aria-label": "selected" });
     this.clear = el(
       "button",
@@ -86,7 +96,7 @@ export class Tools {
     );
     this.csv = el(
       "a",
-      { class: "button", download: "", title: "Positions, classes and neighbours of all points" },
+      { class: "button", download: "", title: "Position and attributes of every point" },
       "CSV",
     );
     this.root = el(
@@ -94,7 +104,7 @@ export class Tools {
       { class: "bar" },
       el("span", { class: "tools", role: "group", "aria-label": "tool" }, ...this.tools),
       el("label", { class: "box" }, "colour by", this.colour),
-      box("names", "names", "Show the name of each class next to its most central point"),
+      this.named,
       box("images", "images", "Show points as images when at most 150 are in view"),
       box(
         "contours",
@@ -122,7 +132,10 @@ export class Tools {
 
   // Update the controls to the current display settings.
   show() {
-    const { look } = this.map;
+    const { data, look } = this.map;
+    this.colour.replaceChildren(...options(data.menus.colour));
+    this.sort.replaceChildren(...options(data.menus.sort));
+    this.named.hidden = !data.labelled;
     this.colour.value = look.colour;
     this.sort.value = look.sort;
     this.size.value = String(look.size);

@@ -3,7 +3,8 @@
 import type { Data, Shapes } from "../../shared/types.js";
 
 export type Filtered = "right" | "rank" | "hubness" | "doubted" | "split";
-export type Column = Filtered | "tags" | "purity" | "density";
+export type Metadata = `meta-${number}`; // a metadata column, by its number
+export type Column = Filtered | "tags" | "purity" | "density" | Metadata;
 export type Colouring = "class" | Column;
 
 export interface MapData extends Data {
@@ -18,7 +19,9 @@ export interface MapData extends Data {
   seq: number; // number of the last lasso that Python has received
   look: Look;
   opened: number; // how many views were opened; a change means that `look` must be applied
-  menus: { colour: Record<Colouring, string>; sort: Record<Look["sort"], string> };
+  menus: { colour: Record<string, string>; sort: Record<string, string> };
+  labelled: boolean; // false if the samples have no labels of classes
+  trained: boolean; // false for an embedding set, which has no network
   links: { page: string; label: string; parameters: Record<string, string> }[];
   tags: string; // id of the run's tags; "" if there are none
   views: { name: string; query: string }[];
@@ -29,6 +32,7 @@ export interface MapData extends Data {
 export interface Look extends Record<Filtered, number[]> {
   colour: Colouring;
   classes: number[];
+  meta: string[]; // "3-7": value 7 of metadata column 3; "3-20-90": its values 20 to 90
   tags: string[];
   sort: "class" | "rank" | "hubness" | "sample";
   size: number;
@@ -54,8 +58,9 @@ export interface Points {
 export interface Frame {
   xy: Uint16Array<ArrayBuffer>;
 }
-// Contents of right.bin, rank.bin, ...: one byte per point, 255 where undefined. Columns with names
-// are filters, others are scales.
+// Contents of right.bin, rank.bin, meta-0.bin, ...: one byte per point, 255 where undefined. Columns
+// with names are filters, others are scales: with texts for both ends, or for a metadata column
+// with their values.
 export interface Facts {
   values: Uint8Array<ArrayBuffer>;
   fine?: Uint16Array;
@@ -64,6 +69,10 @@ export interface Facts {
   low?: string;
   high?: string;
   neither?: number;
+  colours?: string[]; // of the names; further names have the colour of missing values
+  range?: [low: number, high: number];
+  outside?: [below: boolean, above: boolean]; // true if there are values beyond an end
+  dates?: boolean; // true if the range is in seconds since 1970
 }
 export interface TagBits {
   names: string[];
@@ -79,6 +88,8 @@ export interface Near {
   precision: number | null;
   rank: number; // rank of the first sample of the same class, 0: there is none
   forces: boolean;
+  id: string; // "" if the data set has no ids
+  metadata: [name: string, value: string][];
 }
 export interface History {
   moments: { step: number; nearest: number; right: boolean; rank: number; distance: number }[];

@@ -135,7 +135,7 @@ export class Wall {
   tile(place, row) {
     const { map } = this,
       index = map.cloud.indices[row],
-      text = `class ${map.nameOf(row)}, sample ${index}`;
+      text = map.titleOf(row);
     const tile = el(
       "button",
       { class: "tile", "data-row": row, "data-index": index, "aria-label": text, title: text },

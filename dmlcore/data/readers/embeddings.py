@@ -87,7 +87,7 @@ def _facts(stored: EmbeddingSet) -> tuple[dict[str, Array], tuple[str, ...]]:
     roles, facts, long = stored.roles, {}, []
     for name in stored.columns.column_names:
         column = stored.columns.column(name)
-        if name in (roles.label, roles.id, roles.image, roles.split):
+        if name in (roles.label, roles.id, roles.image):
             continue
         kind = column.type
         if pa.types.is_boolean(kind) or (pa.types.is_integer(kind) and not column.null_count):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from dmlcore.inspection import selections
 from dmlcore.inspection.selections import Selection
 from pages.inspection.explore import keeping as keeping_view
 from pages.inspection.explore.service import MapData
-from pages.inspection.explore.state import Look
+from pages.inspection.explore.state import Look, menus
 from pages.shared.server import thumbnails
 from pages.shared.widgets import menu, selection
 from pages.shared.widgets.component import component
@@ -40,6 +41,20 @@ LECTURE = Presentation(
 _canvas = component("inspection/explore")
 
 
+def lecture(data: MapData) -> Presentation:
+    """Return the texts for a lecture; those on training and on classes are left out if they are not true."""
+    shown = LECTURE
+    if data.run.is_embedding_set:
+        shown = replace(shown, caption="Imported embeddings. Similar samples are close together.")
+    if not data.has_labels or data.run.is_embedding_set:
+        classes = "Colour and shape show its class; the name is next to the most central sample."
+        first = (
+            f"Each point is a sample. {classes if data.has_labels else 'Choose what its colour shows above the map.'}"
+        )
+        shown = replace(shown, notes=(first, *shown.notes[1:]))
+    return shown
+
+
 def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: Sequence[float] | None = None) -> None:
     """Mount the map; if the user clicked a link to another page, open that page.
 
@@ -62,10 +77,18 @@ def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: 
             "selection": {"id": chosen.id} if chosen else None,
             "seq": seq,
             "look": look().to_json(),
-            "menus": Look.menus(),
-            "present": LECTURE.to_json(),
+            "menus": menus(
+                labels=data.has_labels,
+                gallery=data.has_gallery,
+                metadata=[column.name for column in data.metadata()],
+            ),
+            "labelled": data.has_labels,
+            "trained": not data.run.is_embedding_set,
+            "present": lecture(data).to_json(),
             "links": [
-                {"page": page, "label": label, "parameters": {"run": data.run.id}} for page, label in PAGES.items()
+                {"page": page, "label": label, "parameters": {"run": data.run.id}}
+                for page, label in PAGES.items()
+                if data.has_labels or page != "failures"
             ],
             **keeping_view.kept(data.run),
         },

@@ -80,12 +80,7 @@ def _hubness(neighbours: TestNeighbours) -> Column:
     for number, places in ((0, hubs.orphans), (2, hubs.hubs), (3, hubs.bad_hubs)):
         kind[hubs.rows[places]] = number
     times[hubs.rows] = hubs.occurrences
-    names = [
-        "never retrieved",
-        "usual",
-        "hub",
-        "bad hub",
-    ]
+    names = ["never retrieved", "usual", "hub", *(["bad hub"] if neighbours.has_labels else [])]
     return Column(kind.astype(np.uint8), {"names": names}, np.minimum(times, 65535).astype(np.uint16))
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dmlcore.inspection import neighbours, snapshots
+from dmlcore.data import Dataset
+from dmlcore.inspection import metadata, neighbours, snapshots
 from dmlcore.inspection.sample_history import SampleHistory, sample_history
 from dmlcore.storage.runs import Run
 from pages.shared.server import wire
@@ -29,6 +30,11 @@ def near(source: Path, row: int) -> dict[str, Any]:
         "rank": int(known.positives.rank[row]),
         "forces": bool(known.positives.nearest[row] >= 0 and not known.is_gallery[row]),
     }
+
+
+def described(data: Dataset | None, index: int) -> dict[str, Any]:
+    """Return the "id" of a sample ("" if it has none) and its "metadata", a list of names and values."""
+    return {"id": metadata.id_of(data, index), "metadata": metadata.describe(data, index)}
 
 
 def history(run: Run, index: int) -> dict[str, Any]:

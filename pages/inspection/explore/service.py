@@ -6,7 +6,8 @@ TAG changes with the content, so browsers may cache every file. All files except
   point once compressed
 - frame-K.bin: positions at another step; contours-K.bin: density contours of its points
 - right.bin, rank.bin, ... (`colourings.columns`): one byte per point
-- near-ROW.bin: the neighbours of a point; history-ROW.bin: its neighbours at the kept checkpoints
+- meta-NUMBER.bin: metadata column NUMBER of the data set (`metadata.column`), one byte per point
+- near-ROW.bin: the neighbours and metadata of a point; history-ROW.bin: its neighbours at the kept checkpoints
 - selection-ID.bin, tags-ID.bin: one bit per point
 """
 
@@ -25,10 +26,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from dmlcore.data import DataError
+from dmlcore.data import DataError, Dataset
 from dmlcore.figures.density import density_lines
 from dmlcore.figures.maps import MOST_COLOURS, Sheet, palette
-from dmlcore.inspection import selections, tags_and_views
+from dmlcore.inspection import metadata, selections, tags_and_views
 from dmlcore.inspection.maps import maps, trajectory
 from dmlcore.inspection.neighbours import fingerprint
 from dmlcore.storage import arrays
@@ -36,6 +37,7 @@ from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.typing import Singles
 from pages.inspection.explore import export, one_sample
+from pages.inspection.explore import metadata as metadata_attributes
 from pages.inspection.explore.colourings import Column, columns, tagged
 from pages.shared.server import host, thumbnails, wire
 from pages.shared.widgets.test_neighbours import learned
@@ -66,6 +68,27 @@ class MapData:
     def address(self) -> str:
         """Base URL of the map's files, with a trailing slash."""
         return f"{host.base()}api/map/{self.run.id}/{self.name}/{self.tag}/"
+
+    @property
+    def has_labels(self) -> bool:
+        """False if all samples have the same class, as in an embedding set without labels."""
+        return len(self.sheet.labels) > 1
+
+    @property
+    def has_gallery(self) -> bool:
+        """True if some samples are searched without being queries."""
+        return bool(learned(self.source).is_gallery.any())
+
+    def dataset(self) -> Dataset | None:
+        """Return the data set of the run, or None if it cannot be read."""
+        try:
+            return thumbnails.dataset(self.run.spec)
+        except DataError:
+            return None
+
+    def metadata(self) -> list[metadata.MetadataColumn]:
+        """Return the metadata columns by which the map can be coloured and filtered."""
+        return metadata.columns(self.dataset())[: metadata_attributes.MOST_COLUMNS]
 
     def row(self, index: str) -> int | None:
         """Return the row of the sample whose data set index is given as text, or None if there is no such sample."""
@@ -153,7 +176,9 @@ def _content(layout: MapData, kind: str, which: str | None, suffix: str) -> byte
             return None
         sheet = layout.sheet
         return gzip.compress(
-            export.table(sheet, layout.points, names(layout.run, sheet), learned(layout.source)).encode()
+            export.table(
+                sheet, layout.points, names(layout.run, sheet), learned(layout.source), layout.dataset()
+            ).encode()
         )
     if kind in COLUMNS and which is None:
         return _column(layout, kind)
@@ -161,7 +186,7 @@ def _content(layout: MapData, kind: str, which: str | None, suffix: str) -> byte
         return _points(layout)
     make = {
         "frame": _frame, "contours": _contours, "near": _near, "history": _history,
-        "selection": _selection, "tags": _tags,
+        "selection": _selection, "tags": _tags, "meta": _metadata,
     }.get(kind)  # fmt: skip
     return make(layout, which) if make and which is not None else None
 
@@ -202,7 +227,9 @@ def _contours(layout: MapData, which: str) -> bytes | None:
 def _near(layout: MapData, which: str) -> bytes | None:
     if not which.isdigit() or int(which) >= len(layout.points):
         return None
-    return gzip.compress(wire.pack(one_sample.near(layout.source, int(which)), {}), 1)
+    index = int(layout.sheet.indices[int(which)])
+    facts = one_sample.near(layout.source, int(which)) | one_sample.described(layout.dataset(), index)
+    return gzip.compress(wire.pack(facts, {}), 1)
 
 
 def _history(layout: MapData, which: str) -> bytes | None:
@@ -228,7 +255,21 @@ def _selection(layout: MapData, which: str) -> bytes | None:
 
 
 def _column(layout: MapData, name: str) -> bytes:
-    column = _columns(layout)[name]
+    return _packed(_columns(layout)[name])
+
+
+def _metadata(layout: MapData, which: str) -> bytes | None:
+    if not which.isdigit() or int(which) >= len(layout.metadata()):
+        return None
+    return _metadata_column(layout, int(which))
+
+
+@lru_cache(maxsize=4 * metadata_attributes.MOST_COLUMNS)
+def _metadata_column(layout: MapData, number: int) -> bytes:
+    return _packed(metadata_attributes.column(layout.metadata()[number].values[layout.sheet.indices]))
+
+
+def _packed(column: Column) -> bytes:
     fine = {} if column.fine is None else {"fine": column.fine}
     return gzip.compress(wire.pack(column.facts, {"values": column.values, **fine}), 6)
 

@@ -3,7 +3,16 @@ import { test } from "node:test";
 import { Facets, NOWHERE, filtered } from "../../../../assets/inspection/explore/facets.js";
 import { marked } from "../../../../assets/inspection/explore/cloud.js";
 
-const LOOK = { classes: [], right: [], rank: [], hubness: [], doubted: [], split: [], tags: [] };
+const LOOK = {
+  classes: [],
+  right: [],
+  rank: [],
+  hubness: [],
+  doubted: [],
+  split: [],
+  meta: [],
+  tags: [],
+};
 
 // Ten points of two classes, labels 4 and 9; every third is wrong.
 function facetsOf() {
@@ -57,6 +66,25 @@ test("a count says what its choice would show beside all other filters", () => {
   assert.deepEqual(counts.tags, [1, 0]);
   const mask = Uint8Array.from({ length: 10 }, (_, i) => Number(i < 2));
   assert.deepEqual([...facets.counts(facets.fails(LOOK), mask).classes], [1, 1]);
+});
+
+test("metadata columns filter by categories and by intervals", () => {
+  const facets = facetsOf();
+  facets.columns["meta-0"] = { values: Uint8Array.from({ length: 10 }, (_, i) => i % 3) };
+  facets.columns["meta-19"] = {
+    values: Uint8Array.from({ length: 10 }, (_, i) => (i ? 20 * i : NOWHERE)),
+  };
+  assert.deepEqual(passing(facets, { meta: ["0-1"] }), [1, 4, 7]);
+  assert.deepEqual(passing(facets, { meta: ["0-1", "0-2"] }), [1, 2, 4, 5, 7, 8]);
+  assert.deepEqual(passing(facets, { meta: ["19-40-100"] }), [2, 3, 4, 5]);
+  assert.deepEqual(passing(facets, { meta: ["19-255"] }), [0]);
+  assert.deepEqual(passing(facets, { meta: ["0-1", "19-40-100"], classes: [4] }), [4]);
+  assert.deepEqual(passing(facets, { meta: ["7-1"] }).length, 10, "not loaded yet");
+  assert.equal(filtered({ ...LOOK, meta: ["0-1"] }), true);
+  const counts = facets.counts(facets.fails({ ...LOOK, meta: ["0-1", "19-40-100"] }), null);
+  assert.deepEqual([...counts["meta-0"]].slice(0, 3), [1, 1, 2]);
+  assert.equal(counts["meta-19"][NOWHERE], 0);
+  assert.equal(counts["meta-19"][140], 1, "an interval counts what its column alone hides");
 });
 
 test("the first of several tags colours a point", () => {

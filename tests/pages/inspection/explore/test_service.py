@@ -17,6 +17,7 @@ from pages.inspection.explore import service as map_service
 from pages.inspection.explore.colourings import columns
 from pages.inspection.explore.service import MapData
 from pages.shared.server.wire import unpack
+from tests.embedding_set_runs import HOSTILE, make_set
 
 
 @pytest.fixture
@@ -177,3 +178,51 @@ def test_samples_alone_in_their_class_or_only_searched_have_no_verdict(run):
     assert (right[~gallery] < 2).all()
     assert purity[0] == 255
     assert (purity[1:] < 255).all()
+
+
+@pytest.fixture
+def imported(tmp_path, monkeypatch) -> MapData:
+    monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))
+    run = make_set(tmp_path / "runs")
+    found = map_service.of_map(run, maps.list_settings(run)[0])
+    assert found is not None
+    return found
+
+
+def test_metadata_columns_are_served_by_number(client, imported):
+    assert [column.name for column in imported.metadata()] == ["price", "colour", HOSTILE]
+    price, colour = (unpack(client.get(f"{imported.address}meta-{k}.bin").content) for k in (0, 1))
+    assert price["range"] == [0.5, 44.5]
+    assert colour["names"] == ["blue", "red"]
+    assert np.flatnonzero(colour["arrays"]["values"] == 255).tolist() == list(range(0, 90, 10))
+    for file in ("meta-3.bin", "meta-a.bin", "meta.bin", "meta-0.csv", f"{HOSTILE}.bin"):
+        assert client.get(f"{imported.address}{file}").status_code == 404
+
+
+def test_a_point_has_its_id_and_metadata(client, imported):
+    told = unpack(client.get(f"{imported.address}near-7.bin").content)
+    assert told["id"] == "item 007"
+    assert told["metadata"] == [["price", "3.5"], ["colour", "blue"], [HOSTILE, "3"]]
+
+
+def test_a_run_that_was_trained_has_no_metadata(client, found):
+    told = unpack(client.get(f"{found.address}near-7.bin").content)
+    assert (told["id"], told["metadata"]) == ("", [])
+    assert client.get(f"{found.address}meta-0.bin").status_code == 404
+
+
+def test_the_table_of_an_embedding_set_has_ids_and_metadata(client, imported):
+    lines = list(csv.DictReader(io.StringIO(client.get(f"{imported.address}map.csv").text)))
+    assert [line["id"] for line in lines] == [f"item {row:03}" for row in range(90)]
+    assert (lines[7]["price"], lines[7]["colour"], lines[7]["name"]) == ("3.5", "blue", "birch")
+
+
+def test_the_table_without_labels_says_nothing_about_classes(client, tmp_path, monkeypatch):
+    monkeypatch.setenv("DML_RUNS", str(tmp_path))
+    run = make_set(tmp_path, labels=False)
+    bare = map_service.of_map(run, maps.list_settings(run)[0])
+    assert bare is not None
+    (first, *_) = csv.DictReader(io.StringIO(client.get(f"{bare.address}map.csv").text))
+    assert list(first) == ["sample", "id", "x", "y", "distance_to_nearest", "price", "colour", HOSTILE]
+    hubness = unpack(client.get(f"{bare.address}hubness.bin").content)
+    assert "bad hub" not in hubness["names"]

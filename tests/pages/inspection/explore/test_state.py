@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pages.inspection.explore.keeping import _viewed
-from pages.inspection.explore.state import CLOSEST, MOST_CLASSES, MOST_TAGS, Look
+from pages.inspection.explore.state import CLOSEST, MOST_CLASSES, MOST_TAGS, Look, menus
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,29 @@ def test_a_view_that_was_kept_says_nothing_but_what_views_say():
         "colour": "rank",
         "selection": "ab",
     }
+
+
+def test_a_link_may_name_metadata_columns_by_number():
+    seen = Look.from_query({"colour": "meta-3", "meta": "3-7,0-20-254,1-255"})
+    assert seen.colour == "meta-3"
+    assert seen.meta == ("3-7", "0-20-254", "1-255")
+    assert Look.from_query(seen.to_query()) == seen
+
+
+@pytest.mark.parametrize("name", ["meta-20", "meta--1", "meta-03", "meta-", "meta-1.5", "meta-<b>", "meta-٣"])
+def test_other_columns_are_not_coloured(name):
+    assert Look.from_query({"colour": name}).colour == "class"
+
+
+@pytest.mark.parametrize("text", ["20-1", "1", "1-256", "1-2-3-4", "1--2", "a-1", "1-2-999", "01-2", "1-٣"])
+def test_senseless_filters_of_metadata_are_left_out(text):
+    assert Look.from_query({"meta": f"{text},5-6"}).meta == ("5-6",)
+
+
+def test_menus_offer_what_the_samples_have():
+    full = menus(labels=True, gallery=True, metadata=["price", "<b>"])
+    assert next(iter(full["colour"])) == "class"
+    assert full["colour"]["meta-1"] == "<b>"
+    bare = menus(labels=False, gallery=False, metadata=["price"])
+    assert list(bare["colour"]) == ["density", "hubness", "tags", "meta-0"]
+    assert list(bare["sort"]) == ["sample", "hubness"]
