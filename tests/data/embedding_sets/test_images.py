@@ -106,3 +106,16 @@ def test_copies_keep_their_relative_paths(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "copies/in/c.webp").read_bytes() == b"content"
     with pytest.raises(DataError, match=r"the image 'gone\.jpg' cannot be copied"):
         images.copy(folder, ["gone.jpg"], tmp_path / "others")
+
+
+def test_files_of_another_folder_are_found_by_name(folder: Path) -> None:
+    assert images.assign(folder, 2, ["photos/b.jpg", "photos/c.webp"], None) == ["b.jpg", "in/c.webp"]
+
+
+def test_files_are_found_by_name_only_if_no_path_exists(folder: Path) -> None:
+    refused(
+        folder,
+        f"1 image is missing in {folder}: row 2 ('photos/c.webp'); add the files, or correct the paths",
+        ["b.jpg", "photos/c.webp"],
+        rows=2,
+    )

@@ -200,3 +200,13 @@ def test_every_archive_of_a_data_set_is_known():
         info = data.describe(name)
         assert {*info.archives, *(part for parts in info.companions.values() for part in parts)} <= known
     assert all(len(archive.digest) == (64 if archive.sha256 else 32) for archive in archives.KNOWN)
+
+
+def test_a_zip_of_a_user_needs_no_digest_but_keeps_its_limits(tmp_path):
+    with zipfile.ZipFile(tmp_path / "images.ZIP", "w") as packed:
+        packed.writestr("photos/a.png", b"1" * 5000)
+    into = archives.unpack_unknown(tmp_path / "images.ZIP", tmp_path / "out")
+    assert (into / "photos" / "a.png").read_bytes() == b"1" * 5000
+    with pytest.raises(DataError, match="unpacks to more than 4,999 bytes"):
+        archives.unpack_unknown(tmp_path / "images.ZIP", tmp_path / "other", max_bytes=4999)
+    assert not (tmp_path / "other").exists()

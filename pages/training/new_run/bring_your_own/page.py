@@ -18,7 +18,6 @@ from dmlcore.storage.task import JobError
 from pages.shared.server import host
 from pages.shared.widgets import menu, waiting
 from pages.shared.widgets.error_boundary import refusal
-from pages.shared.words import sentences as words
 from pages.training.new_run.bring_your_own import inputs, mapping
 from pages.training.new_run.bring_your_own import service as import_service
 
@@ -95,7 +94,7 @@ def _preview(given: inputs.Given) -> tuple[Preview | None, str | None]:
             )
             return import_service.preview_files(given.embeddings, given.labels, chosen), chosen
     except (DataError, OSError) as error:
-        refusal(REFUSED, import_service.without_folders(inputs.place(), words.plain(error)))
+        refusal(REFUSED, import_service.without_folders(inputs.place(), str(error)))
         return None, chosen
 
 
@@ -110,7 +109,7 @@ def _offer(request: ImportRequest, rows: int) -> None:
     pressed = st.button("Import", key="import", type="primary", icon=":material/input:")
     if not pressed:
         if place.status() == "failed" and state is not None:
-            refusal(REFUSED, import_service.without_folders(place, words.plain(state.message)))
+            refusal(REFUSED, import_service.without_folders(place, state.message))
         else:
             waiting.ended(place)
         return
@@ -122,7 +121,7 @@ def _offer(request: ImportRequest, rows: int) -> None:
             run = imports.create(store, request)
             st.session_state[DONE] = run.id
     except (DataError, JobError, RunError, OSError) as error:
-        refusal(REFUSED, import_service.without_folders(place, words.plain(error)))
+        refusal(REFUSED, import_service.without_folders(place, str(error)))
         return
     _open_imported()
 

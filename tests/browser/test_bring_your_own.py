@@ -1,0 +1,140 @@
+"""Embeddings with labels and images are dropped and appear on the map; damaged files store nothing; paths; doors."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from playwright.sync_api import expect
+
+from dmlcore.experiments import embedding_sets
+from dmlcore.storage.runs import Run, RunStore
+from tests.browser.harness import Server, becomes, go
+
+pytestmark = pytest.mark.browser
+
+ROWS, CLASSES, WIDTH = 90, 6, 16
+EXPLORE = re.compile(r"/explore\?run=")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Vectors in six groups, a table of labels, and images, loose and in a zip with a folder in it."""
+    random = np.random.default_rng(0)
+    labels = np.arange(ROWS) % CLASSES
+    vectors = random.normal(size=(CLASSES, WIDTH))[labels] + 0.3 * random.normal(size=(ROWS, WIDTH))
+    np.save(tmp_path / "clip.npy", vectors.astype(np.float32))
+    lines = [f"{row:03}.png,kind {label},{row / 2}\n" for row, label in enumerate(labels)]
+    (tmp_path / "labels.csv").write_text("image,label,price\n" + "".join(lines))
+    (tmp_path / "photos").mkdir()
+    with zipfile.ZipFile(tmp_path / "photos.zip", "w") as packed:
+        for row, label in enumerate(labels):
+            file = tmp_path / "photos" / f"{row:03}.png"
+            Image.new("RGB", (24, 24), (40 * int(label), 2 * row, 90)).save(file)
+            packed.write(file, f"photos/{file.name}")
+    return tmp_path
+
+
+def stored(server: Server) -> list[Run]:
+    return [run for run in RunStore(server.runs).list() if run.is_embedding_set]
+
+
+def opened(page: Any, server: Server) -> Any:
+    """Open the page and return its three file inputs."""
+    go(page, f"{server.url}/bring_your_own")
+    inputs = page.locator("input[type=file]")
+    inputs.nth(2).wait_for(state="attached")
+    return inputs
+
+
+def press_import(page: Any) -> None:
+    page.get_by_role("button", name="Import", exact=True).click()
+
+
+def test_dropped_files_arrive_on_the_map_with_images(page, server: Server, folder: Path):
+    inputs = opened(page, server)
+    inputs.nth(0).set_input_files(folder / "clip.npy")
+    expect(page.get_by_text("90 vectors of 16 dimensions")).to_be_visible()
+    inputs.nth(1).set_input_files(folder / "labels.csv")
+    expect(page.get_by_test_id("stSelectbox").filter(has_text="Label")).to_contain_text("label")
+    expect(page.get_by_test_id("stSelectbox").filter(has_text="Image")).to_contain_text("image")
+    inputs.nth(2).set_input_files(folder / "photos.zip")
+    expect(page.get_by_text("photos.zip")).to_be_visible()
+    press_import(page)
+    page.wait_for_url(EXPLORE)
+    page.locator("canvas").first.wait_for()
+    (run,) = stored(server)
+    assert f"run={run.id}" in page.url
+    made = embedding_sets.of_run(run)
+    assert made.class_names == tuple(f"kind {number}" for number in range(CLASSES))
+    assert made.images is not None
+    assert all(Path(image).is_relative_to(run.path) for image in made.images)
+    expect(page.get_by_text("90 of 90 images")).to_be_visible()
+    assert page.evaluate("run => fetch(`/api/map/${run}`).then((answer) => answer.status)", run.id) != 500
+
+
+def test_loose_images_without_labels_arrive_too(page, server: Server, folder: Path):
+    before = len(stored(server))
+    inputs = opened(page, server)
+    inputs.nth(0).set_input_files(folder / "clip.npy")
+    expect(page.get_by_text("90 vectors of 16 dimensions")).to_be_visible()
+    inputs.nth(2).set_input_files(sorted((folder / "photos").iterdir()))
+    expect(page.get_by_test_id("stFileUploader").nth(2)).to_contain_text(".png")
+    press_import(page)
+    page.wait_for_url(EXPLORE)
+    page.locator("canvas").first.wait_for()
+    run = stored(server)[0]
+    assert len(stored(server)) == before + 1
+    made = embedding_sets.of_run(run)
+    assert not made.labelled
+    assert len(made.images) == ROWS
+
+
+def test_damaged_files_give_their_message_and_store_nothing(page, server: Server, folder: Path):
+    before = len(stored(server))
+    inputs = opened(page, server)
+    cut = (folder / "clip.npy").read_bytes()[:-100]
+    inputs.nth(0).set_input_files({"name": "<b>cut</b>.npy", "mimeType": "application/octet-stream", "buffer": cut})
+    expect(page.get_by_text("Not imported")).to_be_visible()
+    expect(page.get_by_text("<b>cut</b>.npy", exact=False).last).to_be_visible()
+    expect(page.get_by_role("button", name="Import", exact=True)).to_have_count(0)
+    inputs.nth(0).set_input_files(folder / "clip.npy")
+    expect(page.get_by_text("90 vectors of 16 dimensions")).to_be_visible()
+    few = (folder / "labels.csv").read_text().splitlines()[:50]
+    inputs.nth(1).set_input_files({"name": "few.csv", "mimeType": "text/csv", "buffer": "\n".join(few).encode()})
+    expect(page.get_by_text("few.csv has 49 rows, but clip.npy has 90 vectors", exact=False)).to_be_visible()
+    inputs.nth(1).set_input_files(folder / "labels.csv")
+    inputs.nth(2).set_input_files({"name": "bad.zip", "mimeType": "application/zip", "buffer": b"PK\x03\x04 damaged"})
+    expect(page.get_by_text("bad.zip")).to_be_visible()
+    press_import(page)
+    expect(page.get_by_text("cannot be unpacked", exact=False)).to_be_visible()
+    assert len(stored(server)) == before
+
+
+def test_paths_on_the_server_are_referenced(page, server: Server, folder: Path):
+    opened(page, server)
+    for role, name in (("Embeddings", "clip.npy"), ("Labels", "labels.csv"), ("Images", "photos")):
+        path = page.get_by_label(f"{role}: path on this server")
+        path.fill(str(folder / name))
+        path.press("Enter")
+        expect(path).to_have_value(str(folder / name))
+    expect(page.get_by_test_id("stSelectbox").filter(has_text="Image")).to_contain_text("image")
+    press_import(page)
+    page.wait_for_url(EXPLORE)
+    run = stored(server)[0]
+    images = embedding_sets.of_run(run).images
+    assert images is not None
+    assert all(Path(image).is_relative_to(folder / "photos") for image in images)
+
+
+@pytest.mark.parametrize("place", ["", "explore?run=example-glyphs", "data"])
+def test_doors_lead_here(page, server: Server, place: str):
+    go(page, f"{server.url}/{place}")
+    page.get_by_role("link", name="Bring your own" if place == "data" else "Look at your own embeddings").click()
+    becomes(lambda: page.url, lambda url: "/bring_your_own" in url)
+    expect(page.get_by_role("heading", name="Bring your own")).to_be_visible()

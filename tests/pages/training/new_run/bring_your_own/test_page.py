@@ -1,0 +1,177 @@
+"""Bring your own without a browser: paths, columns, several candidates, errors, and imports in the background."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dmlcore.experiments import embedding_sets, imports
+from dmlcore.jobs import launch
+from dmlcore.storage.runs import Run, RunStore
+from pages.training.new_run.bring_your_own import service
+from tests.data.embedding_sets.samples import vectors
+from tests.pages.conftest import load_page
+
+ROWS = 40
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("cache", "data", "runs"):
+        monkeypatch.setenv(f"DML_{name.upper()}", str(tmp_path / name))
+    service._preview.clear()
+
+
+@pytest.fixture
+def mapped(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Ids of the runs whose map is requested; no map is computed."""
+    asked: list[str] = []
+    monkeypatch.setattr(launch, "project", lambda run: asked.append(run.id))
+    return asked
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    np.save(tmp_path / "e.npy", vectors(rows=ROWS))
+    lines = "".join(f"k{row},{'abcd'[row % 4]},{row / 2}\n" for row in range(ROWS))
+    (tmp_path / "labels.csv").write_text("key,class,size\n" + lines)
+    return tmp_path
+
+
+def give(**paths: Path | str) -> AppTest:
+    app = load_page("bring_your_own")
+    for role, path in paths.items():
+        app.text_input(key=f"path-{role}").set_value(str(path))
+    return app.run()
+
+
+def box(app: AppTest, label: str):
+    return next(box for box in app.selectbox if box.label == label)
+
+
+def stored() -> list[Run]:
+    return [run for run in RunStore().list() if run.is_embedding_set]
+
+
+def refusals(app: AppTest) -> list[str]:
+    return [text.value for text in app.text]
+
+
+def test_files_by_path_become_a_set_and_explore_shows_it(folder: Path, mapped: list[str]) -> None:
+    app = give(embeddings=folder / "e.npy", labels=folder / "labels.csv")
+    assert any("40 vectors of 8 dimensions" in line.value for line in app.markdown)
+    assert (box(app, "Label").value, box(app, "Id").value, box(app, "Image").value) == ("class", "key", "")
+    app.text_input[-1].set_value("Mine").run()
+    app.button(key="import").click().run()
+    assert not app.exception
+    (run,) = stored()
+    made = embedding_sets.of_run(run)
+    assert (run.spec.name, made.class_names, made.roles.id) == ("Mine", ("a", "b", "c", "d"), "key")
+    assert mapped == [run.id]
+    assert app.title[0].value == "Explore"
+    assert app.query_params["run"] in (run.id, [run.id])
+    assert list(imports._scratch().iterdir()) == []
+
+
+def test_without_labels_a_set_is_imported_too(folder: Path, mapped: list[str]) -> None:
+    app = give(embeddings=folder / "e.npy")
+    assert not app.selectbox
+    app.button(key="import").click().run()
+    assert not app.exception
+    assert not embedding_sets.of_run(stored()[0]).labelled
+
+
+def test_a_column_can_be_left_out(folder: Path, mapped: list[str]) -> None:
+    app = give(embeddings=folder / "e.npy", labels=folder / "labels.csv")
+    box(app, "Label").set_value("").run()
+    assert any("No column with labels" in line.value for line in app.caption)
+    app.button(key="import").click().run()
+    assert not embedding_sets.of_run(stored()[0]).labelled
+
+
+def test_the_array_is_chosen_if_there_are_several(folder: Path, mapped: list[str]) -> None:
+    np.savez(folder / "two.npz", clip=vectors(rows=ROWS, width=4), dino=vectors(rows=ROWS, width=6))
+    app = give(embeddings=folder / "two.npz")
+    assert any("4 dimensions" in line.value for line in app.markdown)
+    box(app, "Embeddings").set_value("dino").run()
+    app.button(key="import").click().run()
+    assert embedding_sets.of_run(stored()[0]).vectors.shape == (ROWS, 6)
+
+
+def test_a_damaged_file_is_refused_with_its_message(folder: Path) -> None:
+    content = (folder / "e.npy").read_bytes()
+    (folder / "cut.npy").write_bytes(content[:200])
+    app = give(embeddings=folder / "cut.npy")
+    assert any("cut.npy" in line for line in refusals(app))
+    assert not [button for button in app.button if button.key == "import"]
+    assert not stored()
+
+
+def test_errors_of_rows_appear_at_the_button_and_store_nothing(folder: Path) -> None:
+    values = vectors(rows=ROWS)
+    values[30] = 0
+    np.save(folder / "e.npy", values)
+    app = give(embeddings=folder / "e.npy", labels=folder / "labels.csv")
+    app.button(key="import").click().run()
+    assert any("e.npy, row 31: all 8 values are 0" in line for line in refusals(app))
+    box(app, "Id").set_value("class").run()
+    app.button(key="import").click().run()
+    assert any("make ids unique" in line for line in refusals(app))
+    assert not stored()
+
+
+def test_missing_paths_and_images_are_refused_next_to_their_input(folder: Path) -> None:
+    app = give(embeddings=folder / "e.npy", images=folder / "nothing")
+    assert any("no such folder or file" in line for line in refusals(app))
+    assert not [button for button in app.button if button.key == "import"]
+
+
+def test_a_shared_app_reads_no_file_outside_the_data_folders(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DML_TOKEN", "proxy")
+    app = give(embeddings=folder / "e.npy")
+    assert any("is outside the data folder" in line for line in refusals(app))
+
+
+def test_links_name_no_path(folder: Path) -> None:
+    app = load_page("bring_your_own", **{"path-embeddings": str(folder / "e.npy"), "embeddings": str(folder)})
+    assert app.text_input(key="path-embeddings").value in (None, "")
+
+
+def test_the_example_is_filled_in(mapped: list[str]) -> None:
+    app = load_page("bring_your_own")
+    app.button(key="example").click().run()
+    app.button(key="import").click().run()
+    made = embedding_sets.of_run(stored()[0])
+    assert (len(made.labels), len(made.class_names), len(made.images)) == (500, 10, 500)
+
+
+def test_many_rows_are_imported_in_the_background(
+    folder: Path, mapped: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imports, "FEW_ROWS", 10)
+    app = give(embeddings=folder / "e.npy", labels=folder / "labels.csv")
+    app.button(key="import").click().run()
+    deadline = time.monotonic() + 60
+    while app.title[0].value != "Explore" and time.monotonic() < deadline:
+        assert not app.exception
+        time.sleep(0.3)
+        app.run()
+    assert mapped == [stored()[0].id]
+    assert list(imports._scratch().iterdir()) == []
+
+
+def test_a_failure_in_the_background_is_shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imports, "FEW_ROWS", 10)
+    app = give(embeddings=folder / "e.npy", labels=folder / "labels.csv")
+    box(app, "Id").set_value("class").run()
+    app.button(key="import").click().run()
+    deadline = time.monotonic() + 60
+    while not any("make ids unique" in line for line in refusals(app)) and time.monotonic() < deadline:
+        time.sleep(0.3)
+        app.run()
+    assert any("make ids unique" in line for line in refusals(app))
+    assert not stored()
