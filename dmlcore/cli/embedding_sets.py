@@ -47,7 +47,8 @@ def import_(
 ) -> None:
     """Import embeddings from a file, with labels and images where there are any; prints the id of the embedding set.
 
-    Afterwards the app shows the set on all Inspection pages, and `dml train ID` trains a network on it. Damaged files and rows are refused with their row, column and value; nothing is stored then.
+    Afterwards the app shows the set on all Inspection pages, and `dml train ID` trains a network on it. Damaged files
+    and rows are refused with their row, column and value; nothing is stored then.
     """
     from dmlcore.data.embedding_sets import files
     from dmlcore.data.embedding_sets.roles import Roles
