@@ -34,9 +34,17 @@ def prototype_costs(features: Tensor, prototypes: Tensor) -> Tensor:
         features: Local features f, shape (..., n, D).
         prototypes: Prototypes omega, shape (m, D).
     """
+    if torch.compiler.is_exporting():  # a graph has no branch that depends on values
+        return _direct_costs(features, clip_to_unit_ball(prototypes))
     flat = features.flatten(0, -3) if features.ndim > 3 else features.view(-1, *features.shape[-2:])
     cost = cast(Tensor, _Costs.apply(flat.mT, clip_to_unit_ball(prototypes)))
     return cost.view(*features.shape[:-2], *cost.shape[1:])
+
+
+def _direct_costs(features: Tensor, prototypes: Tensor) -> Tensor:
+    """Compute `prototype_costs` from all differences (..., m, n, D), which takes D times the memory."""
+    differences = prototypes[:, None] - clip_to_unit_ball(features)[..., None, :, :]
+    return cast(Tensor, torch.linalg.vector_norm(differences, dim=-1))
 
 
 class _Costs(torch.autograd.Function):

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 MOST_STEPS = 60  # maximum number of steps of the safeguarded Newton iteration, which needs 4 to 14
+EXPORTED_STEPS = 20  # number of steps in an exported graph, which cannot stop when the iteration has converged
 
 
 def transport(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
@@ -86,7 +87,8 @@ def newton_biases(soft_min: Tensor, mu: float) -> Iterator[Tensor]:
     a = (low + high) / 2
     yield a
     tolerance = 4 * torch.finfo(soft_min.dtype).eps
-    for _ in range(MOST_STEPS):
+    is_exporting = torch.compiler.is_exporting()
+    for _ in range(EXPORTED_STEPS if is_exporting else MOST_STEPS):
         s, z = torch.sigmoid(a + soft_min), torch.sigmoid(-a - soft_min)
         excess = s.mean(-1, keepdim=True) - mu
         low, high = torch.where(excess < 0, a, low), torch.where(excess > 0, a, high)
@@ -95,11 +97,18 @@ def newton_biases(soft_min: Tensor, mu: float) -> Iterator[Tensor]:
         slack = tolerance * (1 + a.abs())
         step = torch.where((step > low - slack) & (step < high + slack), step, (low + high) / 2)
         step = torch.where(excess.abs() <= tolerance * mu, a, step)
-        converged = bool(((step - a).abs() <= slack).all())
+        converged = not is_exporting and bool(((step - a).abs() <= slack).all())
         a = step
         yield a
         if converged:
             return
+
+
+def _smallest(values: Tensor, k: int) -> Tensor:
+    """Return the k-th smallest of values (..., n), shape (..., 1)."""
+    if torch.compiler.is_exporting():  # ONNX has no kthvalue
+        return values.topk(k, largest=False).values[..., -1:]
+    return values.kthvalue(k, keepdim=True).values
 
 
 class _Transport(torch.autograd.Function):
@@ -118,7 +127,7 @@ class _Transport(torch.autograd.Function):
         P = P.div_(total)
         # Take costs relative to the cost of the last selected feature, because in float32 epsilon * cost would lose
         # significant digits. A constant only changes the bias.
-        threshold = nearest.kthvalue(max(1, round(mu * n)), keepdim=True).values
+        threshold = _smallest(nearest, max(1, round(mu * n)))
         soft_min = (epsilon * (threshold - nearest) + total.log())[..., 0, :]
         if mu == 1:
             rho, pi = torch.zeros_like(soft_min), P.div_(n)

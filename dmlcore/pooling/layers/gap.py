@@ -17,5 +17,5 @@ class GlobalAveragePooling(Pooling):
         """Pool features (B, C, H, W) to (B, C)."""
         self.check(features)
         n = features.shape[2] * features.shape[3]
-        self.weights = features.new_full((len(features), n), 1 / n)
+        self.weights = features.new_full((features.shape[0], n), 1 / n)
         return features.mean((2, 3))

@@ -116,8 +116,8 @@ class GeneralizedSumPooling(Pooling):
             if self.training:
                 self._remember(processes.gather(F.detach().mean(2)))
             if not self.ready:
-                self.weights = F.new_full((len(F), F.shape[2]), 1 / F.shape[2])
-                self.shares = F.new_full((len(F), len(self.prototypes)), 1 / len(self.prototypes))
+                self.weights = F.new_full((F.shape[0], F.shape[2]), 1 / F.shape[2])
+                self.shares = F.new_full((F.shape[0], len(self.prototypes)), 1 / len(self.prototypes))
                 return F.mean(2)
         rho, pi = transport(prototype_costs(F.mT, self.prototypes), self.mu, self.epsilon)
         weights = pooling_weights(rho, self.mu)

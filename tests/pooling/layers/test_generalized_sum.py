@@ -122,3 +122,14 @@ def test_bad_settings_are_named(arguments, words):
 def test_bad_features_are_named():
     with pytest.raises(ValueError, match=r"features must have shape \(B, 4, H, W\), got \(2, 3, 5, 5\)"):
         GeneralizedSumPooling(4)(torch.zeros(2, 3, 5, 5))
+
+
+@pytest.mark.parametrize("mu", [0.1, 0.5, 1.0])
+def test_an_exported_graph_computes_the_same_without_branches_on_values(mu, monkeypatch):
+    pool = GeneralizedSumPooling(12, 6, mu, memory=0).eval()
+    features = torch.randn(3, 12, 5, 5, generator=torch.Generator().manual_seed(0))
+    features[0, :, 2, 2] = clip_to_unit_ball(pool.prototypes)[1].detach()  # a distance of 0
+    with torch.inference_mode():
+        wanted = pool(features)
+        monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
+        assert torch.allclose(pool(features), wanted, atol=1e-6)
