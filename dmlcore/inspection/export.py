@@ -312,8 +312,8 @@ def write(
 
     Args:
         run: Run to export.
-        to: Path with extension .safetensors (weights), .npz or .parquet (embeddings), .html (report), .csv (map), or a
-            new folder, whose name has no dot (embeddings for the Embedding Projector).
+        to: Path with extension .safetensors (weights), .onnx (network), .npz or .parquet (embeddings), .html (report),
+            .csv (map), or a new folder, whose name has no dot (embeddings for the Embedding Projector).
         selection: Sample indices in the data set; see `table`.
         split: Split whose embeddings are written: "test" (with the gallery, if there is one), "train" or "validation".
             Embeddings of the test split are those of the last evaluation; embeddings of the other splits are computed
@@ -327,14 +327,17 @@ def write(
     Raises:
         ExportError: The extension is unknown, the run lacks the requested data, or the folder is not empty.
     """
-    if to.suffix not in ("", ".safetensors", ".html", ".npz", ".parquet", ".csv"):
+    if to.suffix not in ("", ".safetensors", ".onnx", ".html", ".npz", ".parquet", ".csv"):
         raise ExportError(
-            f"{to.name}: end it in .safetensors, .html, .npz, .parquet or .csv, or give a folder, whose name has no dot"
+            f"{to.name}: end it in .safetensors, .onnx, .html, .npz, .parquet or .csv, or give a folder, whose "
+            "name has no dot"
         )
-    if to.suffix in (".safetensors", ".html", ".csv") and split != "test":
+    if to.suffix in (".safetensors", ".onnx", ".html", ".csv") and split != "test":
         raise ExportError(f"{to.name}: only embeddings have a split; end it in .npz or .parquet, or give a folder")
     if to.suffix == ".safetensors":
         return _write_weights(run, to, selection)
+    if to.suffix == ".onnx":
+        return _write_onnx(run, to, selection, report)
     rows = _test_table(run, selection, report) if split == "test" else _split_table(run, split, selection)
     if not to.suffix:
         save_folder(rows, to)
@@ -368,6 +371,24 @@ def _write_weights(run: Run, to: Path, selection: ArrayLike | None) -> Path:
         trained_model.export(trained_model.load(run), to)
     except ValueError as error:
         raise ExportError(str(error)) from None
+    return to
+
+
+def _write_onnx(run: Run, to: Path, selection: ArrayLike | None, report: Callable[[str], None]) -> Path:
+    from dmlcore.inspection import onnx_file, trained_model  # imported here because they import torch
+
+    if selection is not None:
+        raise ExportError(f"{to.name}: a network has no selection; drop it")
+    if run.is_embedding_set:
+        raise ExportError(f"{run.id} is an embedding set and has no network; export its embeddings (.parquet or .npz)")
+    try:
+        difference = onnx_file.export(trained_model.load(run), to)
+    except onnx_file.OnnxError as error:
+        raise ExportError(f"{to.name}: {error}") from None
+    if difference is None:
+        report("the file was not checked, because onnxruntime is missing; install: pip install onnxruntime")
+    else:
+        report(f"checked with onnxruntime: the largest difference from PyTorch is {difference:.1e}")
     return to
 
 

@@ -63,8 +63,8 @@ def text_of(value: Any) -> str:
 
 def describe(data: Dataset | None, index: int) -> list[tuple[str, str]]:
     """Return the names and values of the metadata of one sample as printable text, without missing values."""
-    found = [(name, printable(text_of(values[index]), 500)) for name, values in columns(data)]
-    return [(name, text) for name, text in found if text]
+    texts = [(name, printable(text_of(values[index]), 500)) for name, values in columns(data)]
+    return [(name, text) for name, text in texts if text]
 
 
 def samples_csv(data: Dataset, indices: ArrayLike, more: Mapping[str, Sequence[Any]] | None = None) -> str:

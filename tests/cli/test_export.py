@@ -37,5 +37,5 @@ def test_a_selection_is_written_and_its_path_printed(made, tmp_path):
 def test_what_is_not_there_is_refused(made, tmp_path):
     run, _ = made
     assert "has no such selection" in str(export(run, tmp_path / "a.npz", "--selection", "0" * 16).exception)
-    assert "end it in .safetensors, .html" in str(export(run, tmp_path / "a.docx").exception)
+    assert "end it in .safetensors, .onnx, .html" in str(export(run, tmp_path / "a.docx").exception)
     assert list(tmp_path.iterdir()) == [run.path.parent]

@@ -17,8 +17,9 @@ import pytest
 from dmlcore.data.embedding_sets import files
 from dmlcore.data.embedding_sets.roles import Roles
 from dmlcore.experiments import embedding_sets
-from dmlcore.inspection import export
+from dmlcore.inspection import export, onnx_file
 from dmlcore.storage.runs import RunStore
+from tests.inspection.test_onnx_file import build
 
 PAGE = (Path(__file__).parents[2] / "docs" / "export.md").read_text("utf-8")
 COUNT = 200
@@ -71,6 +72,15 @@ def test_embedding_atlas_finds_the_same_neighbours(place):
         rows = pq.read_table(io.BytesIO(site.read(data)))
     assert rows["__neighbors"][0].as_py()["ids"][1:6] == first_neighbours(place)
     assert rows["price"].to_pylist() == list(range(COUNT))
+
+
+def test_onnxruntime_returns_one_embedding_per_image(place):
+    for library in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(library, reason=f"the recipe needs {library}: pip install {library}")
+    onnx_file.export(build("conv4_32", (3, 32, 32)), place / "network.onnx")
+    names: dict[str, np.ndarray] = {}
+    exec(recipe("ONNX", "python"), names)
+    assert names["embeddings"].shape == (10, 8)
 
 
 def test_the_file_can_be_imported_again(place):

@@ -111,10 +111,10 @@ def _metadata_number(value: Any) -> int | None:
 
 def _metadata_filter(value: Any) -> str | None:
     """Return a filter on a metadata column, "NUMBER-CODE" or "NUMBER-LOW-HIGH", if it is valid."""
-    found = _METADATA_FILTER.fullmatch(value) if isinstance(value, str) else None
-    if not found or int(found[1]) >= MOST_COLUMNS or max(map(int, filter(None, found.groups()[1:]))) > NOWHERE:
+    match = _METADATA_FILTER.fullmatch(value) if isinstance(value, str) else None
+    if not match or int(match[1]) >= MOST_COLUMNS or max(map(int, filter(None, match.groups()[1:]))) > NOWHERE:
         return None
-    return found[0]
+    return match[0]
 
 
 def _number(value: Any) -> int | None:
