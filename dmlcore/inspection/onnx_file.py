@@ -148,7 +148,7 @@ def _difference(model: TrainedModel, content: bytes) -> float:
     inputs = _example(model, CHECKED, 1)
     wanted = model(inputs).float().numpy()
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    (found,) = session.run(["embeddings"], {"inputs": inputs.numpy()})
-    if found.shape != wanted.shape:
-        raise OnnxError(f"onnxruntime returns embeddings of shape {found.shape} instead of {wanted.shape}")
-    return float(np.abs(found - wanted).max() / max(1.0, float(np.abs(wanted).max())))
+    (computed,) = session.run(["embeddings"], {"inputs": inputs.numpy()})
+    if computed.shape != wanted.shape:
+        raise OnnxError(f"onnxruntime returns embeddings of shape {computed.shape} instead of {wanted.shape}")
+    return float(np.abs(computed - wanted).max() / max(1.0, float(np.abs(wanted).max())))

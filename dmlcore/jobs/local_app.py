@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 import socket
 import sys
 import time
@@ -97,7 +98,7 @@ def ensure(root: Path, ports: Sequence[int] = PORTS) -> LocalApp:
 
 def command(root: Path, port: int) -> str:
     """Return the command line that starts the app by hand in a checkout of the repository."""
-    return f"dml serve --port {port} --runs {root}"
+    return f"dml serve --port {port} --runs {shlex.quote(str(root))}"
 
 
 def _require_app(root: Path, ports: Sequence[int]) -> None:
