@@ -21,7 +21,6 @@ from pathlib import Path
 from dmlcore.jobs import servers
 from dmlcore.storage import locks
 from dmlcore.storage.home import HOME
-from dmlcore.storage.task import spawn_detached
 
 ADDRESS = "127.0.0.1"
 PORTS = range(8501, 8521)  # ports on which an app is searched for or started, in this order
@@ -124,6 +123,8 @@ def _start(root: Path, ports: Sequence[int]) -> LocalApp:
     log = root / LOG
     log.write_bytes(b"")
     _, *arguments = servers.server_command(ADDRESS, port)
+    from dmlcore.storage.task import spawn_detached  # imported late: the server that answers need not load pydantic
+
     process = spawn_detached(arguments, log, {"DML_RUNS": str(root)})
     deadline = time.monotonic() + START_TIMEOUT
     while process.poll() is None and time.monotonic() < deadline:
