@@ -14,6 +14,7 @@ from dmlcore import losses
 from dmlcore.geometry import Triplet
 from dmlcore.losses import TripletLoss
 from dmlcore.spec import RunSpec
+from dmlcore.spec.sections import IDENTITY
 from dmlcore.typing import Bools, Floats, Ints
 
 Kind = Literal["hardest", "nearest", "random"]
@@ -321,8 +322,11 @@ class _Part:
 
 
 def loss_of(spec: RunSpec) -> TripletLoss | None:
-    """Return the triplet loss that a run is trained with, or None if its loss does not act on single triplets."""
-    if spec.loss.name not in losses.names():
+    """Return the triplet loss that a run is trained with.
+
+    Returns None if its loss does not act on single triplets, or if the spec is that of an embedding set.
+    """
+    if spec.model.name == IDENTITY or spec.loss.name not in losses.names():
         return None
     return losses.create(spec.loss.name, reduction=spec.loss.reduction, **spec.loss.parameters)
 

@@ -357,7 +357,8 @@ class Failure extends Fields {
 
   // Show the verdict of the true step, once it was taken.
   tellLastWord() {
-    const { last_word } = this.data;
+    const { last_word, trained } = this.data;
+    this.lastWord.hidden = !trained; // no network, so no true step
     this.lastWord.classList.toggle("known", Boolean(last_word));
     this.steps.verdict.classList.toggle("outranked", Boolean(last_word));
     setText(this.last, last_word ? `True step: ${last_word}` : "");

@@ -12,6 +12,7 @@ export interface FailureData extends FieldData {
   rate: number;
   by: Way;
   rates: [low: number, high: number];
+  trained: boolean; // false for an embedding set, which has no network that could take a step
   last_word: string; // verdict of the true steps taken so far; "" before the first
 }
 export interface Triple {

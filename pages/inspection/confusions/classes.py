@@ -20,7 +20,7 @@ def show(view: ShownRun) -> None:
     learned = view.test
     scores = confusions.by_class(learned.labels, learned.average_precision, learned.right[:, 0])
     if not len(scores.labels):
-        st.info("No class has two samples in the test split, so no class can be scored.", icon=":material/info:")
+        st.info("No class has two tested samples, so no class can be scored.", icon=":material/info:")
         return
     order = np.lexsort((scores.labels, scores.recall_at_1, scores.map_at_r))
     labels, value = scores.labels[order], scores.map_at_r[order]

@@ -63,6 +63,8 @@ def show(view: ShownRun) -> None:
     with left:
         _draw(density, kind, loss, reach, key="portrait", height=520)
         st.caption(_caption(density, kind, loss, reach))
+    if view.run.is_embedding_set:
+        return
     st.subheader("During training", anchor=False)
     _offer(view)
     if kept:
@@ -96,7 +98,7 @@ def _region_of(view: ShownRun) -> TripletLoss:
         help="A triplet in the active region has a gradient. Move the sliders to see the effect of another margin "
         "or clamp",
     )
-    if own is None:
+    if own is None and not view.run.is_embedding_set:
         st.caption(
             f"This run was trained with {loss_title(view.run.spec.loss.name)}, which is not defined on single "
             "triplets. The "
@@ -175,7 +177,7 @@ def _caption(pairs: DistanceDensity, kind: Kind, loss: TripletLoss, reach: float
     if loss.reduction == "mean_raw" or not any(map(len, clamp_lines(loss, reach))):
         begins = "No boundary of the loss lies in this range."
     return (
-        f"{len(pairs.triplets(kind)):,} triplets of the test split: {words}. Below the dotted diagonal the negative is "
+        f"{len(pairs.triplets(kind)):,} tested triplets: {words}. Below the dotted diagonal the negative is "
         f"nearer than the positive. {begins}{sampled}"
     )
 

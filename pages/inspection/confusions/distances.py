@@ -55,7 +55,8 @@ def _other(view: ShownRun) -> tuple[str, DistanceDensity] | None:
         format_func=lambda name: titles.label(runs[name]) if name else "no second run",
         key="compare-distances",
         width=420,
-        help="A run on the same data set, shown as dashed lines",
+        help=f"{'Another embedding set' if view.run.is_embedding_set else 'A run on the same data set'}, shown as "
+        "dashed lines",
     )
     source = runs[chosen].embeddings() if chosen in runs else None
     if source is None:
@@ -114,7 +115,9 @@ def _caption(view: ShownRun, named: list[tuple[str, DistanceDensity]], loss: Tri
             f"Sample: {counted}; {every}{'negatives' if d.all_positives else 'pairs'} of {density.anchors:,} of "
             f"{density.queries:,} anchors, drawn at random."
         )
-    if loss is None:
+    if loss is None and view.run.is_embedding_set:
+        pass
+    elif loss is None:
         title = titles.loss_title(view.run.spec.loss.name)
         words += f" {title} is not defined on single triplets, so no active window is drawn."
     elif open_:

@@ -38,21 +38,26 @@ def show(view: ShownRun) -> None:
         )
         return
     hubness = hubs(view.source, k)
-    _numbers(hubness)
+    labelled = view.test.has_labels
+    _numbers(hubness, labelled)
     left, right = st.columns([3, 2], gap="medium")
     with left:
         _distribution(hubness)
     with right:
         st.markdown(
-            "In high dimensions, points near the centre of the data become neighbours of very many others, whatever "
-            "their class. A few such hubs can spoil many result lists."
+            "In high dimensions, points near the centre of the data become neighbours of very many others"
+            f"{', whatever their class' if labelled else ''}. A few such hubs can spoil many result lists."
         )
         with st.expander("Method", icon=":material/function:"):
             st.markdown(
                 f"Each query contributes {k} occurrence{'s' if k > 1 else ''}, so the mean of N_k is "
                 f"{hubness.mean:.3g}. The dashed curve shows N_k for neighbours drawn at random. The vertical line "
-                f"marks the mean plus {FAR:g} standard deviations; a sample beyond it is a hub. An occurrence is bad "
-                "if the query is of another class; the share of bad occurrences is 1 − P@k."
+                f"marks the mean plus {FAR:g} standard deviations; a sample beyond it is a hub."
+                + (
+                    " An occurrence is bad if the query is of another class; the share of bad occurrences is 1 − P@k."
+                    if labelled
+                    else ""
+                )
             )
             st.caption(
                 "Skewness and bad occurrences: Radovanović, Nanopoulos & Ivanović 2010, Hubs in space, JMLR 11. Robin "
@@ -62,9 +67,9 @@ def show(view: ShownRun) -> None:
     _samples(view, hubness, k)
 
 
-def _numbers(hubness: Hubness) -> None:
+def _numbers(hubness: Hubness, labelled: bool) -> None:
+    """Show the statistics of hubness; those of wrong classes only if there are labels."""
     skewness = "–" if hubness.skewness is None else f"{hubness.skewness:.2f}"
-    of_hubs = f"{len(hubness.bad_hubs):,} of {len(hubness.hubs):,}"
     with st.container(horizontal=True, key="hub-numbers"):
         st.metric(
             "Skewness of N_k",
@@ -73,20 +78,28 @@ def _numbers(hubness: Hubness) -> None:
             help="0: symmetric; above 1: a few samples are retrieved by many queries",
         )
         st.metric("Robin Hood index", percent(hubness.robin_hood), border=True)
-        st.metric(
-            "Wrong-class neighbours",
-            percent(hubness.bad_share),
-            border=True,
-            help="Neighbours of a wrong class: 1 − P@k",
-        )
-        st.metric("Bad hubs", of_hubs, border=True, help="Hubs that are more often a wrong neighbour than a right one")
-        st.metric(
-            "Wrong-class neighbours from hubs",
-            percent(hubness.bad_by_hubs),
-            border=True,
-            help=f"Hubs are {percent(len(hubness.hubs) / len(hubness.rows))} of all samples that can be retrieved",
-        )
+        if labelled:
+            _wrong_numbers(hubness)
+        else:
+            st.metric("Hubs", f"{len(hubness.hubs):,}", border=True, help="Samples beyond the line in the histogram")
         st.metric("Never retrieved", percent(len(hubness.orphans) / len(hubness.rows)), border=True, help="N_k = 0")
+
+
+def _wrong_numbers(hubness: Hubness) -> None:
+    of_hubs = f"{len(hubness.bad_hubs):,} of {len(hubness.hubs):,}"
+    st.metric(
+        "Wrong-class neighbours",
+        percent(hubness.bad_share),
+        border=True,
+        help="Neighbours of a wrong class: 1 − P@k",
+    )
+    st.metric("Bad hubs", of_hubs, border=True, help="Hubs that are more often a wrong neighbour than a right one")
+    st.metric(
+        "Wrong-class neighbours from hubs",
+        percent(hubness.bad_by_hubs),
+        border=True,
+        help=f"Hubs are {percent(len(hubness.hubs) / len(hubness.rows))} of all samples that can be retrieved",
+    )
 
 
 def _distribution(hubness: Hubness) -> None:
@@ -106,8 +119,10 @@ def _distribution(hubness: Hubness) -> None:
 
 
 def _samples(view: ShownRun, hubness: Hubness, k: int) -> None:
+    labelled = view.test.has_labels
+    kinds = [kind for kind in KINDS if labelled or kind != "bad"]
     kind = st.segmented_control(
-        "Samples", list(KINDS), default="hubs", required=True, format_func=KINDS.__getitem__, key="hub-kind"
+        "Samples", kinds, default="hubs", required=True, format_func=KINDS.__getitem__, key="hub-kind"
     )
     places = {"hubs": hubness.hubs, "bad": hubness.bad_hubs, "orphans": hubness.orphans}[kind or "hubs"]
     rows = hubness.rows[places]
@@ -126,11 +141,13 @@ def _samples(view: ShownRun, hubness: Hubness, k: int) -> None:
         shown = [(int(rows[i]), "", view.test.neighbours[rows[i], :EACH].tolist()) for i in page]
     else:
         st.caption(
-            "Left: the hub. Right: queries that retrieve it, highest rank first; ✗ marks queries of another class."
+            "Left: the hub. Right: queries that retrieve it, highest rank first"
+            f"{'; ✗ marks queries of another class' if labelled else ''}."
         )
         shown = []
         for i in page:
             asked = found_by(view.test.neighbours, view.test.is_gallery, int(rows[i]), k)[:EACH]
-            words = f"{hubness.occurrences[places[i]]:,} times, {hubness.bad[places[i]]:,} wrong"
+            wrong = f", {hubness.bad[places[i]]:,} wrong" if labelled else ""
+            words = f"{hubness.occurrences[places[i]]:,} times{wrong}"
             shown.append((int(rows[i]), words, asked.tolist()))
     examples.tiles(view, shown, f"hubs-{kind}")

@@ -43,6 +43,8 @@ def page() -> None:
         "confusions",
         "Confusions",
         "See which classes the network confuses, which classes fail, and which samples are neighbours of many queries.",
+        "See which classes the embedding confuses, which classes fail, and which samples are neighbours of many "
+        "queries.",
     )
     if shown is not None:
         browse(shown)
@@ -77,9 +79,9 @@ def _summary(run: Run, table: TestNeighbours) -> None:
     queries, about = int((~table.is_gallery).sum()), sampled.about(table)
     searched = f", searched in a gallery of {int(table.is_gallery.sum()):,}" if table.is_gallery.any() else ""
     st.markdown(
-        f"**R@1 {about}{percent(table.recall_at_1)}** · **MAP@R {about}{percent(table.map_at_r)}** · {queries:,} test "
-        f"samples of "
-        f"{len(np.unique(table.labels)):,} classes{searched}.",
+        f"**R@1 {about}{percent(table.recall_at_1)}** · **MAP@R {about}{percent(table.map_at_r)}** · {queries:,} "
+        f"{'samples' if run.is_embedding_set else 'test samples'} of {len(np.unique(table.labels)):,} classes"
+        f"{searched}.",
         help=f"{SCORES}\n\n{beside(run).strip()}",
     )
     sampled.note(run, table)

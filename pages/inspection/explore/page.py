@@ -17,6 +17,7 @@ from pages.shared.widgets import export_menu, job_button, menu, own_embeddings, 
 from pages.shared.widgets.results import beside
 from pages.shared.widgets.test_neighbours import outdated
 from pages.shared.words import sentences as words
+from pages.shared.words import titles
 from pages.shared.words.numbers import percent
 
 TRUST = (
@@ -54,6 +55,8 @@ def page() -> None:
         "Similar samples are close together. Select or filter samples to see their images next to the map. Click a "
         "sample "
         "to see its neighbours and its history during training.",
+        "Similar samples are close together. Select or filter samples to see their images next to the map. Click a "
+        "sample to see its neighbours and its metadata.",
     )
     if run is None:
         return
@@ -88,8 +91,9 @@ def page() -> None:
     if not busy:
         with st.expander("Another map of these embeddings", icon=":material/tune:"):
             making_view.form(run)
-        with st.expander("Map during training", icon=":material/animation:"):
-            making_view.offer_training(run, settings)
+        if not run.is_embedding_set:
+            with st.expander("Map during training", icon=":material/animation:"):
+                making_view.offer_training(run, settings)
 
 
 @st.fragment
@@ -108,20 +112,22 @@ def canvas(data: MapData, method: str) -> None:
         if row is not None:
             marks.append(int(data.sheet.indices[row]))
         elif wanted:
-            st.warning("The point in the link is not in the test split of this run.", icon=":material/link_off:")
+            st.warning(f"The point in the link is not in the {titles.split_of(run)}.", icon=":material/link_off:")
     canvas_view.show(data, marks=marks, chosen=chosen, own=canvas_view.own(data))
     selected_classes(data, chosen)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(caption(run, data, method), width="stretch", help=explanation(run, data))
         export_menu.offer(run, chosen)
-    further(run, chosen)
+    further(run, chosen, labelled=data.has_labels)
 
 
-def further(run: Run, chosen: Selection | None) -> None:
-    """Show links to the views of the Neighbours page; the links pass on the selection."""
+def further(run: Run, chosen: Selection | None, *, labelled: bool) -> None:
+    """Show links to the views of the Neighbours page that the run has; the links pass on the selection."""
     carried = {"run": run.id} | ({selection.PARAMETER: chosen.id} if chosen else {})
     with st.container(horizontal=True):
         for view, label, icon in VIEWS:
+            if (view == "Suspicious labels" and not labelled) or (view == "Own image" and run.is_embedding_set):
+                continue
             menu.link("neighbours", label, carried | ({"view": view} if view else {}), icon=icon)
 
 
@@ -138,6 +144,8 @@ def selected_classes(data: MapData, chosen: Selection | None) -> None:
     rows = np.flatnonzero(np.isin(data.sheet.indices, chosen.indices))
     if not len(rows):
         st.caption("None of the selected samples is on this map.")
+        return
+    if not data.has_labels:
         return
     number, counts = np.unique(data.sheet.group[rows], return_counts=True)
     order = np.argsort(-counts, kind="stable")[:MOST_ROWS]
@@ -164,10 +172,13 @@ def selected_classes(data: MapData, chosen: Selection | None) -> None:
 
 def caption(run: Run, data: MapData, method: str) -> str:
     """Return the caption of the map, which states its data, what distances mean, and the quality of the map."""
-    row = scores(run.metrics()[0]).get("trained", {})
+    row = scores(run.metrics()[0]).get("inputs" if run.is_embedding_set else "trained", {})
     score = row.get("map_at_r") if row.get("weights") == data.source.stem else None
-    points = f"{len(data.sheet.indices):,} test embeddings of {len(data.sheet.labels):,} classes"
-    tested = f" Test MAP@R {percent(score)}, computed from the embeddings, not from the map." if score else ""
+    of_test = "" if run.is_embedding_set else "test "
+    classes = f"of {len(data.sheet.labels):,} classes" if data.has_labels else "without labels"
+    points = f"{len(data.sheet.indices):,} {of_test}embeddings {classes}"
+    measure = f"{of_test}MAP@R".replace("test", "Test")
+    tested = f" {measure} {percent(score)}, computed from the embeddings, not from the map." if score else ""
     frames = (
         f"{data.words} Colours based on neighbours use the evaluated weights at every step."
         if data.steps

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -44,6 +45,9 @@ LECTURE = Presentation(
         "✓ better, ✗ worse; small differences are ties. Choose a loss to see its forces, or drag a point.",
         "A training step changes weights and thus every embedding, so the true step on the page decides.",
     ),
+)
+IMPORTED_LECTURE = replace(
+    LECTURE, notes=("A is a query. N, of another class, is nearer to A than P.", *LECTURE.notes[1:-1])
 )
 
 
@@ -242,13 +246,14 @@ def _canvas(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses
         hide=HIDDEN,
         home=at_home.to_json(),
         circle=circle,
-        present=LECTURE,
+        present=IMPORTED_LECTURE if run.is_embedding_set else LECTURE,
         of=triplet,
         images=addresses,
         rate=rate,
         by=way,
         rates=service.RATES,
-        last_word=true_step_view.last_word(run, triplet),
+        last_word="" if run.is_embedding_set else true_step_view.last_word(run, triplet),
+        trained=not run.is_embedding_set,
         query=urlencode(service.link(triplet, scene, rate, way)),
         idle=False,
         heard={"link": _follow_plane},

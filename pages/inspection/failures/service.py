@@ -148,7 +148,7 @@ def _case(source: Path, samples: Triple, on_sphere: bool) -> RetrievalFailure:
     table = _table(source)
     missing = [i for i in samples if i not in table.row]
     if missing:
-        raise LookupError(f"sample {missing[0]} is not in the test split of this run")
+        raise LookupError(f"sample {missing[0]} is not among the tested samples of this run")
     query, right, wrong = (table.row[i] for i in samples)
     return RetrievalFailure(table, query, right, wrong, on_sphere=on_sphere)
 
@@ -233,7 +233,7 @@ def _words(case: RetrievalFailure, start: EmbeddedTriplet, scene: RealScene) -> 
         off = np.abs(start.lengths - 1).max()
         if not scene.is_home and off > 1e-3:
             sentences.append(
-                f"A point was dragged off the unit sphere by {off:.2g}; this network cannot produce such an embedding."
+                f"A point was dragged off the unit sphere by {off:.2g}; no embedding of this run is there."
             )
     triplet = start if scene.is_home else embed(*case.at(start))
     return sentences + list(remarks(triplet, on_sphere=case.on_sphere))

@@ -21,6 +21,7 @@ from pages.shared.server import thumbnails
 from pages.shared.widgets import export_menu, menu, neighbour_grid, run_picker, sampled, selection
 from pages.shared.widgets.results import beside
 from pages.shared.widgets.shown_run import ShownRun, headed
+from pages.shared.words import titles
 from pages.shared.words.labels import SCORES
 from pages.shared.words.numbers import percent
 
@@ -42,6 +43,8 @@ def page() -> None:
         "Each row shows a test sample (the query) and its nearest neighbours in the embedding: :green[**✓**] same "
         "class, "
         ":orange[**✗**] another class. Click an image to make it the query.",
+        "Each row shows a sample (the query) and its nearest neighbours in the embedding. Click an image to make it "
+        "the query.",
     )
     if shown is None:
         return
@@ -51,7 +54,7 @@ def page() -> None:
     boxes = st.container(horizontal=True, vertical_alignment="bottom")
     menu.row("neighbours", boxes, selection.address(shown.run))
     with boxes:
-        label = chosen_class(shown)
+        label = chosen_class(shown) if shown.test.has_labels else None
         others = runs_beside_view.choose(shown.run)
     browse(shown, label, others)
 
@@ -129,7 +132,7 @@ def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
         listener = st.container(width="content")
     shown = replace(shown, over=weights_view.overlay(run))
     keys, first, ahead = ["forces", "map"], -1, list[int]()
-    row = _asked(learned)
+    row = _asked(run, learned)
     if view == PAIRS and row is None:
         first = duplicates_view.near_duplicates(shown, selected, label)
         keys.append("pages")
@@ -172,13 +175,13 @@ def _views(shown: ShownRun) -> list[str]:
     return views + ([] if shown.run.is_embedding_set else [OWN])
 
 
-def _asked(neighbours: TestNeighbours) -> int | None:
-    """Return the row of the query in ?query=, or None; warn if the test split has no such sample."""
+def _asked(run: Run, neighbours: TestNeighbours) -> int | None:
+    """Return the row of the query in ?query=, or None; warn if the run has no such sample."""
     query = st.query_params.get("query")
     row = None if query is None else neighbours.row(query)
     if query is not None and row is None:
         st.warning(
-            "The query in the link is not in the test split of this run. Showing all queries.",
+            f"The query in the link is not in the {titles.split_of(run)}. Showing all queries.",
             icon=":material/link_off:",
         )
     return row

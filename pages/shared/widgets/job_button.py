@@ -40,6 +40,9 @@ def offer(run: Run, task: JobName, *, at_once: bool = False) -> None:
     if busy(run, task):
         return
     failed(run, task)
+    if run.is_embedding_set and task != "project":
+        st.info("An embedding set has no network, so it cannot be evaluated again. Import its vectors again instead.")
+        return
     if task == "evaluate" and not (run.path / LAST).exists():
         st.info("This run ended before its first checkpoint, so there is nothing to show. Resume the run to continue.")
         menu.link("runs", "Open Runs", {"run": run.id})

@@ -297,6 +297,8 @@ def beside(run: Run) -> str:
     The scores are those without training (raw inputs, untrained network) and those of the trained weights with other
     neighbours, all on the same test samples. The sentence starts with a space, so that it can be appended to a text.
     """
+    if run.is_embedding_set:  # whose scores are those of its inputs
+        return ""
     scores = run_reader.reader().history(run).scores
     before = representation("untrained", pretrained=bool(run.spec.model.start))
     named = {"inputs": "raw inputs", "untrained": before}

@@ -54,17 +54,18 @@ def last(store: RunStore) -> Run | None:
     return next(iter(store.newest(1)), None)
 
 
-def head(title: str, sentence: str) -> Run | None:
+def head(title: str, sentence: str, imported: str | None = None) -> Run | None:
     """Show the head of an Inspection page: the title and the select box for the run on one line, then a sentence.
 
-    Returns the chosen run, or None if there are no runs. Warnings about the run in the URL are shown above the
+    `imported` is the sentence for an embedding set, which was not trained; by default it is the same. Returns the
+    chosen run, or None if there are no runs. Warnings about the run in the URL are shown above the
     sentence.
     """
     line = st.container(horizontal=True, vertical_alignment="center", key="run_bar")
     line.title(title, anchor=False, width="content")
     with st.container():
         run = pick(RunStore(), into=line, width=430, labelled=False)
-    st.markdown(sentence)
+    st.markdown(imported if imported and run is not None and run.is_embedding_set else sentence)
     return run
 
 

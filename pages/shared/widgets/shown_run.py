@@ -101,17 +101,18 @@ def picked(what: str, *, into: DeltaGenerator | None = None, width: int = 640) -
     return _evaluated(run_picker.pick(RunStore(), into=into, width=width), what)
 
 
-def headed(what: str, title: str, sentence: str) -> ShownRun | None:
+def headed(what: str, title: str, sentence: str, imported: str | None = None) -> ShownRun | None:
     """Show the head of an Inspection page (title, select box, sentence); return the run with its last evaluation.
 
-    Returns None if the evaluation cannot be read. `what` names the content that the page shows.
+    Returns None if the evaluation cannot be read. `what` names the content that the page shows, `imported` is the
+    sentence for an embedding set; by default it is the same.
     """
-    return _evaluated(run_picker.head(title, sentence), what)
+    return _evaluated(run_picker.head(title, sentence, imported), what)
 
 
 def refuse_unlabelled(shown: ShownRun, what: str) -> bool:
     """If an embedding set has no labels, say why the page cannot show `what`; return True in this case."""
-    if shown.test.has_labels:
+    if shown.test.has_labels or not shown.run.is_embedding_set:
         return False
     st.info(
         f"This embedding set has no labels, so there are no {what} to show. Import it again with a column of labels.",

@@ -14,6 +14,11 @@ from dmlcore.storage.runs import Run
 OWN = "folder"  # name of the data set that reads the user's own images
 
 
+def split_of(run: Run) -> str:
+    """Return the name of the samples that a page shows: the test split, or all samples of an embedding set."""
+    return "embedding set" if run.is_embedding_set else "test split of this run"
+
+
 def label(run: Run) -> str:
     """Return a short unique name of a run; the title of the loss is omitted if the run's name ends with this title."""
     name, loss = run.spec.name or data_title(run.spec.data.name), loss_title(run.spec.loss.name)
