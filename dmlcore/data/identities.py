@@ -23,7 +23,8 @@ def identities(data: Dataset, indices: Ints) -> Bytes:
 
     The digest of an image file is computed from its name in the lists and its size in bytes, because reading all files
     would take minutes. It therefore does not depend on the image size of the network. The digest of a generated image
-    is computed from the values that determine the image (`inputs.drawn_from`), and that of any other sample from its
+    is computed from the values that determine the image (`inputs.drawn_from`), that of an imported vector from its id
+    (`inputs.identity_of`), so that different embeddings of a sample are equal, and that of any other sample from its
     inputs. Raises DataError if a file is missing.
     """
     digests = b"".join(hashlib.blake2b(content, digest_size=BYTES).digest() for content in _contents(data, indices))
@@ -32,7 +33,11 @@ def identities(data: Dataset, indices: Ints) -> Bytes:
 
 def _contents(data: Dataset, indices: Ints) -> Iterator[bytes]:
     drawn_from: Any = getattr(data.inputs, "drawn_from", None)
-    if data.keys is not None and data.files is not None:
+    identity_of: Any = getattr(data.inputs, "identity_of", None)
+    if identity_of is not None:
+        for index in indices.tolist():
+            yield identity_of(index)
+    elif data.keys is not None and data.files is not None:
         for index in indices.tolist():
             try:
                 yield f"{data.keys[index]}\0{data.files[index].stat().st_size}".encode("utf-8", "surrogateescape")

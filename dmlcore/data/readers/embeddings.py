@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,12 +31,17 @@ INFO = Description(
 
 
 class MappedInputs:
-    """Mapped vectors (N, D) as network inputs: rows are converted to float32 when they are accessed."""
+    """Mapped vectors (N, D) as network inputs: rows are converted to float32 when they are accessed.
+
+    Attributes:
+        identity_of: Function that returns the bytes that identify a sample, whatever its vector; see
+            `dmlcore.data.identities`.
+    """
 
     dtype = np.dtype(np.float32)
 
-    def __init__(self, vectors: Array) -> None:
-        self._vectors = vectors
+    def __init__(self, vectors: Array, identity_of: Callable[[int], bytes]) -> None:
+        self._vectors, self.identity_of = vectors, identity_of
         self.shape: tuple[int, ...] = vectors.shape
 
     def __len__(self) -> int:
@@ -60,7 +65,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     if not stored.labelled:
         notes += ("this set has no labels: import it again with a column of labels to train on it or to score it",)
     return Samples(
-        inputs=MappedInputs(stored.vectors),
+        inputs=MappedInputs(stored.vectors, _identity(stored)),
         labels=stored.labels,
         class_names=stored.class_names,
         train_classes=stored.train_classes,
@@ -71,6 +76,20 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
         notes=stored.notes + notes,
         facts=facts,
     )
+
+
+def _identity(stored: EmbeddingSet) -> Callable[[int], bytes]:
+    """Return a function that identifies a sample by its id or, without ids, by row, label and image name."""
+    ids = stored.ids
+    if ids is not None:
+        return lambda index: f"id\0{ids[index]}".encode("utf-8", "surrogateescape")
+
+    def identity(index: int) -> bytes:
+        image = "" if stored.images is None else stored.images[index].name
+        label = stored.class_names[stored.labels[index]]
+        return f"row\0{index}\0{label}\0{image}".encode("utf-8", "surrogateescape")
+
+    return identity
 
 
 def _image(files: Sequence[ImageFile], index: int) -> Pixels:

@@ -47,6 +47,7 @@ STYLE = """<style>
 }
 </style>"""
 MANY = 12_000  # up to this number of test samples, all snapshots are read, not only A and B
+COMPARED = "with"  # URL parameter of the Neighbours page: runs to compare
 QUICK = 60.0  # missing embeddings that take at most this many seconds are computed without asking
 
 
@@ -55,6 +56,8 @@ def page() -> None:
         "Differences",
         "Compare two checkpoints or two runs: see which queries have a correct nearest neighbour in only one of **A** "
         "and **B**.",
+        "Compare two embedding sets of the same samples: see which queries have a correct nearest neighbour in only "
+        "one of **A** and **B**.",
     )
     if run is None:
         return
@@ -74,6 +77,9 @@ def _compare(first: RunSide, second: RunSide) -> None:
         _nothing_to_compare(first.run)
         return
     a, b = learned(first.path), learned(second.path)
+    if not (a.has_labels and b.has_labels):
+        _without_labels(first, second)
+        return
     for side, found_there in ((first, a), (second, b)):
         refuse_other_data(side.run, side.path, found_there)
     try:
@@ -152,7 +158,8 @@ def _summary(change: Difference, first: RunSide, second: RunSide) -> None:
     chance = f"= {p:.2g}" if p >= 0.001 else "< 0.001"
     of_classes = comparison.by_class(0, 1)
     paired = f"\n\nB minus A: {over_classes(of_classes)}" if len(of_classes) > 1 else ""
-    other = "" if first.run.id == second.run.id else " Another seed may change the result by more."
+    trained_again = first.run.id != second.run.id and not second.run.is_embedding_set
+    other = " Another seed may change the result by more." if trained_again else ""
     st.caption(
         f"{both_right:,} of {len(change.indices):,} queries are right in both A and B, and {neither:,} in neither "
         f"(McNemar test: p {chance}).",
@@ -252,7 +259,25 @@ def _is_quick(run: Run, times: int) -> bool:
     return False
 
 
+def _without_labels(first: RunSide, second: RunSide) -> None:
+    """Say that correct neighbours need labels, and link to the page that compares neighbours without labels."""
+    with st.container(border=True):
+        st.markdown(
+            "**These embedding sets have no labels**, so no neighbour is correct or wrong. Import them with labels to "
+            "see differences."
+        )
+        parameters = {"run": first.run.id, COMPARED: second.run.id}
+        menu.link("neighbours", "Compare neighbours next to each other", parameters)
+
+
 def _nothing_to_compare(run: Run) -> None:
+    if run.is_embedding_set:
+        with st.container(border=True):
+            st.markdown(
+                "**A and B are the same.** To compare, import other vectors of the same samples as another embedding "
+                "set, with the same ids or in the same order."
+            )
+        return
     with st.container(border=True):
         st.markdown(
             "**A and B are the same.** Choose other weights or another run for B. To compare checkpoints, train a "

@@ -5,20 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import streamlit as st
 
 from dmlcore.data import DataError
-from dmlcore.inspection.comparison import Incomparable, refuse_other_samples
+from dmlcore.inspection.comparison import Incomparable, refuse_other_samples, refuse_other_set
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.inspection.snapshots import Snapshot, snapshots
+from dmlcore.storage import arrays
+from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.training.forks import fork_spec
+from dmlcore.typing import Array
 from pages.shared.server import thumbnails
 from pages.shared.state import run_reader
 from pages.shared.widgets import run_picker
 from pages.shared.words import titles
 
 BEST = "best"
+MOST_SETS = 20  # number of other embedding sets of which the samples are compared with those of A
 # URL parameters for the run of B, the weights of A and the weights of B
 OTHER, FIRST, SECOND = "other", "before", "after"
 
@@ -38,7 +43,9 @@ class RunSide:
 
     @property
     def words(self) -> str:
-        """Name of the weights, as displayed."""
+        """Name of the weights, as displayed; "" for an embedding set."""
+        if self.run.is_embedding_set:
+            return ""
         return "best weights" if self.step is None else f"step {self.step:,}"
 
 
@@ -58,6 +65,9 @@ def pick(run: Run) -> tuple[Run, RunSide | None, RunSide | None]:
 def same_samples(first: RunSide, second: RunSide, a: TestNeighbours, b: TestNeighbours) -> None:
     """Raise Incomparable unless both sides are known to be evaluated on the same samples."""
     one, two = first.run.spec, second.run.spec
+    if first.run.is_embedding_set and second.run.is_embedding_set:
+        refuse_other_set(a, b)
+        return
     try:
         refuse_other_samples(a, b, lambda: (thumbnails.dataset(one), thumbnails.dataset(two)))
     except DataError:
@@ -89,6 +99,8 @@ def _other(store: RunStore, run: Run, into: st.delta_generator.DeltaGenerator) -
     data = run.spec.data.name
     wanted = st.query_params.get(OTHER)
     runs = {run.id: run} | run_picker.offered(store, lambda name, brief: brief.data == data, [wanted])
+    if run.is_embedding_set and len(runs) > 1:
+        del runs[run.id]  # a set has no other weights
     key = f"differences-other-{run.id}"
     st.session_state[key] = wanted if wanted in runs else _partner(run, runs)
 
@@ -97,22 +109,29 @@ def _other(store: RunStore, run: Run, into: st.delta_generator.DeltaGenerator) -
         st.query_params.pop(SECOND, None)
 
     into.selectbox(
-        "Run of B",
+        "Embedding set B" if run.is_embedding_set else "Run of B",
         list(runs),
         key=key,
-        format_func=lambda name: "same run, another step" if name == run.id else titles.label(runs[name]),
+        format_func=lambda name: _title(run, runs[name]),
         on_change=write,
         width=480,
     )
     return runs[st.session_state[key]]
 
 
+def _title(run: Run, other: Run) -> str:
+    same = "no other embedding set" if run.is_embedding_set else "same run, another step"
+    return same if other.id == run.id else titles.label(other)
+
+
 def _partner(run: Run, runs: dict[str, Run]) -> str:
     """Return the id of the default run for side B.
 
     The default is the run itself if it has several snapshots, else its parent, else the first run in `runs` with equal
-    data settings and seed that has embeddings.
+    data settings and seed that has embeddings. For an embedding set it is the first set of the same samples.
     """
+    if run.is_embedding_set:
+        return _other_set(run, [other for other in runs.values() if other.id != run.id])
     if len(snapshots(run)) > 1:
         return run.id
     if (parent := fork_spec.parent_of(run)) is not None:
@@ -123,6 +142,26 @@ def _partner(run: Run, runs: dict[str, Run]) -> str:
         if other.id != run.id and not other.is_example and _alike(run, other) and other.embeddings()
     )
     return next(alike, run.id)
+
+
+def _other_set(run: Run, others: list[Run]) -> str:
+    """Return the id of the first other embedding set of the same samples, else of the first one, else of the run."""
+    content = _content(run)
+    same = (other for other in others[:MOST_SETS] if content is not None and _equal(content, _content(other)))
+    return next(same, others[0] if others else run).id
+
+
+def _equal(first: Array, second: Array | None) -> bool:
+    return second is not None and np.array_equal(first, second)
+
+
+def _content(run: Run) -> Array | None:
+    """Return the identities of the samples of a run, or None if they cannot be read."""
+    source = run.embeddings()
+    try:
+        return None if source is None else arrays.read(source, EMBEDDINGS, "content", remedy="").get("content")
+    except Unreadable:
+        return None
 
 
 def _alike(run: Run, other: Run) -> bool:
@@ -143,6 +182,8 @@ def _weights(run: Run, name: str, default: str, into: st.delta_generator.DeltaGe
     options = _options(run)
     if not options:
         return None
+    if run.is_embedding_set:
+        return RunSide(run, BEST, next(path for path in options.values() if path is not None))
     wanted = st.query_params.get(name)
     if wanted is not None and wanted == str(_best_step(run)):
         wanted = BEST if BEST in options else wanted

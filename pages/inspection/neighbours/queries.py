@@ -90,14 +90,15 @@ def many(
     contest = runs_beside_view.EVERY
     if together is not None:
         contests = runs_beside_view.contests(len(shown))
-        contest = st.pills(
-            "Show",
-            list(contests),
-            default=contest,
-            required=True,
-            key=f"contest of {len(shown)}",
-            label_visibility="collapsed",
-        )
+        if searched.has_labels:  # else no run is right
+            contest = st.pills(
+                "Show",
+                list(contests),
+                default=contest,
+                required=True,
+                key=f"contest of {len(shown)}",
+                label_visibility="collapsed",
+            )
         columns = _columns(together, contests[contest], rows)
         rows = together.rows[0, columns]
     if not len(rows):

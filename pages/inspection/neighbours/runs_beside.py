@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 from dmlcore.data import DataError, Dataset
-from dmlcore.inspection.comparison import Comparison, Incomparable, compare, refuse_other_samples
+from dmlcore.inspection.comparison import Comparison, Incomparable, compare, refuse_other_samples, refuse_other_set
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run, RunError, RunStore
@@ -56,9 +56,11 @@ def choose(run: Run) -> list[str]:
         key=KEY,
         max_selections=len(MARKS) - 1,
         format_func=lambda name: _label(others[name]),
-        placeholder="other runs on the same queries",
+        placeholder="other embedding sets" if run.is_embedding_set else "other runs on the same queries",
         on_change=_write,
-        help="One or two runs tested on the same samples; each query then shows the neighbours in every run",
+        help="One or two embedding sets of the same samples; each query then shows the neighbours in every set"
+        if run.is_embedding_set
+        else "One or two runs tested on the same samples; each query then shows the neighbours in every run",
     )
     return wanted
 
@@ -73,7 +75,10 @@ def together(shown: ShownRun, others: Sequence[str]) -> tuple[list[ShownRun], Co
             if source is None:
                 raise Incomparable("it has not been evaluated")
             searched = learned(source)
-            refuse_other_samples(shown.test, searched, partial(_datasets, shown.run, other))
+            if shown.run.is_embedding_set and other.is_embedding_set:
+                refuse_other_set(shown.test, searched)
+            else:
+                refuse_other_samples(shown.test, searched, partial(_datasets, shown.run, other))
             compare([shown.test, searched])
         except (Incomparable, Unreadable, DataError, RunError) as error:
             st.warning("A run cannot be compared with this one and is left out:", icon=":material/rule:")
@@ -97,6 +102,9 @@ def summary(runs: Sequence[ShownRun], pair: Comparison) -> None:
     The comparison counts the queries for which the nearest neighbour is correct in only one of the two runs, or in
     neither.
     """
+    if not runs[0].test.has_labels:
+        _names(runs)
+        return
     lines = "".join(
         f"<tr><th>{mark}</th><td><bdi>{escape(_label(each.run))}</bdi></td><td>R@1 <b>{percent(each.test.recall_at_1)}"
         f"</b></td><td>MAP@R <b>{percent(each.test.map_at_r)}</b></td></tr>"
@@ -112,6 +120,15 @@ def summary(runs: Sequence[ShownRun], pair: Comparison) -> None:
             "good on "
             "these queries. Another seed may change the result by more.",
         )
+
+
+def _names(runs: Sequence[ShownRun]) -> None:
+    """Show the names of embedding sets without labels, whose scores are undefined."""
+    lines = "".join(
+        f"<tr><th>{mark}</th><td><bdi>{escape(_label(each.run))}</bdi></td></tr>"
+        for mark, each in zip(MARKS, runs, strict=False)
+    )
+    st.html(f'{STYLE}<table class="beside">{lines}</table>')
 
 
 def contests(count: int) -> dict[str, tuple[int, int] | None]:
