@@ -11,13 +11,16 @@ from urllib.parse import urlencode
 import numpy as np
 import streamlit as st
 
+from dmlcore.data import Dataset
+from dmlcore.inspection import metadata
 from dmlcore.inspection.differences import Difference, Doubted, Kind
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 from pages.inspection.differences.sides import RunSide
 from pages.shared.server import thumbnails
-from pages.shared.widgets import neighbour_grid, selection
+from pages.shared.widgets import export_menu, neighbour_grid, selection
 from pages.shared.widgets.shown_run import ShownRun
+from pages.shared.words import titles
 from pages.shared.words.numbers import percent
 
 ROWS = 3  # queries per page; each has one row of neighbours for A and one for B
@@ -106,7 +109,8 @@ def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) 
         for number, (mark, side) in enumerate(zip("AB", shown.runs, strict=True)):
             row = int(shown.difference.comparison.rows[number, position])
             tile = side.tile(row)
-            caption = shown.sides[number].words, f"AP@R {percent(precision[number, position])}"
+            ap = f"AP@R {percent(precision[number, position])}"
+            caption = tuple(filter(None, (shown.sides[number].words, ap)))
             lines.append(neighbour_grid.RunNeighbours(mark, side.run.id, caption, side.near(row, k, forces=False)))
         words = f"AP@R {percent(precision[0, position])} → {percent(precision[1, position])}"
         head = [
@@ -121,11 +125,9 @@ def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) 
 def labels(shown: ShownDifference, doubts: Doubted) -> None:
     """Show samples with labels that most of their neighbours contradict, next to their neighbours in B."""
     st.markdown(
-        "None of the 8 nearest neighbours of these test samples has their class, and at least 6 share another one, "
-        "in at "
-        f"least half of {doubts.asked} embeddings. **They may be label errors**, or of a class that the network "
-        "does not "
-        "know. Look at the images before you relabel."
+        "None of the 8 nearest neighbours of these samples has their class, and at least 6 share another one, in at "
+        f"least half of {doubts.asked} embeddings. **They may be label errors**, or the embeddings do not separate the "
+        "classes. Look at the images before you relabel."
     )
     st.caption(
         "Nearest-neighbour editing: Wilson 1972; with learned embeddings: Bahri, Jiang and Gupta 2020 (Deep k-NN "
@@ -144,12 +146,13 @@ def labels(shown: ShownDifference, doubts: Doubted) -> None:
         selection.button(
             side.run, doubts.indices, f"Select these {len(doubts.indices):,}", origin, key="select-doubted"
         )
+        export_menu.csv_button(side.run, "CSV", "doubted-labels", "csv-doubted", partial(_doubted_csv, shown, doubts))
     row_of = {int(index): row for row, index in enumerate(side.test.indices)}
     cells = []
     for at in range((number - 1) * ROWS, min(number * ROWS, len(doubts.indices))):
         index = int(doubts.indices[at])
         row = row_of[index]
-        tiles = side.tile(row, shown.sides[1].words), side.near(row, 8, forces=False)
+        tiles = side.tile(row, *filter(None, [shown.sides[1].words])), side.near(row, 8, forces=False)
         own, other = side.class_of(row), shown.name(int(doubts.label[at]))
         head = [
             f"<span>sample {index:,}, labelled</span><bdi>{escape(own)}</bdi>",
@@ -160,10 +163,23 @@ def labels(shown: ShownDifference, doubts: Doubted) -> None:
     st.html(STYLE + "".join(cells))
 
 
+def _doubted_csv(shown: ShownDifference, doubts: Doubted, data: Dataset) -> str:
+    suggested = [shown.name(label) for label in doubts.label.tolist()]
+    more = {
+        "suggested_label": suggested,
+        "embeddings": doubts.views.tolist(),
+        "share_of_votes": [f"{share:.4f}" for share in doubts.votes.tolist()],
+    }
+    return metadata.samples_csv(data, doubts.indices, more)
+
+
 def _hand_over(shown: ShownDifference, positions: Ints, words: str) -> None:
     """Show a button that makes the listed queries the selection; `words` describes them."""
     run = shown.sides[1].run
-    a, b = (side.words if side.run.id == run.id else f"{side.words} of another run" for side in shown.sides)
+    if run.is_embedding_set:
+        a, b = (titles.label(side.run) for side in shown.sides)
+    else:
+        a, b = (side.words if side.run.id == run.id else f"{side.words} of another run" for side in shown.sides)
     selection.button(
         run,
         shown.difference.indices[positions],

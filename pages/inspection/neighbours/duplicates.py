@@ -9,14 +9,14 @@ import streamlit as st
 
 from dmlcore.data import DataError
 from dmlcore.data.dataset import ImageFile
-from dmlcore.inspection import duplicates
+from dmlcore.inspection import duplicates, metadata
 from dmlcore.inspection.duplicates import SamplePairs
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.inspection.selections import Selection
 from pages.inspection.neighbours import queries as queries_view
 from pages.inspection.neighbours import rows as rows_view
 from pages.shared.server import thumbnails
-from pages.shared.widgets import neighbour_grid
+from pages.shared.widgets import export_menu, neighbour_grid
 from pages.shared.widgets.shown_run import ShownRun
 
 EACH = 12  # pairs on a page
@@ -52,16 +52,19 @@ def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | No
         keep &= (shown.test.labels[pairs.first] == label) | (shown.test.labels[pairs.second] == label)
     first, second, distances = pairs.first[keep], pairs.second[keep], pairs.distances[keep]
     if not len(first):
-        st.info("No two samples of different classes are close to each other.", icon=":material/check:")
+        which = "samples of different classes" if shown.test.has_labels else "of these samples"
+        st.info(f"No two {which} are close to each other.", icon=":material/check:")
         return -1
     cutoff = _pairs(shown.run.id, shown.tag, quantile, shown.test).cutoff
+    different = " of different classes" if shown.test.has_labels else ""
     st.caption(
         (
-            f"{len(first):,} pairs of different classes are within distance {cutoff:.4f}, nearest first. "
+            f"{len(first):,} pairs{different} are within distance {cutoff:.4f}, nearest first. "
             if within
-            else f"No pair of different classes is within distance {cutoff:.4f}. These are the nearest pairs. "
+            else f"No pair{different} is within distance {cutoff:.4f}. These are the nearest pairs. "
         )
-        + "They may show the same object, a wrong label, or classes that this network does not separate."
+        + "They may show the same object"
+        + (", a wrong label, or classes that this embedding does not separate." if different else ".")
         + (
             ""
             if pairs.complete
@@ -76,12 +79,25 @@ def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | No
 
     tiles = []
     for one, other, distance in zip(first[part], second[part], distances[part], strict=True):
-        left, right = (shown.tile(row, f"sample {shown.test.indices[row]}") for row in (one, other))
+        left, right = (
+            shown.tile(row, *([f"sample {shown.test.indices[row]}"] if different else [])) for row in (one, other)
+        )
         words = f"distance {distance:.4f}" + (" · the same image twice" if same(left.index, right.index) else "")
         tiles.append((words, left, right))
     st.html(neighbour_grid.pairs(tiles, thumbnails.address(shown.run), rows_view.link(shown.run)))
     both_sides = np.unique(np.concatenate([first, second]))
-    rows_view.select_button(shown, both_sides, "samples", "gallery: near-duplicates across classes")
+    indices = shown.test.indices
+    with st.container(horizontal=True):
+        rows_view.select_button(
+            shown, both_sides, "samples", f"gallery: near-duplicates{' across classes' if different else ''}"
+        )
+        export_menu.csv_button(
+            shown.run,
+            f"{len(first):,} pairs as CSV",
+            "near-duplicates",
+            "csv-pairs",
+            lambda data: metadata.pairs_csv(data, indices[first], indices[second], distances),
+        )
     return tiles[0][1].index
 
 
@@ -120,7 +136,7 @@ def suspects(shown: ShownRun, selected: Selection | None, label: int | None) -> 
     st.caption(
         f"{len(rows):,} {have} {least} or more neighbours of one other class, and none of the own, among the "
         f"{doubts.asked} "
-        "nearest. The label may be wrong, or the network confuses two classes. Look at the images before you relabel."
+        "nearest. The label may be wrong, or the embedding confuses two classes. Look at the images before you relabel."
     )
     each = queries_view.ROWS
     number = queries_view.page_of(
@@ -132,7 +148,16 @@ def suspects(shown: ShownRun, selected: Selection | None, label: int | None) -> 
         for row, other, vote in zip(rows[part], agreed[part], votes[part], strict=True)
     }
     rows_view.one_run(shown, rows[part], doubts.asked, lambda row: vote_words[int(row)])
-    rows_view.select_button(shown, rows, "samples", "gallery: neighbours agree on another class")
+    with st.container(horizontal=True):
+        rows_view.select_button(shown, rows, "samples", "gallery: neighbours agree on another class")
+        more = {"suggested_label": [shown.name(int(label)) for label in agreed], "votes": votes.tolist()}
+        export_menu.csv_button(
+            shown.run,
+            f"{len(rows):,} samples as CSV",
+            "suspicious-labels",
+            "csv-suspects",
+            lambda data: metadata.samples_csv(data, shown.test.indices[rows], more),
+        )
     return int(shown.test.indices[rows[part][0]])
 
 

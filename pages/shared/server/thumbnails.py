@@ -41,6 +41,15 @@ def dataset(spec: RunSpec) -> Dataset:
         return _dataset(_key(spec))
 
 
+def readable(spec: RunSpec) -> bool:
+    """Return True if the data set of a spec can be read."""
+    try:
+        dataset(spec)
+    except DataError:
+        return False
+    return True
+
+
 def thumbnail(spec: RunSpec, index: int, *, large: bool = False) -> tuple[bytes, str]:
     """Return (content, media type) of the image of sample `index`. Raises IndexError, DataError."""
     if not 0 <= index < len(dataset(spec).labels):

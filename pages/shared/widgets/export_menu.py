@@ -10,9 +10,9 @@ from typing import IO
 
 import streamlit as st
 
-from dmlcore.data import DataError
+from dmlcore.data import DataError, Dataset
 from dmlcore.experiments import protocols
-from dmlcore.inspection import export, report
+from dmlcore.inspection import export, metadata, report
 from dmlcore.inspection.export import EmbeddingTable, ExportError
 from dmlcore.inspection.neighbours import read
 from dmlcore.inspection.selections import Selection
@@ -21,7 +21,7 @@ from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run
 from pages.shared.server import thumbnails
 
-ALL, CHOSEN = "all test samples", "the selection"
+ALL, CHOSEN = "all samples", "the selection"
 READ = """import numpy as np, pandas as pd
 from dmlcore.inspection.index import Index
 from dmlcore.storage.runs import RunStore
@@ -85,6 +85,15 @@ def _downloads(run: Run, source: Path, chosen: Selection | None) -> None:
         "Scores, map, worst failures and best queries with their neighbours; opens offline without external resources",
         lambda table: report.html(table, _plane(run), _remarks(run)),
     )
+    if thumbnails.readable(run.spec):
+        button(
+            "Samples, CSV",
+            "-samples.csv",
+            "text/csv",
+            ":material/csv:",
+            "One row per sample: row number, and id, label, image file and metadata where the data set has them",
+            _samples,
+        )
     button(
         "Embeddings, npz",
         "-embeddings.npz",
@@ -134,6 +143,36 @@ def _table(run: Run, source: Path, chosen: Selection | None) -> EmbeddingTable:
     except DataError:  # the data set is missing; export without class names and images
         data = None
     return export.table(run, source, read(source), data, None if chosen is None else chosen.indices)
+
+
+def _samples(table: EmbeddingTable) -> str:
+    if table.data is None:
+        raise ExportError("the data set of this run cannot be read; restore its files")
+    return metadata.samples_csv(table.data, table.indices)
+
+
+def csv_button(run: Run, label: str, name: str, key: str, make: Callable[[Dataset], str]) -> None:
+    """Show a button that downloads samples as CSV; nothing is shown if the data set cannot be read.
+
+    Args:
+        run: Run of the samples.
+        label: Text of the button.
+        name: End of the file name, after the id of the run.
+        key: Key of the widget.
+        make: Returns the text of the file.
+    """
+    if not thumbnails.readable(run.spec):
+        return
+    st.download_button(
+        label,
+        lambda: make(thumbnails.dataset(run.spec)),
+        file_name=f"{run.id}-{name}.csv",
+        mime="text/csv",
+        icon=":material/csv:",
+        help="Row number, and id, label, image file and metadata where the data set has them",
+        key=key,
+        on_click="ignore",
+    )
 
 
 def _plane(run: Run) -> report.ReportMap | None:

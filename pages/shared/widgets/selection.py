@@ -9,10 +9,10 @@ import numpy as np
 import streamlit as st
 from numpy.typing import ArrayLike
 
-from dmlcore.inspection import selections
+from dmlcore.inspection import metadata, selections
 from dmlcore.inspection.selections import Selection
 from dmlcore.storage.runs import Run
-from pages.shared.widgets import menu
+from pages.shared.widgets import export_menu, menu
 
 PARAMETER = "selection"
 _LAST = "last selections"  # session key of a dict: run id -> selection id
@@ -93,7 +93,7 @@ def forget() -> None:
 
 
 def bar(run: Run, selection: Selection, *, here: str) -> None:
-    """Show the selection, a button that removes it, and links to the other pages that show it.
+    """Show the selection, a button that removes it, a download, and links to the other pages that show it.
 
     `here` is the address of the current page, for example "explore".
     """
@@ -107,4 +107,8 @@ def bar(run: Run, selection: Selection, *, here: str) -> None:
         ):
             if page != here:
                 menu.link(page, label, {"run": run.id, PARAMETER: selection.id})
+        indices = selection.indices
+        export_menu.csv_button(
+            run, "CSV", "selection", "csv-selection", lambda data: metadata.samples_csv(data, indices)
+        )
         st.button("Clear selection", key="drop_selection", icon=":material/close:", on_click=forget)

@@ -36,7 +36,7 @@ def test_everything_is_offered_and_the_map_once_there_is_one(run):
     app = open_page()
     assert not app.exception
     offered = labels(app)
-    assert offered[0] == "Report, one HTML file"
+    assert offered[:2] == ["Report, one HTML file", "Samples, CSV"]
     assert ("Map, CSV" in offered) == (run.projection() is not None)
     maps.make(run, maps.Settings(method="pca"))
     assert labels(open_page())[-1] == "Map, CSV"
@@ -53,6 +53,14 @@ def test_a_selection_is_what_is_taken_unless_all_is_asked_for(run, indices):
     assert not app.exception
     assert "--selection" not in app.code[0].value
     assert len(export_menu._table(run, run.embeddings(), None).rows) == len(indices)
+
+
+def test_the_samples_of_a_selection_as_csv(run, indices):
+    chosen = selections.save(run, indices[:3], "a test")
+    text = export_menu._samples(export_menu._table(run, run.embeddings(), chosen))
+    head, *lines = text.splitlines()
+    assert head == '"row","label"'
+    assert [int(line.split(",")[0]) for line in lines] == indices[:3].tolist()
 
 
 def test_nothing_is_offered_before_an_evaluation(run):
