@@ -19,6 +19,7 @@ import typer
 from dmlcore.cli import (
     attended,
     conformance,
+    eject,
     embedding_sets,
     experiments,
     export,
@@ -169,6 +170,7 @@ app.command()(experiments.search)
 app.command()(experiments.lint)
 app.command()(experiments.events)
 app.command()(export.export)
+app.command()(eject.eject)
 app.command("import")(embedding_sets.import_)
 app.command()(experiments.project)
 app.command()(neighbours.neighbours)

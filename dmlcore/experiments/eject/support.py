@@ -1,0 +1,115 @@
+"""Runs that can be ejected, and the sentence that refuses others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+
+from dmlcore import losses
+from dmlcore.losses.engine.table import BLOCK
+from dmlcore.spec import RunSpec, flat
+from dmlcore.spec.optimisers import OPTIMISERS
+from dmlcore.storage import checkpoint
+from dmlcore.storage.checkpoint import Checkpoint
+from dmlcore.storage.runs import Run
+
+
+class EjectError(ValueError):
+    """Error for a run that cannot be ejected; the message says why and what is supported."""
+
+
+@dataclass(frozen=True)
+class LossSource:
+    """Hyper-parameters of a function of `template` that computes the loss of the same name.
+
+    Attributes:
+        arguments: Hyper-parameters that the function takes.
+        fixed: Hyper-parameters that it does not take, with the only supported value.
+        proxies: True if it takes learned proxies of the classes.
+    """
+
+    arguments: tuple[str, ...]
+    fixed: Mapping[str, float | str] = field(default_factory=dict)
+    proxies: bool = False
+
+
+LOSSES = {
+    "ranking": LossSource(("m",), {"m2": math.inf}),
+    "distance_sensitive": LossSource(("s", "r", "rho", "m1", "m2")),
+    "contrastive": LossSource(("m_pos", "m_neg"), {"distance": "euclidean", "divisor": "nonzero"}),
+    "multi_similarity": LossSource(("alpha", "beta", "m", "epsilon")),
+    "proxy_nca": LossSource(("temperature",), {"denominator": "all"}, proxies=True),
+    "proxy_anchor": LossSource(("alpha", "delta"), proxies=True),
+}
+CHOICES: dict[str, Container[object]] = {  # settings of which only some values are supported
+    "data.name": ("digits", "toy"),
+    "data.split": (None, "samples", "classes"),
+    "data.validation": (None, "samples", "classes", "none"),
+    "model.name": ("mlp",),
+    "loss.name": tuple(LOSSES),
+    "miner.name": ("all",),
+    "batch.sampler": ("balanced",),
+    "batch.samples": range(65),  # each class of these data sets has at least that many training samples
+    "optimiser.name": tuple(OPTIMISERS),
+}
+# settings that may have any value: those that the file contains, and those without influence on the weights of an MLP
+FREE = {
+    *("name", "protocol", "seed", "device", "ks", "pooling.name", "batch.classes"),
+    *("batch.refresh", "batch.neighbours", "batch.balanced_steps", "loss.learning_rate", "data.standardize"),
+    *("data.root", "data.augment", "data.crop", "data.crop_area", "data.crop_ratio"),
+    *("model.hidden", "model.embedding_dim", "model.normalize"),
+    *(f"optimiser.{key}" for key in ("learning_rate", "weight_decay", "momentum", "epsilon")),
+    *(f"schedule.{key}" for key in ("steps", "validate_every", "monitor", "decay", "decay_every")),
+    *(f"schedule.{key}" for key in ("decay_factor", "checkpoint_every", "keep_every", "measure_every", "cluster")),
+    *("schedule.covering_every", "schedule.plateau_factor"),
+}
+SUPPORTED = (
+    "Supported are finished runs with data.name=digits or toy, model.name=mlp, batch.sampler=balanced, batch.samples "
+    f"up to 64, no miner, loss.name={', '.join(LOSSES)}, any optimiser and learning rate decay, trained by one process "
+    "on a CPU; other settings must have their defaults."
+)
+
+
+def require_supported(run: Run) -> Checkpoint:
+    """Return the checkpoint of a run; raise EjectError unless the run can be ejected."""
+    if wrong := unsupported(run.spec):
+        raise EjectError(f"{run.id}: cannot be ejected because of {', '.join(wrong)}. {SUPPORTED}")
+    if run.state().state != "done":
+        raise EjectError(f"{run.id}: is not finished. {SUPPORTED}")
+    saved = checkpoint.load(run.path)
+    if saved is None:
+        raise EjectError(f"{run.id}: has no checkpoint. {SUPPORTED}")
+    if saved.facts.get("device", "CPU") != "CPU" or saved.facts.get("processes", 1) != 1:
+        where = f"{saved.facts.get('processes', 1)} x {saved.facts.get('device')}"
+        raise EjectError(f"{run.id}: was trained on {where}, which rounds differently. {SUPPORTED}")
+    if saved.facts.get("fused"):
+        raise EjectError(f"{run.id}: its network is so large that a fused optimiser trained it. {SUPPORTED}")
+    return saved
+
+
+def unsupported(spec: RunSpec) -> list[str]:
+    """Return the settings of a spec that an ejected file cannot have, each as "key=value"."""
+    values, defaults = flat(spec), flat(RunSpec())
+    wrong = [key for key, supported in CHOICES.items() if values[key] not in supported]
+    checked = [key for key in values if key not in FREE and key not in CHOICES and ".parameters" not in key]
+    wrong += [key for key in checked if values[key] != defaults[key]]
+    words = [f"{key}={values[key]}" for key in wrong]
+    return words + (_unsupported_parameters(spec) + _too_many_triplets(spec) if spec.loss.name in LOSSES else [])
+
+
+def _unsupported_parameters(spec: RunSpec) -> list[str]:
+    entry, values = LOSSES[spec.loss.name], losses.describe(spec.loss.name).resolve(spec.loss.parameters)
+    wrong = [key for key, value in entry.fixed.items() if values[key] != value]
+    wrong += [key for key in entry.arguments if values[key] == math.inf]
+    # at r = 1 the potential of the distance-sensitive loss is a logarithm
+    wrong += ["r"] if spec.loss.name == "distance_sensitive" and values["r"] == 1 else []
+    return [f"loss.{key}={values[key]}" for key in wrong]
+
+
+def _too_many_triplets(spec: RunSpec) -> list[str]:
+    """Return the size of the batch if dmlcore would sum its energies in several blocks, which rounds differently."""
+    b = spec.batch
+    count = b.classes * b.samples**2 * (b.classes - 1) * b.samples
+    # the ranking loss sums counts, which are exact in any order
+    return [f"{count:,} triplets per batch"] if spec.loss.name == "distance_sensitive" and count > BLOCK else []

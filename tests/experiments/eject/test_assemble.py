@@ -1,0 +1,96 @@
+"""Ejected files: scripts without dmlcore that retrain a run to the same bytes."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+
+import pytest
+
+from dmlcore.cli.options import read_spec
+from dmlcore.experiments import eject
+from dmlcore.experiments.eject.assemble import digest_of
+from dmlcore.storage import checkpoint
+from dmlcore.storage.runs import Run, RunStore
+from dmlcore.training import loop
+
+SHORT = ("schedule.steps=30", "schedule.validate_every=10")
+MAX_LINES = 200
+# run a script in a process that cannot import dmlcore
+ALONE = "import runpy, sys; sys.modules['dmlcore'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+
+
+def trained(root, spec: str, *overrides: str) -> Run:
+    run = RunStore(root / "runs").create(read_spec(spec).with_overrides([*SHORT, *overrides]))
+    with run.lock():
+        assert loop.train(run).state == "done", run.state().message
+    return run
+
+
+def ejected(run: Run, root):
+    path = eject.write(run, root / "run.py")
+    assert len(path.read_text().splitlines()) <= MAX_LINES
+    assert "import dmlcore" not in path.read_text()
+    assert max(map(len, path.read_text().splitlines())) <= 120
+    return path
+
+
+def weights_of(run: Run) -> str:
+    saved = checkpoint.load(run.path)
+    assert saved is not None
+    best, last = (checkpoint.select_prefix(saved.tensors, part) for part in ("best", "model"))
+    return digest_of(best or last)
+
+
+@pytest.mark.parametrize("spec", ["digits", "digits-classes", "toy"])
+def test_the_script_of_a_shipped_spec_gives_the_weights_of_the_run(tmp_path, spec):
+    run = trained(tmp_path, spec)
+    command = [sys.executable, "-I", "-c", ALONE, str(ejected(run, tmp_path))]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    scores, weights = done.stdout.splitlines()[-2:]
+    assert weights == f"weights {weights_of(run)}: the bytes of the run"
+    row = run.scores()["trained"]
+    assert scores == f"test R@1 {row['recall_at']['1']:.6f}, MAP@R {row['map_at_r']:.6f}"
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("loss.name=proxy_anchor", "loss.learning_rate=0.1", "seed=7"),
+        ("loss.name=proxy_nca", "optimiser.name=sgd", "optimiser.learning_rate=0.1", "schedule.decay=cosine"),
+        ("loss.name=multi_similarity", "optimiser.name=adamw", "optimiser.weight_decay=0.01", "data.validation=none"),
+        ("loss.name=contrastive", "loss.m_pos=0.1", "optimiser.name=rmsprop", "model.hidden=[]"),
+        ("batch.samples=20", "schedule.decay=step", "schedule.decay_every=7", "schedule.monitor=recall_at_1"),
+        ("loss.name=distance_sensitive", "loss.r=1.5", "loss.s=0", "data.standardize=false", "batch.classes=5"),
+        ("loss.name=distance_sensitive", "schedule.decay=step", "data.validation=classes", "model.normalize=false"),
+        ("loss.name=proxy_anchor", "schedule.decay=cosine", "loss.learning_rate=0.1"),
+        ("loss.m=0.1", "model.normalize=false", "batch.samples=6", "batch.classes=9"),
+    ],
+    ids=lambda overrides: overrides[0],
+)
+def test_settings_give_the_weights_of_the_run(tmp_path, capsys, overrides):
+    run = trained(tmp_path, "digits", *overrides)
+    runpy.run_path(str(ejected(run, tmp_path)), run_name="__main__")
+    assert capsys.readouterr().out.splitlines()[-1] == f"weights {weights_of(run)}: the bytes of the run"
+
+
+def test_the_best_weights_are_tested_and_not_the_last_ones(tmp_path, capsys):
+    run = trained(tmp_path, "toy", "optimiser.learning_rate=1.0", "schedule.validate_every=1")
+    saved = checkpoint.load(run.path)
+    assert saved is not None
+    assert saved.facts["best_step"] < saved.facts["step"]
+    runpy.run_path(str(ejected(run, tmp_path)), run_name="__main__")
+    assert "the bytes of the run" in capsys.readouterr().out
+
+
+def test_a_changed_script_says_that_its_weights_differ(tmp_path, capsys):
+    path = ejected(trained(tmp_path, "digits"), tmp_path)
+    path.write_text(path.read_text().replace("LEARNING_RATE = 0.001", "LEARNING_RATE = 0.002"))
+    runpy.run_path(str(path), run_name="__main__")
+    assert "other bytes than the run" in capsys.readouterr().out
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path):
+    with pytest.raises(eject.EjectError, match=r"end it in \.py"):
+        eject.write(trained(tmp_path, "digits"), tmp_path / "run.txt")
