@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 
 from dmlcore.experiments import embedding_sets
 from dmlcore.storage.runs import Run, RunStore
-from tests.browser.harness import Server, becomes, go
+from tests.browser.harness import Server, eventually, go
 
 pytestmark = pytest.mark.browser
 
@@ -61,8 +61,8 @@ def test_dropped_files_arrive_on_the_map_with_images(page, server: Server, folde
     inputs.nth(0).set_input_files(folder / "clip.npy")
     expect(page.get_by_text("90 vectors of 16 dimensions")).to_be_visible()
     inputs.nth(1).set_input_files(folder / "labels.csv")
-    expect(page.get_by_test_id("stSelectbox").filter(has_text="Label")).to_contain_text("label")
-    expect(page.get_by_test_id("stSelectbox").filter(has_text="Image")).to_contain_text("image")
+    expect(page.get_by_role("combobox", name="Label")).to_have_value("label")
+    expect(page.get_by_role("combobox", name="Image")).to_have_value("image")
     inputs.nth(2).set_input_files(folder / "photos.zip")
     expect(page.get_by_text("photos.zip")).to_be_visible()
     press_import(page)
@@ -75,7 +75,6 @@ def test_dropped_files_arrive_on_the_map_with_images(page, server: Server, folde
     assert made.images is not None
     assert all(Path(image).is_relative_to(run.path) for image in made.images)
     expect(page.get_by_text("90 of 90 images")).to_be_visible()
-    assert page.evaluate("run => fetch(`/api/map/${run}`).then((answer) => answer.status)", run.id) != 500
 
 
 def test_loose_images_without_labels_arrive_too(page, server: Server, folder: Path):
@@ -123,7 +122,7 @@ def test_paths_on_the_server_are_referenced(page, server: Server, folder: Path):
         path.fill(str(folder / name))
         path.press("Enter")
         expect(path).to_have_value(str(folder / name))
-    expect(page.get_by_test_id("stSelectbox").filter(has_text="Image")).to_contain_text("image")
+    expect(page.get_by_role("combobox", name="Image")).to_have_value("image")
     press_import(page)
     page.wait_for_url(EXPLORE)
     run = stored(server)[0]
@@ -135,6 +134,13 @@ def test_paths_on_the_server_are_referenced(page, server: Server, folder: Path):
 @pytest.mark.parametrize("place", ["", "explore?run=example-glyphs", "data"])
 def test_doors_lead_here(page, server: Server, place: str):
     go(page, f"{server.url}/{place}")
-    page.get_by_role("link", name="Bring your own" if place == "data" else "Look at your own embeddings").click()
-    becomes(lambda: page.url, lambda url: "/bring_your_own" in url)
+    link = page.get_by_role("link", name="Bring your own" if place == "data" else "Look at your own embeddings")
+    link.wait_for()
+
+    def follow() -> None:
+        if "/bring_your_own" not in page.url:
+            link.click(timeout=2000)  # lost if the page is drawn again at this moment
+        page.wait_for_url("**/bring_your_own*", timeout=5000)
+
+    eventually(follow)
     expect(page.get_by_role("heading", name="Bring your own")).to_be_visible()
