@@ -272,6 +272,7 @@ export class MapView {
     const fresh = data.points !== this.address;
     if (data.run !== this.data.run) this.forgetMetadata(); // columns of another run
     this.data = data;
+    this.tools.offer();
     this.tools.csv.href = `${data.points}map.csv`;
     this.keeping.show();
     const reopened = data.opened !== this.opened;

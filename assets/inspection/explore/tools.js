@@ -21,6 +21,7 @@ export class Tools {
   /** @param {MapView} map */
   constructor(map) {
     this.map = map;
+    this.offered = ""; // menus that are shown, as JSON
     const tool = (
       /** @type {string} */ name,
       /** @type {string} */ text,
@@ -130,12 +131,21 @@ export class Tools {
     );
   }
 
+  // Fill the menus with what the map offers. Their width determines the height of the row, so this
+  // comes before the height of the map is measured.
+  offer() {
+    const { menus, labelled } = this.map.data,
+      offered = JSON.stringify(menus);
+    this.named.hidden = !labelled;
+    if (offered === this.offered) return;
+    this.offered = offered;
+    this.colour.replaceChildren(...options(menus.colour));
+    this.sort.replaceChildren(...options(menus.sort));
+  }
+
   // Update the controls to the current display settings.
   show() {
-    const { data, look } = this.map;
-    this.colour.replaceChildren(...options(data.menus.colour));
-    this.sort.replaceChildren(...options(data.menus.sort));
-    this.named.hidden = !data.labelled;
+    const { look } = this.map;
     this.colour.value = look.colour;
     this.sort.value = look.sort;
     this.size.value = String(look.size);
