@@ -51,7 +51,7 @@ def test_what_the_wheel_asks_for_is_the_library_alone(wheel):
     asked = [line for line in about.get_all("Requires-Dist", []) if "extra ==" not in line]
     assert any(line.startswith("torch") for line in asked)
     assert not any(line.startswith(("streamlit", "plotly", "optuna", "ray", "submitit")) for line in asked)
-    assert set(about.get_all("Provides-Extra", [])) == {"app", "cluster", "ray", "slurm"}
+    assert set(about.get_all("Provides-Extra", [])) == {"app", "backbones", "cluster", "ray", "slurm"}
     (entry,) = [name for name in wheel.namelist() if name.endswith("entry_points.txt")]
     assert b"dml = dmlcore.cli.main:main" in wheel.read(entry)
 

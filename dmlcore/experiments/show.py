@@ -67,8 +67,7 @@ def show(
         300 samples of 10 classes; MAP@R → 1.6 %
         http://127.0.0.1:8501/explore?run=20261127-0931-embeddings-embeddings-1f3c
         >>> distances, rows = shown.neighbours(5)  # doctest: +SKIP
-        >>> shown.to_csv("lassoed.csv", shown.selection)  # doctest: +SKIP
-        PosixPath('lassoed.csv')
+        >>> lassoed = embeddings[shown.selection]  # doctest: +SKIP
     """
     store = RunStore(runs)
     run = _stored(store, embeddings)

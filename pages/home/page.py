@@ -48,8 +48,7 @@ def page() -> None:
         "A loss **pulls** samples of one class together and **pushes** samples of different classes apart.",
         help=glossary.explain("embedding", "unseen classes"),
     )
-    menu.link("lessons", "New here? Take a short lesson (three to five minutes)")
-    own_embeddings.door()
+    menu.link("lessons", "New here? Take a short lesson", into=own_embeddings.door())
     store = RunStore()
     _continue(store)
     with st.container(key="doors"):

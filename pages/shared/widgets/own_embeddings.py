@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.shared.widgets import menu
 
 LABEL = "Look at your own embeddings"
 STYLE = """<style>
-.st-key-own-embeddings .stPageLink a { padding: .55rem 1rem; border-radius: .5rem; background: #0072B2; }
-.st-key-own-embeddings .stPageLink a:is(:hover, :focus-visible) { background: #005A8E; }
-.st-key-own-embeddings .stPageLink a :is(p, span) { color: #fff; font-weight: 600; font-size: 1.05rem; }
+.st-key-own-embeddings-door .stPageLink a { padding: .55rem 1rem; border-radius: .5rem; background: #0072B2; }
+.st-key-own-embeddings-door .stPageLink a:is(:hover, :focus-visible) { background: #005A8E; }
+.st-key-own-embeddings-door .stPageLink a :is(p, span) { color: #fff; font-weight: 600; font-size: 1.05rem; }
 </style>"""
 
 
-def door() -> None:
-    """Show the link as a button with the sentence next to it; on narrow screens the sentence wraps below."""
+def door() -> DeltaGenerator:
+    """Show the link as a button with a sentence next to it, which wraps below on narrow screens; return the row."""
     st.html(STYLE)
-    with st.container(horizontal=True, vertical_alignment="center", key="own-embeddings"):
-        with st.container(width="content"):
+    row = st.container(horizontal=True, vertical_alignment="center", key="own-embeddings")
+    with row:
+        with st.container(width="content", key="own-embeddings-door"):
             menu.link("bring_your_own", LABEL)
-        st.markdown("Drop vectors from any network, with labels and images if you have them. Nothing is trained.")
+        st.markdown(
+            "Drop vectors from any network, with labels and images if you have them. Nothing is trained.",
+            width="content",
+        )
+    return row

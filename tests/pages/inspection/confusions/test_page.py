@@ -250,7 +250,8 @@ def test_a_single_class_is_told(run):
     with np.load(run.embeddings()) as kept:
         arrays = dict(kept) | {"labels": np.zeros(len(kept["labels"]), np.int64)}
     np.savez(run.embeddings(), **arrays)
-    assert "no labels, so there are no confusions of classes" in view("Class pairs").info[0].value
+    assert "no classes are confused" in view("Class pairs").info[0].value
+    assert "No sample has both" in view("Distances").info[0].value
 
 
 def test_damaged_embeddings_are_named(run):
