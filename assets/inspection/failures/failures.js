@@ -366,7 +366,7 @@ class Failure extends Fields {
       this.lastText,
       last_word
         ? "The table moves only three embeddings. Compare it with"
-        : "This is an estimate. Check it with",
+        : "An estimate; check it with",
     );
   }
 
