@@ -5,25 +5,19 @@ Scores of raw inputs are the same for every run on the same data, so they are co
 
 from __future__ import annotations
 
-import hashlib
-import logging
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dmlcore.data import Dataset
-from dmlcore.data.files.locate import cache_folder
-from dmlcore.storage import atomic_files, metrics_rows
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.training import evaluation, feature_baselines, final_analyses
+from dmlcore.training import evaluation, feature_baselines, final_analyses, score_cache
 from dmlcore.training.state import TrainingState, embedder
 from dmlcore.typing import Bools, Ints
 
 VERSION = 2  # version of the cached rows, which is included in the cache key
 OF_TRAIN = (1, 8)  # values of K for R@K on the training split, as in `final_analyses.train_scores`
-log = logging.getLogger(__name__)
 
 
 def first_rows(state: TrainingState) -> list[Row]:
@@ -83,33 +77,17 @@ def chance(labels: Ints, searched: Bools) -> dict[str, float | None]:
 def inputs_row(data: Dataset, split: str, ks: tuple[int, ...]) -> Row:
     """Return a metrics row with the scores of a split's raw inputs, from the cache if they were scored before.
 
-    Inputs have thousands of dimensions, which makes this search the slowest part of a short run. A cache that cannot be
-    read or written is ignored.
+    Inputs have thousands of dimensions, which makes this search the slowest part of a short run.
     """
     raw = evaluation.raw_inputs(data, split)
     indices, searched = evaluation.rows_of(data, split)
-    digest = hashlib.sha256(repr((VERSION, raw.shape, tuple(ks))).encode())
-    for array in (raw, data.labels[indices], searched):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    path = cache_folder() / "scores" / f"{digest.hexdigest()}.json"
-    if (kept := _read(path)) is not None:
-        return kept
-    labels = evaluation.query_labels(data, split)
-    row = evaluation.row("inputs", 0, evaluation.score(raw, data, split, ks), labels=labels)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_files.replace_json(path, row)
-    except OSError as error:
-        log.warning("scores of the inputs could not be saved: %s", error)
-    return row
 
+    def compute() -> list[Row]:
+        labels = evaluation.query_labels(data, split)
+        return [evaluation.row("inputs", 0, evaluation.score(raw, data, split, ks), labels=labels)]
 
-def _read(path: Path) -> Row | None:
-    try:
-        row = metrics_rows.validate_row(atomic_files.read_json(path, metrics_rows.MAX_LINE_BYTES))
-    except (OSError, ValueError):
-        return None
-    return row if row and row.get("of") == "inputs" else None
+    key = ("inputs", VERSION, raw.shape, tuple(ks))
+    return score_cache.cached(key, (raw, data.labels[indices], searched), compute)[0]
 
 
 def _baseline(subject: str, split: str, scores: Mapping[str, Any]) -> Row:

@@ -1,6 +1,6 @@
 """Baselines from features that exist before training: a pretrained or frozen backbone, or input vectors, whitened.
 
-Features of images are the averages of the backbone's feature maps. They are compared by cosine similarity: as they are
+Features of images are the averages of the backbone's feature maps. They are compared by cosine similarity: unchanged
 ("features"), after PCA whitening ("pca_whitened") and after within-class whitening ("whitened"). The whitenings are
 fitted to the training split, keep all dimensions, and use a fixed shrinkage (`whitening.SHRINKAGE`), so neither
 validation nor test scores influence them.
@@ -8,24 +8,20 @@ validation nor test scores influence them.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any, cast
 
 import numpy as np
 import torch
 
 from dmlcore import processes
 from dmlcore.data import Dataset
-from dmlcore.data.files.locate import cache_folder
 from dmlcore.models import whitening
 from dmlcore.models.networks import ImageNetwork
-from dmlcore.storage import atomic_files, metrics_rows
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.training import batches, evaluation
+from dmlcore.training import batches, evaluation, score_cache
 from dmlcore.training.state import TrainingState
-from dmlcore.typing import Ints, Singles
+from dmlcore.typing import Array, Ints, Singles
 
 VERSION = 1  # version of the cached rows, which is included in the cache key
 MOST_FITTED = 10_000  # training samples to which a whitening is fitted; whole classes are drawn at random
@@ -104,42 +100,27 @@ def whitened(features: Singles, labels: Ints, is_vectors: bool) -> Iterator[tupl
 def _cached(state: TrainingState, features: Singles, labels: Ints, embedded: dict[str, Singles]) -> list[Row]:
     data, ks = state.data, state.spec.ks
     is_vectors = not isinstance(state.model, ImageNetwork)
-    digest = hashlib.sha256(repr((VERSION, features.shape, ks, is_vectors, whitening.SHRINKAGE)).encode())
-    for array in (features, labels):
-        digest.update(np.ascontiguousarray(array).tobytes())
+    arrays: list[Array] = [features, labels]
     for split, points in embedded.items():
         indices, searched = evaluation.rows_of(data, split)
-        for contents in (points, data.labels[indices], searched):
-            digest.update(np.ascontiguousarray(contents).tobytes())
-    path = cache_folder() / "scores" / f"features-{digest.hexdigest()}.json"
-    if (kept := _read(path)) is not None:
-        return kept
-    made: list[Row] = []
-    for name, embed in whitened(features, labels, is_vectors):
-        for split, points in embedded.items():
-            wanted = ks if split == "test" else (1,)
-            scores = evaluation.score(embed(points), data, split, wanted, state.device)
-            queries = evaluation.query_labels(data, split)
-            if split == "test":
-                made.append(evaluation.row(name, 0, scores, labels=queries))
-            else:
-                values = {"map_at_r": scores.map_at_r, "recall_at_1": scores.recall_at[1]}
-                made.append({"kind": "baseline", "of": name, "part": split, "step": 0, **values})
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_files.replace_json(path, made)
-    except OSError as error:
-        log.warning("scores of the features could not be saved: %s", error)
-    return made
+        arrays += [points, data.labels[indices], searched]
 
+    def compute() -> list[Row]:
+        made: list[Row] = []
+        for name, embed in whitened(features, labels, is_vectors):
+            for split, points in embedded.items():
+                wanted = ks if split == "test" else (1,)
+                scores = evaluation.score(embed(points), data, split, wanted, state.device)
+                if split == "test":
+                    made.append(evaluation.row(name, 0, scores, labels=evaluation.query_labels(data, split)))
+                else:
+                    values = {"map_at_r": scores.map_at_r, "recall_at_1": scores.recall_at[1]}
+                    made.append({"kind": "baseline", "of": name, "part": split, "step": 0, **values})
+        return made
 
-def _read(path: Any) -> list[Row] | None:
-    try:
-        saved: Any = atomic_files.read_json(path, 8 * metrics_rows.MAX_LINE_BYTES)
-    except (OSError, ValueError):
-        return None
-    checked = [metrics_rows.validate_row(row) for row in saved] if isinstance(saved, list) else [None]
-    return None if None in checked else cast(list[Row], checked)
+    return score_cache.cached(
+        ("features", VERSION, features.shape, ks, is_vectors, whitening.SHRINKAGE), arrays, compute
+    )
 
 
 def _is_affordable(state: TrainingState) -> bool:
