@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +24,13 @@ class ColumnPlan:
         vectors: Name of the column with the embeddings; "" if none was requested.
         kept: Names of the other columns that are read.
         notes: Notes on columns that were left out.
+        number: Type of the numbers in the column with the embeddings; float32 if none was requested.
     """
 
     vectors: str
     kept: tuple[str, ...]
     notes: tuple[str, ...]
+    number: np.dtype[Any]
 
 
 def layout(schema: pa.Schema, wanted: str | None, source: str, *, with_vectors: bool = True) -> ColumnPlan:
@@ -60,9 +63,11 @@ def layout(schema: pa.Schema, wanted: str | None, source: str, *, with_vectors: 
     notes: tuple[str, ...] = ()
     if left:
         notes = (f"{source}: left out {listed(left)}; only numbers, text and dates are kept",)
-    if chosen:
-        notes = require_dtype(np.dtype(lists[chosen].to_pandas_dtype()), f"{source}, column {chosen}")[1] + notes
-    return ColumnPlan(chosen, kept, notes)
+    if not chosen:
+        return ColumnPlan(chosen, kept, notes, np.dtype(np.float32))
+    number = np.dtype(lists[chosen].to_pandas_dtype())
+    converted = require_dtype(number, f"{source}, column {chosen}")[1]
+    return ColumnPlan(chosen, kept, converted + notes, number)
 
 
 def number_type(kind: pa.DataType) -> pa.DataType | None:

@@ -11,7 +11,6 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from dmlcore.data.dataset import DataError
@@ -41,8 +40,7 @@ def read_ipc(source: SourceFile, wanted: str | None) -> VectorTable:
         plan = arrow.layout(schema, wanted, source.name)
         label = f"{source.name}, column {plan.vectors}"
         kind = schema.field(plan.vectors).type
-        number = np.dtype(arrow.number_type(kind).to_pandas_dtype())  # type: ignore[union-attr]
-        dtype, _ = require_dtype(number, label)
+        dtype, _ = require_dtype(plan.number, label)
         first = next((batch for batch in _batches(source, (plan.vectors,)) if batch.num_rows), None)
         if first is None:
             raise DataError(f"{label} has no rows; at least one is needed")

@@ -59,8 +59,7 @@ def _from_frame(wanted: str | None, columns: Any, source: str) -> VectorTable:
     frame = _columns(columns)
     plan = arrow.layout(frame.schema, wanted, source)
     label, kind = f"{source}, column {plan.vectors}", frame.schema.field(plan.vectors).type
-    number = np.dtype(arrow.number_type(kind).to_pandas_dtype())  # type: ignore[union-attr]
-    dtype, _ = require_dtype(number, label)
+    dtype, _ = require_dtype(plan.number, label)
     width = arrow.width_of(frame.column(plan.vectors), kind, label)
     shape = require_shape((frame.num_rows, width), label)
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Collection, Iterator
 from contextlib import closing
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -41,16 +40,15 @@ def read_parquet(source: SourceFile, wanted: str | None) -> VectorTable:
         plan = arrow.layout(schema, wanted, source.name)
         label = f"{source.name}, column {plan.vectors}"
         kind = schema.field(plan.vectors).type
-        number = np.dtype(arrow.number_type(kind).to_pandas_dtype())  # type: ignore[union-attr]
-        dtype, _ = require_dtype(number, label)
-        _require_plausible_lists(file, source, plan.vectors, number.itemsize)
+        dtype, _ = require_dtype(plan.number, label)
+        _require_plausible_lists(file, source, plan.vectors, plan.number.itemsize)
         first = next(file.iter_batches(1, columns=[plan.vectors]), None) if rows else None
         if first is None:
             raise DataError(f"{label} has no rows; at least one is needed")
         column = first.column(first.schema.get_field_index(plan.vectors))
         width = arrow.width_of(column, kind, label)
         shape = require_shape((rows, width), label)
-        source.require_plausible(rows * width * number.itemsize, f"the column {plan.vectors}")
+        source.require_plausible(rows * width * plan.number.itemsize, f"the column {plan.vectors}")
         columns = _columns(source, file, plan.kept)
 
     def blocks(count: int) -> Iterator[Array]:

@@ -102,7 +102,7 @@ def reading(source: SourceFile, form: str) -> Iterator[None]:
 
 
 def shown(value: object) -> str:
-    """Return a value as it is quoted in messages, shortened to LONGEST characters."""
+    """Return a value as quoted text for a message, shortened to LONGEST characters."""
     return repr(printable(value, LONGEST)) if isinstance(value, str) else printable(str(value), LONGEST)
 
 
