@@ -15,6 +15,7 @@ from dmlcore.typing import Floats, Ints, Pixels
 # colours of the bar charts of vectors, readable on light and dark pages
 PAPER, INK = np.array([[226, 231, 237], [58, 74, 94]], np.uint8)
 _GLYPH = 128  # side of a bar chart in pixels
+CHUNK = 8192  # samples whose values are compared at a time
 
 
 def drawer(data: Dataset) -> Callable[[int], Pixels]:
@@ -24,8 +25,10 @@ def drawer(data: Dataset) -> Callable[[int], Pixels]:
     """
     if data.image is not None:
         return data.image
-    every = np.asarray(data.inputs[:])
-    low, high = float(every.min()), float(every.max())
+    # in chunks, because the inputs of an embedding set are mapped and may not fit into memory
+    chunks = (np.asarray(data.inputs[start : start + CHUNK]) for start in range(0, len(data.inputs), CHUNK))
+    lows, highs = zip(*((float(chunk.min()), float(chunk.max())) for chunk in chunks), strict=True)
+    low, high = min(lows), max(highs)
     return lambda index: bars((np.asarray(data.inputs[index], np.float64) - low) / ((high - low) or 1.0))
 
 
