@@ -44,7 +44,7 @@ def store_file(place: Import, role: str, file: Uploaded) -> Path:
 
 
 def store_images(place: Import, uploads: Sequence[Uploaded]) -> Path:
-    """Write uploaded images into a folder, or a single .zip file as it is, and return the path.
+    """Write uploaded images into a folder, or a single .zip file without unpacking it, and return the path.
 
     Raises:
         DataError: If there are several .zip files, two images have the same name, or the disk is full.
