@@ -29,7 +29,7 @@ from dmlcore.spec.sections import IDENTITY, DataSpec, ModelSpec
 from dmlcore.storage import arrays, run_directory
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run, RunStore
-from dmlcore.training import evaluation
+from dmlcore.training import baselines, evaluation
 from dmlcore.typing import Singles
 
 READER = "embeddings"  # name of the data set reader
@@ -131,6 +131,7 @@ def _evaluate(
             report(f"scoring {count:,} queries")
             scores = evaluation.score(embeddings, dataset, "test", ks)
             rows.append(evaluation.row("inputs", 0, scores, weights=digest))
+            rows.append(baselines.chance_row(dataset.labels, np.zeros(count, bool)))
         evaluation.save_embeddings(path, embeddings, dataset, "test", scores)
         report("searching the nearest neighbours")
         neighbours.keep(path)

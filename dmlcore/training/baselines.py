@@ -36,13 +36,18 @@ def first_rows(state: TrainingState) -> list[Row]:
     scores, labels = evaluation.score(embeddings, data, "test", ks, state.device), evaluation.query_labels(data, "test")
     rows.append(evaluation.row("untrained", 0, scores, labels=labels))
     indices, searched = evaluation.rows_of(data, "test")
-    rows.append(_baseline("chance", "test", chance(data.labels[indices], searched)))
+    rows.append(chance_row(data.labels[indices], searched))
     if len(data.splits["validation"]):
         rows.append(_baseline("inputs", "validation", _flat(inputs_row(data, "validation", (1,)))))
     if (untrained := final_analyses.train_scores(state.model, data, state.device)) is not None:
         rows.append(_baseline("inputs", "train", _flat(inputs_row(data, "train", OF_TRAIN))))
         rows.append(_baseline("untrained", "train", untrained))
     return rows + feature_baselines.rows(state)
+
+
+def chance_row(labels: Ints, searched: Bools) -> Row:
+    """Return the metrics row with the scores of a random ranking of the test split; arguments as for `chance`."""
+    return _baseline("chance", "test", chance(labels, searched))
 
 
 def chance(labels: Ints, searched: Bools) -> dict[str, float | None]:

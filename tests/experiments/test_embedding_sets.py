@@ -35,6 +35,8 @@ def test_its_scores_are_those_of_the_vectors(tmp_path, normalize):
     row = run.scores()["inputs"]
     assert (row["map_at_r"], row["recall_at"]["1"]) == (expected.map_at_r, expected.recall_at[1])
     assert row["weights"] == run.embeddings().stem
+    (chance,) = [each for each in run.metrics()[0] if each.get("of") == "chance"]
+    assert 0.05 < chance["recall_at_1"] < 0.15  # ten classes of about equal size
     assert run.is_embedding_set
     assert run.status() == "done"
     assert f"MAP@R → {100 * expected.map_at_r:.1f} %" in run.state().message
