@@ -297,9 +297,11 @@ def beside(run: Run) -> str:
     The scores are those without training (raw inputs, untrained network) and those of the trained weights with other
     neighbours, all on the same test samples. The sentence starts with a space, so that it can be appended to a text.
     """
-    if run.is_embedding_set:  # whose scores are those of its inputs
-        return ""
-    scores = run_reader.reader().history(run).scores
+    history = run_reader.reader().history(run)
+    if run.is_embedding_set:  # its scores are those of its inputs
+        random = history.baselines.get(("chance", "test"))
+        return random_ranking(random) if random else ""
+    scores = history.scores
     before = representation("untrained", pretrained=bool(run.spec.model.start))
     named = {"inputs": "raw inputs", "untrained": before}
     named |= {name: REPRESENTATIONS[name] for name in ("features", "whitened")}
@@ -311,6 +313,11 @@ def beside(run: Run) -> str:
     without = f" Without training: {'; '.join(parts)}." if parts else ""
     gained = gain(scores, started=bool(run.spec.model.start))
     return f"{without}{f' {gained.words}' if gained else ''}{_neighbours(scores)}"
+
+
+def random_ranking(row: Row) -> str:
+    """Return a sentence with the expected scores of neighbours in random order, from a row of kind "baseline"."""
+    return f" Random ranking: R@1 {percent(row['recall_at_1'])}, MAP@R {percent(row['map_at_r'])}."
 
 
 def _neighbours(scores: Mapping[str, Row]) -> str:
