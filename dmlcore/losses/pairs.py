@@ -42,7 +42,7 @@ class Contrastive(PairLoss):
 
     Reference:
         Hadsell, Chopra & LeCun 2006. Gurbuz 2022, Sec. 3.3, for a positive margin ("C2") and for cosine distance with
-        m_pos = 1e-5, m_neg = 0.5 and divisor "anchors" ("C1"). Karaman 2021, Eq. 2.2, 2.3, for squared distances. With
+        m_pos = 1e-5, m_neg = 0.5 and divisor "anchors" ("C1"). Karaman 2021, Eq. 2.3, for squared distances. With
         cosine distance the loss equals Psomas 2020, Eq. 2.15 with lambda = 1 - m_neg, up to the number of positive
         pairs.
     """

@@ -105,7 +105,7 @@ class Lifted(PairLoss):
     "n_pair",
     title="N-pair of a batch",
     latex=r"\operatorname{mean}_i \log\bigl(1 + \textstyle\sum_{P_i}\sum_{N_i} e^{s_{ik} - s_{ij}}\bigr)",
-    source="Sohn 2016; Psomas 2020, Eq. 2.22",
+    source="Sohn 2016; Psomas 2020, Eq. 2.22; Can 2018, Eq. 2.22",
     sentence="Every positive of an anchor competes with all its negatives at once.",
 )
 class NPair(PairLoss):
@@ -115,8 +115,10 @@ class NPair(PairLoss):
     2.22).
 
     "one" takes the first two samples of each of C classes as anchor and positive. It is the cross-entropy of the inner
-    products of the C anchors with the C positives, plus `l2` times the mean squared norms of anchors and of positives
-    (Sohn 2016, Eq. 10). Both samples must be in the batch, so this form does not support a memory.
+    products of the C anchors with the C positives, plus `l2` times a penalty on the norms of these 2 C embeddings.
+    `norms` selects the penalty: "squared" is the mean squared norm of anchors plus that of positives (Sohn 2016, Eq.
+    10), "mean" is the mean norm of all 2 C embeddings (Can 2018, Eq. 2.22). Both samples must be in the batch, so this
+    form does not support a memory.
     """
 
     def __init__(
@@ -126,11 +128,14 @@ class NPair(PairLoss):
             Choice(("all", "one"), r"\Sigma", "All pairs on cosines, or one pair of each class on raw inner products"),
         ] = "all",
         l2: Annotated[
-            float, Slider(0, 0.2, r"\lambda", "Weight of the squared norms with one pair", step=0.005, least=0)
+            float, Slider(0, 0.2, r"\lambda", "Weight of the norms with one pair", step=0.005, least=0)
         ] = 0.02,
+        norms: Annotated[
+            str, Choice(("squared", "mean"), r"\|x\|", "Squared norms, or mean norm of the embeddings, with one pair")
+        ] = "squared",
     ) -> None:
         super().__init__()
-        self.form, self.l2 = form, l2
+        self.form, self.l2, self.norms = form, l2, norms
         self.unbounded = form == "all"
 
     def compute(self, pairs: BatchPairs) -> Tensor:
@@ -159,8 +164,14 @@ class NPair(PairLoss):
         own = s.gather(1, second.clamp(max=max(len(order) - 1, 0))[:, None])[:, 0]
         lse = masked_lse(s, positive.expand_as(s))
         entropy = mean((lse - own).masked_fill(~anchor, 0.0).sum(), anchor.sum())
-        squares = pairs.rows.square().sum(1).masked_fill(~(anchor | positive), 0.0)
-        return entropy + self.l2 * mean(squares.sum(), anchor.sum())
+        return entropy + self.l2 * self._penalty(pairs.rows, anchor, positive)
+
+    def _penalty(self, x: Tensor, anchor: Tensor, positive: Tensor) -> Tensor:
+        """Return the penalty on the norms of the anchors and positives among the embeddings `x`, shape (B, D)."""
+        chosen = anchor | positive
+        if self.norms == "mean":
+            return mean(torch.linalg.vector_norm(x, dim=1).masked_fill(~chosen, 0.0).sum(), chosen.sum())
+        return mean(x.square().sum(1).masked_fill(~chosen, 0.0).sum(), anchor.sum())
 
 
 @batch_loss(

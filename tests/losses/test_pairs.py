@@ -115,6 +115,19 @@ def test_one_pair_per_class_is_the_n_pairs_loss_on_inner_products() -> None:
         torch.testing.assert_close(ours, value_and_gradient(twin, x, y), rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize(("norms", "power", "divisor"), [("squared", 2, "pairs"), ("mean", 1, "samples")])
+def test_one_pair_per_class_is_penalised_by_the_norms_of_its_samples(norms: str, power: int, divisor: str) -> None:
+    """Squared norms over the pairs (Sohn 2016, Eq. 10); norms over all samples of the pairs (Can 2018, Eq. 2.22)."""
+    for labels in LABELS.values():
+        x, y = batch(labels)
+        firsts = [[i for i in range(len(y)) if y[i] == c][:2] for c in sorted(set(y.tolist()))]
+        pairs = [pair for pair in firsts if len(pair) == 2]
+        total = sum(math.dist(x[i].tolist(), [0.0] * x.shape[1]) ** power for pair in pairs for i in pair)
+        expected = total / max(len(pairs) * (2 if divisor == "samples" else 1), 1)
+        plain, penalised = (float(make("n_pair", form="one", l2=l2, norms=norms)(x, y)) for l2 in (0.0, 0.5))
+        assert penalised - plain == pytest.approx(0.5 * expected, rel=1e-12, abs=1e-12)
+
+
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 def test_mined_multi_similarity_is_the_loss_on_the_pairs_of_the_miner(labels: list[int]) -> None:
     from pytorch_metric_learning import miners
