@@ -141,7 +141,7 @@ def _rows(spec: RunSpec, word: str) -> list[Printed]:
     if family == "psomas-2020":
         number, size = PSOMAS_TABLES.get((spec.data.name, spec.model.name), ""), str(spec.model.embedding_dim)
         return _of_table("P", number, PSOMAS.get(word, ""), size=size)
-    if family == "psomas-2020-folds" and (spec.data.name, spec.model.name) == ("cub", "resnet50"):
+    if family == "psomas-2020-folds" and (spec.data.name, spec.model.name) == ("cub", "bn_inception"):
         return _of_table("P", "12", PSOMAS.get(word, ""))
     if family == "zabihzadeh-2021":
         if word in ZABIHZADEH_ABLATION:
