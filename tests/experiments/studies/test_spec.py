@@ -4,6 +4,7 @@ import sys
 from subprocess import run
 
 import pytest
+import torch
 
 from dmlcore import losses, pooling
 from dmlcore.experiments import studies
@@ -151,6 +152,18 @@ def test_every_study_of_the_lab_compares_like_with_like(name):
 def test_the_study_of_all_poolings_has_them():
     entries = studies.expand(studies.read("omniglot-collage-poolings"), seeds=[0])
     assert {e.spec.pooling.name for e in entries if e.variant != studies.PRETRAINING} == POOLINGS
+
+
+def test_average_pooling_with_the_zero_shot_loss_is_generalized_sum_pooling_of_all_features():
+    """Gürbüz 2022, Table 5.3: with mu = 1 the layer averages, and the shares of its prototypes have gradients."""
+    *_, entry = studies.expand(studies.read("collage"), seeds=[0], only="GAP + zero-shot")
+    assert entry.spec.pooling.zero_shot == 0.5
+    layer = pooling.create(entry.spec.pooling.name, 16, **{**entry.spec.pooling.parameters, "memory": 0})
+    features = torch.rand(4, 16, 3, 3, requires_grad=True)
+    torch.testing.assert_close(layer(features), features.mean((2, 3)))
+    pooling.ZeroShotPrediction(2, 8)(layer.shares, torch.tensor([0, 0, 1, 1])).backward()
+    assert layer.prototypes.grad.abs().max() > 0
+    assert features.grad.abs().max() > 0
 
 
 def test_reading_studies_loads_no_torch():
