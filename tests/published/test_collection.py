@@ -169,7 +169,7 @@ def test_errata_and_flags_stand_beside_their_tables():
     assert [e.number for e in table("G-5.1").errata()] == [70, 72]
     assert [e.number for e in table("G-3.1").errata()] == [69, 71]
     assert [e.number for e in table("Z-3").errata()] == [94]
-    assert [e.number for e in table("C-4.4").errata()] == [84]
+    assert [e.number for e in table("C-4.4").errata()] == [84, 113]
     assert [e.number for e in table("P-10").errata()] == [103]
     assert [e.number for e in table("P-7").errata()] == [106]
     assert table("C-3.1").errata() == []

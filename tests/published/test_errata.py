@@ -27,7 +27,8 @@ def agrees(stated: tuple[str, str], gradient: torch.Tensor) -> bool:
 
 
 SCIENCE = Path(__file__).parents[3] / "shared" / "science"
-OF_SOURCE = {"K": 46, "G": 27, "C": 11, "Z": 10, "P": 16}
+OF_SOURCE = {"K": 47, "G": 28, "C": 15, "Z": 12, "P": 18}
+NOTED = 110  # errata with higher numbers were found after the notes were written
 
 
 def test_every_source_has_its_errata():
@@ -39,7 +40,7 @@ def test_there_are_as_many_as_the_notes_list():
     found = Counter({"K": len(entries("triplet-losses.md", "## 2. Errata"))})
     found["G"] = len(entries("pooling-and-proxies.md", "## 17. ERRATA"))
     found.update(place[0] for place in entries("losses-and-ensembles.md", "## 15. ERRATA") if place[0] in OF_SOURCE)
-    assert found == OF_SOURCE
+    assert found == Counter(e.source for e in errata() if e.number <= NOTED)
 
 
 def entries(note: str, title: str) -> list[str]:
@@ -188,7 +189,7 @@ def test_a_number_is_judged_to_its_digits():
 def test_all_are_computed_but_slips_of_words():
     words = {e.number for e in errata()} - checks.checked() - set(COUNTEREXAMPLES)
     assert {erratum(number).kind for number in words} == {"text"}
-    assert words == {10, 13, 16, 23, 33, 44, 46, 81, 90}, "for these errata nothing can be computed"
+    assert words == {10, 13, 16, 23, 33, 44, 46, 81, 90, 115, 116, 118}, "for these errata nothing can be computed"
 
 
 def test_the_design_found_right_is_the_half_fraction():

@@ -10,14 +10,14 @@ import torch
 
 from dmlcore.losses.tuplets import Tuplet, centre_losses
 from dmlcore.published.checks.number import Check, Decision, Number, Outcome
-from dmlcore.published.checks.printed_tables import cell
+from dmlcore.published.checks.printed_tables import cell, printed
 
 
 def _double_sum() -> Iterable[Outcome]:
     count = 10
     shares = torch.softmax(torch.zeros(count, dtype=torch.float64), 0)
-    printed = sum(float(shares[k]) for k in range(count) for _ in range(count))
-    yield Decision(f"total of {count} shares", printed, float(shares.sum()), 1.0, "a distribution")
+    twice = sum(float(shares[k]) for k in range(count) for _ in range(count))
+    yield Decision(f"total of {count} shares", twice, float(shares.sum()), 1.0, "a distribution")
 
 
 def of_centre(positives: tuple[float, ...], negatives: tuple[float, ...], form: str) -> float:
@@ -97,6 +97,32 @@ def _recurrent_gain() -> Iterable[Outcome]:
     )
 
 
+def _recurrent_retrieval() -> Iterable[Outcome]:
+    method = {3: "Proposed Method", 4: "Proposed Method", 5: "Proposed Loss + Sampling"}
+    changes = {
+        (n, column): cell(f"C-4.{n}", "Proposed Method + RNN", column) - cell(f"C-4.{n}", method[n], column)
+        for n in method
+        for column in printed(f"C-4.{n}").columns
+    }
+    falling = sum(change < 0 for change in changes.values())
+    yield Decision(f"scores, of {len(changes)}, that the recurrent network lowers", 0, 5, falling, "Tables 4.3 to 4.5")
+    for n, title, stated in (
+        (3, "CUB", {"R@4": "-0.3", "R@8": "-0.8"}),
+        (4, "Cars196", {"R@2": "-0.1", "R@4": "-1.0", "R@8": "-0.9"}),
+    ):
+        for column, text in stated.items():
+            yield Number(f"change of {column} on {title}", text, changes[n, column])
+
+
+def _more_positives() -> Iterable[Outcome]:
+    columns = printed("C-3.2").columns
+    few, many = ([cell("C-3.2", name, c) for c in columns] for name in ("N-pair", "Proposed Loss + P = 4"))
+    falling = sum(b < a for a, b in zip(few, many, strict=True))
+    yield Decision(f"scores, of {len(columns)}, that fall from P = 2 to P = 4", len(columns), 4, falling, "Table 3.2")
+    yield Number("R@100 at P = 2", "92.1", few[-1])
+    yield Number("R@100 at P = 4", "92.2", many[-1])
+
+
 CHECKS: Mapping[int, Check] = {
     75: _double_sum,
     78: _identity,
@@ -104,4 +130,6 @@ CHECKS: Mapping[int, Check] = {
     82: _positives_of_n_pair,
     83: _margin_over_daml,
     84: _recurrent_gain,
+    113: _recurrent_retrieval,
+    114: _more_positives,
 }

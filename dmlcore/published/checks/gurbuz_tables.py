@@ -128,6 +128,14 @@ def _gains_of_pooling() -> Iterable[Outcome]:
     yield Number("largest gain", "2.14", max(gains))
 
 
+def _in_shop() -> Iterable[Outcome]:
+    splits = PUBLISHED["inshop"]
+    classes = splits["train"].classes + splits["test"].classes  # the gallery has the classes of the queries
+    images = sum(split.samples for split in splits.values())
+    yield Decision("classes of In-shop", 7_986, 3_997 + 3_985, classes, "the published splits")
+    yield Decision("images of In-shop", 72_712, 25_882 + 14_218 + 12_612, images, "the published splits")
+
+
 CHECKS: Mapping[int, Check] = {
     65: _stitched,
     66: _second_moment,
@@ -137,4 +145,5 @@ CHECKS: Mapping[int, Check] = {
     70: _both_components,
     71: _gains_of_ccp,
     72: _gains_of_pooling,
+    112: _in_shop,
 }

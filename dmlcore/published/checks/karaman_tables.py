@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import torch
 from scipy.integrate import quad
+from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from dmlcore import losses, metrics
@@ -201,6 +202,15 @@ def _lead() -> Iterable[Number]:
     yield Number("lead of ranking over Distance, R@1", "0.94", ranking.scores["R@1"] - ours.scores["R@1"])
 
 
+def _optimum() -> Iterable[Outcome]:
+    """Compare the zeros of both derivatives of the score θ³ - 3θ with its maximum over -2 <= θ <= 1.5."""
+    score = np.polynomial.Polynomial([0, -3, 0, 1])
+    second = float(score.deriv(2).roots()[0])
+    first = min(score.deriv().roots(), key=lambda root: float(score.deriv(2)(root)))
+    found = minimize_scalar(lambda at: -score(at), bounds=(-2, 1.5), method="bounded", options={"xatol": 1e-10}).x
+    yield Decision("local maximum of θ³ - 3θ", second, float(first), float(found), "bounded search", tolerance=1e-6)
+
+
 CHECKS: Mapping[int, Check] = {
     11: _densities,
     12: _precision,
@@ -215,4 +225,5 @@ CHECKS: Mapping[int, Check] = {
     42: _selection,
     43: _lead,
     45: _class_size,
+    111: _optimum,
 }

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor
 
+from dmlcore.losses.hinges import TripletHinge
 from dmlcore.losses.pairs import MarginLoss
 from dmlcore.published.checks.number import Check, Decision, Outcome
 
 MARGIN, BOUNDARY = 0.5, 1.2  # hyper-parameters of the margin loss from Psomas 2020, Table 4
 AUTOGRAD = "automatic differentiation"
+TRIPLET = tuple(torch.tensor([index]) for index in (0, 1, 2))  # anchor, positive and negative
 
 
 def _at(angles: list[float]) -> Tensor:
@@ -38,6 +40,33 @@ def _indicator() -> Iterable[Outcome]:
     )
 
 
+def _equal_weights() -> Iterable[Outcome]:
+    """Compare the weight dL/dS_an of one triplet that fulfils S_ap > S_an + λ and of one that violates it, λ = 0.1."""
+    for what, negative, printed, true in (("fulfils", 0.2, 1.0, 0.0), ("violates", 0.75, 0.0, 1.0)):
+        angle = torch.tensor(math.acos(negative), dtype=torch.float64, requires_grad=True)
+        fixed = _at([0.0, math.acos(0.8)]).detach()
+        x = torch.cat([fixed, torch.stack([angle.cos(), -angle.sin()])[None]])
+        loss = TripletHinge(0.1, "cosine")(x, torch.tensor([0, 0, 1]), TRIPLET)
+        (slope,) = torch.autograd.grad(loss, angle)
+        weight = float(slope) / -math.sin(math.acos(negative))
+        yield Decision(f"weight of a triplet that {what} constraint 2.16", printed, true, weight, AUTOGRAD)
+
+
+def _relative_distances() -> Iterable[Outcome]:
+    i, j, k = 0.0, 1.0, -0.5
+    x = torch.tensor([[i], [j], [k]], dtype=torch.float64)
+    loss = TripletHinge(0.0, "euclidean")(x, torch.tensor([0, 0, 1]), TRIPLET)
+    yield Decision(
+        "x_i = 0, x_j = 1, x_k = -0.5 fulfil the constraint (1) or not (0)",
+        float(abs(i - j) < abs(j - k)),
+        float(abs(i - j) < abs(i - k)),
+        float(loss == 0),
+        "the triplet loss without margin",
+    )
+
+
 CHECKS: Mapping[int, Check] = {
     95: _indicator,
+    119: _equal_weights,
+    120: _relative_distances,
 }

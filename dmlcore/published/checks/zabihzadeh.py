@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import nn
 
 from dmlcore import metrics
 from dmlcore.losses.engine.ensemble import diversity
+from dmlcore.losses.ensembles import initial_weights
 from dmlcore.losses.structured import NPair
 from dmlcore.published.checks.curves_of_sets import exponential, rescaled
 from dmlcore.published.checks.number import Check, Decision, Number, Outcome
@@ -96,6 +97,27 @@ def _best_marks() -> Iterable[Outcome]:
         yield Decision(f"best {column} of Table {table[2:]}", marked, true, best, "the maximum of the column")
 
 
+# weights that WEDL learned on Flowers-102, as printed below Table 6, and the members that they belong to
+LEARNED = {
+    "triplet": ("Triplet Loss", 0.10),
+    "binomial": ("Binomial Loss", 0.30),
+    "proxy_nca": ("Proxy-NCA", 0.39),
+    "classifier": ("Classification Loss", 0.21),
+}
+
+
+def _learned_weights() -> Iterable[Outcome]:
+    scores = [(cell("Z-3", title, "Recall@1"), weight) for title, weight in LEARNED.values()]
+    ordered = sum((a[0] - b[0]) * (a[1] - b[1]) > 0 for a, b in combinations(scores, 2))
+    yield Decision("pairs of losses, of six, whose weights have the order of R@1", 6, 5, ordered, "Table 3")
+    yield Number("R@1 of the classification loss", "85.74", cell("Z-3", "Classification Loss", "Recall@1"))
+    yield Number("R@1 of binomial deviance", "85.21", cell("Z-3", "Binomial Loss", "Recall@1"))
+    for (title, _), weight, eighths in zip(
+        LEARNED.values(), initial_weights("source", list(LEARNED)), "1232", strict=True
+    ):
+        yield Number(f"first weight of {title} in eighths", eighths, 8 * weight)
+
+
 CHECKS: Mapping[int, Check] = {
     85: _sign,
     86: _running_mean,
@@ -103,4 +125,5 @@ CHECKS: Mapping[int, Check] = {
     92: _three_neighbours,
     93: _compressed_size,
     94: _best_marks,
+    117: _learned_weights,
 }

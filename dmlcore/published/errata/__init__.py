@@ -96,7 +96,8 @@ class Erratum:
 @cache
 def errata() -> tuple[Erratum, ...]:
     """Return all errata in order of their numbers, which start at 1."""
-    return tuple(_entry(letter, row) for letter in sources() for row in _rows(letter))
+    entries = (_entry(letter, row) for letter in sources() for row in _rows(letter))
+    return tuple(sorted(entries, key=lambda e: e.number))
 
 
 def _rows(letter: str) -> list[dict[str, Any]]:
