@@ -16,6 +16,7 @@ from pages.shared.widgets.spec_form import preflight
 from pages.shared.widgets.spec_form.preflight import Summary
 from pages.shared.words.labels import WORDS
 from pages.shared.words.numbers import duration
+from pages.training.new_run import launch_panel
 from pages.training.new_run.settings import steps
 
 # Measured with the shipped specs and seeds 0 to 2: python -m benchmarks.specs
@@ -41,16 +42,17 @@ def main() -> None:
     spec, faults = steps.spec_of(form)
     head.row({"data": form.values["data.name"]} | steps.carried(form, spec))
     if spec is None:
-        button(head, None, 1)
+        button(head, None, faults, 1)
         refusal(steps.REFUSED, *faults)
         menu.link("settings", "Correct the settings in step 2")
         return
-    summary, ready = steps.checked(spec)
+    summary, obstacles = steps.examined(spec)
+    refusal(steps.REFUSED, *obstacles)
     above = st.container()
     processes = machines.processes(spec)
-    button(head, spec if ready else None, processes)
+    button(head, spec, obstacles, processes)
     with above:
-        _outlook(spec, summary, processes, ready=ready)
+        _outlook(spec, summary, processes, ready=not obstacles)
 
 
 def _outlook(spec: RunSpec, summary: Summary | None, processes: int, *, ready: bool) -> None:
@@ -73,11 +75,16 @@ def _outlook(spec: RunSpec, summary: Summary | None, processes: int, *, ready: b
         st.code(machines.on_command_line(command, processes), language=None, wrap_lines=True)
 
 
-def button(head: steps.StepHead, spec: RunSpec | None, processes: int) -> None:
-    """Show the start button, disabled if `spec` is None; when it is pressed, start the run."""
+def button(head: steps.StepHead, spec: RunSpec | None, obstacles: list[str], processes: int) -> None:
+    """Show the start button in the sidebar and, on a phone, next to the title; when one is pressed, start the run."""
+    pressed = launch_panel.show(spec, obstacles, key="start")
     with head.onward:
-        pressed = st.button(
-            "Start training", key="start", type="primary", icon=":material/play_arrow:", disabled=spec is None
+        pressed |= st.button(
+            "Start training",
+            key="start-here",
+            type="primary",
+            icon=":material/play_arrow:",
+            disabled=spec is None or bool(obstacles),
         )
     steps.start(spec, processes, pressed=pressed)
 

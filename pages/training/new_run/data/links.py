@@ -8,8 +8,8 @@ import numpy as np
 
 from dmlcore import data
 from dmlcore.data import Dataset
-from dmlcore.spec import RunSpec
-from pages.shared.state.spec_link import BASES, presets
+from dmlcore.spec import RunSpec, SpecError
+from pages.shared.state.spec_link import BASES, linked, presets
 from pages.training.new_run.data.service import DataKey, SplitSettings
 
 
@@ -51,6 +51,15 @@ def link(at: DataKey, cut: SplitSettings, made: Dataset | None = None) -> dict[s
     if made is not None and 1 < (pairable := _pairable(made)) < presets()[base].batch.classes:
         changes += [f"batch.classes={pairable}"]
     return {"base": base, "set": ";".join(changes)}
+
+
+def linked_spec(at: DataKey, cut: SplitSettings, made: Dataset | None = None) -> RunSpec | None:
+    """Return the spec that `link` opens; None if it does not use exactly this data set and split."""
+    try:
+        spec = linked(link(at, cut, made))
+    except SpecError:
+        return None
+    return spec if splits_like(spec, at, cut) else None
 
 
 def _pairable(made: Dataset) -> int:

@@ -31,7 +31,7 @@ def show() -> None:
                 f"drawings show the same character? Nothing to download, {takes}."
             )
         pressed = st.button("Train it now", key="train-first", type="primary", icon=":material/play_arrow:")
-    steps.start(spec, pressed=pressed)
+    steps.start(spec, pressed=pressed, button="first")
 
 
 def fits(name: str, spec: RunSpec | None) -> bool:

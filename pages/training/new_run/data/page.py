@@ -13,23 +13,27 @@ from dmlcore import data
 from dmlcore.data import DataError, Dataset, report
 from dmlcore.data.files import sources
 from dmlcore.data.report import Report
+from dmlcore.spec import RunSpec
 from pages.shared.widgets.chart import chart
 from pages.shared.widgets.error_boundary import refusal
 from pages.shared.widgets.forms import Bounds, Form, number
 from pages.shared.widgets.spec_form import folders
 from pages.shared.words import sentences as words
 from pages.shared.words.titles import OWN
+from pages.training.new_run import launch_panel
 from pages.training.new_run.data import division as division_view
 from pages.training.new_run.data import offer as offer_view
 from pages.training.new_run.data import overview as overview_view
 from pages.training.new_run.data import samples
 from pages.training.new_run.data import service as data_service
 from pages.training.new_run.data import tasks as tasks_view
-from pages.training.new_run.data.links import command, link, splits_like
+from pages.training.new_run.data.links import command, link, linked_spec, splits_like
 from pages.training.new_run.data.service import DataKey, SplitSettings
 from pages.training.new_run.settings import steps
 
 INVALID = "Data cannot be used"
+NOT_READY = "The data set is not ready. Follow the steps on this page."
+NO_SETTINGS = "Choose the settings in step 2."
 WORDS = {
     "classes": "unseen classes",
     "samples": "new samples of known classes",
@@ -48,13 +52,14 @@ def page() -> None:
     form = steps.form()
     steps.begin(form, "data", "data-set")
     first = st.container()
-    left, right = st.columns([2, 3], gap="large")
+    left, right = st.container(key="data-columns").columns([2, 3], gap="large")
     with left:
         name = overview_view.choose(form.values["data.name"])
     if offer_view.fits(name, steps.spec_of(form)[0]):
         with first:
             offer_view.show()
     read, query = None, {"data": name}
+    spec, obstacles = None, [NOT_READY]
     with right:
         at, cut = _choose_data(form, name)
         if at:
@@ -64,10 +69,13 @@ def page() -> None:
     if at and read:
         with st.container(key="shown"):
             _show(at, cut, read)
-        query |= _next_query(form, at, cut, read.dataset)
+        spec, settings = _next_run(form, at, cut, read.dataset)
+        query |= settings
+        obstacles = list(read.problems) or (steps.examined(spec)[1] if spec else [NO_SETTINGS])
     steps.write_address(form, "data", query)
     head.row(query)
     head.lead("settings", "Next: settings", query, ready=read is not None and not read.problems)
+    steps.start(spec, pressed=launch_panel.show(spec, obstacles, key="start-data"))
 
 
 def _choose_data(form: Form, name: str) -> tuple[DataKey | None, SplitSettings]:
@@ -106,17 +114,19 @@ def _choose_data(form: Form, name: str) -> tuple[DataKey | None, SplitSettings]:
     return data_service.data_key(name, root, place, seed), cut
 
 
-def _next_query(form: Form, at: DataKey, cut: SplitSettings, made: Dataset | None) -> dict[str, str]:
-    """Return the URL query parameters that open the Settings page.
+def _next_run(
+    form: Form, at: DataKey, cut: SplitSettings, made: Dataset | None
+) -> tuple[RunSpec | None, dict[str, str]]:
+    """Return the spec that a press on the start button trains, and the URL query parameters of the Settings page.
 
-    They hold the settings in the form if these use the selected data set and split, otherwise the default settings for
-    the data set.
+    Both hold the settings in the form if these use the selected data set and split, otherwise the default settings for
+    the data set. The spec is None if no link can express the selected data set and split.
     """
     spec, _ = steps.spec_of(form)
     if spec and splits_like(spec, at, cut):
-        return steps.carried(form, spec)
+        return spec, steps.carried(form, spec)
     steps.forget_addresses(form)
-    return link(at, cut, made)
+    return linked_spec(at, cut, made), link(at, cut, made)
 
 
 def _choose_folder(name: str, settings: Mapping[str, Any]) -> str | None:

@@ -11,8 +11,11 @@ from pages.shared.widgets.forms import Form
 from pages.shared.widgets.spec_form import form as spec_form
 from pages.shared.widgets.spec_form import protocol as protocol_form
 from pages.shared.words import sentences as words
+from pages.training.new_run import launch_panel
 from pages.training.new_run.settings import preview as preview_view
 from pages.training.new_run.settings import steps
+
+START = "start-settings"  # key of the start button
 
 
 def main() -> None:
@@ -31,15 +34,20 @@ def main() -> None:
     if spec is None:
         _lead(head, form, None, ready=False)
         refusal(steps.REFUSED, *faults)
+        launch_panel.show(None, faults, key=START, summarised=False)
         return
     if spec.fork.run:
         _goes_on(form, spec)
     if form.values["begin"] == spec_form.PUBLISHED:
         protocol_form.panel(form)
-    summary, ready = steps.checked(spec)
+    summary, obstacles = steps.examined(spec)
+    refusal(steps.REFUSED, *obstacles)
+    ready = not obstacles
     _lead(head, form, spec, ready=ready)
     query = steps.carried(form, spec)
     steps.write_address(form, "settings", query)
+    pressed = launch_panel.show(spec, obstacles, key=START, summarised=False)
+    steps.start(spec, pressed=pressed)
     preview_view.show(spec, summary, linked=bool(query), ready=ready)
 
 

@@ -217,22 +217,27 @@ def spec_of(form: Form) -> tuple[RunSpec | None, list[str]]:
         return None, words.faults(error)
 
 
-def checked(spec: RunSpec) -> tuple[Summary | None, bool]:
-    """Return a summary of the data, or None if unreadable, and True if the spec can be trained; show any obstacles."""
+def examined(spec: RunSpec) -> tuple[Summary | None, list[str]]:
+    """Return a summary of the data, or None if unreadable, and one sentence for each obstacle to training."""
     try:
         summary = preflight.summary(spec.data, spec.seed)
     except (DataError, OSError) as error:
-        refusal(REFUSED, words.plain(error))
-        return None, False
-    hindrances = preflight.problems(spec, summary)
-    refusal(REFUSED, *map(words.plain, hindrances))
-    return summary, not hindrances
+        return None, [words.plain(error)]
+    return summary, [words.plain(problem) for problem in preflight.problems(spec, summary)]
 
 
-def start(spec: RunSpec | None, processes: int = 1, *, pressed: bool) -> None:
-    """If `pressed`, start a run and open the Runs page; a double click starts only one run."""
+def start(spec: RunSpec | None, processes: int = 1, *, pressed: bool, button: str = "start") -> None:
+    """If `pressed`, start a run and open the Runs page; a double click starts only one run.
+
+    Args:
+        spec: The spec; None starts nothing.
+        processes: Number of processes that train the run.
+        pressed: True if the button was pressed in this run of the script.
+        button: Name of the button, if a page has several that start different runs.
+    """
     submits = preflight.submits()
-    token: str = st.session_state.setdefault("train-token", secrets.token_hex(16))
+    name = f"train-token {button}"
+    token: str = st.session_state.setdefault(name, secrets.token_hex(16))
     if pressed and spec is not None:
         try:
             run_id = submits.launch(token, spec, RunStore(), processes)
@@ -241,4 +246,4 @@ def start(spec: RunSpec | None, processes: int = 1, *, pressed: bool) -> None:
             return
         menu.go("runs", {"run": run_id})
     elif submits.used(token):
-        st.session_state["train-token"] = secrets.token_hex(16)
+        st.session_state[name] = secrets.token_hex(16)
