@@ -207,8 +207,8 @@ def _optimum() -> Iterable[Outcome]:
     score = np.polynomial.Polynomial([0, -3, 0, 1])
     second = float(score.deriv(2).roots()[0])
     first = min(score.deriv().roots(), key=lambda root: float(score.deriv(2)(root)))
-    found = minimize_scalar(lambda at: -score(at), bounds=(-2, 1.5), method="bounded", options={"xatol": 1e-10}).x
-    yield Decision("local maximum of θ³ - 3θ", second, float(first), float(found), "bounded search", tolerance=1e-6)
+    highest = minimize_scalar(lambda at: -score(at), bounds=(-2, 1.5), method="bounded", options={"xatol": 1e-10}).x
+    yield Decision("local maximum of θ³ - 3θ", second, float(first), float(highest), "bounded search", tolerance=1e-6)
 
 
 CHECKS: Mapping[int, Check] = {
