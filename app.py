@@ -12,8 +12,10 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from dmlcore.catalogue import load_plugins  # noqa: E402  (the path must stand first)
+from dmlcore.spec.own_network import remember_folder  # noqa: E402
 
 load_plugins()  # a plugin that cannot be imported stops the server here
+remember_folder()  # of the user's own networks, which workers import
 
 from pages._server import ROUTES, lifespan  # noqa: E402
 from pages.shared.server.guard import Guard  # noqa: E402

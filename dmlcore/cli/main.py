@@ -34,7 +34,7 @@ from dmlcore.cli import (
 from dmlcore.cli import data as data_commands
 from dmlcore.cli.options import Backend, CommandError, RunId, Runs, open_store, read_spec
 from dmlcore.jobs import launch
-from dmlcore.spec import keys
+from dmlcore.spec import keys, own_network
 from dmlcore.storage import locks
 from dmlcore.storage.home import HOME
 from dmlcore.storage.task import Progress
@@ -80,6 +80,7 @@ def train(
     together.lead_or_follow()
     store = open_store(runs)
     chosen = own_folder.fit_to_folder(read_spec(spec, store), overrides or [])
+    own_network.permit(chosen.model.name)  # the user has named it, or a file that contains it
     if (where := attended.require_backend(backend)) == "":
         from dmlcore.training.build import refuse_unusable  # imported late: it imports torch
 
@@ -265,6 +266,7 @@ def main() -> None:
         # Escape characters that the terminal's encoding lacks, as Python does for stderr: file names may not be valid
         # UTF-8.
         sys.stdout.reconfigure(errors="backslashreplace")
+    own_network.remember_folder()
     try:
         app(prog_name="dml" if Path(sys.argv[0]).name == "dml" else "python -m dmlcore")
     except locks.Busy as busy:

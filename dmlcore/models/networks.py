@@ -82,9 +82,14 @@ def build(
 
 def _backbone(spec: ModelSpec, image: tuple[int, int]) -> backbones.Backbone:
     try:
-        backbone = backbones.create(spec.name, image)
+        backbone = backbones.create(spec.name, image, spec.options)
     except (KeyError, ImportError, ValueError) as error:
         raise ModelError(f"model.name: {error.args[0]}") from None
+    if spec.freeze == "backbone" and backbone.out_channels in (1, 3):
+        raise ModelError(
+            f"model.freeze: {spec.name} gives {backbone.out_channels} channels, as images do, so its cached features "
+            "could not be told from images; choose none"
+        )
     if spec.gather != "none" and not backbones.gives_depths(spec.name):
         raise ModelError(
             f"model.gather: {spec.name} does not provide features of earlier depths; choose bn_inception, conv4 or none"

@@ -36,6 +36,7 @@ FIRST: Mapping[str, Any] = {
     },
     "model": {
         "name": "mlp",
+        "options": {},
         "hidden": (128,),
         "embedding_dim": 64,
         "normalize": True,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from dmlcore.spec import own_network
 from dmlcore.spec.optimisers import OPTIMISERS
 
 # maximum number of characters of a textual hyper-parameter, and of each part of a key in error messages
@@ -46,6 +47,8 @@ def _hyper_parameter(value: object) -> float | str:
 
 HyperParameter = Annotated[float | str, BeforeValidator(_hyper_parameter)]
 Identifier = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
+# keyword argument of a user's factory
+Option = bool | int | float | Annotated[str, Field(max_length=4096)]
 Widths = Annotated[tuple[Annotated[int, Field(ge=1, le=65536)], ...], Field(strict=False, max_length=8)]
 Range = Annotated[tuple[float, float], Field(strict=False)]
 
@@ -174,8 +177,13 @@ WITHOUT_BACKBONE = ("mlp", "tokens", IDENTITY)
 class ModelSpec(Section):
     name: str = Field(
         "mlp",
-        pattern=r"^(timm:)?[A-Za-z0-9_.-]{1,80}$",
-        description="Network: mlp for vectors, tokens for bags of tokens, a backbone for images, or timm:NAME",
+        pattern=rf"^((timm:)?[A-Za-z0-9_.-]{{1,80}}|{own_network.PATTERN})$",
+        max_length=160,
+        description="Network: mlp for vectors, tokens for bags of tokens, a backbone for images, timm:NAME, or a "
+        "network of your own as package.module:factory (command line only)",
+    )
+    options: dict[Identifier, Option] = Field(
+        default_factory=dict, description="Keyword arguments of the factory of a network of your own"
     )
     hidden: Widths = Field((128,), description="Widths of the hidden layers of an mlp")
     embedding_dim: int = Field(64, ge=1, le=4096, description="Dimension of the embedding space")
@@ -208,6 +216,14 @@ class ModelSpec(Section):
         description="Also embed features of earlier depths: their means, or weighted by attention (GDFL); for conv4 "
         "and bn_inception",
     )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.options and not own_network.is_own(self.name):
+            raise ValueError(
+                f"options: are arguments of a network of your own, and {self.name} takes none; leave them out"
+            )
+        return self
 
 
 class PoolingSpec(Section):

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from dmlcore.spec import RunSpec, SpecError
+from dmlcore.spec import RunSpec, SpecError, own_network
 from dmlcore.spec.sections import IDENTITY
 from dmlcore.storage import atomic_files, fork_parent, leftovers, locks, metrics_rows
 from dmlcore.storage.home import HOME
@@ -267,9 +267,12 @@ class RunStore:
         """Create a new, queued run; its directory appears under the run's id only when it is complete.
 
         Raises:
-            SpecError: The spec forks a run or step that does not exist.
+            SpecError: The spec forks a run or step that does not exist, or names a network of the user that this
+                process may not import.
             OSError: The disk is full; nothing is left behind.
         """
+        if reason := own_network.refusal(spec.model.name):
+            raise SpecError(f"model.name: {reason}")
         self.root.mkdir(parents=True, exist_ok=True)
         leftovers.sweep_folders(self.root)
         return self.put(self.free_id(spec.data.name, spec.loss.name), lambda building: self._build(building, spec))

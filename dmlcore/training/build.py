@@ -110,8 +110,11 @@ def refuse_unusable(spec: RunSpec) -> None:
     if spec.data.split == "none":
         raise TrainingError("data.split: none leaves no samples to train on; choose classes or samples")
     known = [*networks.TAKES, *backbones.names()]
-    if spec.model.name not in known and not spec.model.name.startswith("timm:"):
-        raise TrainingError(f"model.name: unknown network {spec.model.name!r}; known: {', '.join(known)}, timm:NAME")
+    if spec.model.name not in known and ":" not in spec.model.name:
+        raise TrainingError(
+            f"model.name: unknown network {spec.model.name!r}; known: {', '.join(known)}, timm:NAME, "
+            "or package.module:factory for a network of your own"
+        )
     data.locate(spec.data.name, spec.data.root)
     refuse_absent_weights(spec)
 

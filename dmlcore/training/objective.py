@@ -16,7 +16,7 @@ from dmlcore.losses.engine.table import Counts
 from dmlcore.losses.memory import CrossBatchMemory
 from dmlcore.models.networks import Network
 from dmlcore.models.seeded import seeded
-from dmlcore.spec import RunSpec, SpecError
+from dmlcore.spec import RunSpec, SpecError, own_network
 from dmlcore.training.errors import TrainingError
 
 Tuples = tuple[Tensor, ...]
@@ -138,10 +138,13 @@ def metric_loss(spec: RunSpec, classes: int, pooled_dim: int = 0) -> nn.Module:
 def refuse_unknown(spec: RunSpec) -> None:
     """Raise SpecError if the loss, miner or pooling, or one of their parameters, is not in the catalogues.
 
+    A network of the user that this process may not import is refused, too.
+
     The message has one line per section. A spec itself accepts any name, so that runs of other versions can be read;
     call this before a spec is shown in a form, used in a hyper-parameter search or trained. Nothing is built.
     """
-    mistakes = []
+    reason = own_network.refusal(spec.model.name)
+    mistakes = [f"model.name: {reason}"] if reason else []
     for section, entries in CATALOGUES.items():
         chosen = getattr(spec, section)
         try:

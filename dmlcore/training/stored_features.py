@@ -23,7 +23,7 @@ from dmlcore.data.files.cache_folder import cache_error, create_once, damaged_er
 from dmlcore.data.files.locate import cache_folder
 from dmlcore.data.identities import identities
 from dmlcore.models.networks import ImageNetwork
-from dmlcore.spec import RunSpec
+from dmlcore.spec import RunSpec, own_network
 from dmlcore.storage import atomic_files
 from dmlcore.training import batches
 from dmlcore.training.errors import TrainingError
@@ -107,6 +107,8 @@ class StoredFeatures:
         kind = hashlib.sha256(repr(facts).encode())
         for tensor in self._weights:
             kind.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        if own_network.is_own(spec.name):  # its code may have changed, which shows in the features of an image
+            kind.update(self._of(rows[:1], None).tobytes())
         now = hashlib.sha256(rows.tobytes() + identities(self._dataset, rows).tobytes())
         return kind.hexdigest()[:20], now.hexdigest()[:20]
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from dmlcore.catalogue import discover, load_plugins
 from dmlcore.models.backbones.base import BACKBONES, IMAGENET, Backbone, Normalisation
+from dmlcore.spec.own_network import is_own
 
 __all__ = ["BACKBONES", "IMAGENET", "Backbone", "Normalisation", "create", "gives_depths", "names", "smallest"]
 
@@ -23,20 +27,25 @@ def names() -> list[str]:
     return list(BACKBONES)
 
 
-def create(name: str, image: tuple[int, int] | None = None) -> Backbone:
+def create(name: str, image: tuple[int, int] | None = None, options: Mapping[str, Any] | None = None) -> Backbone:
     """Create a backbone by name, a module with the attributes `out_channels` and `normalisation`.
 
     The weights are He initialised, except that timm models keep timm's own initialisation.
 
     Args:
-        name: Name of the backbone, or timm:NAME.
-        image: (H, W) of the images, which some timm models need.
+        name: Name of the backbone, timm:NAME, or package.module:factory for a network of the user.
+        image: (H, W) of the images, which some timm models and networks of the user need.
+        options: Keyword arguments of the factory of a user's network.
 
     Raises:
         KeyError: If the name is unknown; the message lists the known names.
-        ImportError: If timm is missing.
-        ValueError: If timm has no model of this name.
+        ImportError: If timm is missing, or a user's network is not permitted or cannot be imported.
+        ValueError: If timm has no model of this name, or a user's network does not return features.
     """
+    if is_own(name):
+        from dmlcore.models.backbones.from_user import OwnBackbone
+
+        return OwnBackbone(name, options or {}, image or (64, 64))
     if name.startswith(TIMM):
         from dmlcore.models.backbones.from_timm import TimmBackbone
 
@@ -48,7 +57,7 @@ def create(name: str, image: tuple[int, int] | None = None) -> Backbone:
 
 def smallest(name: str) -> int:
     """Return the smallest image side in pixels that the backbone `name` accepts."""
-    return BACKBONES.get(name, Backbone).smallest
+    return 1 if is_own(name) else BACKBONES.get(name, Backbone).smallest
 
 
 def gives_depths(name: str) -> bool:

@@ -16,6 +16,7 @@ from dmlcore.inspection import own_images
 from dmlcore.inspection.images import fit_into
 from dmlcore.inspection.index import Index
 from dmlcore.inspection.maps import maps
+from dmlcore.models.networks import ModelError
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.checkpoint import CheckpointError
 from dmlcore.storage.runs import Run, RunError
@@ -67,7 +68,7 @@ def show(shown: ShownRun) -> int:
     except DataError as error:
         st.error("This file cannot be used as a query:", icon=":material/broken_image:")
         st.text(words.plain(error))
-    except (RunError, CheckpointError, Unreadable) as error:
+    except (RunError, CheckpointError, ModelError, Unreadable) as error:
         st.error("The network of this run cannot be used:", icon=":material/broken_image:")
         st.text(words.plain(error))
     return -1

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlencode
 import tomli_w
 
 from dmlcore.presets import SPECS
-from dmlcore.spec import RunSpec, SpecError, keys
+from dmlcore.spec import RunSpec, SpecError, keys, own_network
 from dmlcore.training import objective
 from pages.shared.state.cache import cached
 
@@ -80,8 +80,18 @@ def linked(query: Mapping[str, str]) -> RunSpec:
     if len(changes) > LONGEST:
         raise SpecError(f"it changes too much: {len(changes):,} characters, at most {LONGEST:,} are read")
     spec = base.with_overrides(change for change in changes.split(";") if change)
+    refuse_own_network(spec)
     objective.refuse_unknown(spec)
     return spec
+
+
+def refuse_own_network(spec: RunSpec) -> None:
+    """Raise SpecError if a spec names a network of the user: neither a link nor a form may choose which code runs."""
+    if own_network.is_own(spec.model.name):
+        raise SpecError(
+            f"model.name: {spec.model.name} is Python code, which only the command line trains; run "
+            f"dml train SPEC model.name={spec.model.name}"
+        )
 
 
 def overrides(base: RunSpec, spec: RunSpec) -> list[str] | None:

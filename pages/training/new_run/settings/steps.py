@@ -137,6 +137,7 @@ def _train_like(form: Form, asked: Mapping[str, str]) -> bool:
     try:
         run = RunStore().open(asked["like"])
         spec = embedding_sets.training_spec(run) if run.is_embedding_set else run.spec
+        spec_link.refuse_own_network(spec)
         objective.refuse_unknown(spec)
     except RunError:
         st.warning(
@@ -144,7 +145,7 @@ def _train_like(form: Form, asked: Mapping[str, str]) -> bool:
         )
         return False
     except SpecError as error:
-        _not_followed("The run in the address has settings unknown to this version", error)
+        _not_followed("The run in the address has settings that this form cannot use", error)
         return False
     _fill(form, spec)
     form.fill({"begin": spec_form.QUICK})
