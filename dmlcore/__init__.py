@@ -10,6 +10,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dmlcore.experiments.logged_runs import log_run as log_run
     from dmlcore.experiments.show import show as show
     from dmlcore.inspection.trained_model import load as load
 
@@ -30,7 +31,7 @@ _SUBMODULES = (
     "training",
 )
 
-__all__ = [*_SUBMODULES, "load", "show"]
+__all__ = [*_SUBMODULES, "load", "log_run", "show"]
 
 
 def __getattr__(name: str) -> Any:
@@ -38,6 +39,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"dmlcore.{name}")
     if name == "load":
         return importlib.import_module("dmlcore.inspection.trained_model").load
+    if name == "log_run":
+        return importlib.import_module("dmlcore.experiments.logged_runs").log_run
     if name == "show":
         return importlib.import_module("dmlcore.experiments.show").show
     if name == "__version__":

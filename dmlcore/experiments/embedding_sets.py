@@ -91,6 +91,31 @@ def create(
     return store.add(spec, run_id, fill)
 
 
+def fill(
+    run: Run, building: Path, table: VectorTable, roles: Roles, *, images: Path | None, copy_images: bool
+) -> tuple[str, list[Row]]:
+    """Store a table of embeddings in an existing run without a set, and score it; the caller must hold its lock.
+
+    Args:
+        run: Run whose spec is that of an embedding set.
+        building: Folder in the run directory, which does not exist yet and is renamed when the set is complete.
+        table: Vectors (N, D) and further columns; `roles`, `images` and `copy_images` as for `create`.
+
+    Returns:
+        Message of the final state, and metrics rows to append.
+
+    Raises:
+        DataError: The table is invalid; nothing is stored.
+    """
+    building.mkdir()
+    summary = stored_sets.write(building, table, roles, images=images, copy=copy_images, name=run.spec.name)
+    building.rename(run.path / FOLDER)
+    dataset = data.load(READER, root=run.path / FOLDER, split="none", validation="none")
+    return _evaluate(
+        run.path, dataset, summary.labelled, run.spec.model.normalize, run.spec.ks, lambda words: None
+    )
+
+
 def of_run(run: Run) -> EmbeddingSet:
     """Return the stored vectors, labels and columns of an embedding set. Raises DataError."""
     return load(run.path / FOLDER)

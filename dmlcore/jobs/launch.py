@@ -156,7 +156,7 @@ def resume(run: Run, backend: str | None = None) -> str:
         The reason why the run does not continue on its recorded backend, which is also logged, or "".
 
     Raises:
-        JobError: The run is in use or done.
+        JobError: The run is in use or done, or another program trained it.
     """
     refused = ""
     with run.exclusive_start():
@@ -172,6 +172,8 @@ def resume(run: Run, backend: str | None = None) -> str:
 def prepare_resume(run: Run, backend: str = "") -> None:
     """Queue a run again, on the given backend; the caller must hold its lock. Raises JobError if the run is done."""
     state = run.state()
+    if run.is_embedding_set:
+        raise JobError(f"{run.id} is trained by a program outside the lab; start that program again, as a new run")
     if state.state == "done":
         raise JobError(f"{run.id} is finished; there is nothing left to resume")
     where = choice.parse(backend).require().text

@@ -263,8 +263,12 @@ class RunStore:
         chosen = root or os.environ.get("DML_RUNS") or HOME / "runs"
         self.root = Path(chosen).expanduser().resolve()
 
-    def create(self, spec: RunSpec) -> Run:
+    def create(self, spec: RunSpec, run_id: str = "") -> Run:
         """Create a new, queued run; its directory appears under the run's id only when it is complete.
+
+        Args:
+            spec: Spec of the run.
+            run_id: Result of `free_id`; "" for a new one.
 
         Raises:
             SpecError: The spec forks a run or step that does not exist, or names a network of the user that this
@@ -275,7 +279,8 @@ class RunStore:
             raise SpecError(f"model.name: {reason}")
         self.root.mkdir(parents=True, exist_ok=True)
         leftovers.sweep_folders(self.root)
-        return self.put(self.free_id(spec.data.name, spec.loss.name), lambda building: self._build(building, spec))
+        run_id = run_id or self.free_id(spec.data.name, spec.loss.name)
+        return self.put(run_id, lambda building: self._build(building, spec))
 
     def put(self, run_id: str, build: Callable[[Path], object]) -> Run:
         """Create a run directory filled by `build`; it appears under the id `run_id` only when it is complete."""

@@ -23,6 +23,7 @@ GONE = "This removes the run with its checkpoints and scores. It cannot be undon
 GONE_EXAMPLE = "This removes the example run and all results derived from it. This page can restore the original."
 HURRY = "Starts now, in parallel with the active runs; all of them slow down."
 CANCEL = "Stops after the current step and keeps everything; Resume continues from there."
+CANCEL_OUTSIDE = "Asks the program that trains this run to stop; it decides when."
 BASELINE = "The table then shows the difference of each run from this one, in score and settings."
 # statuses shown with a progress bar or an error instead of a one-line result
 UNDER_WAY = ("queued", "running", "lost", "failed")
@@ -69,7 +70,9 @@ def _progress(run: Run, status: str, state: RunState, waits: QueuePosition | Non
         st.progress(done, text=f"{where} · {state.message if state.backend and state.message else _place(waits)}")
     elif status == "lost":
         st.progress(done, text=f"{where}, then its process ended unexpectedly")
-        st.warning("Everything up to the last checkpoint is kept. Resume continues from there.")
+        outside = "The program that trained it has ended. All logged values are kept."
+        kept = "Everything up to the last checkpoint is kept. Resume continues from there."
+        st.warning(outside if run.is_embedding_set else kept)
     else:
         st.error("The run failed:", icon=":material/error:")
         st.code(words.plain(state.message), language=None, wrap_lines=True)
@@ -80,7 +83,8 @@ def _when_to_inspect(run: Run, status: str, state: RunState) -> None:
     saved = (run.path / LAST).exists()
     if status in ("queued", "running"):
         early = " To see them earlier, cancel the run and evaluate its last checkpoint." if saved else ""
-        st.caption(f"Map and neighbours appear after the final test, at step {state.steps:,}.{early}")
+        at = "when its program finishes" if run.is_embedding_set else f"after the final test, at step {state.steps:,}"
+        st.caption(f"Map and neighbours appear {at}.{early}")
     elif saved:
         menu.link("explore", "Evaluate the last checkpoint for the map and neighbours", {"run": run.id})
 
@@ -115,16 +119,18 @@ def _place(waits: QueuePosition | None) -> str:
 def _buttons(run: Run, status: str) -> None:
     if status in ("queued", "running"):
         asked = run.cancel_requested()
-        if st.button("Cancel", key=f"cancel-{run.id}", icon=":material/stop:", disabled=asked, help=CANCEL):
+        help_text = CANCEL_OUTSIDE if run.is_embedding_set else CANCEL
+        if st.button("Cancel", key=f"cancel-{run.id}", icon=":material/stop:", disabled=asked, help=help_text):
             _ask(run, launch.cancel)
-    elif status != "done" and st.button(
+    elif status != "done" and not run.is_embedding_set and st.button(
         "Resume", key=f"resume-{run.id}", icon=":material/resume:", type="primary", help=RESUME
     ):
         _ask(run, _resume)
     if (run.path / LAST).exists():
         menu.link("fork", "Continue with a change", {"run": run.id})
     again = "Train on these embeddings" if run.is_embedding_set else "New run with these settings"
-    menu.link("settings", again, {"like": run.id}, icon="tune")
+    if run.embeddings() or not run.is_embedding_set:
+        menu.link("settings", again, {"like": run.id}, icon="tune")
     if table_view.view().baseline != run.id:
         st.button(
             "Pin as baseline",

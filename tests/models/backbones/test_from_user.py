@@ -135,13 +135,13 @@ def test_refuses_other_modules(module: str, monkeypatch: pytest.MonkeyPatch, fac
 
 def test_refuses_wrong_options(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = ModelSpec(name=permitted(monkeypatch, f"{module}:Net"), options={"depth": 9})
-    with pytest.raises(ModelError, match="unexpected keyword argument 'depth'; correct it, or model.options"):
+    with pytest.raises(ModelError, match=r"unexpected keyword argument 'depth'; correct it, or model\.options"):
         networks.build(spec, (3, 16, 16), seed=0)
 
 
 def test_refuses_ambiguous_frozen_features(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = ModelSpec(name=permitted(monkeypatch, f"{module}:Narrow"), freeze="backbone")
-    with pytest.raises(ModelError, match="model.freeze: .*3 channels"):
+    with pytest.raises(ModelError, match=r"model\.freeze: .*3 channels"):
         networks.build(spec, (3, 16, 16), seed=0)
 
 

@@ -64,7 +64,7 @@ def line(run: Run) -> Line:
         known.started, known.seconds = datetime.fromtimestamp(state.created, UTC), state.seconds
         known.scores, known.settings, known.variant = read.scores(run), read.settings(run), read.variant(run)
         if run.is_embedding_set:  # nothing was trained, so only the settings of its data apply
-            known.progress = 100.0
+            known.progress = known.progress if known.status != "done" else 100.0
             known.settings = {
                 key: known.settings[key] for key in known.settings if key.startswith(("data.", "model.n"))
             }
