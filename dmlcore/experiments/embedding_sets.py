@@ -111,9 +111,7 @@ def fill(
     summary = stored_sets.write(building, table, roles, images=images, copy=copy_images, name=run.spec.name)
     building.rename(run.path / FOLDER)
     dataset = data.load(READER, root=run.path / FOLDER, split="none", validation="none")
-    return _evaluate(
-        run.path, dataset, summary.labelled, run.spec.model.normalize, run.spec.ks, lambda words: None
-    )
+    return _evaluate(run.path, dataset, summary.labelled, run.spec.model.normalize, run.spec.ks, lambda words: None)
 
 
 def of_run(run: Run) -> EmbeddingSet:

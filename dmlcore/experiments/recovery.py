@@ -20,7 +20,7 @@ from dmlcore.experiments.studies.run_batch import start
 from dmlcore.jobs import launch
 from dmlcore.jobs.backends import choice
 from dmlcore.jobs.launch import Job, JobState
-from dmlcore.spec import SpecError
+from dmlcore.spec import SpecError, own_network
 from dmlcore.storage import locks
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.storage.task import BUSY, JobError, Task
@@ -117,6 +117,8 @@ def _interrupted(store: RunStore) -> list[Run]:
     for run in store.find(lambda run_id, brief: True, state=("queued", "running")):
         try:
             state = run.state()
+            if run.is_embedding_set:  # a program outside the lab trained it
+                continue
         except RunError:  # deleted at this moment
             continue
         interrupted.append((state.state == "queued", state.queued, state.created, run))
@@ -125,6 +127,9 @@ def _interrupted(store: RunStore) -> list[Run]:
 
 def _resume(run: Run, report: Callable[[str], object], backends: Sequence[str] = ()) -> bool | None:
     """Resume a training run; see `_requeue` for the return value."""
+    if reason := own_network.refusal(run.spec.model.name):
+        report(f"{run.id}: {reason}")
+        return False
     return _requeue(
         run,
         lambda: launch.start_process(run, "train", *launch.backend_arguments(run.state().backend)),

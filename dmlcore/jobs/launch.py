@@ -18,7 +18,7 @@ from pydantic import AfterValidator
 from dmlcore.inspection.maps.settings import Settings
 from dmlcore.jobs import device_queue
 from dmlcore.jobs.backends import choice
-from dmlcore.spec import RunSpec
+from dmlcore.spec import RunSpec, own_network
 from dmlcore.storage import locks
 from dmlcore.storage.run_directory import LOCK, LOG, kept_checkpoints
 from dmlcore.storage.runs import Run, RunError, RunStore
@@ -170,10 +170,12 @@ def resume(run: Run, backend: str | None = None) -> str:
 
 
 def prepare_resume(run: Run, backend: str = "") -> None:
-    """Queue a run again, on the given backend; the caller must hold its lock. Raises JobError if the run is done."""
+    """Queue a run again, on the given backend; the caller must hold its lock. Raises JobError if that is impossible."""
     state = run.state()
     if run.is_embedding_set:
         raise JobError(f"{run.id} is trained by a program outside the lab; start that program again, as a new run")
+    if reason := own_network.refusal(run.spec.model.name):
+        raise JobError(f"model.name: {reason}")
     if state.state == "done":
         raise JobError(f"{run.id} is finished; there is nothing left to resume")
     where = choice.parse(backend).require().text

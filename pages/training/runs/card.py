@@ -122,8 +122,10 @@ def _buttons(run: Run, status: str) -> None:
         help_text = CANCEL_OUTSIDE if run.is_embedding_set else CANCEL
         if st.button("Cancel", key=f"cancel-{run.id}", icon=":material/stop:", disabled=asked, help=help_text):
             _ask(run, launch.cancel)
-    elif status != "done" and not run.is_embedding_set and st.button(
-        "Resume", key=f"resume-{run.id}", icon=":material/resume:", type="primary", help=RESUME
+    elif (
+        status != "done"
+        and not run.is_embedding_set
+        and st.button("Resume", key=f"resume-{run.id}", icon=":material/resume:", type="primary", help=RESUME)
     ):
         _ask(run, _resume)
     if (run.path / LAST).exists():

@@ -146,7 +146,7 @@ def test_refuses_ambiguous_frozen_features(module: str, monkeypatch: pytest.Monk
 
 
 def test_missing_module(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ImportError, match="no_such_module.net cannot be imported.*run the command in the folder"):
+    with pytest.raises(ImportError, match=r"no_such_module\.net cannot be imported.*run the command in the folder"):
         backbones.create(permitted(monkeypatch, "no_such_module.net:make"), (16, 16))
 
 

@@ -144,7 +144,7 @@ def _train_like(form: Form, asked: Mapping[str, str]) -> bool:
             "The address names a run that does not exist here. The form is unchanged.", icon=":material/link_off:"
         )
         return False
-    except SpecError as error:
+    except (DataError, SpecError) as error:
         _not_followed("The run in the address has settings that this form cannot use", error)
         return False
     _fill(form, spec)
@@ -180,7 +180,7 @@ def _follow(form: Form, asked: Mapping[str, str]) -> bool:
     return True
 
 
-def _not_followed(why: str, error: SpecError) -> None:
+def _not_followed(why: str, error: Exception) -> None:
     """Show a warning that the settings in the URL are ignored, with the reason `why` and the error as plain text."""
     st.warning(f"{why}. The form is unchanged.", icon=":material/link_off:")
     st.text(words.plain(error))
