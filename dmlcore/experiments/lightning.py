@@ -26,7 +26,7 @@ except ImportError:
 class LogRun(Callback):  # type: ignore[misc]
     """Callback that logs the loss, the numbers of `self.log` and validations of a Lightning training run.
 
-    A `validation_step` that returns {"embeddings": (B, D), "labels": (B,)} is scored by MAP@R and R@1 at the end of each
+    A `validation_step` that returns {"embeddings": (B, D), "labels": (B,)} is scored by MAP@R and R@1 after each
     validation; the last embeddings are stored when the training ends. Cancelling the run in the app stops the trainer.
     Only the process of rank 0 logs, with its own samples; validate on one device for scores of the whole set.
 

@@ -20,7 +20,7 @@ class Module(lightning.LightningModule):  # type: ignore[name-defined,misc]
 
     def __init__(self, *, fails: bool = False) -> None:
         super().__init__()
-        self.layer, self.loss, self.fails = nn.Linear(4, 2), losses.create("triplet"), fails
+        self.layer, self.loss, self.fails = nn.Linear(4, 2), losses.create("ranking"), fails
 
     def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
         if self.fails:
