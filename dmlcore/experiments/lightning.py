@@ -17,13 +17,10 @@ from dmlcore.experiments.logged_runs import LoggedRun, log_run
 try:
     from lightning.pytorch.callbacks import Callback
 except ImportError:
-    try:
-        from pytorch_lightning.callbacks import Callback
-    except ImportError:
-        raise ImportError("the callback needs Lightning: pip install lightning") from None
+    raise ImportError("the callback needs Lightning: pip install lightning") from None
 
 
-class LogRun(Callback):  # type: ignore[misc]
+class LogRun(Callback):  # type: ignore[misc,unused-ignore]
     """Callback that logs the loss, the numbers of `self.log` and validations of a Lightning training run.
 
     A `validation_step` that returns {"embeddings": (B, D), "labels": (B,)} is scored by MAP@R and R@1 after each

@@ -239,7 +239,7 @@ def _finite(values: Mapping[str, Any]) -> dict[str, float]:
     numbers = {}
     for name, value in values.items():
         try:
-            numbers[name] = float(value)
+            numbers[name] = float(_plain(value))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{name}: expected a number or a tensor with one element, got {value!r:.80}") from error
     return {name: number for name, number in numbers.items() if math.isfinite(number)}

@@ -88,7 +88,7 @@ def _backbone(spec: ModelSpec, image: tuple[int, int]) -> backbones.Backbone:
     if spec.freeze == "backbone" and backbone.out_channels in (1, 3):
         raise ModelError(
             f"model.freeze: {spec.name} gives {backbone.out_channels} channels, as images do, so its cached features "
-            "could not be told from images; choose none"
+            "would look like images; choose none"
         )
     if spec.gather != "none" and not backbones.gives_depths(spec.name):
         raise ModelError(
