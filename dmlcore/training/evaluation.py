@@ -100,6 +100,8 @@ def _validation_rows(state: TrainingState, network: nn.Module, embeddings: Singl
     `embeddings` belong to the monitored split, and `network` must not have embedded another set since.
     """
     split, step = state.spec.schedule.monitor_part, state.progress.step
+    if state.record_frame is not None:
+        state.record_frame(step, embeddings)
     retrieval_scores = score(embeddings, state.data, split, (1,), state.device)
     rows = final_analyses.validation_rows(state.model, state.data, split, state.device, step)
     scores = {"map_at_r": retrieval_scores.map_at_r, "recall_at_1": retrieval_scores.recall_at[1]}

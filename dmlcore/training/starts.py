@@ -12,7 +12,7 @@ from dmlcore import processes
 from dmlcore.data import Dataset
 from dmlcore.models import networks
 from dmlcore.spec import RunSpec
-from dmlcore.storage import checkpoint, run_directory
+from dmlcore.storage import checkpoint, run_directory, validation_frames
 from dmlcore.storage.checkpoint import Checkpoint, CheckpointError
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run
@@ -21,6 +21,7 @@ from dmlcore.training.build import build, classes_of, device_name, keep_freed_me
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.forks import transfer
 from dmlcore.training.forks.transfer import Origin
+from dmlcore.training.frame_recorder import FrameRecorder
 from dmlcore.training.metrics_log import Reporter
 from dmlcore.training.state import (
     TrainingProgress,
@@ -212,7 +213,18 @@ def _prepare(
     if moved:
         log.warning(moved)
     data = dataset or load_data(run.spec)
-    return Start(build(run.spec, data, device, start=before is None), moved=moved), data
+    state = build(run.spec, data, device, start=before is None)
+    _record_frames(run, state, step)
+    return Start(state, moved=moved), data
+
+
+def _record_frames(run: Run, state: TrainingState, step: int) -> None:
+    """Let validations record frames after `step`; those of later steps are left from before a resume."""
+    validation_frames.remove_after(run.path, step)
+    split = run.spec.schedule.monitor_part
+    if len(state.data.splits[split]):
+        rows = evaluation.rows_of(state.data, split)
+        state.record_frame = FrameRecorder(run.path, run.spec.schedule, state.data, *rows, run.spec.seed)
 
 
 def _open_features(state: TrainingState, report: Reporter) -> None:

@@ -21,7 +21,7 @@ from dmlcore.training.batches import Batches
 from dmlcore.training.errors import DeferredFiniteCheck
 from dmlcore.training.neighbours import Conditioned
 from dmlcore.training.objective import Objective
-from dmlcore.typing import Ints
+from dmlcore.typing import Ints, Singles
 
 
 @dataclass
@@ -77,6 +77,8 @@ class TrainingState:
     # indices (Q, K) of the neighbours of the test samples, found when neighbourhood batches started
     fixed: Ints | None = None
     last_batch: tuple[Tensor, Tensor] | None = None  # last step's embeddings (B, D) float32 and labels (B,), detached
+    # called with step and embeddings of each validation, on rank 0 of a run that has a directory
+    record_frame: Callable[[int, Singles], None] | None = None
     norm: Tensor | None = None  # norm of the last gradient before clipping, if it was computed
 
 

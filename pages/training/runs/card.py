@@ -84,7 +84,7 @@ def _when_to_inspect(run: Run, status: str, state: RunState) -> None:
     if status in ("queued", "running"):
         early = " To see them earlier, cancel the run and evaluate its last checkpoint." if saved else ""
         at = "when its program finishes" if run.is_embedding_set else f"after the final test, at step {state.steps:,}"
-        st.caption(f"Map and neighbours appear {at}.{early}")
+        st.caption(f"Explore and Neighbours open {at}.{early}")
     elif saved:
         menu.link("explore", "Evaluate the last checkpoint for the map and neighbours", {"run": run.id})
 

@@ -21,6 +21,7 @@ from pages.shared.state.spec_link import command
 from pages.shared.widgets.chart import chart
 from pages.shared.widgets.drawn import drawn
 from pages.shared.words import sentences as words
+from pages.training.runs.steps import choose_step
 
 AGAIN = 10  # lifetime of cached warnings in seconds; short, because those of an active run change
 
@@ -58,7 +59,7 @@ def _distances(run: Run, histograms: list[Histogram], goes_on: bool) -> None:
     """
     steps = [histogram.step for histogram in histograms]
     key = f"distances-{run.id}"
-    step = _step(key, steps, goes_on) if len(steps) > 1 else steps[0]
+    step = choose_step(key, steps, goes_on)
     chosen = histograms[steps.index(step)]
     window = _window(run)
     drawn(_draw_bars, f"{key}-chart", chosen, window)
@@ -70,19 +71,6 @@ def _distances(run: Run, histograms: list[Histogram], goes_on: bool) -> None:
             "positive. The band shows this range for the mean positive distance."
         )
     st.caption(f"Share of the pairs of one batch at step {step:,}: same class and other classes.{shaded}")
-
-
-def _step(key: str, steps: list[int], goes_on: bool) -> int:
-    """Return the step to show: the newest if the visitor follows the run, otherwise the one chosen with the slider.
-
-    The slider is hidden while the visitor follows the run: when new steps extend its range, the browser may send an
-    outdated value as if the visitor had moved it.
-    """
-    if goes_on and st.toggle("Follow the newest step", True, key=f"{key}-follow"):
-        return steps[-1]
-    if st.session_state.get(key) not in steps:
-        st.session_state[key] = steps[-1]
-    return int(st.select_slider("Step", steps, key=key))
 
 
 def _window(run: Run) -> tuple[float, float] | None:

@@ -17,6 +17,7 @@ from pages.training.runs import card as card_view
 from pages.training.runs import comparison as comparison_view
 from pages.training.runs import importance as importance_view
 from pages.training.runs import monitors as monitors_view
+from pages.training.runs import watch as watch_view
 from pages.training.runs.table import panel as table_view
 
 IDLE = 5.0  # seconds between two updates while no run is active
@@ -74,6 +75,8 @@ def _details(store: RunStore, shown: Sequence[Run], runs: Sequence[Run]) -> None
         run_picker.remember(run)
     with alone("This run"):
         card_view.show(run, waiting.get(run.id))
+    with alone("The map"):
+        watch_view.show(run, run.status())
     with alone("The curves"):
         results.show([run])
     with alone("The diagnostics"):

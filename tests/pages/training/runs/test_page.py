@@ -300,7 +300,7 @@ def _live(open_page, store: RunStore, run: Run) -> None:
     app.run()
     assert "running" in texts(app, "badge", "markdown")
     assert any("of 1,000,000" in bar.proto.text and "left" in bar.proto.text for bar in app.get("progress"))
-    assert "Map and neighbours appear after the final test, at step 1,000,000." in texts(app, "caption")
+    assert "Explore and Neighbours open after the final test, at step 1,000,000." in texts(app, "caption")
 
     app.button(key=f"cancel-{run.id}").click().run()
     wait(lambda: run.status() == "cancelled" and not run.is_alive())
