@@ -71,8 +71,11 @@ def read(path: Path) -> Frame:
     remedy = "Choose another validation"
     table = arrays.read(path, SCHEMA, remedy=remedy)
     frame = Frame(**table)
-    if len(frame.queries) and frame.queries.max() >= len(frame.indices):
-        raise Unreadable(f"The file {path.name} names query {frame.queries.max()} of {len(frame.indices)}. {remedy}.")
+    sizes, most = (len(frame.indices), *frame.neighbours.shape), (MAX_POINTS, QUERIES, NEIGHBOURS)
+    if any(size > limit for size, limit in zip(sizes, most, strict=True)):
+        raise Unreadable(f"The file {path.name} has {sizes} samples, queries and neighbours, above {most}. {remedy}.")
+    if frame.queries.max(initial=-1) >= len(frame.indices):
+        raise Unreadable(f"The file {path.name} has query {frame.queries.max()} of {len(frame.indices)}. {remedy}.")
     return frame
 
 

@@ -18,6 +18,7 @@ from pages.shared.words.numbers import percent
 from pages.training.runs import watch_html
 from pages.training.runs.steps import choose_step
 
+FOLLOW = "Follow the newest validation"
 IMAGES = "Shows each sample as an image with a frame in the colour of its class."
 
 
@@ -30,7 +31,7 @@ def show(run: Run, status: str) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
             st.markdown("**Watch it learn**", width="content")
             goes_on = status in ("queued", "running")
-            step = choose_step(f"watch-step-{run.id}", list(paths), goes_on, "Follow the newest validation")
+            step = choose_step(f"watch-step-{run.id}", list(paths), goes_on, FOLLOW, "collapsed")
             images = st.toggle("Images on the map", key=f"watch-images-{run.id}", help=IMAGES)
         try:
             frame = _read(paths[step])
@@ -69,4 +70,4 @@ def _score(run: Run, step: int, frame: Frame) -> str:
     steps, values = run_reader.reader().history(run).validation.arrays()
     score = [float(value) for at, value in zip(steps, values, strict=True) if at == step]
     words = f" · validation MAP@R {percent(score[-1])}" if score else ""
-    return f"Step {step:,}{words} · {int(right.sum())} of {right.size} neighbours below have the class of their query"
+    return f"Step {step:,}{words} · {int(right.sum())} of {right.size} neighbours of the same class"

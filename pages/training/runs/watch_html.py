@@ -19,8 +19,8 @@ from pages.shared.widgets.neighbour_grid import html as grid_html
 MOST_NAMED = 12  # largest number of classes with a legend
 MARGIN = 0.04  # empty margin on each side of the map, as a share of its width
 STYLE = """<style>
-.watch { display: grid; grid-template-columns: minmax(0, 5fr) minmax(0, 7fr); gap: 24px; align-items: start; }
-.watch .plane { position: relative; aspect-ratio: 1; max-height: 520px; max-width: 520px; border-radius: 8px;
+.watch { display: grid; grid-template-columns: minmax(0, 460px) minmax(0, 1fr); gap: 28px; align-items: start; }
+.watch .plane { position: relative; aspect-ratio: 1; border-radius: 8px;
   background: rgb(128 128 128 / .08); overflow: hidden; }
 .watch .plane > * { position: absolute; left: var(--x); top: var(--y); transform: translate(-50%, -50%);
   animation: watch-move .7s ease-out; }
@@ -36,10 +36,9 @@ STYLE = """<style>
 .watch .names b { display: inline-block; width: 10px; height: 10px; border-radius: 50%; margin-right: 5px;
   background: var(--c); }
 .watch .neighbours { display: grid; grid-template-columns: repeat(auto-fill, minmax(330px, 1fr)); gap: 0 28px; }
-.watch .neighbours .row { border-top: 0; padding: 6px 0; gap: 12px; flex-direction: row; }
-.watch .neighbours figure.query { width: 64px; }
+.watch .neighbours .row { border-top: 0; padding: 8px 0; gap: 12px; flex-direction: row; }
+.watch .neighbours figure.query { width: 76px; }
 .watch .neighbours .found { grid-template-columns: repeat(5, minmax(0, 1fr)); gap: 8px; }
-.watch .neighbours .name { -webkit-line-clamp: 1; }
 @media (max-width: 800px) { .watch { grid-template-columns: minmax(0, 1fr); }
   .watch .neighbours { grid-template-columns: minmax(0, 1fr); } }
 </style>"""
