@@ -51,8 +51,8 @@ class Frame:
 
 def paths(run: Path) -> dict[int, Path]:
     """Return the files of all frames in a run directory by step, in ascending order."""
-    found = {int(path.stem): path for path in (run / FOLDER).glob("*.npz") if path.stem.isdecimal()}
-    return dict(sorted(found.items()))
+    by_step = {int(path.stem): path for path in (run / FOLDER).glob("*.npz") if path.stem.isdecimal()}
+    return dict(sorted(by_step.items()))
 
 
 def write(run: Path, step: int, frame: Frame) -> None:

@@ -97,8 +97,8 @@ class FrameRecorder:
             compute_mode="donot_use_mm_for_euclid_dist",
         )
         near = distances.topk(min(NEIGHBOURS + 1, len(searched)), largest=False).indices
-        found = self._gallery[near.numpy()]
-        others = [row[row != query][:NEIGHBOURS] for query, row in zip(queries, found, strict=True)]
+        nearest = self._gallery[near.numpy()]
+        others = [row[row != query][:NEIGHBOURS] for query, row in zip(queries, nearest, strict=True)]
         return np.stack(others)
 
 
