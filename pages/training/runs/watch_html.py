@@ -19,8 +19,8 @@ from pages.shared.widgets.neighbour_grid import html as grid_html
 MOST_NAMED = 12  # largest number of classes with a legend
 MARGIN = 0.04  # empty margin on each side of the map, as a share of its width
 STYLE = """<style>
-.watch { display: grid; grid-template-columns: minmax(0, 460px) minmax(0, 1fr); gap: 28px; align-items: start; }
-.watch .plane { position: relative; aspect-ratio: 1; border-radius: 8px;
+.watch { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 3fr); gap: 28px; align-items: start; }
+.watch .plane { position: relative; aspect-ratio: 1; max-width: 480px; border-radius: 8px;
   background: rgb(128 128 128 / .08); overflow: hidden; }
 .watch .plane > * { position: absolute; left: var(--x); top: var(--y); transform: translate(-50%, -50%);
   animation: watch-move .7s ease-out; }
@@ -35,7 +35,8 @@ STYLE = """<style>
 .watch .names { display: flex; flex-wrap: wrap; gap: 2px 14px; margin-top: 8px; font-size: 13px; }
 .watch .names b { display: inline-block; width: 10px; height: 10px; border-radius: 50%; margin-right: 5px;
   background: var(--c); }
-.watch .neighbours { display: grid; grid-template-columns: repeat(auto-fill, minmax(330px, 1fr)); gap: 0 28px; }
+.watch .neighbours { display: grid; gap: 0 28px;
+  grid-template-columns: repeat(auto-fill, minmax(min(330px, 100%), 1fr)); }
 .watch .neighbours .row { border-top: 0; padding: 8px 0; gap: 12px; flex-direction: row; }
 .watch .neighbours figure.query { width: 76px; }
 .watch .neighbours .found { grid-template-columns: repeat(5, minmax(0, 1fr)); gap: 8px; }
