@@ -194,6 +194,13 @@ RULES = (
         "a linear method may use the labels before the first step",
         _key("model.embedding_start"),
     ),
+    Rule(
+        "caution",
+        "model.embedding_scale",
+        "initial scale of the embedding layer",
+        "raw embeddings that start too long can stop a loss from learning",
+        _key("model.embedding_scale"),
+    ),
     Rule("caution", "model.dropout", "dropout", "it regularises, as a loss can", _key("model.dropout")),
     Rule(
         "caution",

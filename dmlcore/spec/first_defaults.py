@@ -47,6 +47,7 @@ FIRST: Mapping[str, Any] = {
         "freeze_batch_norm": False,
         "gather": "none",
         "embedding_start": "random",
+        "embedding_scale": 1.0,
         "dropout": 0.0,
     },
     "pooling": {

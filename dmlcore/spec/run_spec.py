@@ -96,7 +96,7 @@ class RunSpec(Section):
                 "model.start, or set it to 0"
             )
         if self.model.name == "tokens":
-            for key, default in (("dropout", 0.0), ("embedding_start", "random")):
+            for key, default in (("dropout", 0.0), ("embedding_start", "random"), ("embedding_scale", 1.0)):
                 if getattr(self.model, key) != default:
                     raise ValueError(f"model.{key}: bags of tokens have no embedding layer; set it to {default}")
         frozen = self.model.freeze == "backbone"

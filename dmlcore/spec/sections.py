@@ -210,6 +210,13 @@ class ModelSpec(Section):
         description="Initial embedding layer: random, or a linear method fitted to its inputs: principal components, "
         "linear discriminants, neighbourhood components or within-class whitening",
     )
+    embedding_scale: float = Field(
+        1.0,
+        gt=0,
+        le=1000,
+        description="Factor on the initial weights and bias of the embedding layer; below 1 where raw embeddings would "
+        "start so long that the loss saturates",
+    )
     dropout: float = Field(0.0, ge=0, lt=1, description="Share of the embedding layer's inputs set to 0 at each step")
     gather: Literal["none", "mean", "attention"] = Field(
         "none",

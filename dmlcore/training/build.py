@@ -40,8 +40,8 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
         spec: Spec of the run.
         dataset: Data set to train on.
         device: Device to train on.
-        start: If False, the initial weights `model.start` and `model.embedding_start` are not loaded, because a resumed
-            run overwrites them.
+        start: If False, the initial weights `model.start` and those of the embedding layer are not set, because a
+            resumed run overwrites them.
 
     Raises:
         TrainingError: If the spec cannot be trained.
@@ -83,6 +83,8 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
     )
     if start and spec.model.embedding_start != "random":
         linear_start.begin(state)
+    if start:
+        linear_start.scale(model, spec.model.embedding_scale)
     state.reference = reference.create(model, spec)
     return state
 

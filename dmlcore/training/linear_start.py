@@ -1,4 +1,4 @@
-"""Initialisation of the embedding layer with a linear method that is fitted to features of the training split."""
+"""Initialisation of the embedding layer: a linear method fitted to the training split, and a factor on its weights."""
 
 from __future__ import annotations
 
@@ -22,12 +22,7 @@ def begin(state: TrainingState) -> None:
     Raises:
         TrainingError: If the network has no linear embedding layer, or the method cannot be fitted.
     """
-    method, layer = state.spec.model.embedding_start, layer_of(state.model)
-    if layer is None:
-        raise TrainingError(
-            "model.embedding_start: this network has no linear layer after its pooling; choose random, or another "
-            "pooling"
-        )
+    method, layer = state.spec.model.embedding_start, _require_layer(state.model, "embedding_start", "random")
     train = state.data.splits["train"]
     entering: list[Tensor] = []
     note = partial(_note, entering)
@@ -45,6 +40,29 @@ def begin(state: TrainingState) -> None:
     with torch.no_grad():
         layer.weight.copy_(torch.from_numpy(weight))
         layer.bias.copy_(torch.from_numpy(bias))
+
+
+@torch.no_grad()
+def scale(model: Network, factor: float) -> None:
+    """Multiply weights and bias of the embedding layer by `factor`, which multiplies all raw embeddings by it.
+
+    Raises:
+        TrainingError: If the factor is not 1 and the network has no linear embedding layer.
+    """
+    if factor != 1:
+        layer = _require_layer(model, "embedding_scale", "1")
+        layer.weight.mul_(factor)
+        layer.bias.mul_(factor)
+
+
+def _require_layer(model: Network, key: str, neutral: str) -> nn.Linear:
+    """Return the linear embedding layer; raise TrainingError that names `key` and its `neutral` value if none exists."""
+    layer = layer_of(model)
+    if layer is None:
+        raise TrainingError(
+            f"model.{key}: this network has no linear layer after its pooling; choose {neutral}, or another pooling"
+        )
+    return layer
 
 
 def layer_of(model: Network) -> nn.Linear | None:

@@ -42,6 +42,7 @@ LABELS: Mapping[str, str] = {
     "model.freeze_batch_norm": "Freeze batch norm",
     "model.gather": "Features of earlier depths",
     "model.embedding_start": "Initial embedding layer",
+    "model.embedding_scale": "Initial embedding scale",
     "model.dropout": "Dropout before the embedding",
     "pooling.name": "Pooling",
     "pooling.parameters": "Pooling parameters",

@@ -63,6 +63,7 @@ def _optimiser(form: Form) -> None:
         field(form, "optimiser.clip_value", step=0.1)
         if form.values["model.name"] != "tokens":
             field(form, "model.embedding_start")
+            field(form, "model.embedding_scale", step=0.01)
     if decays:
         field(form, "optimiser.decay_batch_norm")
 

@@ -142,7 +142,7 @@ def _model_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Desc
     if info.kind != "images":
         section |= {"keep_classifier": False, "freeze_batch_norm": False, "freeze": "none"}
     if values["model.name"] == "tokens":
-        section |= {"dropout": 0.0, "embedding_start": "random"}
+        section |= {"dropout": 0.0, "embedding_start": "random", "embedding_scale": 1.0}
     if info.kind != "images" or not gathers(values):
         section["gather"] = "none"
     if section["freeze"] == "backbone":
