@@ -33,6 +33,9 @@ IDLE = 0.9  # share of recent steps without an active triplet from which trainin
 MIN_STEPS = 40  # minimum number of steps before warnings about the loss are given
 # embedding length or gradient norm above which training counts as diverging; squares overflow float32 only above 1e19
 DIVERGENCE = 1e9
+# mean embedding length and first loss above which the start counts as too long; embeddings of length 1 to 4 start the
+# tuplet losses at 3 to 4, those of length 250 at 20,000
+LONG_START, LARGE_START = 30.0, 100.0
 OVERFIT = 0.03  # minimum drop of the validation MAP@R (0..1) below its best value for a warning
 
 
@@ -40,7 +43,7 @@ OVERFIT = 0.03  # minimum drop of the validation MAP@R (0..1) below its best val
 class HealthWarning:
     """Warning about a problem: its kind, the step since which it has lasted, figures, explanation and remedies."""
 
-    kind: str  # one of point, dimensions, margin, idle, saturated, flat, overfit, worse, exploding
+    kind: str  # one of point, dimensions, margin, idle, saturated, flat, overfit, worse, exploding, scale
     since: int
     numbers: dict[str, float]
     sentence: str
@@ -58,10 +61,11 @@ def watch(rows: Iterable[Row], spec: RunSpec | None = None) -> list[HealthWarnin
     rows = list(rows)
     history = _History(rows, spec)
     warnings = [
-        judge(history) for judge in (_exploding, _point, _dimensions, _saturated, _margin, _idle, _flat, _overfit)
+        judge(history)
+        for judge in (_exploding, _scale, _point, _dimensions, _saturated, _margin, _idle, _flat, _overfit)
     ]
     kinds = {warning.kind for warning in warnings if warning}
-    implied = {"point": {"margin", "dimensions", "flat"}, "exploding": {"flat", "dimensions"}, "margin": {"flat"}}
+    implied = {"point": {"margin", "dimensions", "flat"}, "exploding": {"flat", "dimensions", "scale"}, "margin": {"flat"}}
     hidden = set().union(*(implied.get(kind, set()) for kind in kinds))
     return [warning for warning in warnings if warning and warning.kind not in hidden]
 
@@ -120,6 +124,25 @@ def _overflow(since: int, words: str, value: float) -> HealthWarning:
         (
             "divide optimiser.learning_rate by 10, or by 100",
             "set optimiser.clip_norm, for example to 1",
+            "normalise the embeddings to unit length: model.normalize=true",
+        ),
+    )
+
+
+def _scale(history: _History) -> HealthWarning | None:
+    """Detect embeddings that started so long that the loss is extreme, and are still long."""
+    norm, first = history.measured("norm"), history.losses[:3]
+    if not norm or min(value for _, value in norm) < LONG_START or not first or min(first) < LARGE_START:
+        return None
+    length = norm[0][1]
+    return HealthWarning(
+        "scale",
+        history.steps[0],
+        {"norm": length, "loss": first[0]},
+        f"The embeddings started {length:.3g} long, and the loss at {first[0]:,.4g}: it first learns their length, not "
+        "the classes.",
+        (
+            f"start a new run with model.embedding_scale={1 / length:.1g}, which starts the embeddings at length 1",
             "normalise the embeddings to unit length: model.normalize=true",
         ),
     )

@@ -170,3 +170,27 @@ def test_a_spec_whose_loss_cannot_be_made_is_no_reason_to_fail():
     rows = [{"kind": "step", "step": step, "loss": 1.0} for step in range(1, 100)]
     for override in ("loss.name=unheard_of", "loss.name=proxy_anchor"):
         assert [warning.kind for warning in watch(rows, RunSpec().with_overrides([override]))] == ["flat"]
+
+
+@pytest.mark.parametrize(("scale", "kinds"), [(100, ["scale"]), (1, [])])
+def test_a_start_with_long_embeddings_is_reported_with_the_factor_that_shortens_them(scale, kinds, digits, tmp_path):
+    raw = ("loss.name=tuplet", "model.normalize=false", "schedule.steps=30", f"model.embedding_scale={scale}")
+    rows, spec = train_run(tmp_path, *raw, dataset=digits)
+    found = only(watch(rows, spec), *kinds)
+    if found:
+        norm = next(row["norm"] for row in rows if row["kind"] == "measure")
+        assert found.numbers["norm"] == norm > 100
+        assert f"model.embedding_scale={1 / norm:.1g}" in found.remedies[0]
+
+
+def test_long_embeddings_that_the_loss_normalises_are_not_reported(digits, tmp_path):
+    raw = ("loss.name=multi_similarity", "model.normalize=false", "schedule.steps=30", "model.embedding_scale=100")
+    rows, spec = train_run(tmp_path, *raw, dataset=digits)
+    assert not any(warning.kind == "scale" for warning in watch(rows, spec))
+
+
+def test_long_embeddings_that_became_short_are_not_reported():
+    steps = [{"kind": "step", "step": n, "loss": 5000.0 / n} for n in range(1, 31)]
+    long, short = ({"kind": "measure", "step": n, "norm": norm} for n, norm in ((10, 200.0), (20, 3.0)))
+    only(watch([*steps[:15], long]), "scale")
+    only(watch([*steps, long, short]))
