@@ -103,6 +103,15 @@ def outlier(random: np.random.Generator, classes: int, per_class: int) -> Floats
     return placed
 
 
+@_start("A divided class")
+def divided(random: np.random.Generator, classes: int, per_class: int) -> Floats:
+    """The first class is in two halves, and all other classes form a wall between them."""
+    placed = _noise(random, classes, per_class, 0.04)
+    placed[0, :, 0] += np.where(np.arange(per_class) % 2, 0.6, -0.6)
+    placed[1:, :, 1] += np.linspace(-1, 1, (classes - 1) * per_class).reshape(classes - 1, per_class)
+    return placed
+
+
 @_start("Separated")
 def separated(random: np.random.Generator, classes: int, per_class: int) -> Floats:
     """Each class forms a separate cluster."""

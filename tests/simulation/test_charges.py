@@ -223,3 +223,17 @@ def test_training_separates_the_classes():
 def test_steps_out_of_range_are_refused():
     with pytest.raises(ValueError, match="step"):
         Simulation(SMALL).frame(-1)
+
+
+@pytest.mark.parametrize(("loss", "unites"), [("modified_entangle", False), ("ranking", True)])
+def test_negatives_hold_a_divided_class_apart_where_their_push_exceeds_the_pull(loss, unites):
+    """Can 2018, Fig. 2.6."""
+    simulation = Simulation(Spec(start="divided", classes=2, per_class=8, law=Dynamics(loss)))
+
+    def gap(step: int) -> float:
+        first = simulation.frame(step).positions[:8]
+        return float(np.linalg.norm(first[::2].mean(0) - first[1::2].mean(0)))
+
+    assert (gap(200) < gap(0) / 2) == unites
+    assert (gap(200) > 2 * gap(0)) != unites
+    assert (simulation.frame(200).map_at_r > 0.99) == unites

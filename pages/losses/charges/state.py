@@ -68,6 +68,12 @@ PRESETS = (  # a URL without parameters opens the first preset
         "start=random&loss=facenet&m=0.2&miner=hard_negative&per=30",
     ),
     Preset(
+        "held apart",
+        "A class divided by negatives (Can 2018, Fig. 2.6): they push both ends harder than the pair pulls, so it never "
+        "unites. Choose the ranking loss, and it does.",
+        "start=divided&classes=2&per=8&loss=modified_entangle",
+    ),
+    Preset(
         "push only",
         "Without attraction the classes only move apart.",
         "start=random&side=push&per=30",
