@@ -55,9 +55,9 @@ class Triplets:
         """Return a boolean mask (t,) of the triplets at which the loss has a non-zero gradient.
 
         With a clamped loss these are the triplets with 0 < raw < m2, where raw is the loss before clamping. With a loss
-        that is trained without clamps (reduction "mean_raw") these are all triplets.
+        that is trained without clamps (see `TripletLoss.clamps`) these are all triplets.
         """
-        if loss.reduction == "mean_raw":
+        if not loss.clamps:
             return np.ones(len(self), bool)
         edges = {"ap": self.d_ap, "an": self.d_an, "pn": self.d_pn}
         raw = loss.raw_of(

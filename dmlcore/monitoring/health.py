@@ -65,7 +65,11 @@ def watch(rows: Iterable[Row], spec: RunSpec | None = None) -> list[HealthWarnin
         for judge in (_exploding, _scale, _point, _dimensions, _saturated, _margin, _idle, _flat, _overfit)
     ]
     kinds = {warning.kind for warning in warnings if warning}
-    implied = {"point": {"margin", "dimensions", "flat"}, "exploding": {"flat", "dimensions", "scale"}, "margin": {"flat"}}
+    implied = {
+        "point": {"margin", "dimensions", "flat"},
+        "exploding": {"flat", "dimensions", "scale"},
+        "margin": {"flat"},
+    }
     hidden = set().union(*(implied.get(kind, set()) for kind in kinds))
     return [warning for warning in warnings if warning and warning.kind not in hidden]
 
@@ -367,7 +371,7 @@ def _triplet_loss(spec: RunSpec | None) -> TripletLoss | None:
     if spec is None or spec.loss.name not in losses.names():
         return None
     try:
-        return losses.create(spec.loss.name, **spec.loss.parameters)
+        return losses.create(spec.loss.name, reduction=spec.loss.reduction, **spec.loss.parameters)
     except (KeyError, TypeError, ValueError):
         return None
 
@@ -375,7 +379,7 @@ def _triplet_loss(spec: RunSpec | None) -> TripletLoss | None:
 def _loss_at_one_point(spec: RunSpec | None) -> float | None:
     """Return the value of a triplet loss if all embeddings are one unit vector; None if it is undefined."""
     loss = _triplet_loss(spec)
-    if loss is None or spec is None or spec.loss.reduction == "mean_raw":
+    if loss is None or not loss.clamps:
         return None
     import torch
 
@@ -387,4 +391,4 @@ def _loss_at_one_point(spec: RunSpec | None) -> float | None:
 def _clamp(spec: RunSpec | None) -> float | None:
     """Return the upper clamp of a spec's triplet loss; None if it has none or if the loss is of another kind."""
     loss = _triplet_loss(spec)
-    return loss.m2 if loss is not None and isfinite(loss.m2) else None
+    return loss.m2 if loss is not None and loss.clamps and isfinite(loss.m2) else None

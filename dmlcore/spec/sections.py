@@ -253,8 +253,10 @@ class LossSpec(Section):
     parameters: dict[Identifier, HyperParameter] = Field(
         default_factory=dict, description="Hyper-parameters of the loss; those left out keep their defaults"
     )
-    reduction: Literal["mean_valid", "mean_nonzero", "mean_raw"] = Field(
-        "mean_valid", description="Mean over all valid triplets, over those with a positive loss, or without clamps"
+    reduction: Literal["mean_valid", "mean_nonzero", "mean_raw", "entangled"] = Field(
+        "mean_valid",
+        description="Mean over all valid triplets, over those with a positive loss, or without clamps; entangled: one "
+        "term per pair, with all of its negatives, log(1 + sum exp E)",
     )
     learning_rate: float | None = Field(
         None, gt=0, le=100, description="Learning rate of proxies and other loss parameters; empty: the optimiser's"

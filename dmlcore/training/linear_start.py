@@ -56,7 +56,7 @@ def scale(model: Network, factor: float) -> None:
 
 
 def _require_layer(model: Network, key: str, neutral: str) -> nn.Linear:
-    """Return the linear embedding layer; raise TrainingError that names `key` and its `neutral` value if none exists."""
+    """Return the linear embedding layer; if there is none, raise TrainingError naming `key` and its neutral value."""
     layer = layer_of(model)
     if layer is None:
         raise TrainingError(

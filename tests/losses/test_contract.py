@@ -43,16 +43,24 @@ def batch(dtype=torch.float64, dim=5, seed=0, labels=LABELS):
     return embeddings[order], labels[order]
 
 
+def list_triplets(labels):
+    y = labels.tolist()
+    return [(a, p, n) for a, p, n in itertools.product(range(len(y)), repeat=3) if a != p and y[a] == y[p] != y[n]]
+
+
 def energies(loss, embeddings, labels):
     """Return the energies of manually listed triplets, evaluated one by one, as the oracle."""
-    y = labels.tolist()
-    listed = [(a, p, n) for a, p, n in itertools.product(range(len(y)), repeat=3) if a != p and y[a] == y[p] != y[n]]
-    return loss.raw(*embeddings[torch.tensor(listed)].unbind(1))
+    return loss.raw(*embeddings[torch.tensor(list_triplets(labels))].unbind(1))
 
 
-def reduced(loss, raws, reduction):
+def reduced(loss, raws, reduction, labels):
     if reduction == "mean_raw":
         return raws.mean()
+    if reduction == "entangled":
+        sums = {}
+        for (a, p, _), raw in zip(list_triplets(labels), raws, strict=True):
+            sums[a, p] = sums.get((a, p), 1) + raw.exp()
+        return sum(value.log() for value in sums.values()) / len(sums)
     kept = torch.where((raws > 0) & (raws < loss.m2), raws, raws.detach().clamp(0, loss.m2))
     return kept.sum() / (len(kept) if reduction == "mean_valid" else max(1, (kept > 0).sum()))
 
@@ -68,7 +76,7 @@ def test_batch_equals_triplets_listed_by_hand(name, hyper):
         with note_member(reduction):
             loss = losses.create(name, reduction=reduction, **hyper)
             values.append(loss(x, labels))
-            expected.append(reduced(loss, raws, reduction))
+            expected.append(reduced(loss, raws, reduction, labels))
             torch.testing.assert_close(values[-1], expected[-1], rtol=1e-11, atol=1e-12)
     shares = range(2, 2 + len(REDUCTIONS))
     gradient, expected_gradient = (

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from dmlcore.geometry import Triplet
 from dmlcore.geometry.batches import full_precision
 from dmlcore.geometry.triplet import FLOOR
+from dmlcore.losses.engine.entangled import entangled_mean
 from dmlcore.losses.engine.formula import LOSSES, TripletFormula, check_points
 from dmlcore.losses.engine.inputs import LossInputs, check_indices, read_inputs
 from dmlcore.losses.engine.table import (
@@ -26,8 +27,8 @@ from dmlcore.losses.engine.table import (
     table_energy,
 )
 
-Reduction = Literal["mean_valid", "mean_nonzero", "mean_raw"]
-REDUCTIONS: tuple[Reduction, ...] = ("mean_valid", "mean_nonzero", "mean_raw")
+Reduction = Literal["mean_valid", "mean_nonzero", "mean_raw", "entangled"]
+REDUCTIONS: tuple[Reduction, ...] = ("mean_valid", "mean_nonzero", "mean_raw", "entangled")
 
 
 class TripletLoss(nn.Module):
@@ -44,7 +45,8 @@ class TripletLoss(nn.Module):
     Args:
         formula: Catalogue entry of the loss.
         reduction: "mean_valid" divides the sum of the clamped energies by T, "mean_nonzero" divides it by the number of
-            energies above 0, and "mean_raw" is the mean of the raw energies, without a clamp.
+            energies above 0, and "mean_raw" is the mean of the raw energies, without a clamp. "entangled" is the mean
+            over pairs (a, p) of log(1 + sum_n exp(raw)), see `entangled_mean`, without a clamp.
         hyper: Hyper-parameters of the loss.
 
     Raises:
@@ -76,7 +78,12 @@ class TripletLoss(nn.Module):
         self.margin = float(self.hyper[formula.margin.name]) if formula.margin else 0.0
         self.m2 = float(self.hyper[formula.clamp.to or "m2"])
         self._own = {k: self.hyper[k] for k in formula.own}
-        self.floor = FLOOR if math.isinf(self.m2) or reduction == "mean_raw" else 0.0
+        self.floor = FLOOR if math.isinf(self.m2) or not self.clamps else 0.0
+
+    @property
+    def clamps(self) -> bool:
+        """True if the reduction clamps energies to [0, m2]; otherwise every triplet has a gradient."""
+        return self.reduction in ("mean_valid", "mean_nonzero")
 
     @property
     def difference_window(self) -> tuple[float, float] | None:
@@ -158,7 +165,10 @@ class TripletLoss(nn.Module):
         return lambda ranked: batch_blocks(labels, device, symmetric, ranked and separable)
 
     def _of_blocks(self, distances: Tensor, norms: Tensor, blocks: Blocks) -> Tensor:
-        window = Window(self.margin, self.m2, clamped=self.reduction != "mean_raw")
+        if self.reduction == "entangled":
+            value, self.counts = entangled_mean(distances, norms, blocks, self._energy, self.margin, self.floor)
+            return value
+        window = Window(self.margin, self.m2, clamped=self.clamps)
         total, self.counts = table_energy(distances, norms, blocks, self._energy, window, self.floor)
         divisor = self.counts.tally[1 if self.reduction == "mean_nonzero" else 0]
         return total / divisor.clamp(min=1)
@@ -227,8 +237,7 @@ def create(name: str, **hyper: Any) -> TripletLoss:
     Args:
         name: Name of a triplet loss.
         hyper: Hyper-parameters of the loss: those of its formula, its margin (m or m1), the upper clamp m2 (None or inf
-            for no upper clamp), and `reduction`, which is "mean_valid", "mean_nonzero" or "mean_raw", see
-            `TripletLoss`.
+            for no upper clamp), and `reduction`, see `TripletLoss`.
 
     Returns:
         Module whose `forward(embeddings, labels, indices_tuple=None)` maps embeddings (B, D) and labels (B,) to a

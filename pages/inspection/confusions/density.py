@@ -111,7 +111,7 @@ def _region_of(view: ShownRun) -> TripletLoss:
         for key, parameter in formula.parameters.items()
     }
     reduction = own.reduction if own and name == own.formula.name else "mean_valid"
-    if reduction == "mean_raw":
+    if reduction in ("mean_raw", "entangled"):
         st.caption("This run trains without clamps, so every triplet has a gradient.")
     return losses.create(name, reduction=reduction, **hyper)
 
@@ -120,7 +120,7 @@ def _draw(
     density: DistanceDensity, kind: Kind, loss: TripletLoss, reach: float, *, key: str, height: int, title: str = ""
 ) -> None:
     triplets = density.triplets(kind)
-    lines = ([], []) if loss.reduction == "mean_raw" else clamp_lines(loss, reach)
+    lines = clamp_lines(loss, reach) if loss.clamps else ([], [])
     bins = 60 if height > 300 else 30
     drawn = portrait(triplets.d_ap, triplets.d_an, reach, lines, bins=bins, height=height, title=title or None)
     active = float(triplets.active(loss).mean())
@@ -174,7 +174,7 @@ def _caption(pairs: DistanceDensity, kind: Kind, loss: TripletLoss, reach: float
     drawn = f", assuming {' and '.join(assumed)}" if assumed else ""
     clamp = "; dashed: upper clamp, raw = m2" if math.isfinite(loss.m2) else ""
     begins = f"Orange: boundary of the loss, raw = 0{clamp}{drawn}."
-    if loss.reduction == "mean_raw" or not any(map(len, clamp_lines(loss, reach))):
+    if not loss.clamps or not any(map(len, clamp_lines(loss, reach))):
         begins = "No boundary of the loss lies in this range."
     return (
         f"{len(pairs.triplets(kind)):,} tested triplets: {words}. Below the dotted diagonal the negative is "

@@ -69,7 +69,7 @@ PRESETS = (  # a URL without parameters opens the first preset
     ),
     Preset(
         "held apart",
-        "A class divided by negatives (Can 2018, Fig. 2.6): they push both ends harder than the pair pulls, so it never "
+        "Negatives divide a class (Can 2018, Fig. 2.6): they push both ends harder than the pair pulls, so it never "
         "unites. Choose the ranking loss, and it does.",
         "start=divided&classes=2&per=8&loss=modified_entangle",
     ),

@@ -120,6 +120,7 @@ WORDS: Mapping[str, str] = {
     "mean_valid": "mean over all triplets",
     "mean_nonzero": "mean over non-zero triplets",
     "mean_raw": "mean without clamps",
+    "entangled": "fully entangled: one term per pair",
     "mlp": "MLP, for vectors",
     "resnet20": "ResNet20, for small images",
     "conv4": "Four blocks of convolutions, for small images",

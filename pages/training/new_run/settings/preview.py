@@ -102,9 +102,11 @@ def _describe_loss(spec: RunSpec) -> None:
         return
     upper = losses.create(spec.loss.name, **spec.loss.parameters).m2
     window = "below at 0" if upper == math.inf else f"to [0, {upper:.4g}], with zero gradient outside"
-    st.caption(
-        f"{formula.source}. $a$ is the anchor, $p$ its positive, $n$ its negative; the loss is $E$ clamped {window}."
-    )
+    value = {
+        "mean_raw": "the mean of $E$, without clamps",
+        "entangled": r"the mean over pairs of $\log(1+\sum_n e^E)$",
+    }.get(spec.loss.reduction, f"$E$ clamped {window}")
+    st.caption(f"{formula.source}. $a$ is the anchor, $p$ its positive, $n$ its negative; the loss is {value}.")
 
 
 def _describe_projections(spec: RunSpec) -> None:
