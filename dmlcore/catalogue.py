@@ -35,6 +35,7 @@ class Slider:
         least: Inclusive lower bound of valid values.
         most: Inclusive upper bound of valid values.
         whole: Accept integers only; set for parameters annotated as int.
+        words: Names that are accepted instead of a number, for values that are chosen later.
     """
 
     low: float
@@ -48,6 +49,7 @@ class Slider:
     least: float = -math.inf
     most: float = math.inf
     whole: bool = False
+    words: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not (self.low < self.high and self.step > 0 and self.holds(self.low) and self.holds(self.high)):
@@ -61,15 +63,18 @@ class Slider:
         """Return True if `number` is a valid value, that is within `above`, `least` and `most`."""
         return self.above < number and self.least <= number <= self.most
 
-    def check(self, name: str, value: object) -> float:
-        """Return `value` as a float, or int if `whole`.
+    def check(self, name: str, value: object) -> float | str:
+        """Return `value` as a float, or int if `whole`, or unchanged if it is one of `words`.
 
         Raises TypeError or ValueError with the parameter's `name` and the violated bound.
         """
         if value is None and self.optional:
             return math.inf
+        if isinstance(value, str) and value in self.words:
+            return value
         if isinstance(value, bool) or not isinstance(value, Real):  # Real includes NumPy scalars
-            raise TypeError(f"{name} must be a number, got {value!r}")
+            also = "".join(f" or {word}" for word in self.words)
+            raise TypeError(f"{name} must be a number{also}, got {value!r}")
         number = float(value)
         if math.isnan(number) or (math.isinf(number) and not (self.optional and number > 0)):
             raise ValueError(f"{name} must be finite, got {number}")

@@ -13,6 +13,7 @@ from dmlcore.geometry.margins import (
     balanced_rho,
     margin_enclosing,
     margin_for_ellipse,
+    margin_from_data,
     triplet_count,
 )
 from dmlcore.geometry.triplet import Triplet, distance, margin_from_normalised, normalised_margin, power_potential
@@ -35,6 +36,7 @@ __all__ = [
     "k_center",
     "margin_enclosing",
     "margin_for_ellipse",
+    "margin_from_data",
     "margin_from_normalised",
     "normalised_margin",
     "power_potential",

@@ -77,6 +77,37 @@ def margin_enclosing(d: float, m_ranking: float, s: float, r: float, rho: float)
     return rho * (_potential(R, 1 - r) + _potential(R + d, 1 - r)) - _potential(d, s + 1)
 
 
+RANKING_MARGIN = 0.1  # margin of the ranking loss whose active region `margin_from_data` covers
+
+
+def margin_from_data(d: float, s: float, r: float, rho: float) -> float:
+    """Return the margin m1 at which the loss is active wherever the ranking loss with margin 0.1 is.
+
+    Args:
+        d: Mean distance d > 0 within classes.
+        s: Exponent of the pull.
+        r: Exponent of the push; at r = 0 the result is `margin_for_ellipse`, else `margin_enclosing`.
+        rho: Ratio of push to pull, > 0.
+
+    Returns:
+        The margin m1.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Example:
+        >>> from dmlcore import geometry
+        >>> round(geometry.margin_from_data(1.0, 0.0, 0.0, 12 / 7), 2)
+        4.64
+
+    Reference:
+        Karaman 2021, Sec. 3.2.3 and App. B, which takes d as the mean distance within classes.
+    """
+    if abs(r) < 1e-9:
+        return margin_for_ellipse(d, RANKING_MARGIN, s, rho)
+    return margin_enclosing(d, RANKING_MARGIN, s, r, rho)
+
+
 def balanced_rho(B: int, C: int) -> float:
     """Return the rho that gives pull and push the same total weight per pair, in a batch with classes of equal size.
 

@@ -145,7 +145,7 @@ def npairs(t: Triplet) -> Tensor:
     latex=r"\tfrac12\left(d_{ap}^2-d_{an}^2-d_{pn}^2\right)",
     source="Karaman 2021, Eq. 3.8 (second line)",
     sentence="The negative repels both ends of the pair, with forces as long as the edges themselves.",
-    margin=Margin(0.1, 0.0, 10.0),
+    margin=Margin(0.1, 0.0, 10.0, exponents=lambda _: (1.0, -1.0, 1.0)),
     symmetric=True,
 )
 def entangle(t: Triplet) -> Tensor:
@@ -176,7 +176,7 @@ def location_aware(
     latex=r"d_{ap}-\rho\,(d_{an}+d_{pn})",
     source="Karaman 2021, Eq. 3.14",
     sentence="Constant forces along all three edges; the active region is an ellipse about the pair.",
-    margin=Margin(1.3, 0.0, 10.0),
+    margin=Margin(1.3, 0.0, 10.0, exponents=lambda hyper: (0.0, 0.0, float(hyper["rho"]))),
     symmetric=True,
 )
 def modified_entangle(
@@ -190,7 +190,12 @@ def modified_entangle(
     latex=r"\frac{d_{ap}^{s+1}}{s+1}-\rho\left(\frac{d_{an}^{1-r}}{1-r}+\frac{d_{pn}^{1-r}}{1-r}\right)",
     source="Karaman 2021, Eq. 3.17-3.18",
     sentence="Charges in a medium of negative permittivity: pull dˢ along the pair, push ρ/dʳ from the negative.",
-    margin=Margin(-2.325, -6.0, 6.0, name="m1", help="margin m1: larger keeps farther triplets active"),
+    margin=Margin(
+        *(-2.325, -6.0, 6.0),
+        name="m1",
+        help="margin m1: larger keeps farther triplets active; data: chosen from the first batch of a run",
+        exponents=lambda hyper: (float(hyper["s"]), float(hyper["r"]), float(hyper["rho"])),
+    ),
     clamp=Clamp(default=5.0, slider=True),
     symmetric=True,
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dmlcore.spec import RunSpec
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.storage.runs import candidate_validations, series
+from dmlcore.storage.runs import candidate_validations, chosen_margin, series
 
 if TYPE_CHECKING:
     from dmlcore.losses import TripletLoss
@@ -59,7 +59,7 @@ def watch(rows: Iterable[Row], spec: RunSpec | None = None) -> list[HealthWarnin
             weaker.
     """
     rows = list(rows)
-    history = _History(rows, spec)
+    history = _History(rows, spec and chosen_margin(spec, rows))
     warnings = [
         judge(history)
         for judge in (_exploding, _scale, _point, _dimensions, _saturated, _margin, _idle, _flat, _overfit)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from dmlcore.spec import RunSpec, SpecError, own_network
-from dmlcore.spec.sections import IDENTITY
+from dmlcore.spec.sections import FROM_DATA, IDENTITY
 from dmlcore.storage import atomic_files, fork_parent, leftovers, locks, metrics_rows
 from dmlcore.storage.home import HOME
 from dmlcore.storage.listing import Brief, FileCache, Listing, RunFacts, listing, signature
@@ -92,6 +92,14 @@ class Run(Task[RunState]):
     def spec(self) -> RunSpec:
         """Spec of the run, which never changes; raises RunError if spec.json is damaged or cannot be interpreted."""
         return _specs.get(f"{self.path}/{SPEC}", lambda: _read_spec(self.path))
+
+    def spec_as_trained(self) -> RunSpec:
+        """Return the spec with the number in place of a margin that was chosen from the data; see `chosen_margin`."""
+        return (
+            self.spec
+            if FROM_DATA not in self.spec.loss.parameters.values()
+            else chosen_margin(self.spec, self.metrics()[0])
+        )
 
     def state(self) -> RunState:
         """Return the last recorded state; raises RunError if state.json is damaged."""
@@ -425,6 +433,22 @@ def series(rows: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[
     """
     by_step = {row["step"]: row[field] for row in rows if row.get("kind") == kind and row.get(field) is not None}
     return sorted(by_step), [by_step[step] for step in sorted(by_step)]
+
+
+def chosen_margin(spec: RunSpec, rows: Iterable[Row]) -> RunSpec:
+    """Return the spec with the number in place of a loss margin "data".
+
+    Args:
+        spec: Spec of a run.
+        rows: Metrics rows of the run; the first measurement has the margin. Without one the default takes its place.
+    """
+    parameters = spec.loss.parameters
+    if FROM_DATA not in parameters.values():
+        return spec
+    numbers = series(rows, "measure", "margin")[1][-1:]
+    settled = {k: v for k, v in parameters.items() if v != FROM_DATA}
+    settled |= {k: number for k, v in parameters.items() if v == FROM_DATA for number in numbers}
+    return spec.model_copy(update={"loss": spec.loss.model_copy(update={"parameters": settled})})
 
 
 def candidate_validations(rows: Iterable[Row]) -> list[Row]:

@@ -10,6 +10,7 @@ from dmlcore import losses
 from dmlcore.losses.engine.table import BLOCK
 from dmlcore.spec import RunSpec, flat
 from dmlcore.spec.optimisers import OPTIMISERS
+from dmlcore.spec.sections import FROM_DATA
 from dmlcore.storage import checkpoint
 from dmlcore.storage.checkpoint import Checkpoint
 from dmlcore.storage.runs import Run
@@ -101,7 +102,7 @@ def unsupported(spec: RunSpec) -> list[str]:
 def _unsupported_parameters(spec: RunSpec) -> list[str]:
     entry, values = LOSSES[spec.loss.name], losses.describe(spec.loss.name).resolve(spec.loss.parameters)
     wrong = [key for key, value in entry.fixed.items() if values[key] != value]
-    wrong += [key for key in entry.arguments if values[key] == math.inf]
+    wrong += [key for key in entry.arguments if values[key] in (math.inf, FROM_DATA)]
     # at r = 1 the potential of the distance-sensitive loss is a logarithm
     wrong += ["r"] if spec.loss.name == "distance_sensitive" and values["r"] == 1 else []
     return [f"loss.{key}={values[key]}" for key in wrong]

@@ -13,11 +13,18 @@ from torch import Tensor
 from dmlcore.catalogue import Catalogue, Entry, Parameter, Slider, declared
 from dmlcore.geometry import Triplet
 from dmlcore.geometry.batches import check_finite
+from dmlcore.spec.sections import FROM_DATA
+
+Exponents = Callable[[Mapping[str, float | str]], tuple[float, float, float]]
 
 
 @dataclass(frozen=True)
 class Margin:
-    """Additive margin of a triplet loss. It is added to the value of the formula: raw = core + margin."""
+    """Additive margin of a triplet loss. It is added to the value of the formula: raw = core + margin.
+
+    `exponents` maps the hyper-parameters to (s, r, rho) if the formula is the distance-sensitive loss with these
+    values; the margin may then be "data" (`geometry.margin_from_data`).
+    """
 
     default: float
     low: float
@@ -25,11 +32,14 @@ class Margin:
     name: str = "m"
     help: str = "margin, in the units of the energy: larger keeps more triplets active"
     above: float = -math.inf
+    exponents: Exponents | None = None
 
     @property
     def slider(self) -> Slider:
         """Slider that sets the margin in a settings panel."""
-        return Slider(self.low, self.high, self.name.replace("1", "_1"), self.help, step=0.005, above=self.above)
+        words = (FROM_DATA,) if self.exponents else ()
+        symbol = self.name.replace("1", "_1")
+        return Slider(self.low, self.high, symbol, self.help, step=0.005, above=self.above, words=words)
 
 
 @dataclass(frozen=True)

@@ -150,6 +150,18 @@ def table_energy(
     return _sum_blocks(distances, norms, blocks, energy, window, floor, tally, None), Counts(tally)
 
 
+def mean_pair_distance(distances: Tensor, blocks: Blocks) -> float:
+    """Return the mean distance of the distinct pairs (a, p) of the triplets in `blocks`; infinity without triplets."""
+    pairs = [torch.empty(0, dtype=torch.int64, device=distances.device)]
+    for block in blocks(False):
+        a, p = block.edges["ap"]
+        pair = a * len(distances) + p
+        valid = block.valid if block.repeats else block.valid.any(-1, keepdim=True)
+        pairs.append(pair[valid.expand_as(pair)])
+    listed = torch.unique(torch.cat(pairs))
+    return float(distances.flatten()[listed].double().mean()) if len(listed) else float("inf")
+
+
 def batch_blocks(labels: Tensor, device: torch.device, symmetric: bool, ranked: bool) -> Iterator[TripletBlock]:
     """Yield all valid triplets of a batch in blocks with shapes that suit the device of the labels.
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from dmlcore.geometry import Triplet
 from dmlcore.geometry.batches import full_precision
+from dmlcore.geometry.margins import margin_from_data
 from dmlcore.geometry.triplet import FLOOR
 from dmlcore.losses.engine.entangled import entangled_mean
 from dmlcore.losses.engine.formula import LOSSES, TripletFormula, check_points
@@ -22,10 +23,12 @@ from dmlcore.losses.engine.table import (
     Window,
     batch_blocks,
     given_blocks,
+    mean_pair_distance,
     pair_tables,
     reference_blocks,
     table_energy,
 )
+from dmlcore.spec.sections import FROM_DATA
 
 Reduction = Literal["mean_valid", "mean_nonzero", "mean_raw", "entangled"]
 REDUCTIONS: tuple[Reduction, ...] = ("mean_valid", "mean_nonzero", "mean_raw", "entangled")
@@ -47,7 +50,8 @@ class TripletLoss(nn.Module):
         reduction: "mean_valid" divides the sum of the clamped energies by T, "mean_nonzero" divides it by the number of
             energies above 0, and "mean_raw" is the mean of the raw energies, without a clamp. "entangled" is the mean
             over pairs (a, p) of log(1 + sum_n exp(raw)), see `entangled_mean`, without a clamp.
-        hyper: Hyper-parameters of the loss.
+        hyper: Hyper-parameters of the loss. With the margin "data" the first batch sets it (`margin_from_data`), and
+            the state dict keeps it; energies at points are NaN before.
 
     Raises:
         TypeError: If the loss has no such hyper-parameter; the message names it.
@@ -68,6 +72,7 @@ class TripletLoss(nn.Module):
     """
 
     counts = Counts.none()  # counts of the last forward pass
+    pair_distance: Tensor
 
     def __init__(self, formula: TripletFormula, reduction: Reduction = "mean_valid", **hyper: float | str) -> None:
         super().__init__()
@@ -75,10 +80,41 @@ class TripletLoss(nn.Module):
             raise ValueError(f"reduction must be one of {', '.join(REDUCTIONS)}, got {reduction!r}")
         self.formula, self.reduction = formula, reduction
         self.hyper = formula.resolve(hyper)
-        self.margin = float(self.hyper[formula.margin.name]) if formula.margin else 0.0
+        self._margin = self.hyper[formula.margin.name] if formula.margin else 0.0
+        if self._margin == FROM_DATA:
+            # mean distance within classes in the first batch, from which the margin follows; infinite before it
+            self.register_buffer("pair_distance", torch.tensor(math.inf, dtype=torch.float64))
         self.m2 = float(self.hyper[formula.clamp.to or "m2"])
         self._own = {k: self.hyper[k] for k in formula.own}
         self.floor = FLOOR if math.isinf(self.m2) or not self.clamps else 0.0
+
+    @property
+    def margin(self) -> float:
+        """Margin of the energy; NaN until the first batch if it is chosen from the data."""
+        if self._margin != FROM_DATA:
+            return float(self._margin)
+        d = float(self.pair_distance)
+        if math.isinf(d) or not (self.formula.margin and self.formula.margin.exponents):
+            return math.nan
+        return margin_from_data(d, *self.formula.margin.exponents(self.hyper))
+
+    def chosen(self) -> dict[str, float]:
+        """Return the margin that was chosen from the data and the distance it follows from; {} for a given margin."""
+        return {} if self._margin != FROM_DATA else {"margin": self.margin, "pair_distance": float(self.pair_distance)}
+
+    def _choose_margin(self, distances: Tensor, blocks: Blocks) -> None:
+        """Set the margin from the mean distance of the pairs (a, p) of a batch; a batch without pairs changes nothing.
+
+        Raises:
+            ValueError: If the positives coincide.
+        """
+        d = mean_pair_distance(distances.detach(), blocks)
+        if d == 0:
+            raise ValueError(
+                f"{self.formula.name}: the positives of the first batch coincide, so a margin from the data does not "
+                "exist; give a number"
+            )
+        self.pair_distance.fill_(d)
 
     @property
     def clamps(self) -> bool:
@@ -165,6 +201,8 @@ class TripletLoss(nn.Module):
         return lambda ranked: batch_blocks(labels, device, symmetric, ranked and separable)
 
     def _of_blocks(self, distances: Tensor, norms: Tensor, blocks: Blocks) -> Tensor:
+        if self._margin == FROM_DATA and torch.isinf(self.pair_distance):
+            self._choose_margin(distances, blocks)
         if self.reduction == "entangled":
             value, self.counts = entangled_mean(distances, norms, blocks, self._energy, self.margin, self.floor)
             return value

@@ -89,7 +89,7 @@ def _step(view: ShownRun, steps: list[int]) -> int | None:
 def _region_of(view: ShownRun) -> TripletLoss:
     """Let the user choose a triplet loss and its parameters; the default is the run's loss if it uses triplets."""
     form = Form(f"region-{view.run.id}")
-    own = loss_of(view.run.spec)
+    own = loss_of(view.run.spec_as_trained())
     name = form.choice(
         "loss",
         "Loss whose active region is drawn",

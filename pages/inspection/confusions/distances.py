@@ -26,7 +26,7 @@ def show(view: ShownRun) -> None:
     other = _other(view)
     named = [(titles.label(view.run), own), *([other] if other else [])]
     left, right = st.columns([3, 1], gap="medium")
-    loss = loss_of(view.run.spec)
+    loss = loss_of(view.run.spec_as_trained())
     mean = own.distances.positive_mean
     reach = float(own.distances.edges[-1])
     windows = window(loss, mean, reach) if loss else []

@@ -112,7 +112,7 @@ def _steps(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses:
     """
     _canvas(run, triplet, case, addresses)
     if not run.is_embedding_set:  # which has no network that could take a training step
-        true_step_view.show(run, triplet, case, home(case.triplet, run.spec))
+        true_step_view.show(run, triplet, case, home(case.triplet, run.spec_as_trained()))
 
 
 def _of_class(shown: ShownRun, order: Ints, bar: DeltaGenerator) -> tuple[Ints, int | None]:
@@ -233,7 +233,7 @@ def _canvas(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses
         addresses: URLs of the three images.
     """
     query = st.query_params.to_dict()
-    at_home = home(case.triplet, run.spec)
+    at_home = home(case.triplet, run.spec_as_trained())
     scene = misread_link.opened(RealScene, RealScene.at(at_home))
     rate, way = service.asked(query)
     circle = (1 - case.triplet.height**2) ** 0.5 / at_home.unit if case.on_sphere and case.triplet.height < 1 else None

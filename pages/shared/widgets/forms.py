@@ -105,6 +105,12 @@ def number(
     return int(value) if whole and value is not None and not fault else value, fault
 
 
+FROM_THE_DATA = (
+    "Chosen from the mean distance within classes in the first batch, so that the loss is active wherever the ranking "
+    "loss with margin 0.1 is (Karaman 2021, App. B)."
+)
+
+
 class Form:
     """Form values by key, stored separately from the widgets so that they survive page changes and hidden widgets.
 
@@ -205,9 +211,22 @@ class Form:
         chosen: tuple[float, float] = self._draw(key, st.slider, label, help=info.description, **shown)
         return chosen
 
-    def parameter(self, key: str, name: str, parameter: Parameter, default: float | str) -> float | str:
-        """Show the widget of a hyper-parameter and return its value; add a toggle if infinity is allowed."""
+    def parameter(
+        self, key: str, name: str, parameter: Parameter, default: float | str, *, words: bool = False
+    ) -> float | str:
+        """Show the widget of a hyper-parameter and return its value; add a toggle if infinity is allowed.
+
+        With `words` there is also a toggle for each of the parameter's `words`, such as a margin from the data.
+        """
         self.values.setdefault(key, default)
+        for word in getattr(parameter, "words", ()) if words else ():
+            chosen = f"{key}-{word}"
+            if self.values[key] == word:
+                self.fill({chosen: True, key: default})
+            if self._draw(
+                chosen, st.toggle, f"${parameter.symbol}$ from the {word}", help=FROM_THE_DATA, default=False
+            ):
+                return word
         # a run written by another version stored a text
         if isinstance(parameter, Slider) and isinstance(self.values[key], str):
             self.fill({key: default})

@@ -14,7 +14,9 @@ from dmlcore.figures.curves import COLOURS
 from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, values
 from dmlcore.monitoring import health
 from dmlcore.monitoring.health import HealthWarning
-from dmlcore.storage.runs import Run, RunStore
+from dmlcore.spec import RunSpec
+from dmlcore.spec.sections import FROM_DATA
+from dmlcore.storage.runs import Run, RunStore, series
 from pages.shared.state import run_reader
 from pages.shared.state.run_reader import Histogram
 from pages.shared.state.spec_link import command
@@ -31,6 +33,8 @@ def show(run: Run, status: str) -> None:
     history = run_reader.reader().history(run)
     for warning in _warnings(str(run.path.parent), run.id, status):
         _warning(warning)
+    if (trained := run.spec_as_trained()) != run.spec:
+        st.caption(words.plain(_margin(run, trained)))
     if history.histograms:
         with st.expander("Distances during training", icon=":material/bar_chart:", key=f"open-distances-{run.id}"):
             _distances(run, history.histograms, goes_on=status in ("queued", "running"))
@@ -43,6 +47,16 @@ def _warnings(root: str, run_id: str, status: str) -> list[HealthWarning]:
     """Return the warnings about a run; `status` is part of the cache key, so that a finished run is examined again."""
     run = RunStore(root).open(run_id)
     return health.watch(run.metrics()[0], run.spec)
+
+
+def _margin(run: Run, trained: RunSpec) -> str:
+    """Return the sentence that states a margin chosen from the data; `trained` is the spec with its number."""
+    distances = series(run.metrics()[0], "measure", "pair_distance")[1]
+    if not distances:
+        return "The margin is chosen from the first batch and shown after the first measurement."
+    name = next(k for k, v in run.spec.loss.parameters.items() if v == FROM_DATA)
+    value = trained.loss.parameters[name]
+    return f"{name} = {value:.4g}, chosen from the first batch, where pairs of a class are {distances[-1]:.3g} apart."
 
 
 def _warning(warning: HealthWarning) -> None:

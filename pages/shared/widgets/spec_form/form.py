@@ -340,7 +340,8 @@ def _parameters(form: Form, section: str, name: str) -> None:
     """Show the widgets for the parameters of a loss, pooling or miner; `section` is "loss", "pooling" or "miner"."""
     formula = CATALOGUES[section][name]
     for key in shown_parameters(form, section, formula):
-        form.parameter(parameter_key(section, name, key), key, formula.parameters[key], formula.defaults[key])
+        own = parameter_key(section, name, key)
+        form.parameter(own, key, formula.parameters[key], formula.defaults[key], words=True)
 
 
 def _use_preset(form: Form) -> None:

@@ -52,6 +52,11 @@ def values_of(spec: RunSpec) -> dict[str, Any]:
             values |= {
                 f"{parameter_key(section, formula.name, key)}-open": value == math.inf for key, value in given.items()
             }
+            values |= {
+                f"{parameter_key(section, formula.name, key)}-{word}": given[key] == word
+                for key, parameter in formula.parameters.items()
+                for word in getattr(parameter, "words", ())
+            }
     return values
 
 
@@ -280,7 +285,8 @@ def _given_parameters(form: Form, section: str, formula: Any) -> dict[str, float
     for key in shown_parameters(form, section, formula):
         name = parameter_key(section, formula.name, key)
         opened = form.values.get(f"{name}-open", False)
-        value = math.inf if opened else form.values.get(name, formula.defaults[key])
+        words = (w for w in getattr(formula.parameters[key], "words", ()) if form.values.get(f"{name}-{w}"))
+        value = math.inf if opened else next(words, form.values.get(name, formula.defaults[key]))
         if base.name != formula.name or key in base.parameters or value != formula.defaults[key]:
             values[key] = value
     return values
