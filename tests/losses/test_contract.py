@@ -57,10 +57,10 @@ def reduced(loss, raws, reduction, labels):
     if reduction == "mean_raw":
         return raws.mean()
     if reduction == "entangled":
-        sums = {}
+        logs = {}
         for (a, p, _), raw in zip(list_triplets(labels), raws, strict=True):
-            sums[a, p] = sums.get((a, p), 1) + raw.exp()
-        return sum(value.log() for value in sums.values()) / len(sums)
+            logs[a, p] = torch.logaddexp(logs.get((a, p), torch.zeros_like(raw)), raw)
+        return sum(logs.values()) / len(logs)
     kept = torch.where((raws > 0) & (raws < loss.m2), raws, raws.detach().clamp(0, loss.m2))
     return kept.sum() / (len(kept) if reduction == "mean_valid" else max(1, (kept > 0).sum()))
 

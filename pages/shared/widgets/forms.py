@@ -226,7 +226,7 @@ class Form:
             if self._draw(
                 chosen, st.toggle, f"${parameter.symbol}$ from the {word}", help=FROM_THE_DATA, default=False
             ):
-                return word
+                return str(word)
         # a run written by another version stored a text
         if isinstance(parameter, Slider) and isinstance(self.values[key], str):
             self.fill({key: default})

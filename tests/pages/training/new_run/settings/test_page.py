@@ -354,6 +354,19 @@ def test_the_upper_clamp_opens_and_closes_and_each_loss_keeps_its_values(open_pa
     assert shown_spec(app).loss.parameters["r"] == 1.5
 
 
+def test_a_margin_from_the_data_is_a_toggle_and_stays_in_the_address(open_page):
+    app = open_page()
+    app.selectbox(key="train-loss-name").select("distance_sensitive").run()
+    app.toggle(key="train-loss-distance-sensitive-m1-data").set_value(True).run()
+    app = reopened(app)
+    toggle = next(widget for widget in app.toggle if widget.label == "$m_1$ from the data")
+    assert toggle.value
+    assert shown_spec(app).loss.parameters["m1"] == "data"
+    assert shown_spec(reopened(app)).loss.parameters["m1"] == "data"
+    toggle.set_value(False).run()
+    assert shown_spec(app).loss.parameters["m1"] == -2.325
+
+
 def test_settings_outlive_a_visit_to_another_page(open_page):
     app = open_page()
     app.number_input(key="train-schedule-steps").set_value(77).run()
