@@ -34,7 +34,7 @@ def show(run: Run, status: str) -> None:
     for warning in _warnings(str(run.path.parent), run.id, status):
         _warning(warning)
     if (trained := run.spec_as_trained()) != run.spec:
-        st.caption(words.plain(_margin(run, trained)))
+        st.caption(_margin(run, trained))
     if history.histograms:
         with st.expander("Distances during training", icon=":material/bar_chart:", key=f"open-distances-{run.id}"):
             _distances(run, history.histograms, goes_on=status in ("queued", "running"))
@@ -56,7 +56,7 @@ def _margin(run: Run, trained: RunSpec) -> str:
         return "The margin is chosen from the first batch and shown after the first measurement."
     name = next(k for k, v in run.spec.loss.parameters.items() if v == FROM_DATA)
     value = trained.loss.parameters[name]
-    return f"{name} = {value:.4g}, chosen from the first batch, where pairs of a class are {distances[-1]:.3g} apart."
+    return f"Margin {name} = {value:.4g}, chosen from the first batch, with pairs of a class {distances[-1]:.3g} apart."
 
 
 def _warning(warning: HealthWarning) -> None:
