@@ -71,6 +71,7 @@ def import_(
         name=name,
         normalize=normalize,
         copy_images=copy_images,
+        image_roots=("/",),  # the user of the command line can read any of these files anyway
     )
     run = imports.create(open_store(runs), request, table, report=_report)
     stored = embedding_sets.of_run(run)

@@ -8,7 +8,7 @@ vectors in the format of an evaluation, so every Inspection page shows it like a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +49,7 @@ def create(
     name: str = "",
     images: Path | None = None,
     copy_images: bool = False,
+    image_roots: Sequence[Path] = (),
     normalize: bool = True,
     report: Report = lambda words: None,
 ) -> Run:
@@ -61,6 +62,7 @@ def create(
         name: Name of the embedding set; by default, the name of the file.
         images: Folder that contains the images; None if there are none.
         copy_images: Copy the images into the embedding set instead of referring to them.
+        image_roots: Folders below which absolute paths in the image column are accepted.
         normalize: Divide each vector by its Euclidean norm, so that distances order samples by cosine similarity.
         report: Function that receives progress messages.
 
@@ -84,7 +86,9 @@ def create(
         inside = building / FOLDER
         inside.mkdir()
         report(f"storing {table.vectors.shape[0]:,} vectors")
-        summary = stored_sets.write(inside, table, roles, images=images, copy=copy_images, name=name)
+        summary = stored_sets.write(
+            inside, table, roles, images=images, name=name, copy=copy_images, image_roots=image_roots
+        )
         dataset = data.load(READER, root=inside, split="none", validation="none")
         return _evaluate(building, dataset, summary.labelled, normalize, spec.ks, report)
 

@@ -50,6 +50,7 @@ class ImportRequest(BaseModel):
         name: Name of the embedding set; "" for that of the file.
         normalize: Divide each vector by its Euclidean norm.
         copy_images: Copy the images of a folder into the set; those of a .zip file are always copied.
+        image_roots: Folders below which absolute paths in the image column are accepted.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -65,6 +66,7 @@ class ImportRequest(BaseModel):
     name: Name = ""
     normalize: bool = True
     copy_images: bool = False
+    image_roots: tuple[Name, ...] = ()
 
     @property
     def roles(self) -> Roles:
@@ -161,6 +163,7 @@ def create(
             name=request.name,
             images=images,
             copy_images=copied,
+            image_roots=[Path(root) for root in request.image_roots],
             normalize=request.normalize,
             report=report,
         )

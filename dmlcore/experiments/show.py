@@ -124,6 +124,7 @@ def _create(
             name=name,
             images=given.images,
             copy_images=given.copy_images,
+            image_roots=(Path("/"),),
             report=lambda words: print(words, file=sys.stderr, flush=True),
         )
 

@@ -70,6 +70,7 @@ def write(
     images: Path | None = None,
     name: str = "",
     copy: bool = False,
+    image_roots: Sequence[Path] = (),
 ) -> SetSummary:
     """Write an embedding set into an existing empty folder; vectors are checked and written in chunks.
 
@@ -82,6 +83,8 @@ def write(
         images: Folder of the images; None for a set without images.
         name: Name of the set; by default that of the source.
         copy: Copy the images into the set instead of referring to them.
+        image_roots: Folders below which absolute paths in the image column are accepted. With them, `images` may be
+            None; if files are then missing, the set has no images and a note says so.
 
     Raises:
         DataError: If a vector, label, identifier, split or image is unusable; the message names the row.
@@ -92,7 +95,7 @@ def write(
     rows, dimensions = table.vectors.shape
     classes = classes_of(table.columns, roles, rows, table.source)
     ids = ids_of(table.columns, roles, table.source)
-    paths = None if images is None else _images(images, table.columns, roles, ids, rows)
+    images, paths, notes = _images(images, table.columns, roles, ids, rows, image_roots)
     with _writing(folder / VECTORS) as file:
         dtype = _write_vectors(file, table)
     with _writing(folder / LABELS) as file:
@@ -114,17 +117,32 @@ def write(
         labelled=roles.label is not None,
         split=classes.split,
         images=len(paths or ()),
-        notes=tuple(map(printable, (*table.notes, *classes.notes))),
+        notes=tuple(map(printable, (*table.notes, *classes.notes, *notes))),
     )
     _write_about(folder, summary, roles, classes, None if images is None or copy else images)
     return summary
 
 
-def _images(images: Path, columns: pa.Table, roles: Roles, ids: Sequence[str] | None, rows: int) -> list[str]:
+def _images(
+    images: Path | None,
+    columns: pa.Table,
+    roles: Roles,
+    ids: Sequence[str] | None,
+    rows: int,
+    roots: Sequence[Path],
+) -> tuple[Path | None, list[str] | None, tuple[str, ...]]:
+    """Return the folder of the images, their paths relative to it, and notes; None and None if there are no images."""
     if roles.image is None:
-        return image_files.assign(images, rows, None, ids)
-    values = columns.column(roles.image).to_pylist()
-    return image_files.assign(images, rows, [None if value is None else str(value) for value in values], ids)
+        return images, None if images is None else image_files.assign(images, rows, None, ids), ()
+    values = [None if value is None else str(value) for value in columns.column(roles.image).to_pylist()]
+    if not roots or not image_files.are_absolute(values):
+        return images, None if images is None else image_files.assign(images, rows, values, ids), ()
+    try:
+        return *image_files.find(images, values, roots), ()
+    except DataError as error:
+        if images is not None:
+            raise
+        return None, None, (f"column {roles.image}: the images are left out, because {error}",)
 
 
 def _write_vectors(file: IO[bytes], table: VectorTable) -> np.dtype[Any]:

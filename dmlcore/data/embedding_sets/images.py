@@ -1,4 +1,7 @@
-"""Assignment of image files to the rows of an embedding set; no path may lead outside the folder of the images."""
+"""Assignment of image files to the rows of an embedding set.
+
+Relative paths must stay in the folder of the images; absolute paths are accepted below folders that the caller allows.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +37,57 @@ def assign(folder: Path, rows: int, paths: Sequence[str | None] | None, ids: Seq
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder; give the folder of the images")
     assigned = _listed(folder, paths) if paths is not None else _unnamed(folder, rows, ids)
-    for row, path in enumerate([str(folder.absolute()), *assigned]):
-        if encodable(path) != path:
-            where = f"row {row:,}: the image" if row else "the folder"
-            raise DataError(f"{where} {shown(path)} has a name that is not UTF-8; rename it")
+    _require_utf8(str(folder.absolute()), assigned)
     return assigned
+
+
+def find(folder: Path | None, paths: Sequence[str | None], roots: Sequence[Path]) -> tuple[Path, list[str]]:
+    """Return a folder that contains all images of a column, and their paths relative to it, as `assign` returns them.
+
+    Args:
+        folder: Folder of the relative paths; None if there is none.
+        paths: Values of the image column, of which some are absolute.
+        roots: Folders below which absolute paths are accepted.
+
+    Raises:
+        DataError: If files are missing, not images, or outside `roots` or `folder`.
+    """
+    if folder is not None and not folder.is_dir():
+        raise DataError(f"{folder} is not a folder; give the folder of the images")
+    full: list[str] = []
+    missing: list[str] = []
+    directories: dict[str, set[str]] = {}
+    for row, path in enumerate(paths, start=1):
+        if not path or not path.strip():
+            missing.append(f"row {row:,} has no path")
+            continue
+        is_absolute = path.startswith("/")
+        if folder is None and not is_absolute:
+            raise DataError(f"row {row:,}: the image path {shown(path)} is relative; give the folder of the images")
+        require_inside(path.lstrip("/"), row)
+        target = os.path.abspath(os.path.join(folder or "/", path))
+        allowed = roots if is_absolute or folder is None else [folder]
+        place, name = os.path.split(target)
+        if place not in directories:
+            is_allowed = any(_is_inside(root, place) for root in allowed)
+            directories[place] = _plain_files(Path(place)) if is_allowed else set()
+        if name not in directories[place]:
+            if not any(_is_inside(root, target) for root in allowed):
+                raise _outside(path, row)
+            if not os.path.isfile(target):
+                missing.append(f"row {row:,} ({shown(path)})")
+        full.append(target)
+    if missing:
+        raise _missing(folder, missing)
+    common = os.path.commonpath([os.path.dirname(path) for path in full])
+    relative = [os.path.relpath(path, common) for path in full]
+    _require_utf8(common, relative)
+    return Path(common), relative
+
+
+def are_absolute(paths: Sequence[str | None]) -> bool:
+    """Return True if at least one path is absolute."""
+    return any(path is not None and path.startswith("/") for path in paths)
 
 
 def _unnamed(folder: Path, rows: int, ids: Sequence[str] | None) -> list[str]:
@@ -72,10 +121,7 @@ def require_inside(path: str, row: int) -> None:
     """Raise DataError unless `path` is relative, stays in its folder and has the suffix of an image."""
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or "\0" in path or "\\" in path:
-        raise DataError(
-            f"row {row:,}: the image path {shown(path)} leads outside the folder of the images; give paths relative to "
-            "that folder"
-        )
+        raise _outside(path, row)
     if not path.lower().endswith(SUFFIXES):
         raise DataError(f"row {row:,}: {shown(path)} is not an image; supported suffixes: {', '.join(SUFFIXES)}")
 
@@ -160,7 +206,22 @@ def _by_name(folder: Path, present: list[str], ids: Sequence[str]) -> list[str] 
     return images
 
 
-def _missing(folder: Path, missing: list[str]) -> DataError:
+def _require_utf8(folder: str, paths: Sequence[str]) -> None:
+    for row, path in enumerate([folder, *paths]):
+        if encodable(path) != path:
+            where = f"row {row:,}: the image" if row else "the folder"
+            raise DataError(f"{where} {shown(path)} has a name that is not UTF-8; rename it")
+
+
+def _outside(path: str, row: int) -> DataError:
+    return DataError(
+        f"row {row:,}: the image path {shown(path)} leads outside the folder of the images; give paths relative to "
+        "that folder"
+    )
+
+
+def _missing(folder: Path | None, missing: list[str]) -> DataError:
     rows = ", ".join(missing[:NAMED]) + (", …" if len(missing) > NAMED else "")
     what = "image is" if len(missing) == 1 else "images are"
-    return DataError(f"{len(missing):,} {what} missing in {folder}: {rows}; add the files, or correct the paths")
+    where = f" in {folder}" if folder else ""
+    return DataError(f"{len(missing):,} {what} missing{where}: {rows}; add the files, or correct the paths")

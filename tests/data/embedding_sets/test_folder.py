@@ -105,3 +105,19 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("dmlcore.data.embedding_sets.folder.os.fsync", full)
     with pytest.raises(DataError, match=r"vectors\.npy cannot be written \(No space left on device\); free space"):
         made(tmp_path / "set", samples.vectors())
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_absolute_image_paths_need_no_folder(tmp_path: Path, is_there: bool) -> None:
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for row in range(59 + is_there):
+        (photos / f"{row}.jpg").touch()
+    columns = {"image": [str(photos / f"{row}.jpg") for row in range(60)]}
+    table = files.from_arrays(samples.vectors(), columns)
+    (tmp_path / "set").mkdir()
+    summary = write(tmp_path / "set", table, Roles(image="image"), image_roots=[tmp_path])
+    assert summary.images == (60 if is_there else 0)
+    assert any("the images are left out, because 1 image is missing" in note for note in summary.notes) != is_there
+    images = stored.load(tmp_path / "set").images
+    assert (images and [*images]) == ([photos / f"{row}.jpg" for row in range(60)] if is_there else None)

@@ -119,3 +119,36 @@ def test_files_are_found_by_name_only_if_no_path_exists(folder: Path) -> None:
         ["b.jpg", "photos/c.webp"],
         rows=2,
     )
+
+
+def test_absolute_and_relative_paths_below_allowed_folders(folder: Path, tmp_path: Path) -> None:
+    paths = [str(tmp_path / "outside.jpg"), "in/c.webp", str(folder / "b.jpg")]
+    found = images.find(folder, paths, [tmp_path])
+    assert found == (tmp_path, ["outside.jpg", "photos/in/c.webp", "photos/b.jpg"])
+    assert images.find(None, paths[2:], [tmp_path]) == (folder, ["b.jpg"])
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("{outside}", "row 1: the image path '.*' leads outside the folder of the images; give paths relative to"),
+        ("{folder}/../outside.jpg", "leads outside the folder of the images"),
+        ("{folder}/link.jpg", "leads outside the folder of the images"),
+        ("{folder}/linked/outside.jpg", "leads outside the folder of the images"),
+        ("../outside.jpg", "leads outside the folder of the images"),
+        ("{folder}/no.jpg", "1 image is missing in .*photos: row 1"),
+        ("{folder}/notes.txt", "is not an image"),
+        ("//etc/passwd", "is not an image"),
+    ],
+)
+def test_absolute_paths_elsewhere_are_refused(folder: Path, tmp_path: Path, path: str, message: str) -> None:
+    (folder / "link.jpg").symlink_to(tmp_path / "outside.jpg")
+    (folder / "linked").symlink_to(tmp_path)
+    given = path.format(folder=folder, outside=tmp_path / "outside.jpg")
+    with pytest.raises(DataError, match=message):
+        images.find(folder, [given, str(folder / "b.jpg")], [folder])
+
+
+def test_relative_paths_need_a_folder(folder: Path) -> None:
+    with pytest.raises(DataError, match=r"row 2: the image path 'b\.jpg' is relative; give the folder of the images"):
+        images.find(None, [str(folder / "b.jpg"), "b.jpg"], [folder])
