@@ -1,9 +1,10 @@
-"""Command `import`, which stores embeddings that were computed elsewhere as an embedding set."""
+"""Commands `import` and `embed`, which store embeddings from elsewhere or of photographs as an embedding set."""
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,9 @@ from typing import Annotated
 import typer
 
 from dmlcore.cli.options import CommandError, Runs, open_store
+from dmlcore.storage.runs import Run
+
+REPORT_INTERVAL = 5.0  # seconds between two lines of progress of the same activity
 
 
 def import_(
@@ -52,7 +56,7 @@ def import_(
     """
     from dmlcore.data.embedding_sets import files
     from dmlcore.data.embedding_sets.roles import Roles
-    from dmlcore.experiments import embedding_sets, imports, show
+    from dmlcore.experiments import imports
 
     table = files.read_labelled(file, labels, vectors=vectors)
     guessed = Roles.guess(table.columns)
@@ -74,6 +78,53 @@ def import_(
         image_roots=("/",),  # the user of the command line can read any of these files anyway
     )
     run = imports.create(open_store(runs), request, table, report=_report)
+    _finish(run, open_, as_json)
+
+
+def embed(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder or .zip file of photographs; class folders give labels")
+    ],
+    network: Annotated[
+        str, typer.Option(help="Network with published ImageNet weights, such as resnet50")
+    ] = "efficientnet_lite0",
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with one row per photograph: its name, label, split and further columns (CSV, Parquet …)"
+        ),
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="Column with the labels [default: found by name]")] = None,
+    name: Annotated[str, typer.Option(help="Name of the embedding set [default: that of FOLDER and network]")] = "",
+    open_: Annotated[
+        bool, typer.Option("--open", help="Start the app if needed, and open the map in the browser")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print id, samples, classes and scores as JSON")] = False,
+    runs: Runs = None,
+) -> None:
+    """Embed a folder of photographs with a published network, without training; prints the id of the embedding set.
+
+    Photographs that cannot be read are left out and named. The photographs stay where they are; those of a .zip file
+    are copied into the set.
+    """
+    from dmlcore.experiments import imports
+    from dmlcore.experiments.photographs import EmbedRequest
+
+    request = EmbedRequest(
+        photographs=str(folder),
+        network=network,
+        labels=None if labels is None else str(labels),
+        label=label,
+        name=name,
+        image_roots=("/",),
+    )
+    _finish(imports.embed(open_store(runs), request, _Progress()), open_, as_json)
+
+
+def _finish(run: Run, open_: bool, as_json: bool) -> None:
+    """Open the map of a new embedding set if requested, and print its id and result."""
+    from dmlcore.experiments import embedding_sets, show
+
     stored = embedding_sets.of_run(run)
     if open_:
         show.open_app(run, report=_report)
@@ -89,6 +140,20 @@ def import_(
         "map_at_r": row.get("map_at_r"),
     }
     print(json.dumps(summary))
+
+
+class _Progress:
+    """Reporter of an activity on the standard error, every REPORT_INTERVAL seconds and at its end."""
+
+    def __init__(self) -> None:
+        self._activity, self._last = "", 0.0
+
+    def __call__(self, message: str, done: float = 0, total: float | None = None, **more: str) -> None:
+        now = time.monotonic()
+        if message == self._activity and done != total and now < self._last + REPORT_INTERVAL:
+            return
+        self._activity, self._last = message, now
+        _report(f"{message}: {done:,} of {total:,}" if total and done else message)
 
 
 def _report(words: str) -> None:

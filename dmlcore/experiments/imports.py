@@ -1,4 +1,4 @@
-"""Imports of embedding sets from files of a user, in this process or in the background.
+"""Imports of embeddings or photographs from files of a user, in this process or in the background.
 
 An import is a task whose folder holds the request and, for uploads, the files. Folders that are no longer used are
 removed after a day.
@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from dmlcore.data.dataset import DataError
 from dmlcore.data.embedding_sets import files
@@ -22,7 +22,8 @@ from dmlcore.data.embedding_sets.roles import Roles
 from dmlcore.data.embedding_sets.source import reading, source_file
 from dmlcore.data.embedding_sets.table import VectorTable
 from dmlcore.data.files import archives, locate
-from dmlcore.experiments import embedding_sets
+from dmlcore.experiments import embedding_sets, photographs
+from dmlcore.experiments.photographs import EmbedRequest, ProgressReport
 from dmlcore.storage import atomic_files
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.storage.task import Progress, ProgressState, Task
@@ -74,10 +75,19 @@ class ImportRequest(BaseModel):
         return Roles(self.label, self.id, self.image, self.split)
 
 
+_REQUEST: TypeAdapter[ImportRequest | EmbedRequest] = TypeAdapter(ImportRequest | EmbedRequest)
+
+
 class ImportState(ProgressState):
-    """State of an import; `run` is the id of the embedding set once it is stored."""
+    """State of an import.
+
+    Attributes:
+        run: Id of the embedding set once it is stored.
+        note: Photographs that were left out, for the user; "" if there are none.
+    """
 
     run: Annotated[str, Field(max_length=200)] = ""
+    note: Annotated[str, Field(max_length=4000)] = ""
 
 
 class Import(Task[ImportState]):
@@ -91,14 +101,14 @@ class Import(Task[ImportState]):
         """Folder of uploaded files."""
         return self.path / FILES
 
-    def request(self) -> ImportRequest:
+    def request(self) -> ImportRequest | EmbedRequest:
         """Return the stored request; raise DataError if it is missing or damaged."""
         try:
-            return ImportRequest.model_validate_json(atomic_files.read_bytes(self.path / REQUEST, MAX_REQUEST_BYTES))
+            return _REQUEST.validate_json(atomic_files.read_bytes(self.path / REQUEST, MAX_REQUEST_BYTES))
         except (OSError, ValidationError) as error:
             raise DataError(f"{self.path} holds no request for an import; start the import again") from error
 
-    def begin(self, request: ImportRequest, store: RunStore) -> None:
+    def begin(self, request: ImportRequest | EmbedRequest, store: RunStore) -> None:
         """Start the import in the background; raises JobError if it is running."""
         self.path.mkdir(parents=True, exist_ok=True)
         with self.exclusive_start():
@@ -109,7 +119,11 @@ class Import(Task[ImportState]):
         """Do the import in this process, record its progress, and remove the uploaded files if it succeeds."""
 
         def job(progress: Progress[ImportState]) -> ImportState:
-            run = create(store, self.request(), report=progress.report)
+            request = self.request()
+            if isinstance(request, EmbedRequest):
+                run = embed(store, request, report=progress.report)
+            else:
+                run = create(store, request, report=progress.report)
             return progress.finished(run.state().message, run=run.id)
 
         state = self.execute(job, ImportState())
@@ -167,6 +181,16 @@ def create(
             normalize=request.normalize,
             report=report,
         )
+
+
+def embed(store: RunStore, request: EmbedRequest, report: ProgressReport) -> Run:
+    """Embed photographs with a published network in this process; see `photographs.embed` for errors."""
+    with tempfile.TemporaryDirectory(prefix="unpacked-", dir=_scratch()) as scratch:
+        folder, copied = Path(request.photographs), request.copy_images
+        if folder.is_file():
+            report("unpacking the photographs")
+            folder, copied = unpack_images(folder, Path(scratch) / "images"), True
+        return photographs.embed(store, request, folder, Path(scratch), copy_images=copied, report=report)
 
 
 def unpack_images(archive: Path, into: Path) -> Path:

@@ -67,7 +67,7 @@ def gather(
     table = _embeddings(embeddings, vectors)
     if metadata is not None:
         columns, notes = memory.as_columns(metadata, "metadata")
-        table = _noted(table.with_columns(columns, "metadata"), notes)
+        table = table.with_columns(columns, "metadata").with_notes(notes)
     table, label = _labels(table, labels)
     folder, column = _images(table, images, scratch)
     image = None
@@ -127,11 +127,7 @@ def _appended(table: VectorTable, name: str, values: Any, source: str) -> tuple[
     while free in taken:
         free = f"{name} {int(free.rpartition(' ')[2]) + 1 if free != name else 2}"
     columns, notes = memory.as_columns({free: values}, source)
-    return _noted(table.with_columns(columns, source), notes), free
-
-
-def _noted(table: VectorTable, notes: Sequence[str]) -> VectorTable:
-    return replace(table, notes=(*table.notes, *notes))
+    return table.with_columns(columns, source).with_notes(notes), free
 
 
 def _guessed(table: VectorTable) -> tuple[VectorTable, Roles]:
@@ -149,7 +145,7 @@ def _guessed(table: VectorTable) -> tuple[VectorTable, Roles]:
         except DataError as error:
             notes.append(f"not used as split: {error}")
             roles = replace(roles, split=None)
-    return _noted(table, notes), roles
+    return table.with_notes(notes), roles
 
 
 def _images(table: VectorTable, images: Any, scratch: Path) -> tuple[Path | None, list[str] | None]:

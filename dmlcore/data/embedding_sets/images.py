@@ -105,6 +105,15 @@ def _unnamed(folder: Path, rows: int, ids: Sequence[str] | None) -> list[str]:
     return present
 
 
+def require_named(folder: Path, ids: Sequence[str]) -> list[str]:
+    """Return the image named like each identifier, relative to `folder`; raise DataError if one is missing."""
+    named = _by_name(folder, sorted(images_below(folder)), ids)
+    if named is None:
+        raise _missing(folder, [f"row {row:,} ({shown(name)})" for row, name in enumerate(ids, start=1)])
+    _require_utf8(str(folder.absolute()), named)
+    return named
+
+
 def images_below(folder: Path) -> Iterator[str]:
     """Yield the relative paths of all image files in and below `folder`, except hidden files and links outside."""
     for count, (base, folders, files) in enumerate(os.walk(folder), start=1):

@@ -103,6 +103,10 @@ class VectorTable:
                 joined = joined.append_column(name, columns.column(name))
         return replace(self, columns=joined)
 
+    def with_notes(self, notes: Sequence[str]) -> VectorTable:
+        """Return the table with additional messages for the user."""
+        return replace(self, notes=(*self.notes, *notes))
+
 
 def choose(candidates: Mapping[str, str], others: Mapping[str, str], wanted: str | None, source: str, kind: str) -> str:
     """Return the name of the array or column that holds the embeddings.

@@ -55,16 +55,22 @@ def thumbnail(path: ImageFile, longest: int = 256) -> Pixels:
         return np.array(image)
 
 
-def with_short_side(path: ImageFile | BinaryIO, short: int, most: int = MAX_PIXELS) -> Pixels:
+def with_short_side(
+    path: ImageFile | BinaryIO,
+    short: int,
+    most: int = MAX_PIXELS,
+    resample: Image.Resampling = Image.Resampling.BILINEAR,
+) -> Pixels:
     """Decode `path` to pixels (h, w, 3) with a shorter side of `short`; crop aspect ratios over 4:1 to 4:1.
 
     Args:
         path: Path of an image file, or a file object.
         short: Shorter side of the result in pixels.
         most: Maximum number of pixels of the stored image; a larger one raises DataError.
+        resample: Interpolation.
     """
     with _decoded(path, at_least=2 * short, most=most) as image:
-        return scale_short_side(image, short)
+        return scale_short_side(image, short, resample)
 
 
 def decode(path: ImageFile | BinaryIO) -> Image.Image:
@@ -100,14 +106,14 @@ def upright(image: Image.Image, at_least: int = 0, longest: int = 0) -> Image.Im
     return rgb.transpose(turn) if turn is not None else rgb
 
 
-def scale_short_side(image: Image.Image, short: int) -> Pixels:
+def scale_short_side(image: Image.Image, short: int, resample: Image.Resampling = Image.Resampling.BILINEAR) -> Pixels:
     """Resize an upright image to a shorter side of `short` pixels; crop aspect ratios over 4:1 to 4:1."""
     longest = 4 * min(image.size)
     cut_x, cut_y = (max(0, side - longest) / 2 for side in image.size)
     box = (cut_x, cut_y, image.width - cut_x, image.height - cut_y)
     scale = short / min(image.size)
     size = (round((box[2] - box[0]) * scale), round((box[3] - box[1]) * scale))
-    return np.asarray(image.resize(size, Image.Resampling.BILINEAR, box))  # `resize` averages pixels when it downscales
+    return np.asarray(image.resize(size, resample, box))  # `resize` averages pixels when it downscales
 
 
 @contextmanager

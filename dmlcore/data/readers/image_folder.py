@@ -51,14 +51,19 @@ def read_table(folder: Path) -> ImageTable:
     named in the notes. Raises DataError for fewer than two classes or too many folders.
     """
     trunk = _innermost(folder)
-    splits = folders_in(trunk)
-    named = {split.name.lower() for split in splits}
-    if "train" in named and named <= set(SPLITS):
-        return _read_splits(folder, splits)
+    if divided := splits(folder):
+        return _read_splits(folder, divided)
     listed, skipped = _classes(folder, trunk)
     rows = [(name, path, False) for name, path in listed]
     names = sorted({name for name, _, _ in rows})
     return _table(folder, rows, names, len(names) // 2, _empty(trunk, names), skipped)
+
+
+def splits(folder: Path) -> list[Path]:
+    """Return the folders train/, test/ and similar that contain the class folders; [] if there are none."""
+    folders = folders_in(_innermost(folder))
+    named = {split.name.lower() for split in folders}
+    return folders if "train" in named and named <= set(SPLITS) else []
 
 
 def _read_splits(folder: Path, splits: list[Path]) -> ImageTable:

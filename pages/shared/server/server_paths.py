@@ -18,6 +18,11 @@ def is_shared(access: Access | None = None) -> bool:
     return rule == "proxy" or not all(is_loopback(host) for host, _ in listening())
 
 
+def allowed_folders() -> list[Path]:
+    """Return the folders below which visitors may name files: all of the machine, unless the app is shared."""
+    return [*locate.search_folders(), EXAMPLES] if is_shared() else [Path("/")]
+
+
 def require_allowed(text: str) -> Path:
     """Return the path that a visitor entered; a relative one is relative to the folder of the app.
 
@@ -30,11 +35,10 @@ def require_allowed(text: str) -> Path:
     try:
         path = Path(text).expanduser()
         path = path if path.is_absolute() else HOME / path
-        allowed = [*locate.search_folders(), EXAMPLES]
-        inside = any(path.resolve().is_relative_to(folder.resolve()) for folder in allowed)
+        inside = any(path.resolve().is_relative_to(folder.resolve()) for folder in allowed_folders())
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an unknown ~user, or a NUL byte
         raise DataError(f"{text}: this path cannot be used ({error}); check it") from error
-    if not inside and is_shared():
+    if not inside:
         raise DataError(
             f"{text} is outside the data folder {locate.search_folders()[0]}; this app is shared, so it reads only "
             "files in that folder: move the file there, or upload it"

@@ -52,15 +52,15 @@ def show() -> Given:
         first, second, third = st.columns(3, gap="medium")
     with first:
         st.markdown("**Embeddings**")
-        embeddings, first_fails = _file("embeddings", FORMATS)
+        embeddings, first_fails = file_input("embeddings", FORMATS)
         st.caption("One vector per sample.")
     with second:
         st.markdown("**Labels and metadata** (optional)")
-        labels, second_fails = _file("labels", LABEL_FORMATS)
+        labels, second_fails = file_input("labels", LABEL_FORMATS)
         st.caption("One row per vector, in the same order.")
     with third:
         st.markdown("**Images** (optional)")
-        images, uploaded, third_fails = _images()
+        images, uploaded, third_fails = images_input()
         st.caption("Matched by a column with file names, or in order.")
     return Given(embeddings, labels, images, uploaded, not (first_fails or second_fails or third_fails))
 
@@ -71,7 +71,7 @@ def use_example() -> None:
         st.session_state[_key(role)] = str((EXAMPLES / name).relative_to(HOME))
 
 
-def _file(role: str, formats: tuple[str, ...]) -> tuple[Path | None, bool]:
+def file_input(role: str, formats: tuple[str, ...]) -> tuple[Path | None, bool]:
     """Show the input of one file; return its path, None if there is none, and True if the input cannot be used."""
     upload = st.file_uploader(
         role.capitalize(),
@@ -90,20 +90,27 @@ def _file(role: str, formats: tuple[str, ...]) -> tuple[Path | None, bool]:
         return None, True
 
 
-def _images() -> tuple[Path | None, bool, bool]:
-    """Show the input of the images; return their path, True for uploads, and True if they cannot be used."""
+def images_input(role: str = "images") -> tuple[Path | None, bool, bool]:
+    """Show the input of images: a folder, files, a .zip file or a path.
+
+    Returns:
+        Their path, True for uploads, and True if they cannot be used.
+    """
+    is_folder = bool(st.session_state.get(f"is-folder-{role}"))
+    types = import_service.image_suffixes()
     uploads = st.file_uploader(
-        "Images",
-        type=import_service.image_suffixes(),
-        accept_multiple_files=True,
-        key="upload-images",
+        role.capitalize(),
+        type=types[1:] if is_folder else types,
+        accept_multiple_files="directory" if is_folder else True,
+        key=f"upload-{'folder-' * is_folder}{role}",
         max_upload_size=MEGABYTES,
         label_visibility="collapsed",
     )
-    text = _path("images", "folder or .zip file", bool(uploads))
+    text = _path(role, "folder or .zip file", bool(uploads))
+    st.toggle("Upload a folder", key=f"is-folder-{role}", help="With its subfolders. Switch off for files or a .zip.")
     try:
         if uploads:
-            return import_service.store_images(place(), uploads), True, False
+            return import_service.store_images(place(), uploads, keep_folders=is_folder), True, False
         path = require_allowed(text) if text else None
         if path is not None and not path.exists():
             raise DataError(f"{text}: no such folder or file; check the path")

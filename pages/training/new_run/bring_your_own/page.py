@@ -1,4 +1,4 @@
-"""Bring your own: import embeddings that were computed elsewhere, with labels and images, and show them in Explore."""
+"""Bring your own: embeddings that were computed elsewhere, or photographs that a published network embeds."""
 
 from __future__ import annotations
 
@@ -12,25 +12,34 @@ from dmlcore.data.embedding_sets.preview import Preview
 from dmlcore.data.embedding_sets.table import AmbiguousVectors
 from dmlcore.experiments import embedding_sets, imports
 from dmlcore.experiments.imports import ImportRequest, ImportState
+from dmlcore.experiments.photographs import EmbedRequest
 from dmlcore.jobs import launch
 from dmlcore.storage.runs import RunError, RunStore
 from dmlcore.storage.task import JobError
 from pages.shared.server import host
+from pages.shared.server.server_paths import allowed_folders
 from pages.shared.widgets import menu, waiting
 from pages.shared.widgets.error_boundary import refusal
-from pages.training.new_run.bring_your_own import inputs, mapping
+from pages.training.new_run.bring_your_own import inputs, mapping, photographs
 from pages.training.new_run.bring_your_own import service as import_service
 
 REFUSED = "Not imported"
 DONE = "id of the imported set"  # session key, set until the visitor has been sent to Explore
 MOST_MAPPED = 50_000  # largest number of samples of which a map is computed without being asked
 MAX_NAME = 80
+KINDS = ("Embeddings", "Photographs")
+PROGRESS = "Keep this page open to see the map when it is done."
 
 
 def page() -> None:
     _open_imported()
     menu.views("bring_your_own", "Bring your own")
-    st.markdown("Look at embeddings from any network: map, neighbours, failures, doubted labels. Nothing is trained.")
+    st.markdown("Look at embeddings of your own, or at photographs: map, neighbours, failures. Nothing is trained.")
+    if st.segmented_control("Kind", KINDS, default=KINDS[0], key="kind", label_visibility="collapsed") == KINDS[1]:
+        asked = photographs.show()
+        if asked is not None:
+            _offer(asked, "Embed", ":material/photo_library:")
+        return
     given = inputs.show()
     if given.embeddings is None:
         st.button(
@@ -68,8 +77,9 @@ def page() -> None:
         name=(name or "").strip(),
         normalize=normalize,
         copy_images=given.uploaded_images,
+        image_roots=tuple(map(str, allowed_folders())),
     )
-    _offer(request, seen.rows)
+    _offer(request, "Import", ":material/input:", in_background=seen.rows > imports.FEW_ROWS)
 
 
 def _preview(given: inputs.Given) -> tuple[Preview | None, str | None]:
@@ -98,23 +108,26 @@ def _preview(given: inputs.Given) -> tuple[Preview | None, str | None]:
         return None, chosen
 
 
-def _offer(request: ImportRequest, rows: int) -> None:
-    """Show the button that imports the set, or the progress of an import in the background."""
+def _offer(request: ImportRequest | EmbedRequest, verb: str, icon: str, *, in_background: bool = True) -> None:
+    """Show the button that stores the set, or the progress in the background."""
     place, store = inputs.place(), RunStore()
-    if waiting.wait(place, "import", lambda state: waiting.counted(state, "{:,.0f}".format)):
+    if waiting.wait(place, "import", lambda state: waiting.counted(state, "{:,.0f}".format), then=PROGRESS):
         return
     state = place.state()
     if state is not None and state.state == "done":
         _arrive(state)
-    pressed = st.button("Import", key="import", type="primary", icon=":material/input:")
+        return
+    pressed = st.button(verb, key="import", type="primary", icon=icon)
     if not pressed:
         if place.status() == "failed" and state is not None:
             refusal(REFUSED, import_service.without_folders(place, state.message))
+        elif place.status() == "cancelled":
+            st.caption("Cancelled. Nothing was stored.")
         else:
             waiting.ended(place)
         return
     try:
-        if rows > imports.FEW_ROWS:
+        if in_background or isinstance(request, EmbedRequest):
             place.begin(request, store)
             st.rerun()
         with st.spinner("Importing …", show_time=True):
@@ -127,7 +140,12 @@ def _offer(request: ImportRequest, rows: int) -> None:
 
 
 def _arrive(state: ImportState) -> None:
-    """Open the set that was imported in the background."""
+    """Open the set that was stored in the background; if photographs were left out, first say which."""
+    if state.note:
+        st.markdown(f"**{state.message}**")
+        st.text(import_service.without_folders(inputs.place(), state.note))
+        if not st.button("Open the map", key="open", type="primary", icon=":material/scatter_plot:"):
+            return
     st.session_state[DONE] = state.run
     _open_imported()
 
