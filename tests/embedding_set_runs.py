@@ -44,6 +44,7 @@ def make_set(
     labels: bool = True,
     ids: bool = True,
     images: Path | None = None,
+    split: bool = False,
     seed: int = 0,
     name: str = "Trees",
     project: bool = True,
@@ -55,6 +56,7 @@ def make_set(
         labels: False for a set without labels.
         ids: False for a set without ids.
         images: Empty folder that receives the images; None for a set without images.
+        split: Add a column that divides the samples of each class into train and test.
         seed: Seed of the vectors.
         name: Name of the set.
         project: Compute a map.
@@ -63,6 +65,8 @@ def make_set(
     for column, wanted in (("label", labels), ("id", ids), ("image", images is not None)):
         if not wanted:
             del given[column]
+    if split:
+        given["split"] = [("train", "test")[row // 3 % 2] for row in range(COUNT)]
     if images is not None:
         draw_images(images)
     table = files.from_arrays(vectors(seed), given, source="trees.npy")

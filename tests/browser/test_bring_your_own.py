@@ -131,6 +131,28 @@ def test_paths_on_the_server_are_referenced(page, server: Server, folder: Path):
     assert all(Path(image).is_relative_to(folder / "photos") for image in images)
 
 
+def test_an_uploaded_folder_of_photographs_arrives_on_the_map(page, server: Server, folder: Path):
+    birds = folder / "birds"
+    for row in range(12):
+        path = birds / "ab"[row % 2] / f"{row // 2}.png"  # the same names in both class folders
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (40, 30), (20 * row, 90, 200)).save(path)
+    go(page, f"{server.url}/bring_your_own")
+    page.get_by_text("Photographs", exact=True).first.click()
+    page.get_by_text("Upload a folder").click()
+    field = page.locator("input[type=file][webkitdirectory]")
+    field.wait_for(state="attached")
+    field.set_input_files(birds)
+    expect(page.get_by_role("combobox", name="Network")).to_have_value("EfficientNet-Lite 0")
+    page.get_by_role("button", name="Embed", exact=True).click()
+    page.wait_for_url(EXPLORE, timeout=120_000)
+    page.locator("canvas").first.wait_for()
+    made = embedding_sets.of_run(stored(server)[0])
+    assert (made.vectors.shape, made.class_names) == ((12, 1280), ("a", "b"))
+    assert all(Path(image).is_relative_to(stored(server)[0].path) for image in made.images)
+    expect(page.get_by_text("12 of 12 images")).to_be_visible()
+
+
 @pytest.mark.parametrize("place", ["", "explore?run=example-glyphs", "data"])
 def test_doors_lead_here(page, server: Server, place: str):
     go(page, f"{server.url}/{place}")

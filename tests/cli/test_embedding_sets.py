@@ -95,3 +95,26 @@ def test_the_map_can_be_opened_at_once(files, monkeypatch):
     done = imported(files, "--open", "--json")
     assert opened == [f"http://127.0.0.1:8509/explore?run={json.loads(done.stdout)['id']}"]
     assert opened[0] in done.stderr
+
+
+def test_a_folder_of_photographs(files):
+    (files / "photos" / "bad.png").write_bytes(b"damaged")
+    command = ["embed", str(files / "photos"), "--runs", str(files / "runs"), "--json"]
+    done = CliRunner().invoke(app, [*command, "--labels", str(files / "labels.csv"), "--label", "digit"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["samples"], told["classes"]) == (COUNT, 10)
+    assert told["recall_at_1"] > 0.3
+    assert f"embedding the photographs: {COUNT} of {COUNT}" in done.stderr
+    done = CliRunner().invoke(app, ["embed", str(files / "runs"), "--runs", str(files / "runs")])
+    assert done.exit_code == 1
+    assert "contains no photographs" in str(done.exception or done.output)
+
+
+def test_absolute_image_paths_need_no_folder(files):
+    lines = [f"{files / 'photos' / f'{row}.png'},{DIGITS.target[row]}" for row in range(COUNT)]
+    (files / "absolute.csv").write_text("\n".join(["image,label", *lines]))
+    done = imported(files, "--labels", str(files / "absolute.csv"), "--json")
+    assert done.exit_code == 0, done.output
+    stored = embedding_sets.of_run(RunStore(files / "runs").open(json.loads(done.stdout)["id"]))
+    assert stored.images[3] == files / "photos" / "3.png"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from dmlcore.experiments import embedding_sets, imports
@@ -175,3 +176,81 @@ def test_a_failure_in_the_background_is_shown(folder: Path, monkeypatch: pytest.
         app.run()
     assert any("make ids unique" in line for line in refusals(app))
     assert not stored()
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    for row in range(8):
+        path = tmp_path / "birds" / "ab"[row % 2] / f"{row}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (40, 30), (30 * row, 90, 200)).save(path)
+    return tmp_path / "birds"
+
+
+def give_photographs(path: Path) -> AppTest:
+    app = load_page("bring_your_own")
+    app.segmented_control(key="kind").set_value("Photographs").run()
+    app.text_input(key="path-photographs").set_value(str(path)).run()
+    return app
+
+
+def run_until(app: AppTest, is_reached) -> None:
+    deadline = time.monotonic() + 120
+    while not is_reached(app) and time.monotonic() < deadline:
+        assert not app.exception
+        time.sleep(0.3)
+        app.run()
+    assert is_reached(app)
+
+
+def test_photographs_become_a_set_with_one_press(photos: Path, mapped: list[str]) -> None:
+    app = give_photographs(photos)
+    assert box(app, "Network").value == "efficientnet_lite0"
+    app.button(key="import").click().run()
+    run_until(app, lambda app: app.title[0].value == "Explore")
+    (run,) = stored()
+    made = embedding_sets.of_run(run)
+    assert (run.spec.name, made.vectors.shape, made.class_names) == ("birds", (8, 1280), ("a", "b"))
+    assert mapped == [run.id]
+    assert list(imports._scratch().iterdir()) == []
+
+
+def test_photographs_that_were_left_out_are_named_before_the_map(photos: Path, mapped: list[str]) -> None:
+    (photos / "a" / "2.png").write_bytes(b"damaged")
+    app = give_photographs(photos)
+    app.button(key="import").click().run()
+    run_until(app, lambda app: any(button.key == "open" for button in app.button))
+    assert any("1 of 8 photographs were left out" in text and "2.png" in text for text in refusals(app))
+    app.button(key="open").click().run()
+    assert app.title[0].value == "Explore"
+    assert mapped == [stored()[0].id]
+
+
+def test_a_folder_without_photographs_is_refused(photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    app = give_photographs(tmp_path / "empty")
+    app.button(key="import").click().run()
+    run_until(app, lambda app: any("contains no photographs" in text for text in refusals(app)))
+    assert not stored()
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_absolute_paths_of_images_follow_the_rule_of_paths(
+    folder: Path, photos: Path, mapped: list[str], monkeypatch: pytest.MonkeyPatch, is_shared: bool
+) -> None:
+    """A shared app refuses images outside the data folders, although the embeddings are inside."""
+    data = folder / "data"
+    data.mkdir()
+    np.save(data / "e.npy", vectors(rows=8))
+    lines = "".join(f"{path},{path.parent.name}\n" for path in sorted(photos.glob("*/*")))
+    (data / "labels.csv").write_text("image,class\n" + lines)
+    (data / "photos").mkdir()
+    if is_shared:
+        monkeypatch.setenv("DML_TOKEN", "proxy")
+    app = give(embeddings=data / "e.npy", labels=data / "labels.csv", images=data / "photos")
+    app.button(key="import").click().run()
+    if is_shared:
+        assert any("leads outside the folder of the images" in text for text in refusals(app))
+        assert not stored()
+    else:
+        assert [*embedding_sets.of_run(stored()[0]).images] == sorted(photos.glob("*/*"))
