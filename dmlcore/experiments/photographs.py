@@ -92,7 +92,7 @@ def embed(
         raise DataError(str(error)) from error
     vectors, unreadable = _computed(network, listed, scratch, report)
     kept = np.setdiff1d(np.arange(len(listed.paths)), [row for row, _ in unreadable])
-    notes = (*listed.notes, *_note(unreadable, len(listed.paths)))
+    notes = (*listed.notes, *_note(unreadable, listed))
     if notes:
         report(text := printable("; ".join(notes), MAX_NOTE), note=text)
     source = (
@@ -134,8 +134,11 @@ def _computed(
     return features[:kept], unreadable
 
 
-def _note(unreadable: Sequence[tuple[int, DataError]], total: int) -> tuple[str, ...]:
+def _note(unreadable: Sequence[tuple[int, DataError]], listed: Photographs) -> tuple[str, ...]:
+    """Return a note with the number and the first of the photographs that are left out; () if there are none."""
     if not unreadable:
         return ()
-    named = "; ".join(str(error) for _, error in unreadable[:NAMED]) + ("; …" if len(unreadable) > NAMED else "")
-    return (f"{len(unreadable):,} of {total:,} photographs were left out, because they cannot be read: {named}",)
+    named = [str(error).replace(f"{listed.folder}/", "") for _, error in unreadable[:NAMED]]
+    count = f"{len(unreadable):,} of {len(listed.paths):,} photographs {'was' if len(unreadable) == 1 else 'were'}"
+    more = "; …" if len(unreadable) > NAMED else ""
+    return (f"{count} left out, because {'it' if len(unreadable) == 1 else 'they'} cannot be read: {'; '.join(named)}{more}",)

@@ -76,8 +76,7 @@ def test_unreadable_photographs_are_left_out_and_named(store: RunStore, folder: 
     assert len(made.vectors) == len(made.images) == 10
     assert not {"02.png", "03.png"} & {path.name for path in made.images}
     (note,) = made.notes[1:]
-    assert note.startswith("2 of 12 photographs were left out, because they cannot be read: image ")
-    assert "02.png" in note
+    assert note.startswith("2 of 12 photographs were left out, because they cannot be read: image a/02.png ")
     assert "03.png" in note
     assert notes == {"note": note}
     for path in folder.glob("*/*"):
@@ -125,7 +124,7 @@ def test_it_runs_in_the_background_and_a_cancel_stores_nothing(store: RunStore, 
     state = task.state()
     assert state.state == "done", state.message
     assert len(embedding_sets.of_run(store.open(state.run)).vectors) == 11
-    assert state.note.startswith("1 of 12 photographs were left out")
+    assert state.note.startswith("1 of 12 photographs was left out")
 
     monkeypatch.setattr(pooled_features, "BATCH", 1)
     task = imports.new_import()

@@ -220,7 +220,7 @@ def test_photographs_that_were_left_out_are_named_before_the_map(photos: Path, m
     app = give_photographs(photos)
     app.button(key="import").click().run()
     run_until(app, lambda app: any(button.key == "open" for button in app.button))
-    assert any("1 of 8 photographs were left out" in text and "2.png" in text for text in refusals(app))
+    assert any("1 of 8 photographs was left out" in text and "2.png" in text for text in refusals(app))
     app.button(key="open").click().run()
     assert app.title[0].value == "Explore"
     assert mapped == [stored()[0].id]
