@@ -18,7 +18,15 @@ MOST_ITERATIONS = 100
 LEAST = 1e-4  # directions with a smaller singular value, relative to the largest one, are left out
 
 
-def fit(method: str, features: Singles, labels: Ints, dimension: int, *, seed: int = 0) -> tuple[Floats, Floats]:
+def fit(
+    method: str,
+    features: Singles,
+    labels: Ints,
+    dimension: int,
+    *,
+    seed: int = 0,
+    shrinkage: float = whitening.SHRINKAGE,
+) -> tuple[Floats, Floats]:
     """Fit a method to features and return weight (dimension, F) and bias (dimension,) of its linear layer.
 
         pca: principal components
@@ -37,6 +45,7 @@ def fit(method: str, features: Singles, labels: Ints, dimension: int, *, seed: i
         labels: Integer labels, (N,).
         dimension: Number of outputs.
         seed: Seed for drawing the samples.
+        shrinkage: Regularisation of the whitening, positive, see `whitening.fit`.
 
     Raises:
         ValueError: If the method is unknown, there is a single class, or no class has two samples.
@@ -52,7 +61,11 @@ def fit(method: str, features: Singles, labels: Ints, dimension: int, *, seed: i
     points = np.asarray(features, np.float64)
     # a whitening also keeps directions that the samples do not span, since samples of other classes differ there
     count = min(dimension, points.shape[1], *([] if method == "whitening" else [len(points)]))
-    rows = _fitted(method, points, labels, count, seed)
+    rows = (
+        _whitened(points, labels, count, shrinkage)
+        if method == "whitening"
+        else _fitted(method, points, labels, count, seed)
+    )
     weight = np.zeros((dimension, points.shape[1]))
     weight[: len(rows)] = rows[:dimension]
     return weight, -weight @ points.mean(0)
@@ -67,8 +80,6 @@ def _fitted(method: str, points: Floats, labels: Ints, count: int, seed: int) ->
         scalings = LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto").fit(points, labels).scalings_
         rows: Floats = scalings.T[: min(count, len(np.unique(labels)) - 1)]
         return rows
-    if method == "whitening":
-        return _whitened(points, labels, count)
     from sklearn.decomposition import PCA
 
     principal = PCA(random_state=seed).fit(points)
@@ -88,9 +99,9 @@ def _fitted(method: str, points: Floats, labels: Ints, count: int, seed: int) ->
     return rows @ axes
 
 
-def _whitened(points: Floats, labels: Ints, count: int) -> Floats:
+def _whitened(points: Floats, labels: Ints, count: int, shrinkage: float) -> Floats:
     """Return the `count` rows of a within-class whitening that keep most of the variance, largest first."""
-    weight = whitening.directions(points - whitening.class_means(points, labels))
+    weight = whitening.directions(points - whitening.class_means(points, labels), shrinkage)
     whitened = (points - points.mean(0)) @ weight
     _, principal = np.linalg.eigh(whitened.T @ whitened)
     rows: Floats = (weight @ principal[:, ::-1][:, :count]).T

@@ -94,6 +94,11 @@ def _backbone(spec: ModelSpec, image: tuple[int, int]) -> backbones.Backbone:
         raise ModelError(
             f"model.gather: {spec.name} does not provide features of earlier depths; choose bn_inception, conv4 or none"
         )
+    if spec.freeze == "early" and not backbone.early_channels:
+        raise ModelError(
+            f"model.freeze: the last stage of {spec.name} cannot be trained alone; choose efficientnet_lite0, a ResNet "
+            "of torchvision, or model.freeze=none"
+        )
     if spec.keep_classifier:
         try:
             backbone.keep_classifier()
@@ -220,7 +225,8 @@ class ImageNetwork(Network):
 
     Images are RGB or grey in 0..255, uint8 or floating point. With `model.keep_classifier` the pooled features pass
     through the classifier of the backbone's checkpoint (C -> 1000) before the linear layer (1000 -> D). With
-    `model.freeze` the backbone stays in evaluation mode without gradients, and inputs may also be its feature maps.
+    `model.freeze` the backbone, or all but its last stage, stays in evaluation mode without gradients, and inputs may
+    also be the feature maps that this frozen part computes.
     """
 
     def __init__(self, spec: ModelSpec, pool: PoolingSpec, backbone: backbones.Backbone) -> None:
@@ -240,11 +246,15 @@ class ImageNetwork(Network):
             )
         self.on_sphere, self.in_ball = spec.normalize, spec.lipschitz
         self.frozen = spec.freeze == "backbone"
+        self.early_frozen = spec.freeze == "early"
         self.batch_norm_frozen = False
         if spec.freeze_batch_norm:
             self.freeze_batch_norm()
         if self.frozen:
             self.backbone.eval().requires_grad_(False)
+        if self.early_frozen:
+            for module in self.early_modules():
+                module.eval().requires_grad_(False)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the embeddings (B, D).
@@ -257,17 +267,35 @@ class ImageNetwork(Network):
     def features(self, inputs: Tensor) -> Tensor:
         """Return the feature maps (B, C, h, w) of the backbone as float.
 
-        If the backbone is frozen, inputs that are its stored feature maps are returned unchanged. Earlier feature maps
-        are stored in the head if the head uses them.
+        If the backbone is frozen, inputs that are its stored feature maps are returned unchanged; if all but its last
+        stage are frozen, that stage is applied to stored maps. Earlier feature maps are stored in the head if the head
+        uses them.
         """
         if self.frozen and inputs.shape[1] == self.backbone.out_channels:
             return inputs.float()
+        if self.early_frozen and inputs.shape[1] == self.backbone.early_channels:
+            return self.backbone.late(inputs.float())
         maps: Tensor
         if isinstance(self.head, GatheringHead):
             maps, self.head.earlier = self.backbone.with_depths(self.normalise(inputs))
         else:
             maps = self.backbone(self.normalise(inputs))
         return maps
+
+    def frozen_maps(self, inputs: Tensor) -> Tensor:
+        """Return the feature maps (B, C, h, w) that the frozen part of the backbone computes, which can be stored."""
+        return self.backbone.early(self.normalise(inputs)) if self.early_frozen else self.features(inputs)
+
+    def frozen_tensors(self) -> list[Tensor]:
+        """Return the parameters and buffers of the frozen part of the backbone."""
+        if not self.early_frozen:
+            return [*self.backbone.parameters(), *self.backbone.buffers()]
+        return [t for m in self.early_modules() for t in (*m.parameters(recurse=False), *m.buffers(recurse=False))]
+
+    def early_modules(self) -> list[nn.Module]:
+        """Return the modules without children of the backbone that do not belong to its last stage."""
+        late = {id(module) for part in self.backbone.last_stage() for module in part.modules()}
+        return [m for m in self.backbone.modules() if not [*m.children()] and id(m) not in late]
 
     @property
     def pool(self) -> nn.Module:
@@ -308,6 +336,9 @@ class ImageNetwork(Network):
         if self.batch_norm_frozen:
             for layer in self.batch_norms():
                 layer.eval()
+        if self.early_frozen:
+            for module in self.early_modules():
+                module.eval()
         return self
 
 

@@ -123,7 +123,8 @@ def _edits(spec: RunSpec) -> str:
 def _frozen(spec: RunSpec) -> str:
     if spec.model.freeze == "none":
         return "none"
-    return f"backbone, {spec.data.views} views of each image" if spec.data.views else "backbone"
+    part = "all but the last stage" if spec.model.freeze == "early" else "backbone"
+    return f"{part}, {spec.data.views} views of each image" if spec.data.views else part
 
 
 RULES = (
@@ -265,13 +266,13 @@ def _alone(spec: RunSpec) -> Iterator[Issue]:
             "network hardly learns. Start from pretrained weights, or unfreeze batch norm."
         )
         yield "caution", ("model.freeze_batch_norm", "model.start"), sentence
-    if spec.model.freeze == "backbone" and not spec.model.start:
+    if spec.model.freeze != "none" and not spec.model.start:
         sentence = (
-            "The backbone is frozen but starts at random, so only a head on random features is trained. Start from "
+            "The backbone is frozen but starts at random, so the trained layers see random features. Start from "
             "pretrained weights or a run, or unfreeze the backbone."
         )
         yield "caution", ("model.freeze", "model.start"), sentence
-    if spec.model.freeze == "backbone" and spec.data.augment and not spec.data.views:
+    if spec.model.freeze != "none" and spec.data.augment and not spec.data.views:
         sentence = (
             "Training images are neither flipped nor cropped, because the cached features are those of full images."
         )

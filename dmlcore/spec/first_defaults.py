@@ -48,6 +48,7 @@ FIRST: Mapping[str, Any] = {
         "gather": "none",
         "embedding_start": "random",
         "embedding_scale": 1.0,
+        "shrinkage": 1.0,
         "dropout": 0.0,
     },
     "pooling": {
@@ -66,6 +67,7 @@ FIRST: Mapping[str, Any] = {
         "memory_start": 1000,
         "batch_pairs": 0.0,
         "start_weight": 0.0,
+        "proxy_start": "random",
     },
     "projection": {
         "pool": 0,

@@ -99,7 +99,7 @@ class RunSpec(Section):
             for key, default in (("dropout", 0.0), ("embedding_start", "random"), ("embedding_scale", 1.0)):
                 if getattr(self.model, key) != default:
                     raise ValueError(f"model.{key}: bags of tokens have no embedding layer; set it to {default}")
-        frozen = self.model.freeze == "backbone"
+        frozen = self.model.freeze != "none"
         if frozen and self.model.name in WITHOUT_BACKBONE:
             raise ValueError(f"model.freeze: {self.model.name} has no backbone; choose none, or a network for images")
         if self.model.gather != "none" and (
@@ -114,7 +114,7 @@ class RunSpec(Section):
                 "data.fresh: the cached features of a frozen backbone need fixed collages; set it to false"
             )
         if self.data.views and not (frozen and self.data.augment):
-            raise ValueError("data.views: needs model.freeze = backbone and data.augment = true; set it to 0")
+            raise ValueError("data.views: needs model.freeze = backbone or early, and data.augment = true; set it to 0")
         self._conditioned()
         return self
 

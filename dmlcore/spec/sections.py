@@ -199,10 +199,10 @@ class ModelSpec(Section):
     keep_classifier: bool = Field(
         False, description="Keep the 1000-way output of the backbone and embed its logits (2021 thesis)"
     )
-    freeze: Literal["none", "backbone"] = Field(
+    freeze: Literal["none", "early", "backbone"] = Field(
         "none",
-        description="Part that is not trained; backbone: its feature maps are computed once and cached, and only "
-        "pooling, embedding layer and loss are trained, in milliseconds per step",
+        description="Part that is not trained; its feature maps are computed once and cached; backbone: only pooling, "
+        "embedding layer and loss are trained, in milliseconds per step; early: so is the last stage of the backbone",
     )
     freeze_batch_norm: bool = Field(False, description="Keep the initial statistics of batch norm")
     embedding_start: Literal["random", "pca", "lda", "nca", "whitening"] = Field(
@@ -216,6 +216,12 @@ class ModelSpec(Section):
         le=1000,
         description="Factor on the initial weights and bias of the embedding layer; below 1 where raw embeddings would "
         "start so long that the loss saturates",
+    )
+    shrinkage: float = Field(
+        1.0,
+        gt=0,
+        le=1000,
+        description="Constant added to each variance of the whitening, relative to the mean variance",
     )
     dropout: float = Field(0.0, ge=0, lt=1, description="Share of the embedding layer's inputs set to 0 at each step")
     gather: Literal["none", "mean", "attention"] = Field(
@@ -263,6 +269,9 @@ class LossSpec(Section):
     )
     learning_rate: float | None = Field(
         None, gt=0, le=100, description="Learning rate of proxies and other loss parameters; empty: the optimiser's"
+    )
+    proxy_start: Literal["random", "means"] = Field(
+        "random", description="Initial proxies: random, or the mean embedding of each class in the initial network"
     )
     memory: int = Field(
         0, ge=0, le=100_000, description="Batches in the cross-batch memory that pairs are drawn from; 0: none"

@@ -21,7 +21,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.spec.sections import IDENTITY
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import RunError, RunStore
-from dmlcore.training import linear_start, objective, optimisers, reference, stored_features
+from dmlcore.training import linear_start, objective, optimisers, proxy_start, reference, stored_features
 from dmlcore.training.batches import Batches
 from dmlcore.training.errors import DeferredFiniteCheck, StepError, TrainingError
 from dmlcore.training.forks.training_split import edit_split
@@ -62,7 +62,7 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
         )
     # Network and loss are created before the split is edited, so that their shapes are those of the parent.
     dataset = edit_split(dataset, spec.fork)
-    if model.frozen and dataset.features is None:
+    if spec.model.freeze != "none" and dataset.features is None:
         features = stored_features.StoredFeatures(cast(ImageNetwork, model), spec, dataset, device)
         dataset = replace(dataset, features=features)
     # train only the proxies of classes with samples; those of other classes are never initialised
@@ -85,6 +85,8 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
         linear_start.begin(state)
     if start:
         linear_start.scale(model, spec.model.embedding_scale)
+    if start and spec.loss.proxy_start == "means":
+        proxy_start.begin(state)
     state.reference = reference.create(model, spec)
     return state
 

@@ -34,7 +34,14 @@ def begin(state: TrainingState) -> None:
     features = torch.cat(entering).float().cpu().numpy()
     seed = seed_of(state.spec.seed, "embedding start") % 2**32
     try:
-        weight, bias = linear_metrics.fit(method, features, state.data.labels[train], layer.out_features, seed=seed)
+        weight, bias = linear_metrics.fit(
+            method,
+            features,
+            state.data.labels[train],
+            layer.out_features,
+            seed=seed,
+            shrinkage=state.spec.model.shrinkage,
+        )
     except (ValueError, np.linalg.LinAlgError) as error:
         raise TrainingError(f"model.embedding_start: {error}") from None
     with torch.no_grad():

@@ -182,6 +182,8 @@ def refuse_unusable(spec: RunSpec) -> None:
         if value and not has_proxies_among_samples(spec.loss.name):
             known = ", ".join(name for name in losses.LOSSES if has_proxies_among_samples(name))
             raise TrainingError(f"{key}: needs a loss of pairs with proxies ({known}), which {spec.loss.name} is not")
+    if spec.loss.proxy_start != "random" and not getattr(loss, "proxies", False):
+        raise TrainingError(f"loss.proxy_start: {spec.loss.name} learns no proxies of classes; set it to random")
     if spec.conditioning.neighbours and joins_learners(spec.loss.name):
         raise TrainingError(
             f"conditioning.neighbours: {spec.loss.name} combines the embeddings of several learners; set it to 0"

@@ -1,7 +1,7 @@
 """Feature maps of a frozen backbone, computed once per data set and weights, cached on disk and memory-mapped.
 
-Maps are stored as float16 with channels last, the layout that convolutions write and poolings read. Reading a batch
-copies only its maps.
+If all but the last stage of the backbone are frozen, these are the maps before that stage. Maps are stored as float16
+with channels last, the layout that convolutions write and poolings read. Reading a batch copies only its maps.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class StoredFeatures:
 
     def __init__(self, network: ImageNetwork, spec: RunSpec, dataset: Dataset, device: torch.device) -> None:
         self._network, self._spec, self._dataset, self._device = network, spec, dataset, device
-        self._weights = [*network.backbone.parameters(), *network.backbone.buffers()]
+        self._weights = network.frozen_tensors()
         # number of views -> (version of the weights, maps, sample indices)
         self._opened: dict[int, tuple[int, Halves, Ints]] = {}
 
@@ -144,7 +144,7 @@ class StoredFeatures:
             seed = seed_of(int(indices[0]), "view", view)
             inputs = batches.load_augmented(self._dataset, indices, self._spec.data, seed, self._device)
         with torch.autocast(self._device.type, enabled=False):  # the caller may be computing in bfloat16
-            maps = self._network.features(inputs).permute(0, 2, 3, 1)
+            maps = self._network.frozen_maps(inputs).permute(0, 2, 3, 1)
         half = maps.half()
         if not bool(torch.isfinite(half).all()):
             raise TrainingError(

@@ -113,7 +113,7 @@ def _seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
     look, search = _embedding_seconds(net, speed), 2 * speed.flop * spec.model.embedding_dim
     looks = _validation_seconds(spec, size, net, speed) + 2 * (size.test * look + size.test**2 * search)
     whole = _unfrozen_cost(spec, size)
-    if spec.model.freeze == "backbone" and whole:
+    if spec.model.freeze != "none" and whole:
         views = spec.data.views * (size.training + size.validation)
         # A frozen backbone computes its feature maps only once, after which they are read from the cache.
         looks += (size.training + size.validation + size.test + views) * whole.flops * speed.flop

@@ -43,6 +43,7 @@ LABELS: Mapping[str, str] = {
     "model.gather": "Features of earlier depths",
     "model.embedding_start": "Initial embedding layer",
     "model.embedding_scale": "Initial embedding scale",
+    "model.shrinkage": "Shrinkage of the whitening",
     "model.dropout": "Dropout before the embedding",
     "pooling.name": "Pooling",
     "pooling.parameters": "Pooling parameters",
@@ -53,6 +54,7 @@ LABELS: Mapping[str, str] = {
     "loss.parameters": "Loss parameters",
     "loss.reduction": "Reduction",
     "loss.learning_rate": "Learning rate of proxies",
+    "loss.proxy_start": "Initial proxies",
     "loss.memory": "Batches in memory",
     "loss.memory_start": "Memory starts after",
     "loss.batch_pairs": "Weight of sample pairs",
@@ -186,7 +188,8 @@ WORDS_OF: Mapping[str, Mapping[str, str]] = {
         "nca": "neighbourhood components",
         "whitening": "within-class whitening",
     },
-    "model.freeze": {"backbone": "the backbone"},
+    "model.freeze": {"early": "all but the last stage", "backbone": "the backbone"},
+    "loss.proxy_start": {"random": "random", "means": "class means"},
     "model.gather": {"mean": "means", "attention": "weighted by attention"},
 }
 EMPTY: Mapping[str, str] = {

@@ -150,7 +150,7 @@ def _model_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Desc
         section |= {"dropout": 0.0, "embedding_start": "random", "embedding_scale": 1.0}
     if info.kind != "images" or not gathers(values):
         section["gather"] = "none"
-    if section["freeze"] == "backbone":
+    if section["freeze"] != "none":
         nested["data"]["fresh"] = False
     if section["freeze"] == "none" or not values["data.augment"]:
         nested["data"]["views"] = 0
@@ -199,7 +199,7 @@ def gathers(values: Mapping[str, Any]) -> bool:
     This requires a backbone that provides these features and is trained, and a pooling that does not project features
     before pooling.
     """
-    kept = values["model.keep_classifier"] or values["model.freeze"] == "backbone"
+    kept = values["model.keep_classifier"] or values["model.freeze"] != "none"
     first = pooling.describe(values["pooling.name"]).layer.projects_first
     return backbones.gives_depths(values["model.name"]) and not kept and not first
 
