@@ -200,6 +200,7 @@ def _miner(form: Form, fitting: list[str], *, memory: bool, learns: bool) -> Non
         field(form, "loss.memory_start", step=100)
     if learns:
         field(form, "loss.learning_rate")
+        field(form, "loss.proxy_start")
 
 
 def _network(form: Form, kind: str) -> None:
@@ -312,9 +313,10 @@ def _weights_words(weights: PublicWeights) -> str:
 def _frozen(form: Form) -> None:
     """Show the settings for freezing layers of the backbone."""
     field(form, "model.keep_classifier")
-    if field(form, "model.freeze") == "none":
+    freeze = field(form, "model.freeze")
+    if freeze != "backbone":
         field(form, "model.freeze_batch_norm")
-    elif form.values.get("data.augment"):
+    if freeze != "none" and form.values.get("data.augment"):
         field(form, "data.views")
 
 

@@ -62,7 +62,8 @@ def _optimiser(form: Form) -> None:
         field(form, "schedule.warm_up", step=10)
         field(form, "optimiser.clip_value", step=0.1)
         if form.values["model.name"] != "tokens":
-            field(form, "model.embedding_start")
+            if field(form, "model.embedding_start") == "whitening":
+                field(form, "model.shrinkage", step=1.0)
             field(form, "model.embedding_scale", step=0.01)
     if decays:
         field(form, "optimiser.decay_batch_norm")

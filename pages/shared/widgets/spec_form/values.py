@@ -103,6 +103,8 @@ def spec_of(form: Form) -> RunSpec:
         nested["loss"]["start_weight"] = 0.0
     if not has_proxies_among_samples(values["loss.name"]):
         nested["loss"]["batch_pairs"] = 0.0
+    if not getattr(losses.describe(values["loss.name"]), "proxies", False):
+        nested["loss"]["proxy_start"] = "random"
     if not projects(values):
         del nested["projection"]
     if not conditions(values):
