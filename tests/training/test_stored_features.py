@@ -223,5 +223,5 @@ def test_what_freezes_nothing_is_refused_and_a_random_start_is_said(digits, tmp_
     with pytest.raises(SpecError, match=r"data\.fresh: the cached features"):
         FROZEN.with_overrides(["data.name=cifar100", "data.fresh=true"])
     said = [issue.sentence for issue in lint_spec(FROZEN)]
-    assert any("only a head on random features" in sentence for sentence in said)
+    assert any("the trained layers see random features" in sentence for sentence in said)
     assert json.loads(FROZEN.to_json())["model"]["freeze"] == "backbone"
