@@ -85,8 +85,9 @@ def compare(split: str, seeds: Iterable[int], overrides: Sequence[str]) -> None:
     for rival in RIVALS:
         over_seeds = noise.gap(means["trained"], means[rival])
         difference = gain.difference(_added(sums["trained"], split), _added(sums[rival], split))
+        p = "" if over_seeds.p is None else f", p = {over_seeds.p:.2g}"
         mean, low, high = (f"{100 * each:+.1f}" for each in difference)
-        print(f"trained - {rival}: {over_seeds.words}, p {over_seeds.p}; {mean} [{low}, {high}] over classes")
+        print(f"trained - {rival}: {over_seeds.words}{p}; {mean} [{low}, {high}] over classes")
 
 
 def untrained() -> None:
