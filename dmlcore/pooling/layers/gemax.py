@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import torch
@@ -9,6 +10,13 @@ from torch import Tensor
 
 from dmlcore.catalogue import Slider
 from dmlcore.pooling.base import Pooling, pooling
+
+
+def solve_by_cholesky(matrix: Tensor, right: Tensor) -> Tensor:
+    """Solve positive definite systems (B, n, n) with right-hand sides (B, n, k); NaN if a matrix is not definite."""
+    # unlike cholesky, do not raise: a diverged training run should give NaN
+    factor, _ = torch.linalg.cholesky_ex(matrix)
+    return torch.cholesky_solve(right, factor)
 
 
 @pooling(
@@ -24,6 +32,8 @@ class GeneralizedMaxPooling(Pooling):
     factorised by Cholesky in float64, whichever is smaller; lambda is at least the rounding error of the Gram matrix.
     `weights` is None, because coefficients may be negative.
     """
+
+    solve: Callable[[Tensor, Tensor], Tensor] = staticmethod(solve_by_cholesky)  # replaced for export
 
     def __init__(
         self,
@@ -49,6 +59,4 @@ class GeneralizedMaxPooling(Pooling):
         trace = gram.detach().diagonal(dim1=-2, dim2=-1).sum(-1)
         ridge = (4 * torch.finfo(gram.dtype).eps * trace).clamp(min=self.ridge)[:, None, None]
         eye = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-        # unlike cholesky, do not raise: a diverged training run should give NaN
-        factor, _ = torch.linalg.cholesky_ex(gram + ridge * eye)
-        return torch.cholesky_solve(right, factor)
+        return self.solve(gram + ridge * eye, right)

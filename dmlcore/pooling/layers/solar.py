@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import torch.nn.functional as F
@@ -26,6 +27,8 @@ class SelfAttentionPooling(Pooling):
     """
 
     batch_statistics = True
+    # attention of queries, keys and values (B, n, d), replaced for export
+    attend: Callable[[Tensor, Tensor, Tensor], Tensor] = staticmethod(F.scaled_dot_product_attention)
 
     def __init__(
         self,
@@ -49,6 +52,6 @@ class SelfAttentionPooling(Pooling):
         """Pool features (B, C, H, W) to (B, C)."""
         self.check(features)
         q, k, v = (layer(features).flatten(2).mT for layer in (self.query, self.key, self.value))
-        mixed = F.scaled_dot_product_attention(q, k, v).mT
+        mixed = self.attend(q, k, v).mT
         pooled: Tensor = self.gem(features + self.psi(mixed.unflatten(2, features.shape[2:])))
         return pooled
