@@ -17,6 +17,7 @@ from pages.home import two_maps
 from pages.shared.plane import service
 from pages.shared.plane.state import Scene
 from pages.shared.server import thumbnails
+from pages.shared.state import run_reader
 from pages.shared.widgets import first_loss, menu, neighbour_grid, own_embeddings, run_picker, run_status
 from pages.shared.widgets.component import mount
 from pages.shared.widgets.shown_run import ShownRun
@@ -86,7 +87,10 @@ def _field() -> None:
 
 
 def _continue(store: RunStore) -> None:
-    """Link to the last run opened in this session, else to the newest run; failed and unreadable runs are skipped."""
+    """Link to the last run opened in this session, else to the newest run, and tell whether its training gained.
+
+    Failed and unreadable runs are skipped.
+    """
     runs = [run_picker.last(store), *store.newest(RECENT)]
     run = next((run for run in runs if run and run.status() not in ("failed", "unreadable")), None)
     if run is None:
@@ -99,6 +103,8 @@ def _continue(store: RunStore) -> None:
         menu.link("runs", "Open the run", {"run": run.id})
         if run.embeddings():
             menu.link("explore", "See what it learned", {"run": run.id})
+    if gained := run_reader.reader().gain(run):
+        st.caption(gained.words)
 
 
 def _own_evaluated(store: RunStore) -> Run | None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dmlcore.experiments import settings
+from dmlcore.significance.gain import TrainingGain, gain
 from dmlcore.storage.listing import FileCache
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import METRICS, SPEC
@@ -148,6 +149,7 @@ class Reader:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, RunHistory] = OrderedDict()
         self._scores: FileCache[dict[str, Row]] = FileCache(10 * KEPT)
+        self._gains: FileCache[TrainingGain | None] = FileCache(10 * KEPT)
         self._best: FileCache[float | None] = FileCache(10 * KEPT)
         self._settings: FileCache[dict[str, Any]] = FileCache(10 * KEPT)
         self._variants: FileCache[str] = FileCache(10 * KEPT)
@@ -173,6 +175,13 @@ class Reader:
         """
         with self._lock:
             return self._scores.get(f"{run.path}/{METRICS}", run.scores)
+
+    def gain(self, run: Run) -> TrainingGain | None:
+        """Return the gain of a run over its best untrained baseline; None if unknown. Raises RunError."""
+        with self._lock:
+            return self._gains.get(
+                f"{run.path}/{METRICS}", lambda: gain(run.scores(), started=bool(run.spec.model.start))
+            )
 
     def best_validation(self, run: Run) -> float | None:
         """Return the best validation MAP@R of a run, in 0..1; None if the run has no validation scores."""

@@ -15,7 +15,7 @@ from dmlcore.significance import verdicts
 from dmlcore.significance.gain import gain
 from dmlcore.significance.transductive import mark_transductive
 from dmlcore.spec import RunSpec
-from dmlcore.storage.metrics_rows import REPRESENTATIONS, Row, representation
+from dmlcore.storage.metrics_rows import REPRESENTATIONS, UNTRAINED, Row, representation
 from dmlcore.storage.runs import Run
 from pages.shared.state import run_reader
 from pages.shared.state.cache import derived
@@ -302,16 +302,15 @@ def beside(run: Run) -> str:
         random = history.baselines.get(("chance", "test"))
         return random_ranking(random) if random else ""
     scores = history.scores
-    before = representation("untrained", pretrained=bool(run.spec.model.start))
-    named = {"inputs": "raw inputs", "untrained": before}
-    named |= {name: REPRESENTATIONS[name] for name in ("features", "whitened")}
+    started = bool(run.spec.model.start)
     parts = [
-        f"{words} R@1 {percent(row['recall_at'].get('1'))}, MAP@R {percent(row['map_at_r'])}"
-        for subject, words in named.items()
+        f"{representation(subject, pretrained=started)} R@1 {percent(row['recall_at'].get('1'))}, "
+        f"MAP@R {percent(row['map_at_r'])}"
+        for subject in UNTRAINED
         if (row := scores.get(subject))
     ]
     without = f" Without training: {'; '.join(parts)}." if parts else ""
-    gained = gain(scores, started=bool(run.spec.model.start))
+    gained = run_reader.reader().gain(run)
     return f"{without}{f' {gained.words}' if gained else ''}{_neighbours(scores)}"
 
 

@@ -29,7 +29,8 @@ UNTRAINED = {  # rows of the table of results
     "inputs": "MAP@R of raw inputs",
     "untrained": "MAP@R before training",
     "features": "MAP@R of frozen features",
-    "whitened": "MAP@R of whitened features",
+    "pca_whitened": "MAP@R of PCA-whitened features",
+    "whitened": "MAP@R of features whitened within classes",
 }
 LOOKS: Mapping[str, run_status.Look] = {
     "incomparable": ("incomparable", ":material/block:", "red"),

@@ -9,6 +9,8 @@ import numpy as np
 from streamlit.testing.v1 import AppTest
 
 from dmlcore.figures.maps import FEW, Sheet
+from dmlcore.significance.gain import gain
+from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import EXAMPLE, EXAMPLE_REMOVED, Run, RunStore
 from pages.home import two_maps
 from tests.pages.conftest import go_to, load_page
@@ -44,6 +46,20 @@ def test_the_last_run_is_one_press_away(run: Run, runs) -> None:
     assert not app.exception
     assert links(app)["Open the run"] == ("runs", f"run={run.id}")
     assert links(app)["See what it learned"] == ("explore", f"run={run.id}")
+
+
+def test_home_says_whether_the_last_run_gained(run: Run, runs) -> None:
+    gained = gain(run.scores(), started=False)
+    assert gained is not None
+    assert gained.words in [caption.value for caption in load_page("home").caption]
+
+
+def test_a_run_without_scores_has_no_verdict(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("DML_RUNS", str(tmp_path))
+    RunStore(tmp_path).create(RunSpec())
+    app = load_page("home")
+    assert "Open the run" in links(app)
+    assert not any("baseline" in caption.value for caption in app.caption)
 
 
 def test_a_failed_run_is_not_what_home_goes_on_with(run: Run, runs) -> None:

@@ -36,6 +36,7 @@ def configured(table: Table) -> dict[str, Any]:
         "steps": st.column_config.ProgressColumn("progress", min_value=0, max_value=100, format="%d %%", width=90),
         "inputs": percent("MAP@R raw", format="%.1f %%", help="test split, raw inputs"),
         "untrained": percent("before", format="%.1f %%", help="test MAP@R before training"),
+        "features": percent("frozen", format="%.1f %%", help="test MAP@R of frozen features, without training"),
         "whitened": percent("whitened", format="%.1f %%", help="test MAP@R of whitened features, without training"),
         rows.title("validation"): percent(format="%.1f %%", help="best MAP@R on the validation split"),
         "trained": percent("after", format="%.1f %%", help="test MAP@R, trained"),

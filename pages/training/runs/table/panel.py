@@ -167,8 +167,9 @@ def _group_title(name: str) -> str:
 def _table(lines: Sequence[Line], columns: Sequence[str], pinned: Line | None) -> Table:
     """Return the values of each column by name; a column with a setting is named by the setting's label in the form."""
     table: Table = {name: rows.values(name, lines) for name in rows.FIXED}
-    if not any(value is not None for value in table["whitened"]):  # no run has such a baseline
-        del table["whitened"]
+    for name in rows.FEATURES:
+        if not any(value is not None for value in table[name]):  # no run has such a baseline
+            del table[name]
     if pinned:
         compared = baselines.compare_with(lines, pinned)
         table |= {POINTS: [each.points for each in compared], NOISE: [each.noise for each in compared]}

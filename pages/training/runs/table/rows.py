@@ -21,7 +21,8 @@ from pages.shared.words import titles
 from pages.shared.words.labels import LABELS
 
 AT_FIRST = 5  # largest number of settings shown by default
-FIXED = ("status", "run", "steps", "inputs", "untrained", "whitened", "trained")
+FEATURES = ("features", "whitened")  # columns of baselines that some runs do not have
+FIXED = ("status", "run", "steps", "inputs", "untrained", *FEATURES, "trained")
 LAST = ("validation", "note", "started")
 TITLES = {"validation": "best validation"}
 FURTHER = {name: entry.title for name, entry in SCORES.items() if entry.shown and name != "map_at_r"}
@@ -183,6 +184,7 @@ OWN: Mapping[str, Callable[[Line], Any]] = {
     "steps": lambda known: known.progress,
     "inputs": _score("inputs"),
     "untrained": _score("untrained"),
+    "features": _score("features"),
     "whitened": _score("whitened"),
     "trained": _score("trained"),
     "validation": lambda known: known.best_validation(),
