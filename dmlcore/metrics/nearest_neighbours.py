@@ -7,7 +7,7 @@ Results do not depend on float32 rounding, on the offset of the data or on the n
 Method: slightly more than k candidates are listed in float32 by the expanded form |q|^2 + |g|^2 - 2 q.g, by faiss if
 there are many points. The rounding error has a proven bound (`error_bound`). Candidates that differ by more than twice
 the bound are in their true order; closer ones are ranked again by d. If there is no such gap between the k-th and the
-last candidate, an unlisted point could belong to the result, and the query is compared with the whole gallery by d.
+last candidate, an unlisted point could belong to the result, and the whole gallery is listed in float64.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ RESERVOIR = 40
 QUERIES = 1024  # queries per tile of the distance table of faiss, which then fits the cache (default of faiss: 4096)
 # number of steps in which the candidates of one chunk are ranked, which limits the memory for exact distances
 PARTS = 8
+MOST_NEAR = 1 / 16  # share of a gallery up to which single exact distances take less time than a table of all
 CHUNK = 2**21  # maximum number of elements of a temporary array; with half of it faiss would be a third slower
 
 
@@ -137,6 +138,7 @@ class NeighbourSearch:
         sides = (self.gallery,) if alone else (self.gallery, self.queries)
         self.exponent = max(_exponent(side) for side in sides)
         centre = sum(part.sum(axis=0) for _, part in self._parts(self.gallery)) / len(self.gallery)
+        self._centre = centre
         self._shrink = -max(_exponent(part - centre) for side in sides for _, part in self._parts(side))
         near, norms = self._rounded(self.gallery, centre)
         self._longest = float(norms.max())
@@ -200,7 +202,7 @@ class NeighbourSearch:
         self._rank_close(rows, indices, apart | ~proven[:, None], mark)
         unproven = np.flatnonzero(~proven)
         for part in split_rows(unproven, len(self.gallery)):
-            indices[part, :k] = self._ranked_directly(rows[part], k)
+            indices[part, :k] = self._ranked_in_double(rows[part], k)
         return indices[:, :k]
 
     def _candidates(self, rows: Ints, listed: int) -> tuple[Singles, Ints]:
@@ -226,6 +228,33 @@ class NeighbourSearch:
         index = indices[row, place]
         order = np.lexsort((index, self.distances(rows[row], index[:, None])[:, 0], run[row, place]))
         indices[row, place] = index[order]
+
+    def _ranked_in_double(self, rows: Ints, k: int) -> Ints:
+        """Return the neighbours (n, k) of the queries at `rows` (n,), from a table of distances to the whole gallery.
+
+        The expanded form in float64 leaves few candidates, which are sorted by their exact distances; with many ties,
+        all exact distances are sorted. The margin of twice the error bound is doubled for the rounding of the exact
+        distances.
+        """
+        asking = torch.from_numpy(_scaled(self._units(self.queries, rows) - self._centre, self._shrink))
+        lengths = asking.square().sum(1)
+        tables = []
+        for _, part in self._parts(self.gallery):
+            points = torch.from_numpy(_scaled(part - self._centre, self._shrink))
+            tables.append(torch.addmm(lengths[:, None] + points.square().sum(1), asking, points.mT, alpha=-2))
+        table = torch.cat(tables, 1)
+        if self.exclude_self:
+            table[torch.arange(len(rows)), torch.from_numpy(rows)] = torch.inf
+        last = table.kthvalue(k, 1).values.clamp(min=0)
+        bound = error_bound(self._norms[rows], last.numpy(), self._longest, self.queries.shape[1], 2.0**-53)
+        near = (table <= (last + torch.from_numpy(4 * bound))[:, None]).numpy()
+        if near.mean() > MOST_NEAR:
+            return self._ranked_directly(rows, k)
+        query, index = np.nonzero(near)
+        order = np.lexsort((index, self.distances(rows[query], index[:, None])[:, 0], query))
+        starts = np.searchsorted(query, np.arange(len(rows)))
+        indices: Ints = index[order][starts[:, None] + np.arange(k)]
+        return indices
 
     def _ranked_directly(self, rows: Ints, k: int) -> Ints:
         """Return the neighbours (n, k) of the queries at `rows` (n,) by a stable sort of all exact distances."""
@@ -291,16 +320,16 @@ def direct_distances(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
 
 
-def error_bound(norms: Floats, last: Singles, longest: float, dimensions: int) -> Floats:
-    """Return a bound (n,) on the error |computed - true| of the float32 squared distances of each query.
+def error_bound(norms: Floats, last: Reals, longest: float, dimensions: int, unit: float = 2.0**-24) -> Floats:
+    """Return a bound (n,) on the error |computed - true| of the squared distances of each query, by default in float32.
 
     The bound holds for every listed item, and for every unlisted item that could be nearer than a listed one.
 
-    With u = 2**-24, a sum of D products in any order errs by at most about D u times the sum of magnitudes (Higham,
-    Accuracy and Stability of Numerical Algorithms, section 3.1), here (|q| + |g|)^2; rounding the inputs to float32
-    costs 2 u of it and the final additions 3 u. So |error| <= c (|q| + |g|)^2 with c = (D + 16) u. No |g| exceeds
-    `longest`. An item whose computed square is at most r^2, the last one listed, has |g| <= |q| + d and d <= r +
-    sqrt(c) (2 |q| + d), whence |q| + |g| <= (2 |q| + r) / (1 - sqrt(c)). An unlisted item has a computed square of at
+    With u = 2**-24 for float32, a sum of D products in any order errs by at most about D u times the sum of magnitudes
+    (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), here (|q| + |g|)^2; rounding the inputs to
+    float32 costs 2 u of it and the final additions 3 u. So |error| <= c (|q| + |g|)^2 with c = (D + 16) u. No |g|
+    exceeds `longest`. An item whose computed square is at most r^2, the last one listed, has |g| <= |q| + d and d <= r
+    + sqrt(c) (2 |q| + d), whence |q| + |g| <= (2 |q| + r) / (1 - sqrt(c)). An unlisted item has a computed square of at
     least r^2, so its true square is at least r^2 less the bound. The constant term covers underflow.
 
     Args:
@@ -308,8 +337,9 @@ def error_bound(norms: Floats, last: Singles, longest: float, dimensions: int) -
         last: Computed squared distance r^2 of the last item listed for each query, shape (n,).
         longest: Largest length |g| of a gallery item.
         dimensions: Number of dimensions D.
+        unit: Unit roundoff u of the computation.
     """
-    c = (dimensions + 16) * 2.0**-24
+    c = (dimensions + 16) * unit
     reach: Floats = np.minimum(norms + longest, (2 * norms + np.sqrt(last.astype(np.float64))) / (1 - np.sqrt(c)))
     return c * reach**2 + dimensions * 2.0**-120
 

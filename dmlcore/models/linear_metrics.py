@@ -101,7 +101,7 @@ def _fitted(method: str, points: Floats, labels: Ints, count: int, seed: int) ->
 
 def _whitened(points: Floats, labels: Ints, count: int, shrinkage: float) -> Floats:
     """Return the `count` rows of a within-class whitening that keep most of the variance, largest first."""
-    weight = whitening.directions(points - whitening.class_means(points, labels), shrinkage)
+    weight = whitening.inverse_root(points - whitening.class_means(points, labels), shrinkage)
     whitened = (points - points.mean(0)) @ weight
     _, principal = np.linalg.eigh(whitened.T @ whitened)
     rows: Floats = (weight @ principal[:, ::-1][:, :count]).T

@@ -18,7 +18,7 @@ class Whitening:
 
     Attributes:
         mean: Mean of the normalised features, (F,).
-        weight: Matrix (F, F) with the directions of the covariance in its columns, each divided by its deviation.
+        weight: Matrix (F, F), see `inverse_root`.
     """
 
     mean: Floats
@@ -32,7 +32,7 @@ class Whitening:
 def fit(features: Singles, labels: Ints | None = None, *, shrinkage: float = SHRINKAGE) -> Whitening:
     """Fit a whitening to the features of a training split.
 
-    The variance s of each principal direction of the covariance is replaced by s + shrinkage * mean(s), so directions
+    The variance s of each principal direction of the covariance is increased to s + shrinkage * mean(s), so directions
     with little variance are not amplified without bound, and fewer samples than features are enough.
 
     Args:
@@ -49,23 +49,27 @@ def fit(features: Singles, labels: Ints | None = None, *, shrinkage: float = SHR
     """
     points = normalise(features).astype(np.float64)
     mean = points.mean(0)
-    return Whitening(mean, directions(points - (mean if labels is None else class_means(points, labels)), shrinkage))
+    centre = mean if labels is None else class_means(points, labels)
+    return Whitening(mean, inverse_root(points - centre, shrinkage))
 
 
-def directions(differences: Floats, shrinkage: float = SHRINKAGE) -> Floats:
-    """Return the principal directions of differences (N, F) in columns (F, F), divided by their shrunk deviations.
+def inverse_root(differences: Floats, shrinkage: float = SHRINKAGE) -> Floats:
+    """Return a matrix W (F, F) with W W' equal to the inverse of the shrunk covariance of differences (N, F).
+
+    A root is unique up to a rotation, which changes no distance. This one comes from a Cholesky factorisation, which
+    takes a hundredth of the time of an eigendecomposition.
 
     Raises:
         ValueError: If all differences are zero.
     """
-    covariance = torch.from_numpy(differences.T @ differences / len(differences))
-    # the solver of torch takes a third of the time of NumPy's on one core
-    variances, axes = (values.numpy() for values in torch.linalg.eigh(covariance))
-    variances = variances.clip(0)
-    if not variances.mean() > 0:
+    covariance = differences.T @ differences / len(differences)
+    variance = np.trace(covariance) / len(covariance)  # mean over the principal directions
+    if not variance > 0:
         raise ValueError("whitening needs features that vary; within classes, a class with two different samples")
-    weight: Floats = axes / np.sqrt(variances + shrinkage * variances.mean())
-    return weight
+    identity = np.eye(len(covariance))
+    factor = torch.from_numpy(np.linalg.cholesky(covariance + shrinkage * variance * identity))
+    root: Floats = torch.linalg.solve_triangular(factor, torch.from_numpy(identity), upper=False).mT.numpy()
+    return root
 
 
 def normalise(features: Singles) -> Singles:

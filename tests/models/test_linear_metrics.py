@@ -54,7 +54,7 @@ def test_supervised_methods_find_the_axis_that_tells_classes_apart(method: str, 
 def test_whitening_start_keeps_the_cosines_of_the_whitened_features_as_far_as_its_dimensions_do() -> None:
     features, labels = confused()
     differences = features - whitening.class_means(features.astype(np.float64), labels)
-    whitened = (features - features.mean(0)) @ whitening.directions(differences)
+    whitened = (features - features.mean(0)) @ whitening.inverse_root(differences)
     embedded = layer("whitening", features, labels, 5)
     np.testing.assert_allclose(embedded @ embedded.T, whitened @ whitened.T, atol=1e-3)
     largest = np.sort(np.linalg.eigvalsh(np.cov(whitened.T, ddof=0)))[::-1][:2]
