@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dmlcore.metrics import nearest
+from dmlcore.projection import interrupts
 from dmlcore.projection.linear import pair, principal, standardised
 from dmlcore.typing import Floats, Singles
 
@@ -94,10 +95,11 @@ def tsne(
         random_state=seed,
     )
     done = 0
-    for length, exaggeration in schedule(iterations) if start is None else [(iterations, 1.0)]:
-        callback = _telling(progress, done, iterations)
-        plane.optimize(length, exaggeration=exaggeration, momentum=MOMENTUM, inplace=True, **callback)
-        done += length
+    with interrupts.delayed() as run_handlers:
+        for length, exaggeration in schedule(iterations) if start is None else [(iterations, 1.0)]:
+            callback = _telling(progress, done, iterations, run_handlers)
+            plane.optimize(length, exaggeration=exaggeration, momentum=MOMENTUM, inplace=True, **callback)
+            done += length
     if progress:
         progress(1.0)
     return np.asarray(plane, dtype=np.float32)
@@ -201,15 +203,17 @@ def _affinities(points: Floats, perplexity: float) -> Any:
     return PerplexityBasedNN(knn_index=graph, perplexity=perplexity, n_jobs=threads())
 
 
-def _telling(progress: Progress | None, before: int, iterations: int) -> dict[str, Any]:
-    """Return keyword arguments that make openTSNE report to `progress`; {} if `progress` is None.
+def _telling(
+    progress: Progress | None, before: int, iterations: int, run_handlers: Callable[[], None]
+) -> dict[str, Any]:
+    """Return keyword arguments that make openTSNE report to `progress` and run the handlers of delayed signals.
 
     `before` is the number of iterations, out of `iterations`, that earlier stages have completed.
     """
-    if progress is None:
-        return {}
 
     def tell(iteration: int, _error: float, _plane: Floats) -> None:
-        progress((before + iteration) / iterations)
+        run_handlers()
+        if progress:
+            progress((before + iteration) / iterations)
 
     return {"callbacks": [tell], "callbacks_every_iters": REPORTS}
