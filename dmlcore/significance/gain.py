@@ -40,16 +40,30 @@ class TrainingGain:
     @property
     def words(self) -> str:
         """Verdict as one sentence, which says "gained" only if the difference is significant."""
-        half = (self.high - self.low) / 2
-        name = NAMES[self.baseline].removeprefix("the ")
-        numbers = f"{name}, test MAP@R {100 * self.mean:+.1f} ± {100 * half:.1f} points"
+        return f"{self._verdict} ({self._name}, test MAP@R {self._points} points; 95 % interval over test classes)."
+
+    @property
+    def short(self) -> str:
+        """Verdict as a shorter sentence, without the score and the meaning of the interval."""
+        return f"{self._verdict} ({self._name}, {self._points} points)."
+
+    @property
+    def _name(self) -> str:
+        return NAMES[self.baseline].removeprefix("the ")
+
+    @property
+    def _points(self) -> str:
+        return f"{100 * self.mean:+.1f} ± {50 * (self.high - self.low):.1f}"
+
+    @property
+    def _verdict(self) -> str:
         if self.low > 0:
             verb = "gained over"
         elif self.high < 0:
             verb = "ended significantly below"
         else:
             verb = "did not gain over"
-        return f"Training {verb} the best untrained baseline ({numbers}; 95 % interval over test classes)."
+        return f"Training {verb} the best untrained baseline"
 
 
 def sum_by_group(labels: Ints, values: Mapping[str, Floats]) -> dict[str, list[float]]:

@@ -104,7 +104,7 @@ def _continue(store: RunStore) -> None:
         if run.embeddings():
             menu.link("explore", "See what it learned", {"run": run.id})
     if gained := run_reader.reader().gain(run):
-        st.caption(gained.words)
+        st.caption(gained.short, help="Test MAP@R, with its 95 % interval over test classes")
 
 
 def _own_evaluated(store: RunStore) -> Run | None:

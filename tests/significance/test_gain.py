@@ -47,6 +47,7 @@ def test_only_a_significant_difference_is_called_a_gain(shift, words):
     assert found.baseline == "whitened"
     assert found.mean == pytest.approx(shift, abs=1e-5)
     assert f"Training {words} the best untrained baseline (whitened features, test MAP@R" in found.words
+    assert found.short.startswith(f"Training {words} the best untrained baseline (whitened features, ")
     assert ("gained" in found.words) == (found.low > 0)
 
 

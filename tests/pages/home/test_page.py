@@ -51,7 +51,7 @@ def test_the_last_run_is_one_press_away(run: Run, runs) -> None:
 def test_home_says_whether_the_last_run_gained(run: Run, runs) -> None:
     gained = gain(run.scores(), started=False)
     assert gained is not None
-    assert gained.words in [caption.value for caption in load_page("home").caption]
+    assert gained.short in [caption.value for caption in load_page("home").caption]
 
 
 def test_a_run_without_scores_has_no_verdict(tmp_path, monkeypatch) -> None:
