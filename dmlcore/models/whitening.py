@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from dmlcore.typing import Floats, Ints, Singles
 
@@ -57,7 +56,7 @@ def inverse_root(differences: Floats, shrinkage: float = SHRINKAGE) -> Floats:
     """Return a matrix W (F, F) with W W' equal to the inverse of the shrunk covariance of differences (N, F).
 
     A root is unique up to a rotation, which changes no distance. This one comes from a Cholesky factorisation, which
-    takes a hundredth of the time of an eigendecomposition.
+    takes a fraction of the time of an eigendecomposition.
 
     Raises:
         ValueError: If all differences are zero.
@@ -66,9 +65,7 @@ def inverse_root(differences: Floats, shrinkage: float = SHRINKAGE) -> Floats:
     variance = np.trace(covariance) / len(covariance)  # mean over the principal directions
     if not variance > 0:
         raise ValueError("whitening needs features that vary; within classes, a class with two different samples")
-    identity = np.eye(len(covariance))
-    factor = torch.from_numpy(np.linalg.cholesky(covariance + shrinkage * variance * identity))
-    root: Floats = torch.linalg.solve_triangular(factor, torch.from_numpy(identity), upper=False).mT.numpy()
+    root: Floats = np.linalg.inv(np.linalg.cholesky(covariance + shrinkage * variance * np.eye(len(covariance)))).T
     return root
 
 

@@ -1,4 +1,4 @@
-"""Assembly of an ejected file: the definitions of `template` that a run needs, with the settings of its spec."""
+"""Assembly of an ejected file: the definitions of the templates that a run needs, with the settings of its spec."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import torch
 
 import dmlcore
 from dmlcore import data, losses
-from dmlcore.experiments.eject.support import LOSSES, EjectError, require_supported
+from dmlcore.experiments.eject.photographs import Photographs
+from dmlcore.experiments.eject.support import LOSSES, EjectError, is_frozen, require_supported
 from dmlcore.spec import RunSpec
 from dmlcore.spec.optimisers import OPTIMISERS
 from dmlcore.storage import atomic_files, checkpoint
 from dmlcore.storage.runs import Run
 
 TEMPLATE = Path(__file__).with_name("template.py")
+FROZEN = Path(__file__).with_name("frozen_template.py")
 CHOICE = "  # choice: "  # marks a line of the template that depends on the spec; its name follows
 TRAIN_CLASSES = {"digits": 5, "toy": 16}  # classes that train if the classes are split
 
@@ -45,8 +47,18 @@ def source(run: Run) -> str:
     saved = require_supported(run)
     weights = checkpoint.select_prefix(saved.tensors, "best") or checkpoint.select_prefix(saved.tensors, "model")
     values = _values(run.spec, saved.facts["threads"], digest_of(weights))
-    text = _replaced(TEMPLATE.read_text(), values, _lines(run.spec))
-    return _heading(run, saved.facts.get("torch", torch.__version__)) + _needed(text)
+    lines, text = _lines(run.spec, bool(saved.facts.get("fused"))), TEMPLATE.read_text()
+    if is_frozen(run.spec):
+        photographs = Photographs.of(run)
+        values, lines, text = values | photographs.values(), lines | photographs.lines(), _joined(text)
+    return _heading(run, saved.facts.get("torch", torch.__version__)) + _needed(_replaced(text, values, lines))
+
+
+def _joined(text: str) -> str:
+    """Return the template `text`, with the imports and the main function of the template for frozen networks."""
+    head, _, rest = FROZEN.read_text().partition("from dmlcore.experiments")
+    common = text[text.index("SEED = ") : text.index("# ---- training")]
+    return head + common + rest[rest.index("ROOT = ") :]
 
 
 def digest_of(weights: Mapping[str, torch.Tensor]) -> str:
@@ -57,6 +69,7 @@ def digest_of(weights: Mapping[str, torch.Tensor]) -> str:
 def _heading(run: Run, version: str) -> str:
     spec, scores = run.spec, run.scores()["trained"]
     needs = "torch, NumPy, and scikit-learn for the data" if spec.data.name == "digits" else "torch and NumPy"
+    needs = "torch, NumPy and Pillow" if is_frozen(spec) else needs
     return f'''"""Run {run.id}: {losses.describe(spec.loss.name).title} loss on the data set {spec.data.name}.
 
 Written by `dml eject` of dmlcore {dmlcore.__version__}; needs {needs}. With torch {version}
@@ -134,11 +147,12 @@ def _values(spec: RunSpec, threads: int, digest: str) -> dict[str, str]:
     return {name.split(",")[0]: f"{name} = {value}" for name, value in constants.items()}
 
 
-def _lines(spec: RunSpec) -> dict[str, str]:
-    """Return the lines of the choices of the template, by name."""
+def _lines(spec: RunSpec, fused: bool) -> dict[str, str]:
+    """Return the lines of the choices of the template, by name; `fused`: True if a fused optimiser trained the run."""
     schedule, entry = spec.schedule, OPTIMISERS[spec.optimiser.name]
     arguments = {keyword: getattr(spec.optimiser, setting) for keyword, setting in entry.arguments.items()}
     arguments = {"lr": "LEARNING_RATE"} | arguments | {"weight_decay": spec.optimiser.weight_decay}
+    arguments |= {"fused": True} if fused else {}
     factor = {
         "none": "",
         "step": f"{schedule.decay_factor} ** ((step - 1) // {schedule.decay_every})",
@@ -152,6 +166,7 @@ def _lines(spec: RunSpec) -> dict[str, str]:
         **_split_lines(spec),
         "standardize": f"mean, std = {standardised}",
         "embedding": "return F.normalize(x, dim=1)" if spec.model.normalize else "return x",
+        "head": "return F.normalize(linear(x), dim=1)" if spec.model.normalize else "return linear(x)",
         **_loss_lines(spec),
         "optimiser": f"optimiser = torch.optim.{entry.torch_class}(parameters, {_keywords(arguments)})",
         "factor": f'group["lr"] = rate * {factor}',
@@ -162,6 +177,8 @@ def _lines(spec: RunSpec) -> dict[str, str]:
 
 
 def _split_lines(spec: RunSpec) -> dict[str, str]:
+    if is_frozen(spec):  # `Photographs` has them
+        return {}
     info, count = data.describe(spec.data.name), TRAIN_CLASSES[spec.data.name]
     test = {
         "samples": "hold_out_samples(labels, np.arange(len(labels)), 0.5)",
@@ -180,9 +197,11 @@ def _loss_lines(spec: RunSpec) -> dict[str, str]:
     arguments = _keywords({key: values[key] for key in chosen.arguments})
     proxies = "proxies, " if chosen.proxies else ""
     rate = spec.loss.learning_rate or "LEARNING_RATE"
+    divisor = {"mean_nonzero": "return total / active.sum().clamp(min=1)"}
     lines = {"rate of proxies": f'parameters.append({{"params": [proxies], "lr": {rate}}})'}
     if not chosen.proxies:
         lines = dict.fromkeys(("seed of proxies", "classes", "proxies", "rate of proxies"), "")
+    lines |= {"divisor": divisor[spec.loss.reduction]} if spec.loss.reduction in divisor else {}
     return lines | {"loss": f"loss = {spec.loss.name}(network(x[batch]), y[batch], {proxies}{arguments})"}
 
 

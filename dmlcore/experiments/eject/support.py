@@ -43,6 +43,7 @@ LOSSES = {
     "proxy_nca": LossSource(("temperature",), {"denominator": "all"}, proxies=True),
     "proxy_anchor": LossSource(("alpha", "delta"), proxies=True),
 }
+FROZEN_LOSSES = ("ranking", "contrastive", "multi_similarity")  # those whose file has at most 200 lines
 CHOICES: dict[str, Container[object]] = {  # settings of which only some values are supported
     "data.name": ("digits", "toy"),
     "data.split": (None, "samples", "classes"),
@@ -55,6 +56,20 @@ CHOICES: dict[str, Container[object]] = {  # settings of which only some values 
     "optimiser.name": tuple(OPTIMISERS),
 }
 # settings that may have any value: those that the file contains, and those without influence on the weights of an MLP
+FROZEN: dict[str, Container[object]] = {  # the same for linear layers on features of a frozen network
+    **CHOICES,
+    "data.name": ("cub", "folder"),
+    "data.split": (None, "classes"),
+    "data.validation": (None, "classes", "none"),
+    "model.name": ("efficientnet_lite0",),
+    "model.start": ("imagenet",),
+    "model.freeze": ("backbone",),
+    "model.embedding_start": ("whitening",),
+    "model.embedding_dim": range(1, 1281),  # a whitening has no more directions
+    "pooling.name": ("gap",),
+    "loss.name": FROZEN_LOSSES,
+    "loss.reduction": ("mean_valid", "mean_nonzero"),
+}
 FREE = {
     *("name", "protocol", "seed", "device", "ks", "pooling.name", "batch.classes"),
     *("batch.refresh", "batch.neighbours", "batch.balanced_steps", "loss.learning_rate", "data.standardize"),
@@ -66,9 +81,11 @@ FREE = {
     *("schedule.covering_every", "schedule.plateau_factor"),
 }
 SUPPORTED = (
-    "Supported are finished runs with data.name=digits or toy, model.name=mlp, batch.sampler=balanced, batch.samples "
-    f"up to 64, no miner, loss.name={', '.join(LOSSES)}, any optimiser and learning rate decay, trained by one process "
-    "on a CPU; other settings must have their defaults."
+    "Supported are finished runs with data.name=digits or toy and model.name=mlp, or with data.name=cub or folder and "
+    "a linear layer on the features of a frozen efficientnet_lite0 that starts as a whitening (as the specs cub and "
+    f"folder have) and loss.name={', '.join(FROZEN_LOSSES)}; batch.sampler=balanced, batch.samples up to 64, no miner, "
+    f"loss.name={', '.join(LOSSES)}, any optimiser and learning rate decay, trained by one process on a CPU; other "
+    "settings must have their defaults."
 )
 
 
@@ -84,16 +101,22 @@ def require_supported(run: Run) -> Checkpoint:
     if saved.facts.get("device", "CPU") != "CPU" or saved.facts.get("processes", 1) != 1:
         where = f"{saved.facts.get('processes', 1)} x {saved.facts.get('device')}"
         raise EjectError(f"{run.id}: was trained on {where}, which rounds differently. {SUPPORTED}")
-    if saved.facts.get("fused"):
+    if saved.facts.get("fused") and not is_frozen(run.spec):
         raise EjectError(f"{run.id}: its network is so large that a fused optimiser trained it. {SUPPORTED}")
     return saved
+
+
+def is_frozen(spec: RunSpec) -> bool:
+    """Return True if a run trains on the features of a frozen network."""
+    return spec.model.freeze == "backbone"
 
 
 def unsupported(spec: RunSpec) -> list[str]:
     """Return the settings of a spec that an ejected file cannot have, each as "key=value"."""
     values, defaults = flat(spec), flat(RunSpec())
-    wrong = [key for key, supported in CHOICES.items() if values[key] not in supported]
-    checked = [key for key in values if key not in FREE and key not in CHOICES and ".parameters" not in key]
+    choices, free = (FROZEN, FREE | {"data.image_size"}) if is_frozen(spec) else (CHOICES, FREE)
+    wrong = [key for key, supported in choices.items() if values[key] not in supported]
+    checked = [key for key in values if key not in free and key not in choices and ".parameters" not in key]
     wrong += [key for key in checked if values[key] != defaults[key]]
     words = [f"{key}={values[key]}" for key in wrong]
     return words + (_unsupported_parameters(spec) + _too_many_triplets(spec) if spec.loss.name in LOSSES else [])

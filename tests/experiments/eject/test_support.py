@@ -11,7 +11,7 @@ from dmlcore.losses import LOSSES as CATALOGUE
 from dmlcore.storage.runs import RunStore
 
 
-@pytest.mark.parametrize("spec", ["digits", "digits-classes", "toy"])
+@pytest.mark.parametrize("spec", ["digits", "digits-classes", "toy", "cub", "folder"])
 def test_shipped_specs_are_supported(spec):
     assert unsupported(read_spec(spec)) == []
 
@@ -29,6 +29,9 @@ def test_shipped_specs_are_supported(spec):
         ("toy", "batch.samples=32", "393,216 triplets per batch"),
         ("toy", "loss.r=1", "loss.r=1.0"),
         ("glyphs", "seed=1", "data.name=glyphs"),
+        ("cub", "model.embedding_start=pca", "model.embedding_start=pca"),
+        ("cub", "loss.name=proxy_anchor", "loss.name=proxy_anchor"),
+        ("folder", "data.views=2", "data.views=2"),
     ],
 )
 def test_unsupported_settings_are_named(spec, override, named):

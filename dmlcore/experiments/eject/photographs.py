@@ -1,0 +1,108 @@
+"""Images and published weights of a run with a frozen network, as an ejected file finds them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from PIL import Image
+
+from dmlcore import data
+from dmlcore.data.files.image_table import ImageTable
+from dmlcore.data.files.images import SUFFIXES
+from dmlcore.data.readers import cub, image_folder
+from dmlcore.data.splits import hold_out
+from dmlcore.experiments.eject.support import EjectError
+from dmlcore.models import pretrained
+from dmlcore.storage.runs import Run
+
+LIST = "images.txt"
+FROM_NAMES = 'paths = [path for path in sorted(Path(ROOT).rglob("*.*")) if path.suffix.lower() in SUFFIXES]'
+FROM_LIST = f'paths = [Path(ROOT) / line.split()[1] for line in open(Path(ROOT).parent / "{LIST}")]'
+
+
+@dataclass(frozen=True)
+class Photographs:
+    """Facts about the images and the weights of a run.
+
+    Attributes:
+        root: Folder with one folder per class.
+        listed: True if images.txt of CUB-200-2011 gives the order of the images, False if their names do.
+        classes: Bounds of the training, validation and test classes.
+        image_size: Side of the images that enter the network, in pixels.
+        weights: File of the published weights.
+    """
+
+    root: Path
+    listed: bool
+    classes: tuple[int, int, int, int]
+    image_size: int
+    weights: Path
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """Return the facts about a run.
+
+        Raises:
+            DataError: If the data set is missing.
+            EjectError: If an ejected file would read other images, or the weights are missing.
+        """
+        spec = run.spec.data
+        folder = data.locate(spec.name, spec.root).resolve()
+        is_cub = spec.name == "cub"
+        table, root = (cub if is_cub else image_folder).read_table(folder), folder / "images" if is_cub else folder
+        listed = is_cub and (folder / LIST).is_file()
+        weights = pretrained.pinned(run.spec.model.name)
+        path = pretrained.find(weights) if weights else None
+        if path is None:
+            raise EjectError(f"{run.id}: the weights of {run.spec.model.name} are not on this machine")
+        reason = _unusual_listing(root, listed, table) or _unusual_image(root, table)
+        if np.bincount(table.labels).min() < run.spec.batch.samples:
+            reason = f"has classes with fewer images than batch.samples={run.spec.batch.samples}"
+        if reason:
+            raise EjectError(f"{run.id}: cannot be ejected because {root} {reason}")
+        info, train = data.describe(spec.name), np.arange(table.train_classes)
+        kept = len(hold_out(train, train, spec.validation or info.validation, run.spec.seed)[0])
+        size = int(spec.image_size or info.image_size or 0)
+        return cls(root, listed, (0, kept, len(train), len(table.class_names)), size, path)
+
+    def values(self) -> dict[str, str]:
+        """Return the statements that define the constants of the template, by name."""
+        digest = hashlib.sha256(self.weights.read_bytes()).hexdigest()
+        return {
+            "ROOT": f'ROOT = "{self.root}"',
+            "CLASSES": f"CLASSES = {self.classes}  # bounds of the training, validation and test classes",
+            "WEIGHTS": f'WEIGHTS = "{self.weights}"',
+            "WEIGHTS_DIGEST": f'WEIGHTS_DIGEST = "{digest}"  # SHA-256',
+            "IMAGE_SIZE": f"IMAGE_SIZE = {self.image_size}",
+        }
+
+    def lines(self) -> dict[str, str]:
+        """Return the lines of the choices of the template, by name."""
+        return {"data": FROM_LIST if self.listed else FROM_NAMES}
+
+
+def _unusual_listing(root: Path, listed: bool, table: ImageTable) -> str:
+    """Return why an ejected file would list other images than the data set; "" if it lists the same ones."""
+    if any(character in str(root) for character in '"\\\n'):
+        return "has a name with a quote or a backslash"
+    if listed:
+        paths = [root / line.split()[1] for line in (root.parent / LIST).read_text().splitlines()]
+    else:
+        paths = [path for path in sorted(root.rglob("*.*")) if path.suffix.lower() in SUFFIXES]
+    labels = np.unique([path.relative_to(root).parts[0] for path in paths], return_inverse=True)[1]
+    same = paths == [root / path for path in table.paths] and np.array_equal(labels, table.labels)
+    return "" if same and (np.diff(labels) >= 0).all() else "is not a plain folder with one folder of images per class"
+
+
+def _unusual_image(root: Path, table: ImageTable) -> str:
+    """Return why an ejected file would read an image differently; "" if there is no such image."""
+    for path in table.paths:
+        with Image.open(root / path) as image:
+            long, short = max(image.size), min(image.size)
+            if long > 4 * short or image.has_transparency_data or image.mode.startswith("I"):
+                return f"holds an image that is transparent, longer than 4:1 or has 16 bits per pixel, {path}"
+    return ""
