@@ -139,6 +139,7 @@ def _note(unreadable: Sequence[tuple[int, DataError]], listed: Photographs) -> t
     if not unreadable:
         return ()
     named = [str(error).replace(f"{listed.folder}/", "") for _, error in unreadable[:NAMED]]
-    count = f"{len(unreadable):,} of {len(listed.paths):,} photographs {'was' if len(unreadable) == 1 else 'were'}"
+    was, it = ("was", "it") if len(unreadable) == 1 else ("were", "they")
+    count = f"{len(unreadable):,} of {len(listed.paths):,} photographs"
     more = "; …" if len(unreadable) > NAMED else ""
-    return (f"{count} left out, because {'it' if len(unreadable) == 1 else 'they'} cannot be read: {'; '.join(named)}{more}",)
+    return (f"{count} {was} left out, because {it} cannot be read: {'; '.join(named)}{more}",)

@@ -52,12 +52,12 @@ def in_folder(folder: Path) -> Photographs:
     """
     import pyarrow as pa
 
-    found = sorted(image_files.images_below(_folder(folder)))
-    paths = [path for path in found if encodable(path) == path and "\\" not in path]
+    present = sorted(image_files.images_below(_folder(folder)))
+    paths = [path for path in present if encodable(path) == path and "\\" not in path]
     if not paths:
         raise DataError(f"{folder} contains no photographs; give a folder with {', '.join(SUFFIXES)} files")
     notes: list[str] = []
-    if left := len(found) - len(paths):
+    if left := len(present) - len(paths):
         notes.append(f"{left:,} photographs were left out, because their names contain a backslash or are not UTF-8")
     labels = _class_folders(folder, paths, notes)
     columns = {IMAGE: pa.array(paths, pa.string())}
@@ -89,15 +89,15 @@ def in_table(folder: Path, table: Path, label: str | None = None, roots: Sequenc
     roles = roles if label is None else replace(roles, label=label)
     roles.require(columns, table.name)
     if roles.image is None and roles.id is None:
-        usual = ", ".join(dict.fromkeys(USUAL_NAMES["image"] + USUAL_NAMES["id"]))
+        known_names = ", ".join(dict.fromkeys(USUAL_NAMES["image"] + USUAL_NAMES["id"]))
         raise DataError(
             f"{table.name} has no column that names the photographs; rename one of its columns "
-            f"({listed(columns.column_names)}) to one of {usual}"
+            f"({listed(columns.column_names)}) to one of {known_names}"
         )
     notes = []
     if roles.label is None:
-        usual = ", ".join(USUAL_NAMES["label"])
-        notes.append(f"{table.name} has no column of labels; give one, or one of the names {usual}")
+        known_names = ", ".join(USUAL_NAMES["label"])
+        notes.append(f"{table.name} has no column of labels; give one, or one of the names {known_names}")
     ids = ids_of(columns, roles, table.name)
     classes_of(columns, roles, columns.num_rows, table.name)  # refuses unusable labels before anything is computed
     place, paths = _placed(_folder(folder), columns, roles, ids, roots)
