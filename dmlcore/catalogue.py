@@ -36,6 +36,9 @@ class Slider:
         most: Inclusive upper bound of valid values.
         whole: Accept integers only; set for parameters annotated as int.
         words: Names that are accepted instead of a number, for values that are chosen later.
+        tuned_on: Data set on which the source of the default tuned it, or for which it states this value, by its name
+            in `dmlcore.data`; empty if there is none. Studies do not compare such a default with untuned losses on
+            other data.
     """
 
     low: float
@@ -50,6 +53,7 @@ class Slider:
     most: float = math.inf
     whole: bool = False
     words: tuple[str, ...] = ()
+    tuned_on: str = ""
 
     def __post_init__(self) -> None:
         if not (self.low < self.high and self.step > 0 and self.holds(self.low) and self.holds(self.high)):

@@ -46,7 +46,8 @@ def study(
     if not name:
         for known in studies.names():
             spec = studies.read(known)
-            print(f"{known:24} {len(studies.expand(spec)):>3} runs, about {spec.minutes:g} min: {spec.question}")
+            runs_of = studies.candidates.count_runs(studies.expand(spec))
+            print(f"{known:24} {runs_of:>3} runs, about {spec.minutes:g} min: {spec.question}")
         return
     names, store = list(dict.fromkeys(each for each in name.split(",") if each)), open_store(runs)
     if only and len(names) > 1:

@@ -54,7 +54,14 @@ class Contrastive(PairLoss):
         ] = 0.0,
         m_neg: Annotated[
             float,
-            Slider(0.01, 2, "m_-", "Negative margin: distance beyond which pairs of two classes do not count", above=0),
+            Slider(
+                low=0.01,
+                high=2,
+                symbol="m_-",
+                help="Negative margin: distance beyond which pairs of two classes do not count",
+                above=0,
+                tuned_on="cub",  # Gürbüz 2022, Sec. 3.3.2.1: a Bayesian search; other values on other data
+            ),
         ] = 0.3841,
         distance: Distance = "euclidean",
         divisor: Divisor = "nonzero",

@@ -64,7 +64,7 @@ class ProxyPairs(ProxyLoss):
 def contrastive_proxy(
     m_pos: Annotated[float, Slider(0, 2, "m_+", "Distance below which the own proxies do not pull", least=0)] = 0.0,
     m_neg: Annotated[
-        float, Slider(0.01, 2, "m_-", "Distance beyond which other proxies do not push", above=0)
+        float, Slider(0.01, 2, "m_-", "Distance beyond which other proxies do not push", above=0, tuned_on="cub")
     ] = 0.3841,
     divisor: Divisor = "nonzero",
     per_class: PerClass = 8,
@@ -102,7 +102,8 @@ class TripletProxies(ProxyLoss):
     def __init__(
         self,
         m: Annotated[
-            float, Slider(0, 2, "m", "Margin: how much farther than its own proxy another must be", least=0)
+            float,
+            Slider(0, 2, "m", "Margin: how much farther than its own proxy another must be", least=0, tuned_on="cub"),
         ] = 0.0961,
         divisor: Divisor = "nonzero",
         per_class: PerClass = 8,

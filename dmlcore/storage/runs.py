@@ -460,6 +460,11 @@ def candidate_validations(rows: Iterable[Row]) -> list[Row]:
     return [row for row in every if "alone_map_at_r" in row] or every
 
 
+def best_validation(rows: Iterable[Row]) -> float | None:
+    """Return the best validation MAP@R in 0..1 of the rows of `candidate_validations`, or None if there is none."""
+    return max((row["map_at_r"] for row in candidate_validations(rows) if row["map_at_r"] is not None), default=None)
+
+
 def scores(rows: Iterable[Row]) -> dict[str, Row]:
     """Return the last test scores of each representation.
 

@@ -24,7 +24,7 @@ from dmlcore.jobs.backends.backend import Backend, LocalBackend, Work
 from dmlcore.jobs.backends.side_by_side import ConcurrentWork, Pause
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage import atomic_files, locks
-from dmlcore.storage.runs import Run, RunStore, candidate_validations
+from dmlcore.storage.runs import Run, RunStore, best_validation
 
 if TYPE_CHECKING:
     import optuna
@@ -374,9 +374,7 @@ def _fail_stale(study: optuna.Study, store: RunStore, report: Callable[[str], ob
 
 def score(run: Run) -> float | None:
     """Return the best validation MAP@R of a run in 0..1, or None if there is no score."""
-    rows = candidate_validations(row for row in run.metrics()[0] if "part" not in row)
-    values = [row["map_at_r"] for row in rows if row["map_at_r"] is not None]
-    return max(values, default=None)
+    return best_validation(row for row in run.metrics()[0] if "part" not in row)
 
 
 def _words(values: dict[str, Any]) -> str:

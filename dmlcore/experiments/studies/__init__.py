@@ -1,9 +1,13 @@
-"""Studies: TOML files that describe several runs to answer one question; this package never imports torch."""
+"""Studies: TOML files that describe several runs to answer one question.
 
-from dmlcore.experiments.studies import claims, comparisons
+Reading a study imports torch only if its variants have different losses, whose tuned defaults must be known.
+"""
+
+from dmlcore.experiments.studies import candidates, claims, comparisons
 from dmlcore.experiments.studies.baselines import add as add_baselines
 from dmlcore.experiments.studies.by_seed import MEASURES, levels
 from dmlcore.experiments.studies.conductor import Conduct, StudyRequest, StudyState, cancel, conduct, conduct_of, launch
+from dmlcore.experiments.studies.expansion import StudyRun, expand
 from dmlcore.experiments.studies.judgement import baseline_rows, judge, pair, top
 from dmlcore.experiments.studies.results import (
     Measured,
@@ -18,7 +22,7 @@ from dmlcore.experiments.studies.results import (
     write,
 )
 from dmlcore.experiments.studies.run_batch import find
-from dmlcore.experiments.studies.spec import PRETRAINING, Study, StudyRun, StudyVariant, expand, names, read
+from dmlcore.experiments.studies.spec import PRETRAINING, Study, StudyVariant, names, read
 
 __all__ = [
     "MEASURES",
@@ -37,6 +41,7 @@ __all__ = [
     "best_folds",
     "by_class",
     "cancel",
+    "candidates",
     "claims",
     "comparisons",
     "conduct",

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dmlcore.experiments.studies.conductor import StudyRequest
+from dmlcore.experiments.studies.expansion import StudyRun
 from dmlcore.experiments.studies.results import StudyResults, load, measure, results_path, save
 from dmlcore.experiments.studies.run_batch import find
-from dmlcore.experiments.studies.spec import PRETRAINING, StudyRun
+from dmlcore.experiments.studies.spec import PRETRAINING
 from dmlcore.significance import verdicts
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.runs import RunStore

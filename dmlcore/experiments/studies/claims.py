@@ -52,6 +52,8 @@ class Trial:
     """Configuration that was tried for a claim, with one score in 0..1 per seed.
 
     `measure` names the score. `runs` counts all runs, including folds that were not chosen to represent their seed.
+    A rejected trial is a candidate that another one of the same variant beat on the validation split; it has validation
+    scores only.
     """
 
     study: str
@@ -60,6 +62,7 @@ class Trial:
     measure: str
     runs: int
     quoted: bool
+    rejected: bool = False
 
     @property
     def mean(self) -> float:
@@ -71,8 +74,8 @@ class Trial:
 class TrialLedger:
     """Trials that were run for a claim.
 
-    `trials` holds the trials in studies: the quoted one first, then from best to worst. `claim.outside` holds the
-    trials outside studies.
+    `trials` holds the trials in studies: the quoted one first, then from best to worst, and rejected ones last.
+    `claim.outside` holds the trials outside studies.
     """
 
     claim: Claim
@@ -120,9 +123,9 @@ def ledger(name: str) -> TrialLedger:
     by_settings: dict[str, Trial] = {}
     for study in of_claim:
         for key, trial in _trials(study, claim.quoted).items():
-            if key not in by_settings or trial.quoted or (len(trial.scores) > len(by_settings[key].scores)):
+            if key not in by_settings or _weight(trial) > _weight(by_settings[key]):
                 by_settings[key] = trial  # if several studies share a configuration, count the one with the most seeds
-    trials = sorted(by_settings.values(), key=lambda trial: (not trial.quoted, -trial.mean))
+    trials = sorted(by_settings.values(), key=lambda trial: (not trial.quoted, trial.rejected, -trial.mean))
     return TrialLedger(claim, tuple(trials))
 
 
@@ -154,22 +157,39 @@ def _trials(name: str, quoted: tuple[str, str] | None) -> dict[str, Trial]:
     if results is None:
         return {}
     entries = StudyRequest(study=name, seeds=study.seeds[:1]).entries()
-    keys = {entry.variant: _key(entry.spec) for entry in entries}
+    keys = {(entry.variant, entry.candidate): _key(entry.spec) for entry in entries}
     by_variant: dict[str, list[Measured]] = {}
     for run in results.runs:
         if run.variant != PRETRAINING and study.judged in run.scores:
             by_variant.setdefault(run.variant, []).append(run)
-    return {
-        f"{keys.get(variant, variant)} {results.overrides}": Trial(
+    trials: dict[str, Trial] = {}
+    for variant, runs in by_variant.items():
+        chosen = runs[0].candidate
+        trials[f"{keys.get((variant, chosen), variant)} {results.overrides}"] = Trial(
             study=name,
-            variant=variant,
+            variant=f"{variant}, {chosen}" if chosen else variant,
             scores=tuple(run.scores[study.judged] for run in best_folds(runs)),
             measure=study.judged,
             runs=len(runs),
             quoted=quoted == (name, variant),
         )
-        for variant, runs in by_variant.items()
-    }
+        for candidate, scores in runs[0].candidates.items():
+            if candidate != chosen:
+                trials[f"{keys.get((variant, candidate), f'{variant}, {candidate}')} {results.overrides}"] = Trial(
+                    study=name,
+                    variant=f"{variant}, {candidate}",
+                    scores=scores,
+                    measure="validation MAP@R",
+                    runs=len(scores),
+                    quoted=False,
+                    rejected=True,
+                )
+    return trials
+
+
+def _weight(trial: Trial) -> tuple[bool, bool, int]:
+    """Return the sort key by which one of several trials of equal settings is listed; the largest is."""
+    return trial.quoted, not trial.rejected, len(trial.scores)
 
 
 def _key(spec: RunSpec) -> str:
@@ -184,7 +204,8 @@ def rows(counted: TrialLedger) -> list[dict[str, str | int]]:
             "configuration": f"{trial.variant}{' (quoted)' if trial.quoted else ''}",
             "where": read(trial.study).title,
             "runs": trial.runs,
-            "result": f"{verdicts.spread(*verdicts.mean_and_deviation(trial.scores))} %",
+            "result": ("not chosen, validation " if trial.rejected else "")
+            + f"{verdicts.spread(*verdicts.mean_and_deviation(trial.scores))} %",
         }
         for trial in counted.trials
     ]

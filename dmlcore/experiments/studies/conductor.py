@@ -9,8 +9,17 @@ from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict
 
-from dmlcore.experiments.studies.run_batch import PlaceState, Positional, make, refuse_missing_data, start
-from dmlcore.experiments.studies.spec import StudyRun, expand, path_of, read
+from dmlcore.experiments.studies.candidates import collect_scores, count_runs, runs_to_train
+from dmlcore.experiments.studies.expansion import StudyRun, expand
+from dmlcore.experiments.studies.run_batch import (
+    PlaceState,
+    Positional,
+    make,
+    refuse_missing_data,
+    start,
+    validated,
+)
+from dmlcore.experiments.studies.spec import path_of, read
 from dmlcore.jobs.backends.choice import parse
 from dmlcore.storage.listing import Signature, signature
 from dmlcore.storage.runs import RunError, RunStore
@@ -108,8 +117,18 @@ def conduct(
 ) -> StudyState:
     """Train the unfinished runs of the request and return the final state; see `run_batch.make`.
 
+    Candidates are trained first; those chosen by validation score are then trained with the other seeds.
+
     Also raises SpecError if the request is not valid.
     """
     place = conduct_of(request.study, store)
     asked = StudyState(request=request, backend=parse(backend).text)
-    return make(request.entries(), store, place, asked, report=report, stop=stop)
+    entries = request.entries()
+
+    def chosen() -> list[StudyRun]:
+        """Return the runs of the candidates that are chosen, with the seeds beyond those of the choice."""
+        scores = collect_scores(entries, validated(entries, store))
+        return [entry for entry in runs_to_train(entries, scores) if entry.if_chosen]
+
+    first, total = runs_to_train(entries, {}), count_runs(entries)
+    return make(first, store, place, asked, report=report, stop=stop, further=chosen, total=total)

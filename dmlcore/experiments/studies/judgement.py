@@ -19,10 +19,24 @@ from dmlcore.significance.verdicts import Verdict
 def judge(study: Study, results: Sequence[Measured]) -> Verdict:
     """Return the verdict on the variants of a study; if the study asks questions, the verdict answers them."""
     judgement = _judged(study, results)
+    judgement = Verdict(judgement.headline, (*judgement.more, *_choice(study, results)))
     if not (study.rotate and judgement.headline):
         return judgement
     shared = "The folds share training classes and the whole test split: independent training runs may differ more."
     return Verdict(_of_folds(judgement.headline), (*map(_of_folds, judgement.more), shared))
+
+
+def _choice(study: Study, results: Sequence[Measured]) -> list[str]:
+    """Describe how the settings of the variants were chosen among candidates; [] if there are none."""
+    counts = {len(run.candidates) for run in results if run.candidates}
+    if not counts:
+        return []
+    seeds = f"seed{'s' * (len(study.choice_seeds) > 1)} {', '.join(map(str, study.choice_seeds))}"
+    with_seeds = seeds if study.choice_seeds else f"all {study.repeats}"
+    return [
+        f"Settings: the best of {max(counts)} candidates for each of the {study.things}, chosen by MAP@R on the "
+        f"validation split with {with_seeds}."
+    ]
 
 
 def _of_folds(sentence: str) -> str:

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dmlcore.experiments.studies.candidates import best, collect_scores
 from dmlcore.experiments.studies.conductor import StudyRequest
+from dmlcore.experiments.studies.expansion import StudyRun
 from dmlcore.experiments.studies.run_batch import find
 from dmlcore.experiments.studies.shown_maps import PoolingMaps, maps_of
-from dmlcore.experiments.studies.spec import PRETRAINING, StudyRun, path_of
+from dmlcore.experiments.studies.spec import PRETRAINING, path_of
 from dmlcore.inspection.local import weight_maps
 from dmlcore.significance import verdicts
 from dmlcore.spec import SpecError
@@ -25,7 +27,7 @@ from dmlcore.storage import atomic_files
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.listing import FileCache
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.storage.runs import Run, RunError, RunStore, candidate_validations, scores, series
+from dmlcore.storage.runs import Run, RunError, RunStore, best_validation, scores, series
 
 # Kinds of rows in metrics.jsonl whose numbers are added to the table, with the names of the numbers; () adds all.
 FURTHER: Mapping[str, tuple[str, ...]] = {
@@ -68,6 +70,9 @@ class Measured(_StudyModel):
     best_step: int | None = None  # step of the tested weights; 0 if no validation improved on the initial weights
     validated: float | None = None  # best validation MAP@R
     classes: tuple[float, ...] = ()  # mean AP@R of each test class, ordered by class; filled only in written results
+    candidate: str = ""  # chosen candidate of the variant: its overrides; "" if the variant has no candidates
+    # all candidates of the variant -> best validation MAP@R with each seed of the choice
+    candidates: dict[str, tuple[float, ...]] = {}
     # baseline ("chance", "inputs", "untrained" or "pretrained") -> score name -> score
     baselines: dict[str, dict[str, float]] = {}
 
@@ -106,18 +111,35 @@ def measure(entry: StudyRun, run: Run) -> Measured | None:
         device=state.device,
         run=run.id,
         fold=entry.fold,
+        candidate=entry.candidate,
         best_step=trained["step"],
-        validated=max(
-            (row["map_at_r"] for row in candidate_validations(rows) if row["map_at_r"] is not None), default=None
-        ),
+        validated=best_validation(rows),
         baselines=verdicts.baselines(rows, started=bool(run.spec.model.start)),
     )
 
 
 def measured(entries: Sequence[StudyRun], store: RunStore) -> list[Measured]:
-    """Return the scores of the finished runs for these entries."""
+    """Return the scores of the finished runs for these entries.
+
+    Of a variant with candidates, only the runs of the chosen one are returned, and none before all candidates have a
+    validation score: test scores of other candidates are no results.
+    """
     pairs = zip(entries, find(entries, store), strict=True)
-    return [result for entry, run in pairs if run and (result := measure(entry, run))]
+    return keep_chosen(entries, [result for entry, run in pairs if run and (result := measure(entry, run))])
+
+
+def keep_chosen(entries: Sequence[StudyRun], runs: Sequence[Measured]) -> list[Measured]:
+    """Return the runs without candidates, and those of chosen candidates with the validation scores of all of them.
+
+    The choice depends on validation scores alone.
+    """
+    scores_of = collect_scores(entries, {run.digest: run.validated for run in runs})
+    chosen = {variant: best(scores) for variant, scores in scores_of.items()}
+    return [
+        run.model_copy(update={"candidates": scores_of[run.variant]}) if run.candidate else run
+        for run in runs
+        if not run.candidate or run.candidate == chosen.get(run.variant)
+    ]
 
 
 def best_folds(results: Iterable[Measured], *, started: bool = True) -> list[Measured]:
@@ -138,7 +160,8 @@ def best_folds(results: Iterable[Measured], *, started: bool = True) -> list[Mea
 def table(results: Iterable[Measured]) -> list[dict[str, Any]]:
     """Return one row per variant in order of appearance: "variant", "seeds", and (mean, deviation) per score.
 
-    The deviation is the sample standard deviation (ddof=1), None for a single seed. Pretraining runs are left out.
+    The deviation is the sample standard deviation (ddof=1), None for a single seed. Pretraining runs are left out. If a
+    variant has candidates, "chosen" names the chosen one and the number of candidates.
     """
     by_variant: dict[str, list[Measured]] = {}
     for result in best_folds(results):
@@ -147,6 +170,8 @@ def table(results: Iterable[Measured]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for variant, runs in by_variant.items():
         row: dict[str, Any] = {"variant": variant, "seeds": len(runs)}
+        if runs[0].candidate:
+            row["chosen"] = f"{runs[0].candidate} (of {len(runs[0].candidates)})"
         for name in dict.fromkeys(name for run in runs for name in run.scores):
             values = [run.scores[name] for run in runs if name in run.scores]
             row[name] = statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
@@ -156,9 +181,12 @@ def table(results: Iterable[Measured]) -> list[dict[str, Any]]:
 
 def as_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """Format the rows of `table` for the terminal: MAP@R and R@1 in percent, other numbers unchanged."""
-    names = list(dict.fromkeys(name for row in rows for name in row if name not in ("variant", "seeds")))
-    lines = [["variant", "seeds", *(TITLES.get(name, name) for name in names)]]
-    lines += [[row["variant"], str(row["seeds"]), *(_cell(name, row.get(name)) for name in names)] for row in rows]
+    words = [name for name in ("variant", "seeds", "chosen") if any(name in row for row in rows)]
+    names = list(dict.fromkeys(name for row in rows for name in row if name not in words))
+    lines = [[*words, *(TITLES.get(name, name) for name in names)]]
+    lines += [
+        [*(str(row.get(name, "")) for name in words), *(_cell(name, row.get(name)) for name in names)] for row in rows
+    ]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
 

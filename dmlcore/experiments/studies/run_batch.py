@@ -14,7 +14,8 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Field
 
 from dmlcore import data
-from dmlcore.experiments.studies.spec import PRETRAINING, StudyRun
+from dmlcore.experiments.studies.expansion import StudyRun
+from dmlcore.experiments.studies.spec import PRETRAINING
 from dmlcore.inspection.local import weight_maps
 from dmlcore.jobs import launch
 from dmlcore.jobs.backends import backend
@@ -22,7 +23,7 @@ from dmlcore.jobs.backends.backend import Backend, Work
 from dmlcore.jobs.backends.side_by_side import ConcurrentWork, Pause
 from dmlcore.spec import RunSpec
 from dmlcore.storage.listing import without_name
-from dmlcore.storage.runs import Run, RunError, RunStore
+from dmlcore.storage.runs import Run, RunError, RunStore, best_validation
 from dmlcore.storage.task import Progress, ProgressState, Task
 
 log = logging.getLogger(__name__)
@@ -97,6 +98,14 @@ def refuse_missing_data(entries: Sequence[StudyRun]) -> None:
             data.locate(name, root)
 
 
+def validated(entries: Sequence[StudyRun], store: RunStore) -> dict[str, float | None]:
+    """Return the best validation MAP@R in 0..1 of each finished run, by the digest of its entry."""
+    pairs = zip(entries, find(entries, store), strict=True)
+    return {
+        entry.digest(): best_validation(run.metrics()[0]) for entry, run in pairs if run and run.state().state == "done"
+    }
+
+
 def make(
     entries: Sequence[StudyRun],
     store: RunStore,
@@ -105,6 +114,8 @@ def make(
     *,
     report: Callable[[str], object] = log.info,
     stop: Callable[[], bool] = lambda: False,
+    further: Callable[[], Sequence[StudyRun]] = lambda: (),
+    total: int = 0,
 ) -> S:
     """Train the runs of the entries that are not done, on the backend of the request; by default here, one at a time.
 
@@ -118,6 +129,8 @@ def make(
         request: First state to record.
         report: Callback for progress messages.
         stop: Called a few times per second, when the cancel file is checked; return True to stop.
+        further: Called when the entries are done; returns the runs that depend on their scores.
+        total: Number of all runs, including those of `further`; by default the number of entries.
 
     Raises:
         locks.Busy: If another process is working on this task.
@@ -131,15 +144,16 @@ def make(
         return stop() or place.cancel_requested()
 
     def all_runs(progress: Progress[S]) -> S:
-        batch = _Batch(entries, store, where, progress, stopped, report)
+        batch = _Batch(entries, store, where, progress, stopped, report, total or len(entries))
         batch.make()
+        if not stopped() and (more := further()):
+            batch.add(more)
+            batch.make()
         if stopped():
             report("stopped as requested; run the same command again to continue")
             raise KeyboardInterrupt
         failed = [batch.label(number) for number in sorted(batch.failed)]
-        message = (
-            f"{len(failed)} of {len(entries)} runs are not finished: {'; '.join(failed)}" if failed else "all done"
-        )
+        message = f"{len(failed)} of {batch.total} runs are not finished: {'; '.join(failed)}" if failed else "all done"
         return progress.finished(message, state="incomplete" if failed else "done", run="", beside=())
 
     try:
@@ -161,24 +175,30 @@ class _Batch:
         progress: Progress[Any],
         stopped: Callable[[], bool],
         report: Callable[[str], object],
+        total: int,
     ) -> None:
-        self.entries, self.store, self.where, self.progress = entries, store, where, progress
-        self.stopped, self.report = stopped, report
+        self.entries, self.store, self.where, self.progress = list(entries), store, where, progress
+        self.stopped, self.report, self.total = stopped, report, total
         self.failed: set[int] = set()
-        self._ended = 0
+        self._ended = self._next = 0
         # entry index -> id of its current run, in the order of their start
         self._at_work: dict[int, str] = {}
+
+    def add(self, entries: Sequence[StudyRun]) -> None:
+        """Add entries, which the next call of `make` runs."""
+        self.entries += entries
 
     def make(self) -> None:
         """Run all pending entries until `stopped()` returns True."""
         side_by_side = ConcurrentWork(self.where.max_concurrent, self.stopped)
-        courses = (self._course(number) for number in range(len(self.entries)))
-        side_by_side.run_to_end(courses)
+        numbers, self._next = range(self._next, len(self.entries)), len(self.entries)
+        side_by_side.run_to_end(self._course(number) for number in numbers)
 
     def label(self, number: int) -> str:
         """Return the description of an entry's run for progress messages."""
         entry = self.entries[number]
-        return f"run {number + 1} of {len(self.entries)}: {entry.variant}, seed {entry.seed}"
+        candidate = f" ({entry.candidate})" if entry.candidate else ""
+        return f"run {number + 1} of {self.total}: {entry.variant}{candidate}, seed {entry.seed}"
 
     def _course(self, number: int) -> Iterator[Work]:
         """Yield the work that trains the run of an entry, if it is not done, and computes its weight maps."""
@@ -203,7 +223,9 @@ class _Batch:
                 return
         if _lacks_weight_maps(run):
             yield self.where.begin(run, "weigh")  # a failure is in its log
-        self.report(f"{label}: {run.id} {run.status()}, {run.state().message}")
+        # the message of a finished run has its test score, which is no result before a candidate is chosen
+        hidden = entry.candidate and not entry.if_chosen and run.state().state == "done"
+        self.report(f"{label}: {run.id} {run.status()}{'' if hidden else f', {run.state().message}'}")
         if run.state().state != "done":
             self.failed.add(number)
         self._ended += 1
@@ -220,7 +242,7 @@ class _Batch:
 
     def _say(self, label: str) -> None:
         *beside, last = self._at_work.values()
-        self.progress.report(label, self._ended, len(self.entries), run=last, beside=tuple(beside))
+        self.progress.report(label, self._ended, self.total, run=last, beside=tuple(beside))
 
 
 def _create(entry: StudyRun, entries: Sequence[StudyRun], store: RunStore) -> Run | None:

@@ -9,8 +9,8 @@ from typing import Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from dmlcore.experiments.studies.expansion import StudyRun
 from dmlcore.experiments.studies.run_batch import find
-from dmlcore.experiments.studies.spec import StudyRun
 from dmlcore.inspection.local import weight_maps
 from dmlcore.storage.runs import RunStore
 from dmlcore.typing import Singles

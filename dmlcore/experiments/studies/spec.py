@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 import os
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
+from dmlcore.experiments.studies.fairness import refuse_unfair
 from dmlcore.presets import STUDIES
 from dmlcore.significance.transductive import mark_transductive
-from dmlcore.spec import RunSpec, SpecError
+from dmlcore.spec import SpecError
 from dmlcore.spec.plan import NAME, Overrides, Plan, Text
 from dmlcore.spec.sections import Section
-from dmlcore.storage.listing import FileCache, without_name
+from dmlcore.storage.listing import FileCache
 
 PRETRAINING = "pretraining"  # value of a variant's `start`, and name of the runs it refers to
 
@@ -31,6 +28,7 @@ Side = Annotated[
     BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
     Field(strict=False, min_length=1),
 ]
+Candidate = Side  # overrides, or a single one
 
 
 class StudyVariant(Section):
@@ -38,6 +36,9 @@ class StudyVariant(Section):
 
     name: str = Field(min_length=1, max_length=40, pattern=r"^[\w+ .,()=-]+$", description="As in tables and legends")
     overrides: Overrides = Field((), description="key=value, applied to the base in order")
+    choose: Annotated[tuple[Candidate, ...], Field(strict=False, max_length=64)] = Field(
+        (), description="Candidates: overrides, of which those with the best validation score are kept"
+    )
     start: Literal["pretraining"] | None = Field(
         None, description='"pretraining": model.start is the pretraining run of the same seed'
     )
@@ -84,6 +85,9 @@ class Study(Plan):
     remarks: tuple[Text, ...] = Field((), strict=False, description="Differences from the source, and omissions")
     minutes: float = Field(gt=0, description="Total duration on two idle cores, estimated from measured steps")
     seeds: Seeds = (0, 1, 2)
+    choice_seeds: Annotated[tuple[int, ...], Field(strict=False)] = Field(
+        (), description="Seeds with which all candidates are trained, the others only with the chosen one; default: all"
+    )
     rotate: bool = Field(
         False,
         description="Seeds count folds and repeats: s validates on fold s mod data.folds + 1, with seed s // folds",
@@ -140,10 +144,16 @@ class Study(Plan):
         for variant in self.variants:
             self._refuse_unmarked(variant)
         parts = [(f"variants.{v.name}", v.overrides) for v in self.variants]
+        parts += [
+            (f"variants.{v.name}.choose.{number}", (*v.overrides, *candidate))
+            for v in self.variants
+            for number, candidate in enumerate(v.choose, 1)
+        ]
         parts += [(PRETRAINING, self.pretraining.overrides)] if self.pretraining else []
         mistakes = self.wrong_overrides(parts)
         if mistakes:
             raise ValueError("\n".join(mistakes))
+        refuse_unfair(self)
         return self
 
     def _refuse_unmarked(self, variant: StudyVariant) -> None:
@@ -165,40 +175,6 @@ class Study(Plan):
             return cls.parse(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
             raise SpecError(f"not TOML: {error}") from None
-
-
-@dataclass(frozen=True)
-class StudyRun:
-    """Run of a study.
-
-    `spec` is complete, except for `model.start` if the run starts from a pretraining run with the spec `starts`.
-    """
-
-    variant: str
-    seed: int
-    spec: RunSpec
-    starts: RunSpec | None = None  # spec of the pretraining run with the same seed
-    fold: int = 0  # number of the fold, from 1; 0 if the study has no folds
-
-    def after(self, pretraining: str | None) -> RunSpec:
-        """Return the spec that starts from the pretraining run with this id; the spec unchanged if it needs none."""
-        if not self.starts:
-            return self.spec
-        return self.spec.model_copy(update={"model": self.spec.model.model_copy(update={"start": pretraining})})
-
-    def digest(self) -> str:
-        """Return the SHA-256 of all settings that determine the run, without names and the pretraining's run id."""
-        return self._digest
-
-    @cached_property
-    def of_spec(self) -> str:
-        """Digest of the spec without its name; the run in a store is found by this digest."""
-        return without_name(self.spec).digest()
-
-    @cached_property
-    def _digest(self) -> str:
-        digests = [self.of_spec, *([without_name(self.starts).digest()] if self.starts else [])]
-        return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 def names() -> list[str]:
@@ -248,47 +224,3 @@ def _read(path: Path) -> Study:
         raise SpecError(f"{path}: cannot be read: {error}") from None
     except SpecError as error:
         raise SpecError(f"{path}:\n{error}") from None
-
-
-def expand(
-    study: Study,
-    seeds: Sequence[int] | None = None,
-    only: str | Sequence[str] | None = None,
-    overrides: Iterable[str] = (),
-) -> list[StudyRun]:
-    """Return every run of the study, seed by seed; each pretraining run precedes the runs that start from it.
-
-    Args:
-        study: The study.
-        seeds: Seeds to run; by default those of the study.
-        only: One variant or several; by default all.
-        overrides: Settings as key=value, applied last, also to the pretraining.
-
-    Raises:
-        SpecError: If a spec is not valid.
-    """
-    wanted = [only] if isinstance(only, str) else list(only or [])
-    known = [variant.name for variant in study.variants]
-    if unknown := [name for name in wanted if name not in known]:
-        raise SpecError(f"no variant {unknown[0]!r}; the study has: {', '.join(known)}")
-    last = tuple(overrides)
-    chosen = [variant for variant in study.variants if not wanted or variant.name in wanted]
-    entries: list[StudyRun] = []
-    for seed in seeds or study.seeds:
-        each = study.base.data.folds
-        common = [f"seed={seed // each}", f"data.fold={seed % each + 1}"] if study.rotate else [f"seed={seed}"]
-        pretraining = None
-        folds = range(1, study.folds + 1) if study.folds else [0]
-        if study.pretraining and any(variant.start for variant in chosen):
-            pretraining = _named(study, PRETRAINING, [*study.pretraining.overrides, *common, *last])
-            entries.append(StudyRun(PRETRAINING, seed, pretraining))
-        for variant, fold in itertools.product(chosen, folds):
-            fold_lines = [f"data.folds={study.folds}", f"data.fold={fold}"] if fold else []
-            spec = _named(study, variant.name, [*variant.overrides, *common, *fold_lines, *last])
-            entries.append(StudyRun(variant.name, seed, spec, pretraining if variant.start else None, fold))
-    return entries
-
-
-def _named(study: Study, name: str, overrides: Iterable[str]) -> RunSpec:
-    spec = study.base.with_overrides(overrides)
-    return spec.model_copy(update={"name": f"{study.title[:36]} · {name}"})

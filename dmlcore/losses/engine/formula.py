@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -24,6 +24,7 @@ class Margin:
 
     `exponents` maps the hyper-parameters to (s, r, rho) if the formula is the distance-sensitive loss with these
     values; the margin may then be "data" (`geometry.margin_from_data`).
+    `tuned_on` names the data set on which the source tuned the default, see `Slider`.
     """
 
     default: float
@@ -33,13 +34,18 @@ class Margin:
     help: str = "margin, in the units of the energy: larger keeps more triplets active"
     above: float = -math.inf
     exponents: Exponents | None = None
+    tuned_on: str = ""
 
     @property
     def slider(self) -> Slider:
         """Slider that sets the margin in a settings panel."""
-        words = (FROM_DATA,) if self.exponents else ()
-        symbol = self.name.replace("1", "_1")
-        return Slider(self.low, self.high, symbol, self.help, step=0.005, above=self.above, words=words)
+        return Slider(
+            *(self.low, self.high, self.name.replace("1", "_1"), self.help),
+            step=0.005,
+            above=self.above,
+            words=(FROM_DATA,) if self.exponents else (),
+            tuned_on=self.tuned_on,
+        )
 
 
 @dataclass(frozen=True)
@@ -48,11 +54,13 @@ class Clamp:
 
     `default` is the value of m2. `to` names the hyper-parameter that m2 always equals, or is empty. `slider` is False
     if m2 is not part of the published loss but an addition that every triplet loss has; settings panels then hide it.
+    `tuned_on` names the data set on which the source tuned the default, see `Slider`.
     """
 
     default: float = math.inf
     to: str = ""
     slider: bool = False
+    tuned_on: str = ""
 
 
 UPPER = Slider(0.1, 50.0, "m_2", "upper clamp: triplets above it are dropped", log=True, above=0.0, optional=True)
@@ -185,7 +193,7 @@ def triplet_loss(
             parameters["parameters"][margin.name] = margin.slider
             parameters["defaults"][margin.name] = margin.default
         if not clamp.to:
-            parameters["parameters"]["m2"] = UPPER
+            parameters["parameters"]["m2"] = replace(UPPER, tuned_on=clamp.tuned_on)
             parameters["defaults"]["m2"] = clamp.default
         formula = TripletFormula(
             name=core.__name__,

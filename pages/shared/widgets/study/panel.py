@@ -147,6 +147,7 @@ def _resting(
         st.markdown(
             f"**Not trained here yet.** The study takes {len(done)} runs: {len(study.variants)} variants"
             + (", each from a backbone pretrained on the training sub-classes," if study.pretraining else "")
+            + (f", each with {len(study.variants[0].choose)} candidates," if study.variants[0].choose else "")
             + f" with {_seeds(request)}."
         )
     waiting.ended(place)
@@ -197,13 +198,20 @@ def _minutes(name: str, request: StudyRequest, runs: float) -> str:
     Returns "" if the request overrides settings, because the estimate applies only to the study's own settings.
     """
     study = studies.read(name)
-    whole = len(StudyRequest(study=name).entries())
+    whole = studies.candidates.count_runs(StudyRequest(study=name).entries())
     return "" if request.overrides else f"About {duration(60 * study.minutes * runs / whole)} on two idle cores"
 
 
 def _done(request: StudyRequest) -> list[bool]:
-    """Return a list with one boolean per run of the request, True if the run is done."""
-    return [run is not None and _is_done(run) for run in studies.find(request.entries(), RunStore())]
+    """Return a list with one boolean per run of the request, True if the run is done.
+
+    Runs that depend on a choice count once for all candidates, of which only the chosen one is trained.
+    """
+    entries, done = request.entries(), dict[tuple[str, int] | int, bool]()
+    for number, (entry, run) in enumerate(zip(entries, studies.find(entries, RunStore()), strict=True)):
+        key = (entry.variant, entry.seed) if entry.if_chosen else number
+        done[key] = done.get(key, False) or (run is not None and _is_done(run))
+    return list(done.values())
 
 
 def _is_done(run: Run) -> bool:

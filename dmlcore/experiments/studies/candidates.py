@@ -1,0 +1,57 @@
+"""Candidates of the variants of a study, and the choice among them by validation scores alone."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dmlcore.experiments.studies.expansion import StudyRun
+
+Scores = Mapping[str, tuple[float, ...]]  # candidate -> best validation MAP@R in 0..1 with each seed of the choice
+
+
+def best(scores: Scores) -> str:
+    """Return the candidate with the highest mean validation score; of equal ones the first."""
+    return max(scores, key=lambda candidate: statistics.fmean(scores[candidate]))
+
+
+def collect_scores(entries: Iterable[StudyRun], validated: Mapping[str, float | None]) -> dict[str, Scores]:
+    """Return the validation scores of the candidates of each variant of which all candidates have one.
+
+    Args:
+        entries: Runs of the study.
+        validated: Digest of a finished run -> its best validation MAP@R.
+
+    Returns:
+        Variant -> scores of its candidates in the order of the study.
+    """
+    found: dict[str, dict[str, list[float | None]]] = {}
+    for entry in entries:
+        if entry.candidate and not entry.if_chosen:
+            scores = found.setdefault(entry.variant, {}).setdefault(entry.candidate, [])
+            scores.append(validated.get(entry.digest()))
+    complete: dict[str, Scores] = {}
+    for variant, of_variant in found.items():
+        known = {name: tuple(score for score in scores if score is not None) for name, scores in of_variant.items()}
+        if all(len(known[name]) == len(scores) for name, scores in of_variant.items()):
+            complete[variant] = known
+    return complete
+
+
+def runs_to_train(entries: Sequence[StudyRun], scores: Mapping[str, Scores]) -> list[StudyRun]:
+    """Return the runs that a study trains: of the runs that depend on a choice, those of the chosen candidates.
+
+    Args:
+        entries: Runs of the study.
+        scores: Result of `collect_scores`. Variants that are missing here have no chosen candidate yet.
+    """
+    chosen = {variant: best(candidates) for variant, candidates in scores.items()}
+    return [entry for entry in entries if not entry.if_chosen or chosen.get(entry.variant) == entry.candidate]
+
+
+def count_runs(entries: Sequence[StudyRun]) -> int:
+    """Return how many runs a study trains; which of its candidates are chosen does not change this number."""
+    dependent = {(entry.variant, entry.seed) for entry in entries if entry.if_chosen}
+    return sum(not entry.if_chosen for entry in entries) + len(dependent)

@@ -1,0 +1,158 @@
+"""The choice among the candidates of a variant: validation scores alone decide, and all candidates are counted."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dmlcore.experiments import studies
+from dmlcore.experiments.studies import candidates, claims
+from dmlcore.experiments.studies.results import StudyResults, keep_chosen
+from dmlcore.experiments.studies.spec import Study
+from dmlcore.spec import SpecError
+from tests.experiments.studies.test_claims import measured
+
+TOML = """
+title = "Tiny"
+question = "Which?"
+source = "none"
+claim = "none"
+minutes = 1
+seeds = [0, 1, 2]
+choice_seeds = [0]
+
+[base.data]
+name = "digits"
+
+[[variants]]
+name = "Ranking"
+overrides = ["loss.name=ranking"]
+choose = ["loss.m=0.1", ["loss.m=0.2", "loss.m2=1"], "loss.m=0.4"]
+
+[[variants]]
+name = "FaceNet"
+overrides = ["loss.name=facenet"]
+choose = ["loss.m=0.1", "loss.m=0.2", "loss.m=0.4"]
+"""
+FIRST, SECOND, THIRD = "loss.m=0.1", "loss.m=0.2, loss.m2=1", "loss.m=0.4"
+
+
+def entries_of(text: str = TOML, **more):
+    return studies.expand(Study.from_toml(text), **more)
+
+
+def reach(entries, validated, test=0.5):
+    """Return results with a validation score by candidate, and one test score or one by candidate."""
+    return [
+        measured(entry, test.get(entry.candidate, 0.5) if isinstance(test, dict) else test).model_copy(
+            update={"candidate": entry.candidate, "validated": validated[entry.candidate]}
+        )
+        for entry in entries
+    ]
+
+
+def test_all_candidates_have_the_seeds_of_the_choice_and_only_the_chosen_one_the_others():
+    entries = entries_of()
+    first = candidates.runs_to_train(entries, {})
+    assert [(e.variant, e.candidate, e.seed) for e in first][:4] == [
+        *(("Ranking", name, 0) for name in (FIRST, SECOND, THIRD)),
+        ("FaceNet", FIRST, 0),
+    ]
+    assert len(first) == 6
+    assert first[1].spec.loss.parameters == {"m": 0.2, "m2": 1.0}
+    scores = {"Ranking": {FIRST: (0.1,), SECOND: (0.3,), THIRD: (0.2,)}}
+    every = candidates.runs_to_train(entries, scores)
+    assert [(e.variant, e.candidate, e.seed) for e in every[6:]] == [("Ranking", SECOND, 1), ("Ranking", SECOND, 2)]
+    assert candidates.count_runs(entries) == 6 + 2 * 2
+    everywhere = entries_of(TOML.replace("choice_seeds = [0]\n", ""))
+    assert candidates.count_runs(everywhere) == len(candidates.runs_to_train(everywhere, {})) == 2 * 3 * 3
+
+
+def test_other_seeds_than_those_of_the_study_keep_the_seeds_of_the_choice():
+    entries = entries_of(seeds=[7])
+    assert {e.seed for e in candidates.runs_to_train(entries, {})} == {0}
+    assert {e.seed for e in entries if e.if_chosen} == {7}
+
+
+def test_the_best_mean_over_the_seeds_is_chosen_and_of_equal_ones_the_first():
+    assert candidates.best({"a": (0.1, 0.9), "b": (0.5, 0.6), "c": (0.4, 0.4)}) == "b"
+    assert candidates.best({"a": (0.5,), "b": (0.5,)}) == "a"
+
+
+@pytest.mark.parametrize("test", [0.0, 0.9, {FIRST: 0.99, SECOND: 0.01}, {FIRST: 0.01, SECOND: 0.99}])
+def test_a_test_score_never_chooses(test):
+    entries = entries_of(only="Ranking")
+    runs = reach(entries, {FIRST: 0.2, SECOND: 0.4, THIRD: 0.3}, test)
+    kept = keep_chosen(entries, runs)
+    assert {run.candidate for run in kept} == {SECOND}
+    assert [run.seed for run in kept] == [0, 1, 2]
+    assert kept[0].candidates == {FIRST: (0.2,), SECOND: (0.4,), THIRD: (0.3,)}
+
+
+def test_no_candidate_is_a_result_before_all_are_validated():
+    entries = entries_of(only="Ranking")
+    runs = reach(entries, {FIRST: 0.2, SECOND: 0.4, THIRD: None})
+    assert keep_chosen(entries, runs) == []
+    assert keep_chosen(entries, runs[1:3]) == []
+
+
+def test_table_and_verdict_say_what_was_chosen():
+    study, entries = Study.from_toml(TOML), entries_of()
+    kept = keep_chosen(entries, reach(entries, dict.fromkeys((FIRST, "loss.m=0.2", SECOND), 0.1) | {THIRD: 0.3}))
+    rows = studies.table(kept)
+    assert [row["chosen"] for row in rows] == [f"{THIRD} (of 3)"] * 2
+    assert f"Ranking  3      {THIRD} (of 3)" in studies.as_text(rows)
+    assert studies.judge(study, kept).more[-1] == (
+        "Settings: the best of 3 candidates for each of the variants, chosen by MAP@R on the validation split with "
+        "seed 0."
+    )
+
+
+def test_the_ledger_counts_every_candidate_and_shows_no_test_score_of_a_rejected_one(monkeypatch):
+    study, entries = Study.from_toml(TOML), entries_of(only="Ranking")
+    kept = keep_chosen(entries, reach(entries, {FIRST: 0.2, SECOND: 0.4, THIRD: 0.3}, {FIRST: 0.777, SECOND: 0.6}))
+    stored = StudyResults(study="tiny", written="", torch="", machine="", data={}, runs=tuple(kept))
+    monkeypatch.setattr(claims, "read", lambda name: study)
+    monkeypatch.setattr(claims, "load", lambda name: stored)
+    monkeypatch.setattr(claims, "names", lambda: ["tiny"])
+    monkeypatch.setattr(studies.StudyRequest, "entries", lambda self: entries)
+    found = claims.ledger("tiny")
+    assert (found.configurations, found.runs) == (3, 3 + 2)
+    rows = claims.rows(found)
+    assert [row["configuration"] for row in rows] == [f"Ranking, {name}" for name in (SECOND, THIRD, FIRST)]
+    assert [row["result"] for row in rows] == [
+        "60.0 ± 0 %",
+        "not chosen, validation 30.0 %",
+        "not chosen, validation 20.0 %",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (', "loss.m=0.2", "loss.m=0.4"]', "]", "variants.FaceNet.choose: one candidate leaves no choice"),
+        (
+            ', "loss.m=0.2", "loss.m=0.4"]',
+            ', "loss.m=0.2"]',
+            "variants.FaceNet.choose: has 2 candidates, but 'Ranking'",
+        ),
+        (
+            ', "loss.m=0.2", "loss.m=0.4"]',
+            ', "loss.m=0.10", "loss.m=1"]',
+            "variants.FaceNet.choose: candidates 1 and 2",
+        ),
+        (
+            '"loss.m=0.2", "loss.m=0.4"',
+            '"loss.m=0.2", "schedule.steps=9"',
+            "variants.FaceNet.choose: schedule.steps must",
+        ),
+        ('"loss.m=0.2", "loss.m=0.4"', '"loss.m=0.2", "loss"', "variants.FaceNet.choose.3: loss: expected key=value"),
+        ('name = "digits"', 'name = "digits"\nvalidation = "none"', "variants.Ranking.choose: candidates are compared"),
+        ("choice_seeds = [0]", "folds = 2", "variants.Ranking.choose: a study with folds has no candidates"),
+    ],
+)
+def test_candidates_that_cannot_be_compared_are_refused(old, new, message):
+    assert old in TOML
+    with pytest.raises(SpecError, match=f"^{re.escape(message)}"):
+        Study.from_toml(TOML.replace(old, new))
