@@ -21,7 +21,7 @@ class ReadySearch(Section):
     title: Text
     source: Text = Field(description="Source of the ranges")
     protocol: str = Field(description="Protocol whose spec the trials use, unless another spec is given")
-    loss: str = Field(description="Name of the loss in the protocol")
+    loss: str = Field(description="Name of the loss in the protocol or in the catalogue")
     method: Method
     keys: Overrides = Field(description="Searched keys with their ranges, as on the command line")
     defaults: Overrides = Field((), description="Values of the loss while another key is searched")
@@ -36,7 +36,7 @@ class ReadySearch(Section):
 
     def on(self, spec: RunSpec) -> RunSpec:
         """Return a copy of another spec with this search's loss, without miner and projections."""
-        name = protocols.read(self.protocol).losses[self.loss]
+        name = protocols.read(self.protocol).losses.get(self.loss, self.loss)
         bare = spec.model_copy(update={"loss": LossSpec(name=name), "miner": MinerSpec()})
         return bare.with_overrides(["projection.pool=0", *self.defaults])
 

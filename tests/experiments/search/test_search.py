@@ -9,6 +9,7 @@ import pytest
 from dmlcore.experiments import search
 from dmlcore.experiments.search import Dimension, parse, prepare, ready
 from dmlcore.jobs.backends.side_by_side import Pause
+from dmlcore.published import karaman
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.runs import MetricsWriter, RunStore
 from tests import warm
@@ -157,7 +158,7 @@ def test_the_best_of_each_key_together_is_one_more_trial_that_has_to_win_by_its_
     assert search.best(wanted, rows).batch.samples == 4  # m = 0.6 alone scored 1
 
 
-@pytest.mark.parametrize("name", ready.names())
+@pytest.mark.parametrize("name", [name for name in ready.names() if not name.startswith("karaman")])
 def test_a_ready_search_fits_any_spec_and_has_the_points_of_its_source(name):
     found = ready.build_space(ready.read(name), RunSpec().with_overrides(["miner.name=semi_hard"]), ["seed=3"], "x")
     # Table 15: margins, epsilon and tau 0, .1, ..., 1; scales 2, 4, ..., 100; learning rates and gamma ten each
@@ -173,6 +174,35 @@ def test_a_ready_search_fits_any_spec_and_has_the_points_of_its_source(name):
             assert found.spec({}).projection.pool == 12
             assert found.spec({}).loss.name == "contrastive_proxy"
         assert dimension.key != "loss.gamma" or [round(1 / x) for x in steps] == list(range(10, 101, 10))
+
+
+@pytest.mark.parametrize(
+    ("name", "tables", "more"),
+    [
+        ("ranking", ["4.2"], 0),
+        ("facenet", ["4.2"], 0),
+        ("ratio", ["4.3"], 0),
+        ("angular", ["4.3"], 0),
+        ("angular-no-hinge", ["4.4"], 0),
+        ("moving", ["4.5", "4.6", "4.7"], 0),
+        ("forces", ["4.8"], 4),  # (s, r) = (0, -1)
+        ("location-aware", ["4.9"], 0),
+        ("metu-rho", ["4.10"], 0),
+        ("metu-margins", ["4.11", "4.12"], 0),
+    ],
+)
+def test_the_searches_of_karaman_have_the_rows_of_the_printed_tables(name, tables, more):
+    """The rows are those of `dmlcore.published`, which was transcribed from the source separately."""
+    found = ready.build_space(ready.read(f"karaman-2021-{name}"), RunSpec(), [], "x")
+    specs = [found.spec(point) for point in found.points()]
+    keys = [dimension.key.removeprefix("loss.") for dimension in found.space]
+    fixed = found.base.loss.parameters.keys()
+    rows = [row for row in karaman.rows() if row.table in tables and row.loss == specs[0].loss.name]
+    printed = {tuple(round(float(row.hyper[key]), 6) for key in keys) for row in rows}
+    points = {tuple(round(float(spec.loss.parameters[key]), 6) for key in keys) for spec in specs}
+    assert printed <= points
+    assert len(points) - len(printed) == more
+    assert all(row.hyper[key] == specs[0].loss.parameters[key] for row in rows for key in fixed if key in row.hyper)
 
 
 def test_keys_that_are_given_replace_those_of_a_ready_search():

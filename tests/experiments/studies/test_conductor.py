@@ -22,7 +22,7 @@ from dmlcore.jobs import launch
 from dmlcore.jobs.launch import JobError
 from dmlcore.spec import SpecError
 from dmlcore.storage import locks
-from dmlcore.storage.runs import RunStore
+from dmlcore.storage.runs import RunStore, best_validation
 from dmlcore.training.loop import train
 from tests import warm
 from tests.cli.here import here
@@ -241,6 +241,43 @@ def test_variants_start_from_the_pretraining_of_their_own_store_and_collages_are
     assert state.message.startswith("2 of 2 runs are not finished: run 1 of 2: pretraining")
     assert any("a batch needs 99 classes" in line for line in said)
     assert any(says(line, "GAP, seed 0", "skipped", "pretraining") for line in said)
+
+
+def test_candidates_are_trained_first_and_the_chosen_one_with_the_other_seeds(tmp_path, monkeypatch):
+    monkeypatch.setattr(launch, "start_process", Here)
+    text = TOML.format(steps=4).replace("seeds = [0]", "seeds = [0, 1]\nchoice_seeds = [0]")
+    rates = [f"optimiser.learning_rate={rate}" for rate in ("1e-6", "1e-2")]
+    text = text.replace('name = "first"', f'name = "first"\nchoose = ["{rates[0]}", "{rates[1]}"]')
+    text = text.replace(
+        'overrides = ["loss.m=0.3"]', f'overrides = ["loss.m=0.3"]\nchoose = ["{rates[1]}", "{rates[0]}"]'
+    )
+    (tmp_path / "choice.toml").write_text(text)
+    store, request = RunStore(tmp_path / "runs"), studies.StudyRequest(study=str(tmp_path / "choice.toml"))
+    said: list[str] = []
+    state = studies.conduct(request, store, report=said.append)
+    assert (state.state, state.done, state.total) == ("done", 5, 6), state
+    assert len(store.list()) == 6
+    candidates = [line for line in said if "seed 0" in line]
+    assert len(candidates) == 8
+    assert not any("MAP@R" in line for line in candidates), "test scores of candidates are no results"
+
+    reached = studies.measured(request.entries(), store)
+    assert [(run.variant, run.seed) for run in reached] == [
+        (name, seed) for seed in (0, 1) for name in ("first", "second")
+    ]
+    for run in reached:
+        of_variant = [made for made in store.list() if bool(made.spec.loss.parameters) == (run.variant == "second")]
+        validated = {
+            made.spec.optimiser.learning_rate: (best_validation(made.metrics()[0]),)
+            for made in of_variant
+            if made.spec.seed == 0
+        }
+        assert run.candidates == {rate: validated[float(rate.partition("=")[2])] for rate in rates}
+        assert run.candidate == max(run.candidates, key=lambda name: run.candidates[name])
+    studies.write(request, store)
+    assert list(studies.load(request.study).runs) == [
+        run.model_copy(update={"run": "", "classes": studies.by_class(run, store)}) for run in reached
+    ]
 
 
 def test_what_cannot_be_studied_is_refused_before_anything_is_made(tmp_path):
