@@ -206,7 +206,9 @@ def parameter_rows(formula: losses.TripletFormula) -> list[tuple[str, str, str, 
             if isinstance(parameter, Slider)
             else ", ".join(parameter.options)
         )
-        rows.append((parameter.symbol, name, span, _plain(formula.defaults[name]), parameter.help))
+        tuned = parameter.tuned_on if isinstance(parameter, Slider) else ""
+        meaning = f"{parameter.help} (default tuned on {tuned})" if tuned else parameter.help
+        rows.append((parameter.symbol, name, span, _plain(formula.defaults[name]), meaning))
     return rows
 
 
