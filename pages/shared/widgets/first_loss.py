@@ -26,7 +26,7 @@ def sentence() -> str:
     rank = 1 + sum(mean > means[title] for mean in means.values())
     return (
         "The METU loss comes first because this lab was built to explain its force law, not because it retrieves best: "
-        f"with its default margin it ranks {rank} of {len(means)} losses in the Omniglot study "
+        f"it ranks {rank} of {len(means)} losses in the Omniglot study "
         f"({100 * means[title]:.1f} % MAP@R; the best reaches {100 * max(means.values()):.1f} %)."
     )
 
