@@ -27,13 +27,13 @@ def collect_scores(entries: Iterable[StudyRun], validated: Mapping[str, float | 
     Returns:
         Variant -> scores of its candidates in the order of the study.
     """
-    found: dict[str, dict[str, list[float | None]]] = {}
+    collected: dict[str, dict[str, list[float | None]]] = {}
     for entry in entries:
         if entry.candidate and not entry.if_chosen:
-            scores = found.setdefault(entry.variant, {}).setdefault(entry.candidate, [])
+            scores = collected.setdefault(entry.variant, {}).setdefault(entry.candidate, [])
             scores.append(validated.get(entry.digest()))
     complete: dict[str, Scores] = {}
-    for variant, of_variant in found.items():
+    for variant, of_variant in collected.items():
         known = {name: tuple(score for score in scores if score is not None) for name, scores in of_variant.items()}
         if all(len(known[name]) == len(scores) for name, scores in of_variant.items()):
             complete[variant] = known

@@ -106,3 +106,22 @@ def test_curves_are_those_of_the_best_fold_of_a_seed():
 
     [found] = study_scores.seed_curves([run(1, 0.3), run(2, 0.6), run(3, 0.4)])
     assert (found.variant, found.seed, list(found.values)) == ("a", 7, [0.1, 0.6])
+
+
+def test_candidates_are_counted_as_the_runs_that_are_trained(store, monkeypatch):
+    """Of the runs that depend on a choice only the chosen ones count, before and after the choice."""
+    request = StudyRequest(study="forces-omniglot")
+    entries = request.entries()
+    assert study_panel._done(request) == [False] * studies.candidates.count_runs(entries)
+    dependent = [entry for entry in entries if entry.if_chosen]
+    run = store.create(dependent[1].spec)
+    with run.lock():
+        run.update(state="running")
+        run.update(state="done")
+    assert sum(study_panel._done(request)) == 1
+    monkeypatch.setattr(studies, "load", lambda name: None)
+    app = AppTest.from_string(
+        "from pages.shared.widgets.study import panel\npanel.progress('forces-omniglot')", default_timeout=180
+    ).run()
+    assert not app.exception
+    assert app.button[0].label == "Continue the study (41 of 42 runs missing)"
