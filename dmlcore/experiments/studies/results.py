@@ -253,7 +253,8 @@ def save(results: StudyResults, path: Path) -> Path:
     Run ids are left out, because they have no meaning in other stores.
     """
     head = results.model_dump(mode="json", exclude={"runs", "maps"})
-    runs = (run.model_dump(mode="json", exclude={"run"}) for run in results.runs)
+    unused = {"run"}, {"run", "candidate", "candidates"}
+    runs = (run.model_dump(mode="json", exclude=unused[not run.candidate]) for run in results.runs)
     maps = [{"maps": results.maps.model_dump(mode="json")}] if results.maps else []
     lines = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in [head, *runs, *maps])
     atomic_files.replace(path, lambda file: file.write(lines.encode()))
