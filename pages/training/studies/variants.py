@@ -99,14 +99,16 @@ def _table(name: str, repeats: str, results: Sequence[Measured]) -> None:
     """Show a table of means and standard deviations in separate numeric columns, so that each column can be sorted."""
     rows: list[dict[str, Any]] = []
     for row in [*studies.baseline_rows(results), *studies.table(results)]:
-        shown: dict[str, Any] = {key: row[key] for key in ("variant", "chosen", "seeds") if key in row}
+        shown: dict[str, Any] = {"variant": row["variant"], "seeds": row["seeds"]}
+        if any(run.candidate for run in results):
+            shown["chosen"] = row.get("chosen", "")
         for key, title in studies.MEASURES.items():
             if key in row:
                 mean, deviation = row[key]
                 shown |= {title: 100 * mean, f"± {title}": None if deviation is None else 100 * deviation}
         shown["steps"] = max((r.steps for r in results if r.variant == row["variant"]), default=0)
         rows.append(shown)
-    columns = [title for title in rows[-1] if title not in ("variant", "chosen", "seeds", "steps")]
+    columns = [title for title in rows[0] if title not in ("variant", "chosen", "seeds", "steps")]
     config: dict[str, Any] = {c: st.column_config.NumberColumn(c, format="%.2f %%") for c in columns if c[0] != "±"}
     config |= {"seeds": st.column_config.NumberColumn(repeats)}
     config |= {c: st.column_config.NumberColumn("±", format="%.2f", help=c) for c in columns if c[0] == "±"}

@@ -54,3 +54,18 @@ def test_a_study_of_many_variants_shows_bars_numbers_curves_and_the_printed_tabl
     assert any("Ranking, m = 0.01 minus Ranking, m = 40: +0.3" in m.value for m in app.markdown)
     assert any("configurations were run for this claim" in m.value for m in app.markdown)
     assert app.multiselect[0].value == [variant.name for variant in studies.read("toy-table").variants[:4]]
+
+
+def test_a_study_with_candidates_shows_the_chosen_ones_and_counts_the_others(monkeypatch, tmp_path):
+    monkeypatch.setenv("DML_RUNS", str(tmp_path))
+    app = load_page("studies")
+    app.selectbox(key="study").select("forces-birds").run()
+    assert not app.exception
+    scores = next(frame.value for frame in app.dataframe if "chosen" in frame.value.columns)
+    variants = studies.read("forces-birds").variants
+    chosen = scores[scores["variant"].isin([variant.name for variant in variants])]["chosen"]
+    assert len(chosen) == len(variants)
+    assert all(text.endswith("(of 4)") for text in chosen)
+    ledger = next(frame.value for frame in app.dataframe if "configuration" in frame.value.columns)
+    assert sum(ledger["result"].str.startswith("not chosen, validation ")) == 3 * len(variants)
+    assert any("each with 4 candidates" in m.value for m in app.markdown)
