@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[4]
 
 
 @pytest.fixture
-def shipped(monkeypatch, tmp_path):
+def toy_results(monkeypatch, tmp_path):
     """Results of the toy table as if measured on another machine: MAP@R 0.30, 0.32 with m = 0.01, then decreasing."""
     monkeypatch.setenv("DML_RUNS", str(tmp_path))
     study = studies.read("toy-table")
@@ -39,7 +39,7 @@ def shipped(monkeypatch, tmp_path):
     monkeypatch.setattr(studies, "load", lambda name: found if name == "toy-table" else None)
 
 
-def test_a_study_of_many_variants_shows_bars_numbers_curves_and_the_printed_table(shipped):
+def test_a_study_of_many_variants_shows_bars_numbers_curves_and_the_printed_table(toy_results):
     app = load_page("studies")
     app.selectbox(key="study").select("toy-table").run()
     assert not app.exception
