@@ -109,7 +109,7 @@ def test_curves_are_those_of_the_best_fold_of_a_seed():
 
 
 def test_candidates_are_counted_as_the_runs_that_are_trained(store, monkeypatch):
-    """Of the runs that depend on a choice only the chosen ones count, before and after the choice."""
+    """The runs that depend on a choice count once for all candidates, before and after the choice."""
     request = StudyRequest(study="forces-omniglot")
     entries = request.entries()
     assert study_panel._done(request) == [False] * studies.candidates.count_runs(entries)
