@@ -461,8 +461,12 @@ def candidate_validations(rows: Iterable[Row]) -> list[Row]:
 
 
 def best_validation(rows: Iterable[Row]) -> float | None:
-    """Return the best validation MAP@R in 0..1 of the rows of `candidate_validations`, or None if there is none."""
-    return max((row["map_at_r"] for row in candidate_validations(rows) if row["map_at_r"] is not None), default=None)
+    """Return the best MAP@R in 0..1 of the rows of `candidate_validations`, or None if there is none.
+
+    Rows that monitor another split than the validation split, such as the test split, are left out.
+    """
+    on_validation = candidate_validations(row for row in rows if "part" not in row)
+    return max((row["map_at_r"] for row in on_validation if row["map_at_r"] is not None), default=None)
 
 
 def scores(rows: Iterable[Row]) -> dict[str, Row]:

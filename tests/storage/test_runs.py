@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage import locks
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.storage.runs import RUN_ID, MetricsWriter, Run, RunError, RunStore, scores, series
+from dmlcore.storage.runs import RUN_ID, MetricsWriter, Run, RunError, RunStore, best_validation, scores, series
 
 HOLDER = """
 import sys, time
@@ -288,3 +288,16 @@ def test_default_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert RunStore().root == tmp_path / "elsewhere"
     monkeypatch.delenv("DML_RUNS")
     assert RunStore().root == Path(__file__).parents[2] / "runs"
+
+
+def test_the_best_validation_is_that_of_the_weights_that_may_be_chosen_and_never_a_test_score():
+    rows = [
+        {"kind": "validation", "step": 1, "map_at_r": 0.3},
+        {"kind": "validation", "step": 2, "map_at_r": None},
+        {"kind": "validation", "part": "test", "step": 2, "map_at_r": 0.9},
+        {"kind": "scores", "of": "trained", "step": 2, "map_at_r": 0.8},
+    ]
+    assert best_validation(rows) == 0.3
+    conditioned = {"kind": "validation", "step": 3, "map_at_r": 0.2, "alone_map_at_r": 0.1}
+    assert best_validation([*rows, conditioned]) == 0.2, "rows since conditioning started"
+    assert best_validation(rows[1:]) is None

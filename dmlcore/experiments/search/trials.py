@@ -374,7 +374,7 @@ def _fail_stale(study: optuna.Study, store: RunStore, report: Callable[[str], ob
 
 def score(run: Run) -> float | None:
     """Return the best validation MAP@R of a run in 0..1, or None if there is no score."""
-    return best_validation(row for row in run.metrics()[0] if "part" not in row)
+    return best_validation(run.metrics()[0])
 
 
 def _words(values: dict[str, Any]) -> str:

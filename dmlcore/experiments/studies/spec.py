@@ -20,7 +20,8 @@ from dmlcore.storage.listing import FileCache
 
 PRETRAINING = "pretraining"  # value of a variant's `start`, and name of the runs it refers to
 
-Seeds = Annotated[tuple[Annotated[int, Field(ge=0, le=2**32 - 1)], ...], Field(strict=False, min_length=1)]
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
+Seeds = Annotated[tuple[Seed, ...], Field(strict=False, min_length=1)]
 
 
 Side = Annotated[
@@ -85,7 +86,7 @@ class Study(Plan):
     remarks: tuple[Text, ...] = Field((), strict=False, description="Differences from the source, and omissions")
     minutes: float = Field(gt=0, description="Total duration on two idle cores, estimated from measured steps")
     seeds: Seeds = (0, 1, 2)
-    choice_seeds: Annotated[tuple[int, ...], Field(strict=False)] = Field(
+    choice_seeds: Annotated[tuple[Seed, ...], Field(strict=False)] = Field(
         (), description="Seeds with which all candidates are trained, the others only with the chosen one; default: all"
     )
     rotate: bool = Field(
