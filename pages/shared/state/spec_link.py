@@ -24,7 +24,9 @@ LONGEST = 8000  # maximum number of characters of the URL parameter `set`
 @cache
 def presets() -> dict[str, RunSpec]:
     """Return the specs that the library ships, by name, with the default preset first."""
-    specs = {path.stem: RunSpec.from_toml(path.read_text()) for path in sorted(SPECS.glob("*.toml"))}
+    # sorted by stem, so that cub comes before its variant cub-tuned and is the preset of the data set
+    files = sorted(SPECS.glob("*.toml"), key=lambda path: path.stem)
+    specs = {path.stem: RunSpec.from_toml(path.read_text()) for path in files}
     return {FIRST: specs.pop(FIRST)} | specs
 
 
