@@ -1,5 +1,6 @@
 """Entry point of DML Lab. Start it with `streamlit run app.py`, `python app.py` or `uvicorn app:app`."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -12,10 +13,12 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from dmlcore.catalogue import load_plugins  # noqa: E402  (the path must stand first)
-from dmlcore.spec.own_network import remember_folder  # noqa: E402
 
 load_plugins()  # a plugin that cannot be imported stops the server here
-remember_folder()  # of the user's own networks, which workers import
+if os.environ.get("DML_NETWORKS"):  # names of the user's own networks, which workers import from this folder
+    from dmlcore.spec.own_network import remember_folder  # loads pydantic
+
+    remember_folder()
 
 from pages._server import ROUTES, lifespan  # noqa: E402
 from pages.shared.server.guard import Guard  # noqa: E402

@@ -15,6 +15,7 @@ from importlib import metadata
 from numbers import Real
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
+FROM_DATA = "data"  # value of a margin that is chosen from the distances of the first batch of a run
 MAX_MAGNITUDE = 3.4e38  # largest magnitude of a hyper-parameter: the float32 maximum, because losses compute in float32
 MAX_INTEGER = 65_536  # largest integer hyper-parameter; integers determine the size of tensors
 

@@ -254,9 +254,6 @@ class PoolingSpec(Section):
     logit_scale: float = Field(9.5, gt=0, le=1000, description="Scale of the logits of the zero-shot prediction")
 
 
-FROM_DATA = "data"  # value of a loss margin that is chosen from the distances of the first batch
-
-
 class LossSpec(Section):
     name: Identifier = Field("ranking", description="Loss")
     parameters: dict[Identifier, HyperParameter] = Field(

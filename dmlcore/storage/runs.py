@@ -15,8 +15,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
+from dmlcore.catalogue import FROM_DATA
 from dmlcore.spec import RunSpec, SpecError, own_network
-from dmlcore.spec.sections import FROM_DATA, IDENTITY
+from dmlcore.spec.sections import IDENTITY
 from dmlcore.storage import atomic_files, fork_parent, leftovers, locks, metrics_rows
 from dmlcore.storage.home import HOME
 from dmlcore.storage.listing import Brief, FileCache, Listing, RunFacts, listing, signature

@@ -85,7 +85,10 @@ def test_a_folder_and_the_spec_for_folders_are_the_same(
     ("arguments", "message"),
     [
         (("train", "digits", "schedule.step=1"), "schedule.step: unknown key; did you mean steps?"),
-        (("train", "nothing"), "give a SPEC.toml, a folder of class folders or one of birds, cifar100, cub, digits, "),
+        (
+            ("train", "nothing"),
+            "give a SPEC.toml, a folder of class folders or one of birds, cifar100, cub, cub-tuned, digits, ",
+        ),
         (("resume", "../x"), "no run '../x'"),
         (("evaluate", "nothing"), "no run 'nothing'"),
         (("bench", "nothing"), "unknown benchmark 'nothing'"),

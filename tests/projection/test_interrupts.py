@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from dmlcore import projection
 from dmlcore.projection import interrupts
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Set the handler that Python has in a terminal: a shell makes its background processes ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_a_signal_waits_for_a_safe_point():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -108,7 +109,7 @@ def test_links_refuse_permitted_networks_too(monkeypatch: pytest.MonkeyPatch, ho
 
 
 def test_studies_are_read_and_their_runs_refused(tmp_path: Path, hostile: Path) -> None:
-    from dmlcore.experiments.studies import spec as studies
+    from dmlcore.experiments import studies
 
     study = Study.parse(
         {
@@ -142,7 +143,8 @@ def test_forks_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host
 
 def test_the_command_line_permits_what_it_names(tmp_path: Path, hostile: Path) -> None:
     (tmp_path / "own.toml").write_text(spec().to_toml())
-    trained = warm.run("-m", "dmlcore", "train", str(tmp_path / "own.toml"), "--runs", str(tmp_path / "runs"))
+    command = [sys.executable, "-m", "dmlcore", "train", str(tmp_path / "own.toml"), "--runs", str(tmp_path / "runs")]
+    trained = subprocess.run(command, capture_output=True, text=True)
     assert trained.returncode == 0, trained.stderr
     assert hostile.exists()
     run = RunStore(tmp_path / "runs").list()[0]

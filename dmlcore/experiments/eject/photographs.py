@@ -25,7 +25,7 @@ FROM_LIST = f'paths = [Path(ROOT) / line.split()[1] for line in open(Path(ROOT).
 
 
 @dataclass(frozen=True)
-class Photographs:
+class PhotographFacts:
     """Facts about the images and the weights of a run.
 
     Attributes:

@@ -7,10 +7,10 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 from dmlcore import losses
+from dmlcore.catalogue import FROM_DATA
 from dmlcore.losses.engine.table import BLOCK
 from dmlcore.spec import RunSpec, flat
 from dmlcore.spec.optimisers import OPTIMISERS
-from dmlcore.spec.sections import FROM_DATA
 from dmlcore.storage import checkpoint
 from dmlcore.storage.checkpoint import Checkpoint
 from dmlcore.storage.runs import Run

@@ -10,10 +10,9 @@ from typing import TypeVar
 import numpy as np
 from torch import Tensor
 
-from dmlcore.catalogue import Catalogue, Entry, Parameter, Slider, declared
+from dmlcore.catalogue import FROM_DATA, Catalogue, Entry, Parameter, Slider, declared
 from dmlcore.geometry import Triplet
 from dmlcore.geometry.batches import check_finite
-from dmlcore.spec.sections import FROM_DATA
 
 Exponents = Callable[[Mapping[str, float | str]], tuple[float, float, float]]
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 import torch
 from torch import Tensor, nn
 
+from dmlcore.catalogue import FROM_DATA
 from dmlcore.geometry import Triplet
 from dmlcore.geometry.batches import full_precision
 from dmlcore.geometry.margins import margin_from_data
@@ -28,7 +29,6 @@ from dmlcore.losses.engine.table import (
     reference_blocks,
     table_energy,
 )
-from dmlcore.spec.sections import FROM_DATA
 
 Reduction = Literal["mean_valid", "mean_nonzero", "mean_raw", "entangled"]
 REDUCTIONS: tuple[Reduction, ...] = ("mean_valid", "mean_nonzero", "mean_raw", "entangled")

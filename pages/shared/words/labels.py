@@ -36,6 +36,7 @@ LABELS: Mapping[str, str] = {
     "model.embedding_dim": "Embedding dimension",
     "model.normalize": "Normalise embeddings",
     "model.lipschitz": "Limit embeddings to the unit ball",
+    "model.options": "Arguments of your own network",
     "model.start": "Initial weights",
     "model.keep_classifier": "Use ImageNet logits",
     "model.freeze": "Frozen",

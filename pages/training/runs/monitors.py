@@ -10,12 +10,12 @@ import numpy as np
 import streamlit as st
 
 from dmlcore import losses
+from dmlcore.catalogue import FROM_DATA
 from dmlcore.figures.curves import COLOURS
 from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, values
 from dmlcore.monitoring import health
 from dmlcore.monitoring.health import HealthWarning
 from dmlcore.spec import RunSpec
-from dmlcore.spec.sections import FROM_DATA
 from dmlcore.storage.runs import Run, RunStore, series
 from pages.shared.state import run_reader
 from pages.shared.state.run_reader import Histogram

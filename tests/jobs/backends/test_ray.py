@@ -71,7 +71,7 @@ overrides = ["loss.m=0.5"]
 
 [[variants]]
 name = "fourth"
-overrides = ["loss.name=contrastive"]
+overrides = ["loss.name=multi_similarity"]
 """
 LITTLE = ["model.hidden=[8]", "model.embedding_dim=4", "batch.classes=4", "batch.samples=2"]
 SMALLER = [*LITTLE, "schedule.steps=10"]
