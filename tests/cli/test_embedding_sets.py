@@ -59,6 +59,12 @@ def test_a_file_with_labels_and_images(files):
     assert stored.columns.column("ink").to_pylist()[0] == DIGITS.data[0].sum()
 
 
+def test_labels_of_an_unknown_name_are_asked_for(files):
+    done = imported(files, "--labels", str(files / "labels.csv"))
+    assert done.exit_code == 0, done.output
+    assert "Choose one with --label: file, digit, ink" in done.stderr
+
+
 def test_vectors_alone(files):
     told = json.loads(imported(files, "--json", "--name", "mine").stdout)
     assert (told["samples"], told["classes"], told["recall_at_1"]) == (COUNT, 0, None)

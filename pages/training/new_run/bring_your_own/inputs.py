@@ -107,7 +107,11 @@ def images_input(role: str = "images") -> tuple[Path | None, bool, bool]:
         label_visibility="collapsed",
     )
     text = _path(role, "folder or .zip file", bool(uploads))
-    st.toggle("Upload a folder", key=f"is-folder-{role}", help="With its subfolders. Switch off for files or a .zip.")
+    st.toggle(
+        "Upload a folder",
+        key=f"is-folder-{role}",
+        help="With its subfolders. Browsers send files one by one: for more than a few hundred, give a .zip or a path.",
+    )
     try:
         if uploads:
             return import_service.store_images(place(), uploads, keep_folders=is_folder), True, False
