@@ -6,11 +6,15 @@ import os
 import signal
 import sys
 from collections.abc import Generator
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from dmlcore.storage.runs import RunStore
 
 # Rounding of a sum depends on the number of threads. Use one, here and in started processes; the tensors are small.
 THREADS = int(os.environ.setdefault("OMP_NUM_THREADS", "1"))
@@ -48,6 +52,14 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     from tests import workers
 
     workers.fork_them(config)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> "RunStore":
+    """Empty run store."""
+    from dmlcore.storage.runs import RunStore
+
+    return RunStore(tmp_path / "runs")
 
 
 @pytest.fixture

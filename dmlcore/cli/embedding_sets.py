@@ -14,6 +14,8 @@ import typer
 from dmlcore.cli.options import CommandError, Runs, open_store
 from dmlcore.storage.runs import Run
 
+Open = Annotated[bool, typer.Option("--open", help="Start the app if needed, and open the map in the browser")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print id, samples, classes and scores as JSON")]
 REPORT_INTERVAL = 5.0  # seconds between two lines of progress of the same activity
 
 
@@ -43,10 +45,8 @@ def import_(
     normalize: Annotated[
         bool, typer.Option(help="Divide each vector by its length, so that distances order by cosine similarity")
     ] = True,
-    open_: Annotated[
-        bool, typer.Option("--open", help="Start the app if needed, and open the map in the browser")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print id, samples, classes and scores as JSON")] = False,
+    open_: Open = False,
+    as_json: AsJson = False,
     runs: Runs = None,
 ) -> None:
     """Import embeddings from a file, with labels and images where there are any; prints the id of the embedding set.
@@ -99,10 +99,8 @@ def embed(
     ] = None,
     label: Annotated[str | None, typer.Option(help="Column with the labels [default: found by name]")] = None,
     name: Annotated[str, typer.Option(help="Name of the embedding set [default: that of FOLDER and network]")] = "",
-    open_: Annotated[
-        bool, typer.Option("--open", help="Start the app if needed, and open the map in the browser")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print id, samples, classes and scores as JSON")] = False,
+    open_: Open = False,
+    as_json: AsJson = False,
     runs: Runs = None,
 ) -> None:
     """Embed a folder of photographs with a published network, without training; prints the id of the embedding set.

@@ -95,9 +95,8 @@ def embed(
     notes = (*listed.notes, *_note(unreadable, listed))
     if notes:
         report(text := printable("; ".join(notes), MAX_NOTE), note=text)
-    source = (
-        archive.stem if (archive := Path(request.photographs)).suffix else folder.absolute().name
-    ) or "photographs"
+    given = Path(request.photographs)
+    source = (given.stem if given.suffix else folder.absolute().name) or "photographs"
     table = from_arrays(vectors, listed.columns.take(kept), source)
     return embedding_sets.create(
         store,

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from numbers import Integral
 
+RANKING_MARGIN = 0.1  # margin of the ranking loss whose active region `margin_from_data` covers
+
 
 def margin_for_ellipse(d: float, m_ranking: float, s: float, rho: float) -> float:
     """Return the margin m1 at which the active region of the r = 0 loss, an ellipse, contains both ranking discs.
@@ -75,9 +77,6 @@ def margin_enclosing(d: float, m_ranking: float, s: float, r: float, rho: float)
     """
     R = _ranking_radius(d, m_ranking, rho)
     return rho * (_potential(R, 1 - r) + _potential(R + d, 1 - r)) - _potential(d, s + 1)
-
-
-RANKING_MARGIN = 0.1  # margin of the ranking loss whose active region `margin_from_data` covers
 
 
 def margin_from_data(d: float, s: float, r: float, rho: float) -> float:

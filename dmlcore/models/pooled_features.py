@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image
 
 from dmlcore.data.dataset import DataError
 from dmlcore.data.files import images
@@ -51,7 +50,7 @@ class PooledFeatures:
     """Published network without its classifier, which maps image files to vectors of D features.
 
     Images are upright RGB, resized to a shorter side of `image_size` + 32 pixels and cropped at the centre, as in the
-    published evaluations: bicubic for EfficientNet-Lite, else bilinear.
+    published evaluations.
 
     Args:
         network: Name of the backbone.
@@ -69,8 +68,6 @@ class PooledFeatures:
         self._normalise = NormaliseImages(backbone.normalisation).to(device)
         self._backbone = backbone.to(device).eval()
         self.dimensions = backbone.out_channels
-        is_lite = network.startswith("efficientnet_lite")
-        self._resample = Image.Resampling.BICUBIC if is_lite else Image.Resampling.BILINEAR
 
     def batches(self, paths: Sequence[Path]) -> Iterator[list[Singles | DataError]]:
         """Yield the features (D,) of images in order, batch by batch, or the error of an image that cannot be read.
@@ -89,7 +86,7 @@ class PooledFeatures:
         """Return the centre crop (S, S, 3) of an image, or the error."""
         side = self.weights.image_size
         try:
-            pixels = images.with_short_side(path, side + MARGIN, resample=self._resample)
+            pixels = images.with_short_side(path, side + MARGIN, resample=self.weights.resample)
         except DataError as error:
             return error
         top, left = ((length - side) // 2 for length in pixels.shape[:2])

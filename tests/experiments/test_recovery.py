@@ -27,11 +27,6 @@ SPEC = RunSpec(device="cpu")
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> RunStore:
-    return RunStore(tmp_path / "runs")
-
-
-@pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """Return the recorded starts of processes, each of which holds the lock of its run from then on."""
     seen: list[tuple[str, ...]] = []

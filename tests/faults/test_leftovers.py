@@ -21,11 +21,6 @@ MOST = 200
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> RunStore:
-    return RunStore(tmp_path / "runs")
-
-
-@pytest.fixture
 def old(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Age all files and directories beyond the limits of the sweep."""
 

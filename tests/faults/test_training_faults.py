@@ -46,11 +46,6 @@ IMAGES = SPEC.with_overrides(
 EVENTS_PER_SAVE = 4  # fsync and three renames
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> RunStore:
-    return RunStore(tmp_path / "runs")
-
-
 class WarmParent:
     """Client of warm_parent.py."""
 

@@ -31,11 +31,6 @@ ENDLESS = SHORT.with_overrides(["schedule.steps=1000000"])
 pytestmark = pytest.mark.usefixtures("tasks_begin_warm")  # excludes the process that the launcher above starts
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> RunStore:
-    return RunStore(tmp_path / "runs")
-
-
 def until(condition: Callable[[], object], run: Run, seconds: float = 180.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():

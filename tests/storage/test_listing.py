@@ -19,11 +19,6 @@ from dmlcore.storage.runs import Run, RunError, RunStore
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> RunStore:
-    return RunStore(tmp_path / "runs")
-
-
-@pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the names of runs whose files are read from now on."""
     seen: list[str] = []

@@ -29,11 +29,6 @@ def step(number: int) -> Row:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> RunStore:
-    return RunStore(tmp_path / "runs")
-
-
-@pytest.fixture
 def run(store: RunStore) -> Run:
     return store.create(RunSpec())
 
