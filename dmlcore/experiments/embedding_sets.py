@@ -95,15 +95,20 @@ def create(
     return store.add(spec, run_id, fill)
 
 
-def fill(
+def store_in_run(
     run: Run, building: Path, table: VectorTable, roles: Roles, *, images: Path | None, copy_images: bool
 ) -> tuple[str, list[Row]]:
-    """Store a table of embeddings in an existing run without a set, and score it; the caller must hold its lock.
+    """Store a table of embeddings as the embedding set of an existing run, and score it.
+
+    The caller must hold the lock of the run.
 
     Args:
-        run: Run whose spec is that of an embedding set.
-        building: Folder in the run directory, which does not exist yet and is renamed when the set is complete.
-        table: Vectors (N, D) and further columns; `roles`, `images` and `copy_images` as for `create`.
+        run: Run with the spec of an embedding set, without stored embeddings.
+        building: Temporary folder in the run directory; it must not exist, and is renamed when the set is complete.
+        table: Vectors (N, D) and further columns.
+        roles: Columns with labels, ids, image paths and splits.
+        images: Folder that contains the images; None if there are none.
+        copy_images: Copy the images into the embedding set instead of referring to them.
 
     Returns:
         Message of the final state, and metrics rows to append.

@@ -83,7 +83,7 @@ class ImportState(ProgressState):
 
     Attributes:
         run: Id of the embedding set once it is stored.
-        note: Photographs that were left out, for the user; "" if there are none.
+        note: Message that names photographs that were left out; "" if there are none.
     """
 
     run: Annotated[str, Field(max_length=200)] = ""
@@ -184,7 +184,17 @@ def create(
 
 
 def embed(store: RunStore, request: EmbedRequest, report: ProgressReport) -> Run:
-    """Embed photographs with a published network in this process; see `photographs.embed` for errors."""
+    """Embed photographs with a pretrained network in this process.
+
+    Args:
+        store: Run store that receives the embedding set.
+        request: Photographs, network, labels and name.
+        report: Callback that receives the progress.
+
+    Raises:
+        DataError: If the photographs, the labels or the weights are unusable; nothing is stored.
+        OSError: The disk is full; nothing is left behind.
+    """
     with tempfile.TemporaryDirectory(prefix="unpacked-", dir=_scratch()) as scratch:
         folder, copied = Path(request.photographs), request.copy_images
         if folder.is_file():

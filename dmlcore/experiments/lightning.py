@@ -1,4 +1,4 @@
-"""Callback for Lightning, which logs a training run of a `Trainer` as a run of the lab.
+"""Callback that logs the training of a Lightning `Trainer` as a run in DML Lab.
 
 Lightning is not a dependency of dmlcore; import this module only if it is installed.
 """
@@ -17,15 +17,15 @@ from dmlcore.experiments.logged_runs import LoggedRun, log_run
 try:
     from lightning.pytorch.callbacks import Callback
 except ImportError:
-    raise ImportError("the callback needs Lightning: pip install lightning") from None
+    raise ImportError("LoggedRunCallback needs Lightning: pip install lightning") from None
 
 
-class LogRun(Callback):  # type: ignore[misc,unused-ignore]
-    """Callback that logs the loss, the numbers of `self.log` and validations of a Lightning training run.
+class LoggedRunCallback(Callback):  # type: ignore[misc,unused-ignore]
+    """Callback that logs the loss, the metrics of `self.log` and the validations of a Lightning training run.
 
-    A `validation_step` that returns {"embeddings": (B, D), "labels": (B,)} is scored by MAP@R and R@1 after each
-    validation; the last embeddings are stored when the training ends. Cancelling the run in the app stops the trainer.
-    Only the process of rank 0 logs, with its own samples; validate on one device for scores of the whole set.
+    If `validation_step` returns {"embeddings": (B, D), "labels": (B,)}, each validation is scored by MAP@R and R@1, and
+    the last embeddings are stored when training ends. Cancelling the run in the app stops the trainer. Only rank 0
+    logs, and it scores only its own samples; validate on one device to score the complete set.
 
     Args:
         name: Name of the run.
@@ -33,8 +33,9 @@ class LogRun(Callback):  # type: ignore[misc,unused-ignore]
         runs: Folder of the run store; by default $DML_RUNS or ./runs.
 
     Example:
-        >>> from dmlcore.experiments.lightning import LogRun  # doctest: +SKIP
-        >>> lightning.Trainer(max_epochs=5, callbacks=[LogRun("My network")]).fit(module, batches)  # doctest: +SKIP
+        >>> from dmlcore.experiments.lightning import LoggedRunCallback  # doctest: +SKIP
+        >>> callback = LoggedRunCallback("My network")  # doctest: +SKIP
+        >>> lightning.Trainer(max_epochs=5, callbacks=[callback]).fit(module, loader)  # doctest: +SKIP
     """
 
     def __init__(self, name: str = "", *, normalize: bool = True, runs: str | Path | None = None) -> None:
@@ -49,7 +50,7 @@ class LogRun(Callback):  # type: ignore[misc,unused-ignore]
             self.run = self._make(int(planned) if 0 < planned < float("inf") else None)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """Log the loss and the logged metrics, as often as the trainer logs; stop the trainer on request."""
+        """Log the loss and the metrics of `self.log` every `log_every_n_steps` batches; stop the trainer on request."""
         if self.run is None:
             return
         loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs

@@ -1,8 +1,9 @@
-"""Runs that another program trains and logs here, so that the app shows their curves and, at the end, their embeddings.
+"""Runs that are trained and logged by a program outside DML Lab.
 
-Such a run has no network of ours: its spec has model.name = "identity", as that of an imported embedding set, which it
-becomes when it finishes. Its process holds the lock of the run. No process ID is recorded, so that cancelling the run
-in the app never sends a signal to the other program, which is asked through `LoggedRun.should_stop` instead.
+The app shows the curves of such a run during training, and its embeddings when it has finished. Its spec has model.name
+= "identity", like that of an imported embedding set, and a finished run is an embedding set. The training program holds
+the lock of the run. Its process ID is not recorded, so cancelling the run in the app sends no signal: it sets
+`LoggedRun.should_stop`, which the program polls.
 """
 
 from __future__ import annotations
@@ -40,20 +41,20 @@ def log_run(
     normalize: bool = True,
     runs: str | Path | None = None,
 ) -> LoggedRun:
-    """Start a run that this program trains; the app lists it at once and draws its curves.
+    """Start a run for a training loop outside DML Lab; the app lists it immediately and draws its curves.
 
     With several data-parallel processes, call this on rank 0 only. A program that ends without `finish` or `close`
     leaves a run that the app shows as lost, with all rows logged so far.
 
     Args:
-        name: Name of the run, at most 80 characters are kept.
-        steps: Number of planned steps; None if it is unknown.
-        dimensions: Dimension D of the embeddings, for display.
+        name: Name of the run, truncated to 80 characters.
+        steps: Number of planned steps, at least 1; None if it is unknown.
+        dimensions: Dimension D of the embeddings, at least 1; only displayed.
         normalize: Divide embeddings by their Euclidean norm before they are scored and stored.
         runs: Folder of the run store; by default $DML_RUNS or ./runs.
 
     Returns:
-        Handle of the run, also a context manager, whose end closes the run: as failed after an exception.
+        Handle of the run. As a context manager it closes the run on exit, as failed if an exception was raised.
 
     Raises:
         SpecError: If a value is out of range.
@@ -85,7 +86,11 @@ def log_run(
 
 
 class LoggedRun:
-    """Handle of a run that this program trains, made by `log_run`; it holds the lock of the run until it is closed."""
+    """Handle of a run that this program trains, made by `log_run`; it holds the lock of the run until it is closed.
+
+    Attributes:
+        run: The run.
+    """
 
     def __init__(self, run: Run, planned: int | None) -> None:
         self.run = run
@@ -110,12 +115,13 @@ class LoggedRun:
     def log(self, step: int, *, loss: Any, **scalars: Any) -> None:
         """Log the loss of a step and further numbers, which the app draws as curves.
 
-        Numbers that are not finite are left out; without a finite loss nothing is logged. On a GPU, reading a tensor
-        waits for the step, so log every few steps.
+        Numbers that are not finite are left out; if the loss is not finite, nothing is logged. Reading a tensor on a
+        GPU waits until the step is computed, so log every few steps.
 
         Args:
-            step: Number of the step, from 0 on.
-            loss: Number or tensor with one element; `scalars` likewise, named as Python identifiers.
+            step: Number of the step, at least 0.
+            loss: Loss of the step, a number or a tensor with one element.
+            scalars: Further numbers or tensors with one element, by the name of their curve.
 
         Raises:
             ValueError: If a value is not a number, or `step` is negative.
@@ -132,9 +138,12 @@ class LoggedRun:
         """Score embeddings of a validation set, log MAP@R and R@1, and return all scores.
 
         Args:
-            step: Number of the step.
-            embeddings: Array or tensor (N, D); each sample is a query among the other N - 1.
-            labels: N labels: integers or strings.
+            step: Number of the step, at least 0.
+            embeddings: Array or tensor (N, D); each sample is a query, compared with the other N - 1.
+            labels: N labels, integers or strings.
+
+        Returns:
+            All scores, in 0..1.
 
         Raises:
             ValueError: If shapes do not fit, or an embedding is not finite.
@@ -153,10 +162,13 @@ class LoggedRun:
         return scores
 
     def finish(self, embeddings: Any, labels: Any = None, images: Any = None, metadata: Any = None) -> Run:
-        """Store the final embeddings, score them and end the run, which is then inspected like an embedding set.
+        """Store the final embeddings, score them and end the run, which is then an embedding set.
 
         Args:
-            embeddings: N vectors of D numbers; `labels`, `images` and `metadata` as for `dmlcore.show`.
+            embeddings: Array or tensor (N, D), or another input of `dmlcore.show`.
+            labels: N labels, see `dmlcore.show`.
+            images: Images of the samples, see `dmlcore.show`.
+            metadata: Further columns, see `dmlcore.show`.
 
         Returns:
             The finished run.
@@ -172,7 +184,7 @@ class LoggedRun:
             building = self.run.path / f"{leftovers.NEW}{embedding_sets.FOLDER}"
             leftovers.remove(building)
             try:
-                message, rows = embedding_sets.fill(
+                message, rows = embedding_sets.store_in_run(
                     self.run, building, given.table, given.roles, images=given.images, copy_images=given.copy_images
                 )
             finally:
@@ -183,7 +195,15 @@ class LoggedRun:
         return self.run
 
     def close(self, error: BaseException | None = None) -> RunState:
-        """End the run without embeddings: as failed with `error`, cancelled if that was requested, else as done."""
+        """End the run without storing embeddings; a run that has ended is left unchanged.
+
+        Args:
+            error: Exception that ended the training; the run is then marked as failed. Otherwise it is marked as
+                cancelled if that was requested, else as done.
+
+        Returns:
+            Final state of the run.
+        """
         if not self._open:
             return self.run.state()
         if error is not None:

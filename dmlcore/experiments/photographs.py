@@ -1,4 +1,4 @@
-"""Embedding sets of photographs: a folder through a published network, without any training."""
+"""Embedding sets of photographs, which a pretrained network computes without any training."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from dmlcore.typing import Singles
 NETWORK = "efficientnet_lite0"
 NAMED = 3  # maximum number of unreadable photographs that a note names
 MAX_NOTE = 2000  # characters
-DOING = "embedding the photographs"
+ACTIVITY = "embedding the photographs"
 
 Name = Annotated[str, Field(max_length=4096)]
 
 
 class ProgressReport(Protocol):
-    """Function that receives the current activity, how many photographs of how many are done, and notes to keep."""
+    """Callback for progress: activity, number of photographs done, total number, and fields of the state to set."""
 
     def __call__(self, message: str, done: float = 0, total: float | None = None, **more: str) -> None: ...
 
@@ -44,7 +44,7 @@ class EmbedRequest(BaseModel):
         network: Name of a network with published ImageNet weights.
         labels: File with one row per photograph; None takes labels from class folders, if there are any.
         label: Column of `labels` with the labels; None finds it by name.
-        name: Name of the embedding set; "" for that of the folder.
+        name: Name of the embedding set; "" for the names of the folder and the network.
         copy_images: Copy the photographs of a folder into the set; those of a .zip file are always copied.
         image_roots: Folders below which absolute paths in `labels` are accepted.
     """
@@ -65,7 +65,7 @@ def embed(
 ) -> Run:
     """Compute and store the embedding set of a folder of photographs.
 
-    Photographs that cannot be decoded are left out, and a note of the set names them. The vectors are average-pooled
+    Photographs that cannot be decoded are left out and named in a note of the set. The embeddings are average-pooled
     feature maps of the network, compared by cosine similarity.
 
     Args:
@@ -74,7 +74,10 @@ def embed(
         folder: Folder of the photographs.
         scratch: Folder that receives the vectors while they are computed.
         copy_images: Copy the photographs into the set instead of referring to them.
-        report: Function that receives the progress.
+        report: Callback that receives the progress.
+
+    Returns:
+        Run with the embedding set.
 
     Raises:
         DataError: The folder, the table of labels or the weights are unusable, or no photograph can be decoded.
@@ -90,7 +93,7 @@ def embed(
         network = PooledFeatures(request.network, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     except WeightsError as error:
         raise DataError(str(error)) from error
-    vectors, unreadable = _computed(network, listed, scratch, report)
+    vectors, unreadable = _compute(network, listed, scratch, report)
     kept = np.setdiff1d(np.arange(len(listed.paths)), [row for row, _ in unreadable])
     notes = (*listed.notes, *_note(unreadable, listed))
     if notes:
@@ -109,7 +112,7 @@ def embed(
     )
 
 
-def _computed(
+def _compute(
     network: PooledFeatures, listed: Photographs, scratch: Path, report: ProgressReport
 ) -> tuple[Singles, list[tuple[int, DataError]]]:
     """Return the features (n, D) of the readable photographs, mapped from a file, and rows and errors of the others."""
@@ -118,7 +121,7 @@ def _computed(
     features: Singles = np.lib.format.open_memmap(
         scratch / "vectors.npy", mode="w+", dtype=np.float32, shape=(total, network.dimensions)
     )
-    report(DOING, 0, total)
+    report(ACTIVITY, 0, total)
     for batch in network.batches(Files(listed.folder, listed.paths)):
         for row, vector in enumerate(batch, start=done):
             if isinstance(vector, DataError):
@@ -127,7 +130,7 @@ def _computed(
                 features[kept] = vector
                 kept += 1
         done += len(batch)
-        report(DOING, done, total)
+        report(ACTIVITY, done, total)
     if not kept:
         raise DataError(f"none of the {total:,} photographs can be read; the first: {unreadable[0][1]}")
     return features[:kept], unreadable

@@ -117,7 +117,7 @@ def _interrupted(store: RunStore) -> list[Run]:
     for run in store.find(lambda run_id, brief: True, state=("queued", "running")):
         try:
             state = run.state()
-            if run.is_embedding_set:  # a program outside the lab trained it
+            if run.is_embedding_set:  # only the program that trains it can continue it
                 continue
         except RunError:  # deleted at this moment
             continue

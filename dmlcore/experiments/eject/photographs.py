@@ -1,4 +1,4 @@
-"""Images and published weights of a run with a frozen network, as an ejected file finds them."""
+"""Images and published weights that the ejected file of a run with a frozen network reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from dmlcore.experiments.eject.support import EjectError
 from dmlcore.models import pretrained
 from dmlcore.storage.runs import Run
 
-LIST = "images.txt"
+LIST = "images.txt"  # list of the images of CUB-200-2011, next to their folder
+# lines of the template that list the images in the order of the data set
 FROM_NAMES = 'paths = [path for path in sorted(Path(ROOT).rglob("*.*")) if path.suffix.lower() in SUFFIXES]'
 FROM_LIST = f'paths = [Path(ROOT) / line.split()[1] for line in open(Path(ROOT).parent / "{LIST}")]'
 
@@ -31,9 +32,9 @@ class PhotographFacts:
     Attributes:
         root: Folder with one folder per class.
         listed: True if images.txt of CUB-200-2011 gives the order of the images, False if their names do.
-        classes: Bounds of the training, validation and test classes.
+        classes: Bounds of the training, validation and test classes, as in range(classes[0], classes[1]).
         image_size: Side of the images that enter the network, in pixels.
-        weights: File of the published weights.
+        weights: Path of the file with the published weights.
     """
 
     root: Path
@@ -58,7 +59,9 @@ class PhotographFacts:
         weights = pretrained.pinned(run.spec.model.name)
         path = pretrained.find(weights) if weights else None
         if path is None:
-            raise EjectError(f"{run.id}: the weights of {run.spec.model.name} are not on this machine")
+            raise EjectError(
+                f"{run.id}: the weights of {run.spec.model.name} are not on this machine; copy them from where it was trained"
+            )
         reason = _unusual_listing(root, listed, table) or _unusual_image(root, table)
         if np.bincount(table.labels).min() < run.spec.batch.samples:
             reason = f"has classes with fewer images than batch.samples={run.spec.batch.samples}"
@@ -81,12 +84,12 @@ class PhotographFacts:
         }
 
     def lines(self) -> dict[str, str]:
-        """Return the lines of the choices of the template, by name."""
+        """Return the line of each choice in the template that depends on the images, by name."""
         return {"data": FROM_LIST if self.listed else FROM_NAMES}
 
 
 def _unusual_listing(root: Path, listed: bool, table: ImageTable) -> str:
-    """Return why an ejected file would list other images than the data set; "" if it lists the same ones."""
+    """Return why an ejected file would not list the images of the data set; "" if it lists them in the same order."""
     if any(character in str(root) for character in '"\\\n'):
         return "has a name with a quote or a backslash"
     if listed:
@@ -99,7 +102,7 @@ def _unusual_listing(root: Path, listed: bool, table: ImageTable) -> str:
 
 
 def _unusual_image(root: Path, table: ImageTable) -> str:
-    """Return why an ejected file would read an image differently; "" if there is no such image."""
+    """Return why an ejected file would decode an image differently from dmlcore; "" if it decodes all equally."""
     for path in table.paths:
         with Image.open(root / path) as image:
             long, short = max(image.size), min(image.size)

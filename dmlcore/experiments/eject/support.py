@@ -43,7 +43,7 @@ LOSSES = {
     "proxy_nca": LossSource(("temperature",), {"denominator": "all"}, proxies=True),
     "proxy_anchor": LossSource(("alpha", "delta"), proxies=True),
 }
-FROZEN_LOSSES = ("ranking", "contrastive", "multi_similarity")  # those whose file has at most 200 lines
+FROZEN_LOSSES = ("ranking", "contrastive", "multi_similarity")  # losses whose file has at most 200 lines
 CHOICES: dict[str, Container[object]] = {  # settings of which only some values are supported
     "data.name": ("digits", "toy"),
     "data.split": (None, "samples", "classes"),
@@ -55,8 +55,7 @@ CHOICES: dict[str, Container[object]] = {  # settings of which only some values 
     "batch.samples": range(65),  # each class of these data sets has at least that many training samples
     "optimiser.name": tuple(OPTIMISERS),
 }
-# settings that may have any value: those that the file contains, and those without influence on the weights of an MLP
-FROZEN: dict[str, Container[object]] = {  # the same for linear layers on features of a frozen network
+FROZEN: dict[str, Container[object]] = {  # the same, for a linear layer on the features of a frozen network
     **CHOICES,
     "data.name": ("cub", "folder"),
     "data.split": (None, "classes"),
@@ -65,11 +64,12 @@ FROZEN: dict[str, Container[object]] = {  # the same for linear layers on featur
     "model.start": ("imagenet",),
     "model.freeze": ("backbone",),
     "model.embedding_start": ("whitening",),
-    "model.embedding_dim": range(1, 1281),  # a whitening has no more directions
+    "model.embedding_dim": range(1, 1281),  # the features have 1280 dimensions
     "pooling.name": ("gap",),
     "loss.name": FROZEN_LOSSES,
     "loss.reduction": ("mean_valid", "mean_nonzero"),
 }
+# settings that may have any value: those that the file contains, and those without influence on the weights of an MLP
 FREE = {
     *("name", "protocol", "seed", "device", "ks", "pooling.name", "batch.classes"),
     *("batch.refresh", "batch.neighbours", "batch.balanced_steps", "loss.learning_rate", "data.standardize"),
@@ -81,11 +81,11 @@ FREE = {
     *("schedule.covering_every", "schedule.plateau_factor"),
 }
 SUPPORTED = (
-    "Supported are finished runs with data.name=digits or toy and model.name=mlp, or with data.name=cub or folder and "
-    "a linear layer on the features of a frozen efficientnet_lite0 that starts as a whitening (as the specs cub and "
-    f"folder have) and loss.name={', '.join(FROZEN_LOSSES)}; batch.sampler=balanced, batch.samples up to 64, no miner, "
-    f"loss.name={', '.join(LOSSES)}, any optimiser and learning rate decay, trained by one process on a CPU; other "
-    "settings must have their defaults."
+    "Supported are two kinds of finished runs that one process trained on a CPU. One has data.name=digits or toy, "
+    f"model.name=mlp, and loss.name={', '.join(LOSSES)}. The other has data.name=cub or folder, "
+    "model.name=efficientnet_lite0, model.freeze=backbone, model.embedding_start=whitening, and "
+    f"loss.name={', '.join(FROZEN_LOSSES)}. Both have batch.sampler=balanced, batch.samples up to 64, no miner, and "
+    "any optimiser and learning rate decay. Other settings must have their defaults."
 )
 
 
@@ -107,7 +107,7 @@ def require_supported(run: Run) -> Checkpoint:
 
 
 def is_frozen(spec: RunSpec) -> bool:
-    """Return True if a run trains on the features of a frozen network."""
+    """Return True if the backbone is frozen, so that only pooling, embedding layer and loss are trained."""
     return spec.model.freeze == "backbone"
 
 
