@@ -1,4 +1,4 @@
-"""Cost of the validation frames of a run ("Watch it learn"), compared with the same training run without them.
+"""Cost of the validation frames of a run ("Map during training"), compared with the same training run without them.
 
 Whole runs are trained in alternation in one process, as `python -m dmlcore train` does: the shipped specs `digits`
 (13 validations in 600 steps) and `toy`. Both rivals must end with the same rows and weights. For larger validation
@@ -62,7 +62,7 @@ def milliseconds(call: Callable[[], object], rounds: int = 20) -> list[float]:
 
 
 def recorded(samples: int, dimensions: int, folder: Path) -> FrameRecorder:
-    """Return a recorder for a made validation split of 100 classes that has a previous frame."""
+    """Return a recorder for a synthetic validation split of 100 classes that has a previous frame."""
     random = np.random.default_rng(0)
     made = data.load("digits", split="samples")
     made = type(made)(**vars(made) | {"labels": random.integers(0, 100, samples)})

@@ -1,4 +1,4 @@
-"""Commands `import` and `embed`, which store embeddings from elsewhere or of photographs as an embedding set."""
+"""Commands that store an embedding set: `import`, from embeddings in files, and `embed`, from photographs."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def import_(
         name=name,
         normalize=normalize,
         copy_images=copy_images,
-        image_roots=("/",),  # the user of the command line can read any of these files anyway
+        image_roots=("/",),  # a user of the command line can read these files anyway
     )
     run = imports.create(open_store(runs), request, table, report=_report)
     _finish(run, open_, as_json)
@@ -103,7 +103,7 @@ def embed(
     as_json: AsJson = False,
     runs: Runs = None,
 ) -> None:
-    """Embed a folder of photographs with a published network, without training; prints the id of the embedding set.
+    """Embed a folder of photographs with a pretrained network; prints the id of the embedding set.
 
     Photographs that cannot be read are left out and named. The photographs stay where they are; those of a .zip file
     are copied into the set.
@@ -144,7 +144,7 @@ def _finish(run: Run, open_: bool, as_json: bool) -> None:
 
 
 class _Progress:
-    """Reporter of an activity on the standard error, every REPORT_INTERVAL seconds and at its end."""
+    """Callback that prints progress to standard error, every REPORT_INTERVAL seconds and at the end of an activity."""
 
     def __init__(self) -> None:
         self._activity, self._last = "", 0.0

@@ -85,10 +85,10 @@ def embed(
     """
     report("listing the photographs")
     if request.labels is None:
-        listed = photographs.in_folder(folder)
+        listed = photographs.list_folder(folder)
     else:
         roots = [Path(root) for root in request.image_roots]
-        listed = photographs.in_table(folder, Path(request.labels), request.label, roots)
+        listed = photographs.list_table(folder, Path(request.labels), request.label, roots)
     try:
         network = PooledFeatures(request.network, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     except WeightsError as error:

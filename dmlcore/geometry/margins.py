@@ -80,12 +80,12 @@ def margin_enclosing(d: float, m_ranking: float, s: float, r: float, rho: float)
 
 
 def margin_from_data(d: float, s: float, r: float, rho: float) -> float:
-    """Return the margin m1 at which the loss is active wherever the ranking loss with margin 0.1 is.
+    """Return the margin m1 at which the distance-sensitive loss is active wherever the ranking loss with margin 0.1 is.
 
     Args:
-        d: Mean distance d > 0 within classes.
+        d: Mean distance within classes, d > 0.
         s: Exponent of the pull.
-        r: Exponent of the push; at r = 0 the result is `margin_for_ellipse`, else `margin_enclosing`.
+        r: Exponent of the push; at r = 0 the result is that of `margin_for_ellipse`, else that of `margin_enclosing`.
         rho: Ratio of push to pull, > 0.
 
     Returns:

@@ -15,7 +15,7 @@ from dmlcore.typing import Floats, Ints, Pixels
 # colours of the bar charts of vectors, readable on light and dark pages
 PAPER, INK = np.array([[226, 231, 237], [58, 74, 94]], np.uint8)
 _GLYPH = 128  # side of a bar chart in pixels
-CHUNK = 8192  # samples whose values are compared at a time
+CHUNK = 8192  # number of samples that are read at a time
 
 
 def drawer(data: Dataset) -> Callable[[int], Pixels]:

@@ -71,9 +71,9 @@ def export(model: TrainedModel, path: Path) -> float | None:
 
 
 def _copy(model: TrainedModel) -> TrainedModel:
-    """Return a copy in evaluation mode on the CPU, of operations that ONNX has.
+    """Return a copy in evaluation mode on the CPU, with only operations that ONNX has.
 
-    Its poolings know as a constant whether prototypes are ready.
+    The flag `ready` of poolings with prototypes becomes a constant.
     """
     model = copy.deepcopy(model).cpu().eval().requires_grad_(False)
     for module in model.modules():

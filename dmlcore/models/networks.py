@@ -274,7 +274,7 @@ class ImageNetwork(Network):
         if self.frozen and inputs.shape[1] == self.backbone.out_channels:
             return inputs.float()
         if self.early_frozen and inputs.shape[1] == self.backbone.early_channels:
-            return self.backbone.late(inputs.float())
+            return self.backbone.forward_late(inputs.float())
         maps: Tensor
         if isinstance(self.head, GatheringHead):
             maps, self.head.earlier = self.backbone.with_depths(self.normalise(inputs))
@@ -283,8 +283,8 @@ class ImageNetwork(Network):
         return maps
 
     def frozen_maps(self, inputs: Tensor) -> Tensor:
-        """Return the feature maps (B, C, h, w) that the frozen part of the backbone computes, which can be stored."""
-        return self.backbone.early(self.normalise(inputs)) if self.early_frozen else self.features(inputs)
+        """Return the feature maps (B, C, h, w) of the frozen part of the backbone, which `features` accepts."""
+        return self.backbone.forward_early(self.normalise(inputs)) if self.early_frozen else self.features(inputs)
 
     def frozen_tensors(self) -> list[Tensor]:
         """Return the parameters and buffers of the frozen part of the backbone."""
@@ -293,7 +293,7 @@ class ImageNetwork(Network):
         return [t for m in self.early_modules() for t in (*m.parameters(recurse=False), *m.buffers(recurse=False))]
 
     def early_modules(self) -> list[nn.Module]:
-        """Return the modules without children of the backbone that do not belong to its last stage."""
+        """Return the leaf modules of the backbone that do not belong to its last stage."""
         late = {id(module) for part in self.backbone.last_stage() for module in part.modules()}
         return [m for m in self.backbone.modules() if not [*m.children()] and id(m) not in late]
 

@@ -1,4 +1,4 @@
-"""Features of image files from a published backbone: its average-pooled maps, with the preprocessing of its authors."""
+"""Features of image files: average-pooled maps of a pretrained backbone, with the preprocessing of its authors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dmlcore.models.networks import NormaliseImages
 from dmlcore.models.pretrained import PublicWeights, WeightsError
 from dmlcore.typing import Pixels, Singles
 
-BATCH = 16  # images per forward pass; the decoded images of two batches are in memory
+BATCH = 16  # images per forward pass; decoded images of two batches are in memory
 MARGIN = 32  # pixels by which the resized shorter side exceeds the side of the centre crop
 
 
@@ -47,14 +47,18 @@ def weights_of(network: str) -> PublicWeights:
 
 
 class PooledFeatures:
-    """Published network without its classifier, which maps image files to vectors of D features.
+    """Pretrained backbone that maps image files to vectors of D features.
 
-    Images are upright RGB, resized to a shorter side of `image_size` + 32 pixels and cropped at the centre, as in the
-    published evaluations.
+    Images are converted to upright RGB, resized to a shorter side of `image_size` + 32 pixels with the interpolation of
+    the published weights, and cropped at the centre, as in the published evaluations.
 
     Args:
         network: Name of the backbone.
-        device: Device that computes.
+        device: Device on which features are computed.
+
+    Attributes:
+        weights: Published weights of the backbone.
+        dimensions: Number D of features.
 
     Raises:
         WeightsError: The weights are not on this machine and cannot be downloaded.
@@ -70,9 +74,9 @@ class PooledFeatures:
         self.dimensions = backbone.out_channels
 
     def batches(self, paths: Sequence[Path]) -> Iterator[list[Singles | DataError]]:
-        """Yield the features (D,) of images in order, batch by batch, or the error of an image that cannot be read.
+        """Yield the features (D,) of images batch by batch, in order, or the error of an image that cannot be read.
 
-        The next batch is decoded in threads while one is computed, so memory does not grow with the number of images.
+        Threads decode the next batch during each forward pass. Memory does not depend on the number of images.
         """
         chunks = [paths[start : start + BATCH] for start in range(0, len(paths), BATCH)]
         with ThreadPoolExecutor(images.WORKERS, "decode") as pool:

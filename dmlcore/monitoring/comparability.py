@@ -199,7 +199,7 @@ RULES = (
         "caution",
         "model.embedding_scale",
         "initial scale of the embedding layer",
-        "raw embeddings that start too long can stop a loss from learning",
+        "embeddings with large initial norms can stop a loss from learning",
         _key("model.embedding_scale"),
     ),
     Rule("caution", "model.dropout", "dropout", "it regularises, as a loss can", _key("model.dropout")),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dmlcore.spec import RunSpec
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.storage.runs import candidate_validations, chosen_margin, series
+from dmlcore.storage.runs import candidate_validations, series, with_chosen_margin
 
 if TYPE_CHECKING:
     from dmlcore.losses import TripletLoss
@@ -33,8 +33,8 @@ IDLE = 0.9  # share of recent steps without an active triplet from which trainin
 MIN_STEPS = 40  # minimum number of steps before warnings about the loss are given
 # embedding length or gradient norm above which training counts as diverging; squares overflow float32 only above 1e19
 DIVERGENCE = 1e9
-# mean embedding length and first loss above which the start counts as too long; embeddings of length 1 to 4 start the
-# tuplet losses at 3 to 4, those of length 250 at 20,000
+# mean embedding length and first loss above which the initial embeddings count as too long; tuplet losses start at 3 to
+# 4 for embeddings of length 1 to 4, at 20,000 for those of length 250
 LONG_START, LARGE_START = 30.0, 100.0
 OVERFIT = 0.03  # minimum drop of the validation MAP@R (0..1) below its best value for a warning
 
@@ -59,7 +59,7 @@ def watch(rows: Iterable[Row], spec: RunSpec | None = None) -> list[HealthWarnin
             weaker.
     """
     rows = list(rows)
-    history = _History(rows, spec and chosen_margin(spec, rows))
+    history = _History(rows, spec and with_chosen_margin(spec, rows))
     warnings = [
         judge(history)
         for judge in (_exploding, _scale, _point, _dimensions, _saturated, _margin, _idle, _flat, _overfit)
@@ -134,7 +134,7 @@ def _overflow(since: int, words: str, value: float) -> HealthWarning:
 
 
 def _scale(history: _History) -> HealthWarning | None:
-    """Detect embeddings that started so long that the loss is extreme, and are still long."""
+    """Detect unnormalised embeddings whose large norms made the first loss extreme, and that are still large."""
     norm, first = history.measured("norm"), history.losses[:3]
     if not norm or min(value for _, value in norm) < LONG_START or not first or min(first) < LARGE_START:
         return None
@@ -143,10 +143,10 @@ def _scale(history: _History) -> HealthWarning | None:
         "scale",
         history.steps[0],
         {"norm": length, "loss": first[0]},
-        f"The embeddings started {length:.3g} long, and the loss at {first[0]:,.4g}: it first learns their length, not "
-        "the classes.",
+        f"The initial embeddings have a mean length of {length:.3g}, and the first loss is {first[0]:,.4g}: training "
+        "first reduces the length instead of separating the classes.",
         (
-            f"start a new run with model.embedding_scale={1 / length:.1g}, which starts the embeddings at length 1",
+            f"start a new run with model.embedding_scale={1 / length:.1g}, for embeddings of mean length 1",
             "normalise the embeddings to unit length: model.normalize=true",
         ),
     )

@@ -1,4 +1,4 @@
-"""Delay of signals during native code that an exception of a signal handler would crash."""
+"""Delay of signals during native code that crashes if a signal handler raises an exception."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def delayed() -> Iterator[Callable[[], None]]:
-    """Delay the handlers of SIGINT and SIGTERM until the block ends or calls the function that it receives.
+def delay_signals() -> Iterator[Callable[[], None]]:
+    """Delay the handlers of SIGINT and SIGTERM until the block ends or calls the yielded function.
 
     Handlers often raise KeyboardInterrupt, and openTSNE crashes if an exception leaves the constructor of its tree.
-    In a thread other than the main one, where no handler runs, this does nothing.
+    Outside the main thread, where no handlers run, this does nothing.
+
+    Yields:
+        Function that runs the handlers of the signals received so far.
 
     Example:
-        >>> from dmlcore.projection.interrupts import delayed
-        >>> with delayed() as run_handlers:
+        >>> from dmlcore.projection.interrupts import delay_signals
+        >>> with delay_signals() as run_handlers:
         ...     run_handlers()  # a point at which an exception does no harm
     """
     if threading.current_thread() is not threading.main_thread():

@@ -95,7 +95,7 @@ def tsne(
         random_state=seed,
     )
     done = 0
-    with interrupts.delayed() as run_handlers:
+    with interrupts.delay_signals() as run_handlers:
         for length, exaggeration in schedule(iterations) if start is None else [(iterations, 1.0)]:
             callback = _telling(progress, done, iterations, run_handlers)
             plane.optimize(length, exaggeration=exaggeration, momentum=MOMENTUM, inplace=True, **callback)

@@ -13,7 +13,7 @@ import sys
 NETWORKS = "DML_NETWORKS"  # environment variable: names module:factory that may be imported, separated by commas
 FOLDER = "DML_NETWORKS_FOLDER"  # environment variable: folder from which their modules are imported
 _IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
-PATTERN = rf"{_IDENTIFIER}(\.{_IDENTIFIER})*:{_IDENTIFIER}"  # of a name, such as package.module:factory
+PATTERN = rf"{_IDENTIFIER}(\.{_IDENTIFIER})*:{_IDENTIFIER}"  # regular expression of package.module:factory
 
 
 def is_own(name: str) -> bool:

@@ -202,7 +202,7 @@ class ModelSpec(Section):
     freeze: Literal["none", "early", "backbone"] = Field(
         "none",
         description="Part that is not trained; its feature maps are computed once and cached; backbone: only pooling, "
-        "embedding layer and loss are trained, in milliseconds per step; early: so is the last stage of the backbone",
+        "embedding layer and loss are trained, in milliseconds per step; early: the last stage is trained as well",
     )
     freeze_batch_norm: bool = Field(False, description="Keep the initial statistics of batch norm")
     embedding_start: Literal["random", "pca", "lda", "nca", "whitening"] = Field(
@@ -214,8 +214,8 @@ class ModelSpec(Section):
         1.0,
         gt=0,
         le=1000,
-        description="Factor on the initial weights and bias of the embedding layer; below 1 where raw embeddings would "
-        "start so long that the loss saturates",
+        description="Factor on the initial weights and bias of the embedding layer; below 1 if the loss would saturate "
+        "because the embeddings are not normalised and have large norms",
     )
     shrinkage: float = Field(
         1.0,
@@ -234,7 +234,7 @@ class ModelSpec(Section):
     def _consistent(self) -> Self:
         if self.options and not own_network.is_own(self.name):
             raise ValueError(
-                f"options: are arguments of a network of your own, and {self.name} takes none; leave them out"
+                f"options: only a network of your own takes arguments, and {self.name} is not one; leave them out"
             )
         return self
 

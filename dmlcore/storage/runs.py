@@ -95,11 +95,11 @@ class Run(Task[RunState]):
         return _specs.get(f"{self.path}/{SPEC}", lambda: _read_spec(self.path))
 
     def spec_as_trained(self) -> RunSpec:
-        """Return the spec with the number in place of a margin that was chosen from the data; see `chosen_margin`."""
+        """Return the spec with the number in place of a margin chosen from the data, see `with_chosen_margin`."""
         return (
             self.spec
             if FROM_DATA not in self.spec.loss.parameters.values()
-            else chosen_margin(self.spec, self.metrics()[0])
+            else with_chosen_margin(self.spec, self.metrics()[0])
         )
 
     def state(self) -> RunState:
@@ -436,12 +436,13 @@ def series(rows: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[
     return sorted(by_step), [by_step[step] for step in sorted(by_step)]
 
 
-def chosen_margin(spec: RunSpec, rows: Iterable[Row]) -> RunSpec:
-    """Return the spec with the number in place of a loss margin "data".
+def with_chosen_margin(spec: RunSpec, rows: Iterable[Row]) -> RunSpec:
+    """Return the spec with the number that was chosen from the data in place of a loss margin "data".
 
     Args:
         spec: Spec of a run.
-        rows: Metrics rows of the run; the first measurement has the margin. Without one the default takes its place.
+        rows: Metrics rows of the run, whose measurements contain the margin. Without measurements the default of the
+            loss takes its place.
     """
     parameters = spec.loss.parameters
     if FROM_DATA not in parameters.values():

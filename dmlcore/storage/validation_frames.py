@@ -1,7 +1,7 @@
 """Frames of a run: positions on a map and neighbours of a few queries, one small file for each validation.
 
-RUN/validations/STEP.npz holds the arrays of `Frame`. The samples are the same in all frames of a run, and each frame is
-rotated and mirrored onto the previous one.
+RUN/validations/STEP.npz contains the arrays of a `Frame`. All frames of a run have the same samples. The points of each
+frame are rotated or mirrored to match those of the previous one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dmlcore.storage.arrays import FLOATS, INTEGERS, MAX_CLASSES, ArraySpec, Unr
 from dmlcore.typing import Floats, Ints, Singles
 
 FOLDER = "validations"
-MAX_POINTS, QUERIES, NEIGHBOURS = 500, 6, 5
+MAX_POINTS, QUERIES, NEIGHBOURS = 500, 6, 5  # largest numbers of samples, queries, and neighbours of a query
 SCHEMA: arrays.Schema = {
     "points": ArraySpec(FLOATS, ("n", 2)),
     "reach": ArraySpec(FLOATS, ()),
@@ -32,10 +32,10 @@ class Frame:
 
     Attributes:
         points: Positions on the map, (n, 2) float32 with mean 0 and n <= MAX_POINTS, in the units of the embeddings.
-        reach: Largest absolute coordinate in this frame and all previous ones, ().
+        reach: Largest absolute coordinate of the points in this frame and all previous ones, ().
         indices: Indices of the samples in the data set, (n,).
         labels: Labels of the samples, (n,).
-        queries: Rows of the queries in `indices`, (q,) with q <= QUERIES.
+        queries: Positions of the queries in `indices`, (q,) with q <= QUERIES.
         neighbours: Indices in the data set of the nearest samples to each query, (q, k) with k <= NEIGHBOURS.
         neighbour_labels: Labels of the neighbours, (q, k).
     """
@@ -73,14 +73,17 @@ def read(path: Path) -> Frame:
     frame = Frame(**table)
     sizes, most = (len(frame.indices), *frame.neighbours.shape), (MAX_POINTS, QUERIES, NEIGHBOURS)
     if any(size > limit for size, limit in zip(sizes, most, strict=True)):
-        raise Unreadable(f"The file {path.name} has {sizes} samples, queries and neighbours, above {most}. {remedy}.")
+        raise Unreadable(
+            f"The file {path.name} has {sizes} samples, queries and neighbours; at most {most} are allowed. {remedy}."
+        )
     if frame.queries.max(initial=-1) >= len(frame.indices):
-        raise Unreadable(f"The file {path.name} has query {frame.queries.max()} of {len(frame.indices)}. {remedy}.")
+        last = frame.queries.max()
+        raise Unreadable(f"The file {path.name} has query {last} of {len(frame.indices)} samples. {remedy}.")
     return frame
 
 
 def remove_after(run: Path, step: int) -> None:
     """Remove the frames of all steps after `step`, which a run resumed from this step writes again."""
-    for at, path in paths(run).items():
-        if at > step:
+    for recorded, path in paths(run).items():
+        if recorded > step:
             path.unlink(missing_ok=True)

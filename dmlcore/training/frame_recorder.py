@@ -1,6 +1,6 @@
-"""Recorder of validation frames, which show on a run's page how the embeddings change while it trains.
+"""Recorder of validation frames, from which a run's page shows how the embeddings change during training.
 
-Recording uses no random numbers of the training, so weights and scores do not depend on it.
+Recording does not use the random state of the training, so weights and scores do not depend on it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dmlcore.storage.validation_frames import MAX_POINTS, NEIGHBOURS, QUERIES, F
 from dmlcore.typing import Bools, Floats, Ints, Singles
 
 MAX_FRAMES = 300  # a run with more validations records every second, third ... one
-MAX_CLASSES = 50  # of more classes, too few samples would be on the map to see whether they gather
+MAX_CLASSES = 50  # with more classes, each would have too few samples on the map to show whether it forms a cluster
 log = logging.getLogger(__name__)
 
 
@@ -67,13 +67,13 @@ class FrameRecorder:
         try:
             return validation_frames.read(earlier[-1]) if earlier else None
         except Unreadable as error:
-            log.warning("the map of step %d may be turned: %s", step, error)
+            log.warning("the map of step %d may be rotated against the previous one: %s", step, error)
             return None
 
     def _frame(self, embeddings: Singles, previous: Frame | None) -> Frame:
         plane = principal_plane(embeddings[self._shown])
         if previous is not None and previous.points.shape == plane.shape:
-            plane = turned_onto(plane, previous.points)
+            plane = align(plane, previous.points)
         near = self._neighbours(embeddings)
         reach = max(float(np.abs(plane).max()), 0.0 if previous is None else float(previous.reach))
         return Frame(
@@ -90,7 +90,7 @@ class FrameRecorder:
         """Return the rows (q, k) of the samples nearest to each query, without the query itself."""
         queries = self._shown[self._queries]
         searched = embeddings if len(self._gallery) == len(embeddings) else embeddings[self._gallery]
-        # From differences: the expanded form would confuse close embeddings, and `nearest` takes four times as long.
+        # The expanded form is too inexact for close embeddings, and `nearest` takes four times as long.
         distances = torch.cdist(
             torch.from_numpy(embeddings[queries]),
             torch.from_numpy(searched),
@@ -115,8 +115,8 @@ def choose_samples(labels: Ints, seed: int) -> Ints:
     rows = random.permutation(np.flatnonzero(np.isin(labels, kept)))
     rows = rows[np.argsort(labels[rows], kind="stable")]
     _, starts, counts = np.unique(labels[rows], return_index=True, return_counts=True)
-    turn = np.arange(len(rows)) - np.repeat(starts, counts)  # 0 for the first sample of each class, 1 for the second
-    chosen: Ints = rows[np.sort(np.argsort(turn, kind="stable")[:MAX_POINTS])]
+    position = np.arange(len(rows)) - np.repeat(starts, counts)  # of each sample among those of its class
+    chosen: Ints = rows[np.sort(np.argsort(position, kind="stable")[:MAX_POINTS])]
     return chosen
 
 
@@ -127,7 +127,7 @@ def choose_queries(labels: Ints) -> Ints:
         labels: Labels of the samples to choose from, (n,), sorted.
     """
     _, starts, counts = np.unique(labels, return_index=True, return_counts=True)
-    starts = starts[counts > 1] if (counts > 1).any() else starts  # a class of one sample has no right neighbour
+    starts = starts[counts > 1] if (counts > 1).any() else starts  # a class of one sample has no correct neighbour
     if len(starts) < QUERIES:
         rows = np.linspace(0, len(labels) - 1, min(QUERIES, len(labels)))
     else:
@@ -138,7 +138,7 @@ def choose_queries(labels: Ints) -> Ints:
 def principal_plane(embeddings: Singles) -> Floats:
     """Return the positions (n, 2) of embeddings (n, D) on their two principal axes, with mean 0.
 
-    Does not use `projection.pca`, which imports scikit-learn: that takes as long as the training of a toy run.
+    `projection.pca` is not used, because importing scikit-learn takes as long as a training run on toy data.
     """
     centred = embeddings.astype(np.float64) - embeddings.mean(axis=0, dtype=np.float64)
     axes = np.linalg.eigh(centred.T @ centred)[1][:, :-3:-1]
@@ -147,11 +147,11 @@ def principal_plane(embeddings: Singles) -> Floats:
     return plane
 
 
-def turned_onto(plane: Floats, onto: Singles) -> Floats:
-    """Return points (n, 2) rotated and mirrored as close as possible to other points (orthogonal Procrustes).
+def align(points: Floats, reference: Singles) -> Floats:
+    """Rotate and mirror points (n, 2) so that they match a reference (n, 2) in least squares (orthogonal Procrustes).
 
-    Both must have mean 0.
+    Points and reference must have mean 0.
     """
-    left, _, right = np.linalg.svd(plane.T @ onto)
-    turned: Floats = plane @ left @ right
-    return turned
+    left, _, right = np.linalg.svd(points.T @ reference)
+    aligned: Floats = points @ left @ right
+    return aligned

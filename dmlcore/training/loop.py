@@ -353,7 +353,7 @@ def _measure(state: TrainingState) -> dict[str, Any]:
     norm = nn.utils.get_total_norm(gradients_of(state.optimiser)) if state.norm is None else state.norm
     metric = state.loss.metric
     statistics = batch_statistics.measure(*state.last_batch, getattr(metric, "difference_window", None), loss=metric)
-    held = projections.distance(state) | getattr(metric, "chosen", dict)()
+    held = projections.distance(state) | getattr(metric, "chosen_margin", dict)()
     held |= {} if state.reference_distance is None else {"start_distance": state.reference_distance}
     return statistics | {"gradient_norm": norm} | held | optimisers.learning_rates(state.optimiser)
 

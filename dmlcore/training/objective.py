@@ -138,7 +138,7 @@ def metric_loss(spec: RunSpec, classes: int, pooled_dim: int = 0) -> nn.Module:
 def refuse_unknown(spec: RunSpec) -> None:
     """Raise SpecError if the loss, miner or pooling, or one of their parameters, is not in the catalogues.
 
-    A network of the user that this process may not import is refused, too.
+    It is also raised if the network is one of the user's own that this process may not import.
 
     The message has one line per section. A spec itself accepts any name, so that runs of other versions can be read;
     call this before a spec is shown in a form, used in a hyper-parameter search or trained. Nothing is built.
@@ -183,7 +183,7 @@ def refuse_unusable(spec: RunSpec) -> None:
             known = ", ".join(name for name in losses.LOSSES if has_proxies_among_samples(name))
             raise TrainingError(f"{key}: needs a loss of pairs with proxies ({known}), which {spec.loss.name} is not")
     if spec.loss.proxy_start != "random" and not getattr(loss, "proxies", False):
-        raise TrainingError(f"loss.proxy_start: {spec.loss.name} learns no proxies of classes; set it to random")
+        raise TrainingError(f"loss.proxy_start: {spec.loss.name} learns no proxies; set it to random")
     if spec.conditioning.neighbours and joins_learners(spec.loss.name):
         raise TrainingError(
             f"conditioning.neighbours: {spec.loss.name} combines the embeddings of several learners; set it to 0"

@@ -12,12 +12,12 @@ from dmlcore.training.state import TrainingState, embedder
 
 
 def begin(state: TrainingState) -> None:
-    """Set every proxy of a class to the mean (D,) of the embeddings of its training samples, without augmentation.
+    """Set the proxy of each class to the mean embedding (D,) of its training samples, without augmentation.
 
     Classes without samples keep their random proxies. Means are not normalised.
 
     Raises:
-        TrainingError: If the loss has no proxies in the embedding space, or several per class.
+        TrainingError: If the loss does not have exactly one proxy per class in the embedding space.
     """
     loss = state.loss.metric
     if not isinstance(loss, ProxyLoss) or loss.per_class != 1:

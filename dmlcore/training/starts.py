@@ -219,7 +219,7 @@ def _prepare(
 
 
 def _record_frames(run: Run, state: TrainingState, step: int) -> None:
-    """Let validations record frames after `step`; those of later steps are left from before a resume."""
+    """Record a frame at each validation after `step`; remove later frames, which a resumed run writes again."""
     validation_frames.remove_after(run.path, step)
     split = run.spec.schedule.monitor_part
     if len(state.data.splits[split]):

@@ -107,7 +107,7 @@ class StoredFeatures:
         kind = hashlib.sha256(repr(facts).encode())
         for tensor in self._weights:
             kind.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-        if own_network.is_own(spec.name):  # its code may have changed, which shows in the features of an image
+        if own_network.is_own(spec.name):  # features of one image detect that its code has changed
             kind.update(self._of(rows[:1], None).tobytes())
         now = hashlib.sha256(rows.tobytes() + identities(self._dataset, rows).tobytes())
         return kind.hexdigest()[:20], now.hexdigest()[:20]

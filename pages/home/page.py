@@ -49,7 +49,7 @@ def page() -> None:
         "A loss **pulls** samples of one class together and **pushes** samples of different classes apart.",
         help=glossary.explain("embedding", "unseen classes"),
     )
-    menu.link("lessons", "New here? Take a short lesson", into=own_embeddings.door())
+    menu.link("lessons", "New here? Take a short lesson", into=own_embeddings.show_link())
     store = RunStore()
     _continue(store)
     with st.container(key="doors"):
@@ -87,7 +87,7 @@ def _field() -> None:
 
 
 def _continue(store: RunStore) -> None:
-    """Link to the last run opened in this session, else to the newest run, and tell whether its training gained.
+    """Link to the last run opened in this session, else to the newest run, and state whether its training gained.
 
     Failed and unreadable runs are skipped.
     """

@@ -1,4 +1,4 @@
-"""Features of image files from a published network, with the preprocessing of its authors."""
+"""Features of image files from a pretrained network, with the preprocessing of its authors."""
 
 from __future__ import annotations
 

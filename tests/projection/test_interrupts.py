@@ -23,7 +23,7 @@ def interruptible() -> Iterator[None]:
 
 def test_a_signal_waits_for_a_safe_point():
     def work() -> None:
-        with interrupts.delayed() as run_handlers:
+        with interrupts.delay_signals() as run_handlers:
             run_handlers()
             signal.raise_signal(signal.SIGINT)
             seen.append("still here")
@@ -38,7 +38,7 @@ def test_a_signal_waits_for_a_safe_point():
 
 
 def test_a_signal_waits_for_the_end_of_the_block_at_most():
-    with pytest.raises(KeyboardInterrupt), interrupts.delayed():
+    with pytest.raises(KeyboardInterrupt), interrupts.delay_signals():
         signal.raise_signal(signal.SIGINT)
 
 
@@ -46,7 +46,7 @@ def test_a_handler_that_raises_nothing_is_called_and_signals_are_delayed_again()
     before = signal.signal(signal.SIGTERM, lambda *_: seen.append("handler"))
     seen: list[str] = []
     try:
-        with interrupts.delayed() as run_handlers:
+        with interrupts.delay_signals() as run_handlers:
             for _ in range(2):
                 signal.raise_signal(signal.SIGTERM)
                 seen.append("delayed")
@@ -58,7 +58,7 @@ def test_a_handler_that_raises_nothing_is_called_and_signals_are_delayed_again()
 
 def test_another_thread_leaves_the_handlers_alone():
     def check() -> None:
-        with interrupts.delayed() as run_handlers:
+        with interrupts.delay_signals() as run_handlers:
             run_handlers()
             seen.append(signal.getsignal(signal.SIGINT))
 

@@ -60,7 +60,7 @@ def test_names_are_dotted_identifiers(name: str) -> None:
 
 
 def test_options_need_an_own_network() -> None:
-    with pytest.raises(SpecError, match=r"model\.options: are arguments of a network of your own, and mlp takes none"):
+    with pytest.raises(SpecError, match=r"model\.options: only a network of your own takes arguments, and mlp"):
         RunSpec().with_overrides(["model.options.width=4"])
     assert RunSpec.from_toml(spec().to_toml()) == spec()
     assert type(spec().model.options["width"]) is int

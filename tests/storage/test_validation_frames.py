@@ -48,7 +48,7 @@ def test_steps_ascend_and_those_after_a_step_are_removed(tmp_path):
         ({"neighbours": np.zeros((2, 6), int), "neighbour_labels": np.zeros((2, 6), int)}, "(3, 2, 6) samples"),
         (
             {"points": np.zeros((600, 2)), "indices": np.zeros(600, int), "labels": np.zeros(600, int)},
-            f"above ({MAX_POINTS}, 6, 5)",
+            f"at most ({MAX_POINTS}, 6, 5)",
         ),
     ],
 )

@@ -73,9 +73,9 @@ def test_early_and_late_are_the_whole_backbone(name):
     backbone = backbones.create(name).eval()
     images = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
     with torch.inference_mode():
-        maps = backbone.early(images)
+        maps = backbone.forward_early(images)
         assert maps.shape[1] == backbone.early_channels
-        assert torch.equal(backbone.late(maps), backbone(images))
+        assert torch.equal(backbone.forward_late(maps), backbone(images))
 
 
 def test_a_backbone_without_a_separable_last_stage_is_refused(digits):

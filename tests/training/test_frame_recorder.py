@@ -19,7 +19,7 @@ from dmlcore.storage.runs import Run, RunStore
 from dmlcore.storage.validation_frames import MAX_POINTS, Frame
 from dmlcore.training import frame_recorder, loop, starts
 from dmlcore.training.build import load_data
-from dmlcore.training.frame_recorder import FrameRecorder, choose_queries, choose_samples, turned_onto
+from dmlcore.training.frame_recorder import FrameRecorder, align, choose_queries, choose_samples
 from tests.training.resumed import same_to_the_bit, trained
 
 SPEC = RunSpec().with_overrides(
@@ -115,7 +115,7 @@ def test_queries_search_only_a_gallery_if_there_is_one(tmp_path) -> None:
     assert np.isin(frame.neighbours, rows[is_gallery]).all()
 
 
-def test_a_frame_is_the_plane_of_pca_turned_onto_the_previous_one(tmp_path) -> None:
+def test_a_frame_is_the_plane_of_pca_aligned_with_the_previous_one(tmp_path) -> None:
     record = recorder(tmp_path)
     first = embedded(record) * [9, 6, 1, 1]
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
@@ -123,7 +123,7 @@ def test_a_frame_is_the_plane_of_pca_turned_onto_the_previous_one(tmp_path) -> N
     record(20, (first @ turn + 5).astype(np.float32))  # the same embeddings, turned and moved in their space
     one, two = (validation_frames.read(path) for path in validation_frames.paths(tmp_path).values())
     np.testing.assert_allclose(two.points, one.points, atol=1e-4)
-    np.testing.assert_allclose(turned_onto(one.points, pca(first[record._shown])), pca(first[record._shown]), atol=1e-4)
+    np.testing.assert_allclose(align(one.points, pca(first[record._shown])), pca(first[record._shown]), atol=1e-4)
     record(30, (first / 2).astype(np.float32))
     smaller = validation_frames.read(validation_frames.paths(tmp_path)[30])
     assert smaller.reach == one.reach == pytest.approx(np.abs(one.points).max())
@@ -172,7 +172,7 @@ def test_a_damaged_previous_frame_only_costs_its_orientation(tmp_path, caplog) -
     validation_frames.paths(tmp_path)[10].write_bytes(b"PK")
     record(20, embedded(record))
     assert validation_frames.read(validation_frames.paths(tmp_path)[20]).points.any()
-    assert "the map of step 20 may be turned" in caplog.text
+    assert "the map of step 20 may be rotated" in caplog.text
 
 
 @pytest.mark.parametrize(("classes", "each"), [(3, 1000), (40, 30), (500, 20), (7000, 2)])

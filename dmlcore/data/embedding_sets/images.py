@@ -1,6 +1,6 @@
 """Assignment of image files to the rows of an embedding set.
 
-Relative paths must stay in the folder of the images; absolute paths are accepted below folders that the caller allows.
+Relative paths must stay inside the folder of the images; absolute paths must be below folders that the caller allows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""List of the photographs in a folder with their columns: path, label and split by folders, or those of a table."""
+"""Photographs in a folder, with path, label and split from the folder names, or with the columns of a table."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Photographs:
     notes: tuple[str, ...]
 
 
-def in_folder(folder: Path) -> Photographs:
+def list_folder(folder: Path) -> Photographs:
     """List the photographs in and below a folder, sorted by path; the path of each is its id.
 
-    If all of them are in class folders, as `dmlcore.data.readers.image_folder` reads them, these are the labels, and
-    folders such as train/ and test/ above them the split. Otherwise there are no labels.
+    If all of them are in class folders (see `dmlcore.data.readers.image_folder`), these give the labels, and folders
+    such as train/ and test/ above them give the split. Otherwise there are no labels.
 
     Raises:
         DataError: There are no photographs, or too many folders.
@@ -69,7 +69,7 @@ def in_folder(folder: Path) -> Photographs:
     return Photographs(folder, paths, pa.table(columns), roles, tuple(notes))
 
 
-def in_table(folder: Path, table: Path, label: str | None = None, roots: Sequence[Path] = ()) -> Photographs:
+def list_table(folder: Path, table: Path, label: str | None = None, roots: Sequence[Path] = ()) -> Photographs:
     """List the photographs that a table names, in its order, with all its columns.
 
     Args:
@@ -97,7 +97,7 @@ def in_table(folder: Path, table: Path, label: str | None = None, roots: Sequenc
     notes = []
     if roles.label is None:
         known_names = ", ".join(USUAL_NAMES["label"])
-        notes.append(f"{table.name} has no column of labels; give one, or one of the names {known_names}")
+        notes.append(f"{table.name} has no column of labels; choose one, or rename it to one of {known_names}")
     ids = ids_of(columns, roles, table.name)
     classes_of(columns, roles, columns.num_rows, table.name)  # refuses unusable labels before anything is computed
     place, paths = _placed(_folder(folder), columns, roles, ids, roots)

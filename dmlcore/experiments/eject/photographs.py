@@ -60,7 +60,7 @@ class PhotographFacts:
         path = pretrained.find(weights) if weights else None
         if path is None:
             raise EjectError(
-                f"{run.id}: the weights of {run.spec.model.name} are not on this machine; copy them from where it was trained"
+                f"{run.id}: the weights of {run.spec.model.name} are not on this machine; eject it where it was trained"
             )
         reason = _unusual_listing(root, listed, table) or _unusual_image(root, table)
         if np.bincount(table.labels).min() < run.spec.batch.samples:

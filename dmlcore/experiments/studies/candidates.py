@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dmlcore.experiments.studies.expansion import StudyRun
 
-Scores = Mapping[str, tuple[float, ...]]  # candidate -> best validation MAP@R in 0..1 with each seed of the choice
+Scores = Mapping[str, tuple[float, ...]]  # candidate -> best validation MAP@R in 0..1 with each choice seed
 
 
 def best(scores: Scores) -> str:
-    """Return the candidate with the highest mean validation score; of equal ones the first."""
+    """Return the candidate with the highest mean validation score; the first one if several are equal."""
     return max(scores, key=lambda candidate: statistics.fmean(scores[candidate]))
 
 
 def collect_scores(entries: Iterable[StudyRun], validated: Mapping[str, float | None]) -> dict[str, Scores]:
-    """Return the validation scores of the candidates of each variant of which all candidates have one.
+    """Return the validation scores of the candidates, for each variant whose candidates have all been validated.
 
     Args:
         entries: Runs of the study.
-        validated: Digest of a finished run -> its best validation MAP@R.
+        validated: Digest of a finished run -> its best validation MAP@R in 0..1, None if it has none.
 
     Returns:
         Variant -> scores of its candidates in the order of the study.
@@ -41,7 +41,7 @@ def collect_scores(entries: Iterable[StudyRun], validated: Mapping[str, float | 
 
 
 def runs_to_train(entries: Sequence[StudyRun], scores: Mapping[str, Scores]) -> list[StudyRun]:
-    """Return the runs that a study trains: of the runs that depend on a choice, those of the chosen candidates.
+    """Return the runs that can be trained now: those that depend on no choice, and those of chosen candidates.
 
     Args:
         entries: Runs of the study.
@@ -52,6 +52,6 @@ def runs_to_train(entries: Sequence[StudyRun], scores: Mapping[str, Scores]) -> 
 
 
 def count_runs(entries: Sequence[StudyRun]) -> int:
-    """Return how many runs a study trains; which of its candidates are chosen does not change this number."""
+    """Return how many runs a study trains in total, which does not depend on the candidates that are chosen."""
     dependent = {(entry.variant, entry.seed) for entry in entries if entry.if_chosen}
     return sum(not entry.if_chosen for entry in entries) + len(dependent)

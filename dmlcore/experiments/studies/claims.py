@@ -52,8 +52,8 @@ class Trial:
     """Configuration that was tried for a claim, with one score in 0..1 per seed.
 
     `measure` names the score. `runs` counts all runs, including folds that were not chosen to represent their seed.
-    A rejected trial is a candidate that another one of the same variant beat on the validation split; it has validation
-    scores only.
+    A rejected trial is a candidate with a lower validation score than the chosen one of its variant; `scores` are then
+    validation scores.
     """
 
     study: str
@@ -123,7 +123,7 @@ def ledger(name: str) -> TrialLedger:
     by_settings: dict[str, Trial] = {}
     for study in of_claim:
         for key, trial in _trials(study, claim.quoted).items():
-            if key not in by_settings or _weight(trial) > _weight(by_settings[key]):
+            if key not in by_settings or _priority(trial) > _priority(by_settings[key]):
                 by_settings[key] = trial  # if several studies share a configuration, count the one with the most seeds
     trials = sorted(by_settings.values(), key=lambda trial: (not trial.quoted, trial.rejected, -trial.mean))
     return TrialLedger(claim, tuple(trials))
@@ -187,8 +187,8 @@ def _trials(name: str, quoted: tuple[str, str] | None) -> dict[str, Trial]:
     return trials
 
 
-def _weight(trial: Trial) -> tuple[bool, bool, int]:
-    """Return the sort key by which one of several trials of equal settings is listed; the largest is."""
+def _priority(trial: Trial) -> tuple[bool, bool, int]:
+    """Return the sort key of a trial; of several trials with equal settings, the one with the largest key is listed."""
     return trial.quoted, not trial.rejected, len(trial.scores)
 
 

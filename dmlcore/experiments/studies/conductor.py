@@ -17,7 +17,7 @@ from dmlcore.experiments.studies.run_batch import (
     make,
     refuse_missing_data,
     start,
-    validated,
+    validation_scores,
 )
 from dmlcore.experiments.studies.spec import path_of, read
 from dmlcore.jobs.backends.choice import parse
@@ -117,7 +117,7 @@ def conduct(
 ) -> StudyState:
     """Train the unfinished runs of the request and return the final state; see `run_batch.make`.
 
-    Candidates are trained first; those chosen by validation score are then trained with the other seeds.
+    All candidates are trained with the choice seeds first; the chosen ones are then trained with the other seeds.
 
     Also raises SpecError if the request is not valid.
     """
@@ -125,10 +125,10 @@ def conduct(
     asked = StudyState(request=request, backend=parse(backend).text)
     entries = request.entries()
 
-    def chosen() -> list[StudyRun]:
-        """Return the runs of the candidates that are chosen, with the seeds beyond those of the choice."""
-        scores = collect_scores(entries, validated(entries, store))
+    def chosen_runs() -> list[StudyRun]:
+        """Return the runs of the chosen candidates with the seeds that are not choice seeds."""
+        scores = collect_scores(entries, validation_scores(entries, store))
         return [entry for entry in runs_to_train(entries, scores) if entry.if_chosen]
 
     first, total = runs_to_train(entries, {}), count_runs(entries)
-    return make(first, store, place, asked, report=report, stop=stop, further=chosen, total=total)
+    return make(first, store, place, asked, report=report, stop=stop, further=chosen_runs, total=total)

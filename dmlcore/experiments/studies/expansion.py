@@ -26,7 +26,7 @@ class StudyRun:
     starts: RunSpec | None = None  # spec of the pretraining run with the same seed
     fold: int = 0  # number of the fold, from 1; 0 if the study has no folds
     candidate: str = ""  # overrides of the candidate; "" if the variant has no candidates
-    if_chosen: bool = False  # trained only if the candidate is chosen; its seed is not one of the choice
+    if_chosen: bool = False  # trained only if the candidate is chosen, because `seed` is not a choice seed
 
     def after(self, pretraining: str | None) -> RunSpec:
         """Return the spec that starts from the pretraining run with this id; the spec unchanged if it needs none."""
@@ -57,7 +57,7 @@ def expand(
 ) -> list[StudyRun]:
     """Return every run of the study, seed by seed; each pretraining run precedes the runs that start from it.
 
-    For seeds beyond those of the choice, all candidates are listed; `candidates.runs_to_train` selects the chosen ones.
+    All candidates are listed for all seeds; `candidates.runs_to_train` selects the runs that are trained.
 
     Args:
         study: The study.

@@ -1,4 +1,4 @@
-"""Rules for compared variants: the same number of candidates for each, or no setting that was tuned for one of them."""
+"""Rules for compared variants: equally many candidates, or no default that was tuned for only some of the variants."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dmlcore.spec import RunSpec
 if TYPE_CHECKING:
     from dmlcore.experiments.studies.spec import Study, StudyVariant
 
-# Keys that candidates may not set: with them candidates would differ in budget, or in what is scored.
+# Prefixes of the keys that candidates may not set, because they change the budget or the evaluated data.
 COMMON = ("data.", "batch.", "schedule.", "seed", "device", "processes", "ks", "name", "protocol")
 
 
 def refuse_unfair(study: Study) -> None:
-    """Raise ValueError that names the first variant whose candidates or tuned defaults make a comparison unfair.
+    """Raise ValueError for the first variant whose candidates or tuned defaults make the comparison unfair.
 
-    All variants except the ceiling are compared, because one table ranks them. The settings of the study must be valid.
+    All variants except the ceiling are compared with each other. The settings of the study must be valid.
     """
     compared = [variant for variant in study.variants if variant.name != study.ceiling]
     for variant in study.variants:
@@ -35,7 +35,7 @@ def refuse_unfair(study: Study) -> None:
 
 
 def _refuse_candidates(study: Study, variant: StudyVariant) -> None:
-    """Raise ValueError if the candidates of a variant cannot be chosen from by validation scores under one budget."""
+    """Raise ValueError if the candidates of a variant cannot be compared by validation scores under one budget."""
     if not variant.choose:
         return
     where = f"variants.{variant.name}.choose"
@@ -61,14 +61,14 @@ def _refuse_candidates(study: Study, variant: StudyVariant) -> None:
 
 
 def _refuse_tuned(specs: Mapping[str, RunSpec]) -> None:
-    """Raise ValueError if a variant has a default that was tuned on other data, and another variant has not."""
+    """Raise ValueError if a variant keeps a default that was tuned on other data, and another variant does not."""
     tuned = {name: tuned_defaults(spec) for name, spec in specs.items()}
     for name, defaults in tuned.items():
         for key, data in defaults.items():
             if other := next((each for each, its in tuned.items() if key not in its), None):
                 loss, _, parameter = key.partition(".")
                 raise ValueError(
-                    f"variants.{name}: the default of loss.{parameter} of {loss} was tuned on {data}, and {other!r}, "
+                    f"variants.{name}: the default of loss.{parameter} of {loss} was tuned on {data}, but {other!r}, "
                     "with which it is compared, has no such setting; set the key, or give every variant the same "
                     "number of candidates (choose)"
                 )
@@ -78,7 +78,7 @@ def tuned_defaults(spec: RunSpec) -> dict[str, str]:
     """Return the defaults that a spec's loss keeps although they were tuned on other data.
 
     Returns:
-        "loss.parameter" -> data set on which the source tuned its default.
+        Data set on which the source tuned the default, by "LOSS.PARAMETER", such as "distance_sensitive.m1".
     """
     from dmlcore import losses  # imports torch, which only studies that compare losses need
     from dmlcore.catalogue import Slider

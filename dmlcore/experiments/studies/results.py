@@ -71,7 +71,7 @@ class Measured(_StudyModel):
     validated: float | None = None  # best validation MAP@R
     classes: tuple[float, ...] = ()  # mean AP@R of each test class, ordered by class; filled only in written results
     candidate: str = ""  # chosen candidate of the variant: its overrides; "" if the variant has no candidates
-    # all candidates of the variant -> best validation MAP@R with each seed of the choice
+    # each candidate of the variant -> best validation MAP@R in 0..1 with each choice seed
     candidates: dict[str, tuple[float, ...]] = {}
     # baseline ("chance", "inputs", "untrained" or "pretrained") -> score name -> score
     baselines: dict[str, dict[str, float]] = {}
@@ -121,17 +121,17 @@ def measure(entry: StudyRun, run: Run) -> Measured | None:
 def measured(entries: Sequence[StudyRun], store: RunStore) -> list[Measured]:
     """Return the scores of the finished runs for these entries.
 
-    Of a variant with candidates, only the runs of the chosen one are returned, and none before all candidates have a
-    validation score: test scores of other candidates are no results.
+    For a variant with candidates, only the runs of the chosen candidate are returned, and none until all candidates
+    have a validation score. Test scores of the other candidates are not results.
     """
     pairs = zip(entries, find(entries, store), strict=True)
     return keep_chosen(entries, [result for entry, run in pairs if run and (result := measure(entry, run))])
 
 
 def keep_chosen(entries: Sequence[StudyRun], runs: Sequence[Measured]) -> list[Measured]:
-    """Return the runs without candidates, and those of chosen candidates with the validation scores of all of them.
+    """Return the runs without candidates, and those of the chosen candidates.
 
-    The choice depends on validation scores alone.
+    The latter contain the validation scores of all candidates, on which alone the choice depends.
     """
     scores_of = collect_scores(entries, {run.digest: run.validated for run in runs})
     chosen = {variant: best(scores) for variant, scores in scores_of.items()}

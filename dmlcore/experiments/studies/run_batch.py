@@ -98,7 +98,7 @@ def refuse_missing_data(entries: Sequence[StudyRun]) -> None:
             data.locate(name, root)
 
 
-def validated(entries: Sequence[StudyRun], store: RunStore) -> dict[str, float | None]:
+def validation_scores(entries: Sequence[StudyRun], store: RunStore) -> dict[str, float | None]:
     """Return the best validation MAP@R in 0..1 of each finished run, by the digest of its entry."""
     pairs = zip(entries, find(entries, store), strict=True)
     return {
@@ -185,7 +185,7 @@ class _Batch:
         self._at_work: dict[int, str] = {}
 
     def add(self, entries: Sequence[StudyRun]) -> None:
-        """Add entries, which the next call of `make` runs."""
+        """Add entries, which the next call of `make` trains."""
         self.entries += entries
 
     def make(self) -> None:
@@ -223,7 +223,7 @@ class _Batch:
                 return
         if _lacks_weight_maps(run):
             yield self.where.begin(run, "weigh")  # a failure is in its log
-        # the message of a finished run has its test score, which is no result before a candidate is chosen
+        # the message of a finished run contains its test score, which is hidden until a candidate is chosen
         hidden = entry.candidate and not entry.if_chosen and run.state().state == "done"
         self.report(f"{label}: {run.id} {run.status()}{'' if hidden else f', {run.state().message}'}")
         if run.state().state != "done":

@@ -38,7 +38,7 @@ class StudyVariant(Section):
     name: str = Field(min_length=1, max_length=40, pattern=r"^[\w+ .,()=-]+$", description="As in tables and legends")
     overrides: Overrides = Field((), description="key=value, applied to the base in order")
     choose: Annotated[tuple[Candidate, ...], Field(strict=False, max_length=64)] = Field(
-        (), description="Candidates: overrides, of which those with the best validation score are kept"
+        (), description="Candidates, each a list of overrides; the one with the best validation score is kept"
     )
     start: Literal["pretraining"] | None = Field(
         None, description='"pretraining": model.start is the pretraining run of the same seed'
@@ -87,7 +87,8 @@ class Study(Plan):
     minutes: float = Field(gt=0, description="Total duration on two idle cores, estimated from measured steps")
     seeds: Seeds = (0, 1, 2)
     choice_seeds: Annotated[tuple[Seed, ...], Field(strict=False)] = Field(
-        (), description="Seeds with which all candidates are trained, the others only with the chosen one; default: all"
+        (),
+        description="Seeds with which all candidates are trained, not only the chosen one; default: all seeds",
     )
     rotate: bool = Field(
         False,

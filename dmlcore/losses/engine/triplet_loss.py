@@ -51,7 +51,7 @@ class TripletLoss(nn.Module):
             energies above 0, and "mean_raw" is the mean of the raw energies, without a clamp. "entangled" is the mean
             over pairs (a, p) of log(1 + sum_n exp(raw)), see `entangled_mean`, without a clamp.
         hyper: Hyper-parameters of the loss. With the margin "data" the first batch sets it (`margin_from_data`), and
-            the state dict keeps it; energies at points are NaN before.
+            the state dict stores it; before, energies at points are NaN.
 
     Raises:
         TypeError: If the loss has no such hyper-parameter; the message names it.
@@ -82,7 +82,7 @@ class TripletLoss(nn.Module):
         self.hyper = formula.resolve(hyper)
         self._margin = self.hyper[formula.margin.name] if formula.margin else 0.0
         if self._margin == FROM_DATA:
-            # mean distance within classes in the first batch, from which the margin follows; infinite before it
+            # mean distance within classes in the first batch, which determines the margin; infinite before that batch
             self.register_buffer("pair_distance", torch.tensor(math.inf, dtype=torch.float64))
         self.m2 = float(self.hyper[formula.clamp.to or "m2"])
         self._own = {k: self.hyper[k] for k in formula.own}
@@ -98,8 +98,8 @@ class TripletLoss(nn.Module):
             return math.nan
         return margin_from_data(d, *self.formula.margin.exponents(self.hyper))
 
-    def chosen(self) -> dict[str, float]:
-        """Return the margin that was chosen from the data and the distance it follows from; {} for a given margin."""
+    def chosen_margin(self) -> dict[str, float]:
+        """Return the margin chosen from the data and the mean distance that determines it; {} for a given margin."""
         return {} if self._margin != FROM_DATA else {"margin": self.margin, "pair_distance": float(self.pair_distance)}
 
     def _choose_margin(self, distances: Tensor, blocks: Blocks) -> None:

@@ -39,18 +39,18 @@ class Backbone(nn.Module):
     smallest: ClassVar[int] = 32  # smallest accepted side of an image in pixels
     key_prefix: ClassVar[str] = ""  # prefix that parameter names have in this module but not in the checkpoint file
     out_channels: int
-    early_channels: int = 0  # channels C' of the maps before the last stage; 0: `early` and `late` are not available
+    early_channels: int = 0  # channels of the maps before the last stage; 0 if the backbone has no `forward_early`
 
-    def early(self, images: Tensor) -> Tensor:
+    def forward_early(self, images: Tensor) -> Tensor:
         """Return the maps (B, early_channels, h', w') before the last stage, of normalised images (B, 3, H, W)."""
         raise NotImplementedError
 
-    def late(self, maps: Tensor) -> Tensor:
-        """Return the features (B, out_channels, h, w) that the last stage computes from the result of `early`."""
+    def forward_late(self, maps: Tensor) -> Tensor:
+        """Return the features (B, out_channels, h, w) that the last stage computes from `forward_early`'s result."""
         raise NotImplementedError
 
     def last_stage(self) -> tuple[nn.Module, ...]:
-        """Return the modules that `late` applies; all other modules belong to `early`."""
+        """Return the modules that `forward_late` applies; `forward_early` applies all others."""
         raise NotImplementedError
 
     @property

@@ -68,7 +68,7 @@ class EfficientNetLite(Backbone):
         for stage in STAGES:
             outward = scaled_channels(stage.outward, self.width)
             is_scaled = stage not in (STAGES[0], STAGES[-1])
-            self.early_channels = inward  # at last those of the last stage, which has one block
+            self.early_channels = inward  # after the loop: input channels of the last stage, which has one block
             for index in range(math.ceil(self.depth * stage.blocks) if is_scaled else stage.blocks):
                 blocks.append(LiteBlock(inward, outward, stage, stage.stride if index == 0 else 1))
                 inward = outward
@@ -79,17 +79,17 @@ class EfficientNetLite(Backbone):
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the features (B, 1280, h, w) of images (B, 3, H, W)."""
-        return self.late(self.early(images))
+        return self.forward_late(self.forward_early(images))
 
-    def early(self, images: Tensor) -> Tensor:
-        """Return the maps before the last block of images (B, 3, H, W)."""
+    def forward_early(self, images: Tensor) -> Tensor:
+        """Return the maps (B, early_channels, h, w) before the last block, of images (B, 3, H, W)."""
         maps: Tensor = F.relu6(self._bn0(self._conv_stem(images)), inplace=True)
         for block in self._blocks[:-1]:
             maps = block(maps)
         return maps
 
-    def late(self, maps: Tensor) -> Tensor:
-        """Return the features (B, 1280, h, w): the last block and the last convolution of the result of `early`."""
+    def forward_late(self, maps: Tensor) -> Tensor:
+        """Return the features (B, 1280, h, w) that the last block and the last convolution compute from `maps`."""
         return F.relu6(self._bn1(self._conv_head(self._blocks[-1](maps))), inplace=True)
 
     def last_stage(self) -> tuple[nn.Module, ...]:

@@ -17,8 +17,8 @@ class OwnBackbone(Backbone):
     """Backbone made by a function or class of the user, with the parameter names of the user's module.
 
     The module maps normalised images (B, 3, H, W) to features (B, C, h, w), or to embeddings (B, C), which become
-    features (B, C, 1, 1). C is found by a forward pass of two images of zeros in evaluation mode. Images are normalised
-    by the ImageNet mean and deviation, unless the module has an attribute `normalisation`.
+    features (B, C, 1, 1). C is determined by a forward pass of two images of zeros in evaluation mode. Images are
+    normalised by the mean and standard deviation of ImageNet, unless the module has an attribute `normalisation`.
 
     Args:
         name: Name as package.module:factory.
@@ -26,8 +26,8 @@ class OwnBackbone(Backbone):
         image: (H, W) of the images.
 
     Raises:
-        ImportError: If this process may not import the module, or cannot.
-        ValueError: If the factory fails or returns something else than such a module.
+        ImportError: If importing the module is not permitted or fails.
+        ValueError: If the factory raises an exception or does not return such a module.
     """
 
     key_prefix = "network."
@@ -39,20 +39,20 @@ class OwnBackbone(Backbone):
         try:
             network = factory(**options)
         except Exception as error:
-            raise ValueError(f"{name} failed: {_of(error)}; correct it, or model.options") from error
+            raise ValueError(f"{name} failed: {_describe_error(error)}; correct it, or model.options") from error
         if not isinstance(network, nn.Module):
-            raise ValueError(f"{name} returned {_shown(network)}; return an instance of torch.nn.Module")
+            raise ValueError(f"{name} returned {_describe_type(network)}; return an instance of torch.nn.Module")
         self.name, self.network = name, network
         self.normalisation = getattr(network, "normalisation", Backbone.normalisation)
         if not isinstance(self.normalisation, Normalisation):
             raise ValueError(
-                f"{name}: its attribute normalisation is {_shown(self.normalisation)}; set it to a "
+                f"{name}: its attribute normalisation is {_describe_type(self.normalisation)}; set it to a "
                 "dmlcore.models.backbones.Normalisation"
             )
         self.out_channels = self._count_channels(image)
 
     def keep_classifier(self) -> nn.Linear:
-        """Raise ValueError, because the classifier of an unknown module is unknown."""
+        """Raise ValueError, because it is not known which layer of the module is its classifier."""
         raise ValueError(f"{self.name} has no known classifier; choose model.keep_classifier=false")
 
     def without_place(self) -> tuple[str, ...]:
@@ -73,24 +73,24 @@ class OwnBackbone(Backbone):
             given = self.network.eval()(zeros)
         except Exception as error:
             raise ValueError(
-                f"{self.name} cannot process images of shape {tuple(zeros.shape)}: {_of(error)}"
+                f"{self.name} cannot process images of shape {tuple(zeros.shape)}: {_describe_error(error)}"
             ) from error
         finally:
             self.network.train(training)
-        expected = "features (2, C, h, w) or embeddings (2, C), as float"
+        expected = "features (2, C, h, w) or embeddings (2, C) of a floating-point type"
         if not isinstance(given, Tensor):
-            raise ValueError(f"{self.name} gives {_shown(given)} for two images; expected {expected}")
+            raise ValueError(f"{self.name} returns {_describe_type(given)} for two images; expected {expected}")
         fits = given.ndim in (2, 4) and given.shape[0] == 2 and given.numel() and given.is_floating_point()
         if not fits:
             raise ValueError(
-                f"{self.name} gives {given.dtype} of shape {tuple(given.shape)} for images of shape "
+                f"{self.name} returns {given.dtype} of shape {tuple(given.shape)} for images of shape "
                 f"{tuple(zeros.shape)}; expected {expected}"
             )
         return int(given.shape[1])
 
 
 def _import(name: str) -> Callable[..., Any]:
-    """Import the factory `name`; raises ImportError with the reason and a remedy, also if it is not permitted."""
+    """Import the factory `name`; raise ImportError, with the reason and a remedy, if that is not permitted or fails."""
     if reason := own_network.refusal(name):
         raise ImportError(reason)
     own_network.make_importable()
@@ -99,8 +99,10 @@ def _import(name: str) -> Callable[..., Any]:
         imported = importlib.import_module(module)
     except Exception as error:
         missing = isinstance(error, ModuleNotFoundError) and module.startswith(str(error.name))
-        remedy = "run the command in the folder that holds it, or put that folder on PYTHONPATH"
-        raise ImportError(f"{module} cannot be imported: {_of(error)}{f'; {remedy}' if missing else ''}") from error
+        remedy = "run the command in the folder that contains it, or put that folder on PYTHONPATH"
+        raise ImportError(
+            f"{module} cannot be imported: {_describe_error(error)}{f'; {remedy}' if missing else ''}"
+        ) from error
     factory: Any = getattr(imported, attribute, None)
     if not callable(factory):
         known = ", ".join(key for key, value in vars(imported).items() if callable(value) and key[0] != "_")
@@ -108,11 +110,12 @@ def _import(name: str) -> Callable[..., Any]:
     return factory  # type: ignore[no-any-return]
 
 
-def _of(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
+    """Return the type of an exception and the first line of its message."""
     return f"{type(error).__name__}: {error}".partition("\n")[0][:500]
 
 
-def _shown(value: object) -> str:
+def _describe_type(value: object) -> str:
     kind = type(value)
     return (
         "None" if value is None else f"the class {value.__name__}" if isinstance(value, type) else f"a {kind.__name__}"

@@ -31,7 +31,7 @@ class ResNet(Backbone):
         inward = 64
         for stage, (width, count) in enumerate(zip((64, 128, 256, 512), self.blocks, strict=True), start=1):
             outward = width * self.block.expansion
-            self.early_channels = inward  # at last those of stage 4
+            self.early_channels = inward  # after the loop: input channels of stage 4
             strides = [1 if stage == 1 else 2] + [1] * (count - 1)
             inwards = [inward] + [outward] * (count - 1)
             made = (self.block(a, width, stride) for a, stride in zip(inwards, strides, strict=True))
@@ -42,16 +42,16 @@ class ResNet(Backbone):
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the features (B, out_channels, h, w) of images (B, 3, H, W)."""
-        return self.late(self.early(images))
+        return self.forward_late(self.forward_early(images))
 
-    def early(self, images: Tensor) -> Tensor:
-        """Return the maps of stage 3 of images (B, 3, H, W)."""
+    def forward_early(self, images: Tensor) -> Tensor:
+        """Return the maps (B, early_channels, h, w) of stage 3, of images (B, 3, H, W)."""
         x: Tensor = self.maxpool(F.relu(self.bn1(self.conv1(images)), inplace=True))
         for stage in (1, 2, 3):
             x = self.get_submodule(f"layer{stage}")(x)
         return x
 
-    def late(self, maps: Tensor) -> Tensor:
+    def forward_late(self, maps: Tensor) -> Tensor:
         """Return the features (B, out_channels, h, w) that stage 4 computes from maps of stage 3."""
         features: Tensor = self.get_submodule("layer4")(maps)
         return features

@@ -61,7 +61,7 @@ def page() -> None:
     if run is None:
         return
     if run.is_example:
-        own_embeddings.door()
+        own_embeddings.show_link()
     boxes = st.container(horizontal=True, vertical_alignment="center")
     menu.row("explore", boxes, selection.address(run))
     if not run.is_example:

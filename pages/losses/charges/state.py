@@ -69,8 +69,8 @@ PRESETS = (  # a URL without parameters opens the first preset
     ),
     Preset(
         "held apart",
-        "Negatives divide a class (Can 2018, Fig. 2.6): they push both ends harder than the pair pulls, so it never "
-        "unites. Choose the ranking loss, and it does.",
+        "Negatives divide a class (Can 2018, Fig. 2.6): they push its halves apart more strongly than pairs pull them "
+        "together. With the ranking loss the halves join.",
         "start=divided&classes=2&per=8&loss=modified_entangle",
     ),
     Preset(

@@ -88,7 +88,7 @@ def linked(query: Mapping[str, str]) -> RunSpec:
 
 
 def refuse_own_network(spec: RunSpec) -> None:
-    """Raise SpecError if a spec names a network of the user: neither a link nor a form may choose which code runs."""
+    """Raise SpecError if a spec names a user's own network, because links and forms must not choose which code runs."""
     if own_network.is_own(spec.model.name):
         raise SpecError(
             f"model.name: {spec.model.name} is Python code, which only the command line trains; run "

@@ -216,7 +216,7 @@ class Form:
     ) -> float | str:
         """Show the widget of a hyper-parameter and return its value; add a toggle if infinity is allowed.
 
-        With `words` there is also a toggle for each of the parameter's `words`, such as a margin from the data.
+        If `words` is True, also show a toggle for each of the parameter's `words`, such as a margin from the data.
         """
         self.values.setdefault(key, default)
         for word in getattr(parameter, "words", ()) if words else ():

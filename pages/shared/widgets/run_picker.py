@@ -84,7 +84,7 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
             st.warning("The run in the link is not in this store.", icon=":material/link_off:")
         st.info("There are no runs yet. A first run takes seconds.", icon=":material/info:")
         menu.link("data", "Train a first network")
-        own_embeddings.door()
+        own_embeddings.show_link()
         return None
     chosen = wanted if wanted in runs else _default(runs)
     st.session_state[KEY] = chosen  # the run in the URL overrides the selection stored by the widget

@@ -1,4 +1,4 @@
-"""Start button at the foot of the sidebar of a new run, with a summary of the run and what it still lacks."""
+"""Start button at the foot of the sidebar of a new run, with a summary of the run and the obstacles to its start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pages.shared.widgets import run_status
 from pages.shared.words.labels import WORDS
 from pages.shared.words.titles import data_choice
 
-MOST = 3  # number of obstacles in the sidebar; the page lists all
+MOST = 3  # maximum number of obstacles in the sidebar; the page lists all
 # The panel stays visible while the form above it scrolls. On a phone the sidebar is a closed drawer, so the Start page
 # has a second button there.
 STYLE = """<style>

@@ -46,7 +46,7 @@ def main() -> None:
         refusal(steps.REFUSED, *faults)
         menu.link("settings", "Correct the settings in step 2")
         return
-    summary, obstacles = steps.examined(spec)
+    summary, obstacles = steps.examine(spec)
     refusal(steps.REFUSED, *obstacles)
     above = st.container()
     processes = machines.processes(spec)

@@ -70,7 +70,7 @@ def _progress(run: Run, status: str, state: RunState, waits: QueuePosition | Non
         st.progress(done, text=f"{where} · {state.message if state.backend and state.message else _place(waits)}")
     elif status == "lost":
         st.progress(done, text=f"{where}, then its process ended unexpectedly")
-        outside = "The program that trained it has ended. All logged values are kept."
+        outside = "The program that trained this run has ended. All logged values are kept."
         kept = "Everything up to the last checkpoint is kept. Resume continues from there."
         st.warning(outside if run.is_embedding_set else kept)
     else:

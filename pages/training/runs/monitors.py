@@ -50,13 +50,16 @@ def _warnings(root: str, run_id: str, status: str) -> list[HealthWarning]:
 
 
 def _margin(run: Run, trained: RunSpec) -> str:
-    """Return the sentence that states a margin chosen from the data; `trained` is the spec with its number."""
+    """Return a sentence with the margin that was chosen from the data; `trained` is the spec with this margin."""
     distances = series(run.metrics()[0], "measure", "pair_distance")[1]
     if not distances:
         return "The margin is chosen from the first batch and shown after the first measurement."
     name = next(k for k, v in run.spec.loss.parameters.items() if v == FROM_DATA)
     value = trained.loss.parameters[name]
-    return f"Margin {name} = {value:.4g}, chosen from the first batch, with pairs of a class {distances[-1]:.3g} apart."
+    return (
+        f"Margin {name} = {value:.4g}, chosen from the first batch, in which the mean distance within classes is "
+        f"{distances[-1]:.3g}."
+    )
 
 
 def _warning(warning: HealthWarning) -> None:

@@ -22,7 +22,7 @@ def choose_step(
     Args:
         key: Key of the slider in the session state.
         steps: Steps to choose from, ascending.
-        goes_on: True while the run is queued or running.
+        goes_on: True while the run is queued or running, to show the toggle that follows it.
         follow: Label of the toggle.
         label: "collapsed" shows no label above the slider.
     """

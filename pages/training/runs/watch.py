@@ -19,7 +19,7 @@ from pages.training.runs import watch_html
 from pages.training.runs.steps import choose_step
 
 FOLLOW = "Follow the newest validation"
-IMAGES = "Shows each sample as an image with a frame in the colour of its class."
+IMAGES = "Shows each sample as an image with a border in the colour of its class."
 
 
 def show(run: Run, status: str) -> None:
@@ -29,7 +29,7 @@ def show(run: Run, status: str) -> None:
         return
     with st.container(border=True, key=f"watch-{run.id}"):
         with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-            st.markdown("**Watch it learn**", width="content")
+            st.markdown("**Map during training**", width="content")
             goes_on = status in ("queued", "running")
             step = choose_step(f"watch-step-{run.id}", list(paths), goes_on, FOLLOW, "collapsed")
             images = st.toggle("Images on the map", key=f"watch-images-{run.id}", help=IMAGES)
@@ -46,8 +46,8 @@ def show(run: Run, status: str) -> None:
 
 
 def _before(paths: dict[int, Path], step: int, frame: Frame) -> Frame:
-    """Return the previous frame, from which the points move; `frame` itself if there is none that can be read."""
-    earlier = [path for at, path in paths.items() if at < step]
+    """Return the previous frame, from which the points move; `frame` itself if no previous frame can be read."""
+    earlier = [path for recorded, path in paths.items() if recorded < step]
     try:
         before = _read(earlier[-1]) if earlier else frame
     except (Unreadable, OSError):
@@ -65,9 +65,9 @@ def _frame(path: Path, changed: int) -> Frame:
 
 
 def _score(run: Run, step: int, frame: Frame) -> str:
-    """Return a sentence with the validation score at a step and the number of right neighbours."""
-    right = frame.neighbour_labels == frame.labels[frame.queries][:, None]
+    """Return a line with the validation score at a step and the number of correct neighbours."""
+    correct = frame.neighbour_labels == frame.labels[frame.queries][:, None]
     steps, values = run_reader.reader().history(run).validation.arrays()
-    score = [float(value) for at, value in zip(steps, values, strict=True) if at == step]
-    words = f" · validation MAP@R {percent(score[-1])}" if score else ""
-    return f"Step {step:,}{words} · {int(right.sum())} of {right.size} neighbours of the same class"
+    scores = [float(value) for validated, value in zip(steps, values, strict=True) if validated == step]
+    score = f" · validation MAP@R {percent(scores[-1])}" if scores else ""
+    return f"Step {step:,}{score} · {int(correct.sum())} of {correct.size} neighbours of the same class"

@@ -1,6 +1,6 @@
-"""HTML of a validation: the map as positioned elements, and the grid of queries with their neighbours.
+"""HTML of a validation frame: the map as positioned elements, and the grid of queries with their neighbours.
 
-The points of a new map start at their positions in the previous one and move, by an animation in CSS.
+A CSS animation moves the points from their positions in the previous frame to those in the new one.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ STYLE = """<style>
 .watch .plane i { width: 8px; height: 8px; border-radius: 50%; background: var(--c); opacity: .8; }
 .watch .plane img { width: 20px; height: 20px; object-fit: contain; border: 2px solid var(--c); border-radius: 3px;
   background: rgb(128 128 128 / .3); }
-.watch .plane .asked { z-index: 1; width: 34px; height: 34px; border-width: 3px; border-radius: 5px;
+.watch .plane .query { z-index: 1; width: 34px; height: 34px; border-width: 3px; border-radius: 5px;
   box-shadow: 0 0 0 2px rgb(255 255 255 / .9), 0 1px 6px rgb(0 0 0 / .5); }
-.watch .plane i.asked { width: 14px; height: 14px; border-radius: 50%; }
+.watch .plane i.query { width: 14px; height: 14px; border-radius: 50%; }
 .watch .names { display: flex; flex-wrap: wrap; gap: 2px 14px; margin-top: 8px; font-size: 13px; }
 .watch .names b { display: inline-block; width: 10px; height: 10px; border-radius: 50%; margin-right: 5px;
   background: var(--c); }
@@ -54,8 +54,8 @@ def html(
         frame: Frame to show.
         before: Previous frame, with points of the same shape, from which the points move.
         step: Training step of the frame.
-        address: URL prefix of the images, to which the index of a sample is appended; "" if there are no images, then
-            only points are shown.
+        address: URL prefix of the images, to which the index of a sample is appended; "" if there are no images, so
+            that only points are shown.
         name: Function that maps labels to class names.
         images: True to show all samples on the map as images instead of points.
     """
@@ -75,14 +75,14 @@ def html(
 def _plane(
     frame: Frame, before: Frame, address: str, name: Callable[[int], str], colours: dict[int, str], *, images: bool
 ) -> str:
-    reach, asked = float(frame.reach), set(frame.queries.tolist())
-    here, there = _percentages(frame.points, reach), _percentages(before.points, reach)
+    reach, queries = float(frame.reach), set(frame.queries.tolist())
+    end, start = _percentages(frame.points, reach), _percentages(before.points, reach)
     elements = []
     for row, (index, label) in enumerate(zip(frame.indices.tolist(), frame.labels.tolist(), strict=True)):
-        place = f"--x:{here[row, 0]}%;--y:{here[row, 1]}%;--u:{there[row, 0]}%;--v:{there[row, 1]}%"
+        place = f"--x:{end[row, 0]}%;--y:{end[row, 1]}%;--u:{start[row, 0]}%;--v:{start[row, 1]}%"
         about = f'title="{escape(name(label))}" style="--c:{colours[label]};{place}"'
-        about += ' class="asked"' if row in asked else ""
-        shown = address and (images or row in asked)
+        about += ' class="query"' if row in queries else ""
+        shown = address and (images or row in queries)
         elements.append(f'<img src="{address}{index}" alt="" {about}>' if shown else f"<i {about}></i>")
     return "".join(elements)
 

@@ -123,7 +123,7 @@ def test_own_normalisation(module: str, monkeypatch: pytest.MonkeyPatch) -> None
         ("Maps", "its attribute normalisation is a str"),
         ("Tokens", r"float32 of shape \(2, 6, 16\) for images of shape \(2, 3, 16, 16\); expected features"),
         ("Whole", r"int32 of shape"),
-        ("Pair", "gives a tuple for two images"),
+        ("Pair", "returns a tuple for two images"),
         ("Fixed", r"cannot process images of shape \(2, 3, 16, 16\): RuntimeError"),
     ],
 )

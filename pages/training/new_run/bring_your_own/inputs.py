@@ -94,7 +94,7 @@ def images_input(role: str = "images") -> tuple[Path | None, bool, bool]:
     """Show the input of images: a folder, files, a .zip file or a path.
 
     Returns:
-        Their path, True for uploads, and True if they cannot be used.
+        Path of the images, True if they were uploaded, and True if they cannot be used.
     """
     is_folder = bool(st.session_state.get(f"is-folder-{role}"))
     types = import_service.image_suffixes()
@@ -110,7 +110,7 @@ def images_input(role: str = "images") -> tuple[Path | None, bool, bool]:
     st.toggle(
         "Upload a folder",
         key=f"is-folder-{role}",
-        help="With its subfolders. Browsers send files one by one: for more than a few hundred, give a .zip or a path.",
+        help="Includes subfolders. For more than a few hundred files, a .zip file or a path is faster.",
     )
     try:
         if uploads:

@@ -1,4 +1,4 @@
-"""Bring your own: embeddings that were computed elsewhere, or photographs that a published network embeds."""
+"""Bring your own: embeddings that were computed elsewhere, or photographs that a pretrained network embeds."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _preview(given: inputs.Given) -> tuple[Preview | None, str | None]:
 
 
 def _offer(request: ImportRequest | EmbedRequest, verb: str, icon: str, *, in_background: bool = True) -> None:
-    """Show the button that stores the set, or the progress in the background."""
+    """Show the button that starts the import, or the progress of an import in the background."""
     place, store = inputs.place(), RunStore()
     if waiting.wait(place, "import", lambda state: waiting.counted(state, "{:,.0f}".format), then=PROGRESS):
         return
@@ -140,7 +140,7 @@ def _offer(request: ImportRequest | EmbedRequest, verb: str, icon: str, *, in_ba
 
 
 def _arrive(state: ImportState) -> None:
-    """Open the set that was stored in the background; if photographs were left out, first say which."""
+    """Open the set that was stored in the background; if photographs were left out, name them first."""
     if state.note:
         st.markdown(f"**{state.message}**")
         st.text(import_service.without_folders(inputs.place(), state.note))

@@ -14,7 +14,7 @@ from pages.shared.widgets.error_boundary import refusal
 from pages.shared.words.labels import WORDS
 from pages.training.new_run.bring_your_own import inputs
 
-MAX_NAME = 80
+MAX_NAME = 80  # characters
 
 
 def show() -> EmbedRequest | None:
@@ -32,7 +32,8 @@ def show() -> EmbedRequest | None:
     networks = list(pooled_features.available())
     if not networks:
         refusal(
-            "No network", f"No ImageNet weights are on this machine; run: dml doctor, or dml embed --network {NETWORK}"
+            "No network",
+            f"No ImageNet weights are on this machine. Download them with: dml embed FOLDER --network {NETWORK}",
         )
         return None
     if photographs is None or first_fails or second_fails:

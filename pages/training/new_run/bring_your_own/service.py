@@ -16,7 +16,7 @@ from pages.shared.state.cache import cached
 
 MAX_NAME = 200  # bytes of a file name
 MAX_DEPTH = 8  # folders above a file of an uploaded folder
-FOLDER, LOOSE = "folder", "loose"  # names of the folders of uploaded images
+FOLDER, LOOSE = "folder", "loose"  # names of the folders that hold an uploaded folder, and single images
 LIFETIME = 900  # lifetime of the cache in seconds
 
 
@@ -82,7 +82,7 @@ def file_name(name: str) -> str:
 
 
 def relative_path(name: str) -> str:
-    """Return the path of a file in an uploaded folder; it leads nowhere else and has at most MAX_DEPTH folders."""
+    """Return the relative path of a file in an uploaded folder, without ".." and with at most MAX_DEPTH folders."""
     steps = [step for step in name.replace("\\", "/").split("/") if step not in ("", ".", "..")] or [""]
     return "/".join(file_name(step) for step in steps[-MAX_DEPTH - 1 :])
 

@@ -71,7 +71,7 @@ def page() -> None:
             _show(at, cut, read)
         spec, settings = _next_run(form, at, cut, read.dataset)
         query |= settings
-        obstacles = list(read.problems) or (steps.examined(spec)[1] if spec else [NO_SETTINGS])
+        obstacles = list(read.problems) or (steps.examine(spec)[1] if spec else [NO_SETTINGS])
     steps.write_address(form, "data", query)
     head.row(query)
     head.lead("settings", "Next: settings", query, ready=read is not None and not read.problems)
@@ -117,7 +117,7 @@ def _choose_data(form: Form, name: str) -> tuple[DataKey | None, SplitSettings]:
 def _next_run(
     form: Form, at: DataKey, cut: SplitSettings, made: Dataset | None
 ) -> tuple[RunSpec | None, dict[str, str]]:
-    """Return the spec that a press on the start button trains, and the URL query parameters of the Settings page.
+    """Return the spec that the start button trains, and the URL query parameters of the Settings page.
 
     Both hold the settings in the form if these use the selected data set and split, otherwise the default settings for
     the data set. The spec is None if no link can express the selected data set and split.

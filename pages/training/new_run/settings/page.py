@@ -40,7 +40,7 @@ def main() -> None:
         _goes_on(form, spec)
     if form.values["begin"] == spec_form.PUBLISHED:
         protocol_form.panel(form)
-    summary, obstacles = steps.examined(spec)
+    summary, obstacles = steps.examine(spec)
     refusal(steps.REFUSED, *obstacles)
     ready = not obstacles
     _lead(head, form, spec, ready=ready)

@@ -218,7 +218,7 @@ def spec_of(form: Form) -> tuple[RunSpec | None, list[str]]:
         return None, words.faults(error)
 
 
-def examined(spec: RunSpec) -> tuple[Summary | None, list[str]]:
+def examine(spec: RunSpec) -> tuple[Summary | None, list[str]]:
     """Return a summary of the data, or None if unreadable, and one sentence for each obstacle to training."""
     try:
         summary = preflight.summary(spec.data, spec.seed)

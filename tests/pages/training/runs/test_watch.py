@@ -89,7 +89,7 @@ def test_a_run_without_frames_shows_nothing_of_it(run):
     app = load_page("runs", run=run.id)
     assert not app.exception
     assert not any('class="watch"' in element.proto.body for element in app.get("html"))
-    assert "Watch it learn" not in "".join(text.value for text in app.markdown)
+    assert "Map during training" not in "".join(text.value for text in app.markdown)
 
 
 def test_points_alone_are_shown_if_the_data_set_cannot_be_read(run, monkeypatch):
