@@ -100,7 +100,7 @@ def baselines(network: str) -> None:
         print(f"{network:20} mean of {FOLDS} folds, {name}: R@1 {_percent(recall)}, MAP@R {_percent(precision)}{goal}")
 
 
-def chosen_shrinkage(network: str) -> None:
+def choose_shrinkage(network: str) -> None:
     """Choose the shrinkage on the validation classes; print the test scores per fold and concatenated."""
     validated: dict[float, list[float]] = {}
     tested: dict[float, list[tuple[Singles, RetrievalScores]]] = {}
@@ -163,7 +163,7 @@ def main() -> None:
     else:
         for network in NETWORKS:
             baselines(network)
-            chosen_shrinkage(network)
+            choose_shrinkage(network)
 
 
 def _percent(value: float) -> str:

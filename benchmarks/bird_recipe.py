@@ -1,6 +1,6 @@
 """Retrieval of unseen bird species after training the last stage of EfficientNet-Lite 0, in four folds.
 
-The recipe is the spec `cub-tuned`. The folds are those of `benchmarks.bird_baselines`. Rivals need no training: the
+The recipe is the spec `cub-tuned`. The folds are those of `benchmarks.bird_baselines`. Two rivals need no training: the
 whitened features (average pooling, shrinkage 1), and the initial network of the recipe (GeM, shrinkage 4). "Joined" is
 the score of the concatenated embeddings of the four fold models, whose whitenings together see all training classes.
 
@@ -41,7 +41,7 @@ def state_of(fold: int, seed: int = 0, overrides: Sequence[str] = ()) -> Trainin
 
 
 def embeddings(fold: int, seed: int, split: str, overrides: Sequence[str]) -> dict[str, Singles]:
-    """Train the recipe; return the embeddings (n, D) of a split by the rivals and by the best trained weights."""
+    """Train the recipe; return the embeddings (n, D) of a split by the rivals and by the best weights."""
     state = state_of(fold, seed, overrides)
     train = state.data.splits["train"]
     fitted = whitening.fit(feature_baselines.extract(state, train), state.data.labels[train])
@@ -59,7 +59,7 @@ def embeddings(fold: int, seed: int, split: str, overrides: Sequence[str]) -> di
     return made | {"trained": evaluation.embed(state.model, state.data, split, state.device)}
 
 
-def scored(state: TrainingState, split: str, points: Singles) -> dict[str, Any]:
+def score(state: TrainingState, split: str, points: Singles) -> dict[str, Any]:
     """Return the scores of embeddings, with their sums by class."""
     scores = evaluation.score(points, state.data, split, (1,), state.device)
     return evaluation.row("x", 0, scores, labels=evaluation.query_labels(state.data, split))
@@ -73,24 +73,24 @@ def compare(split: str, seeds: Iterable[int], overrides: Sequence[str]) -> None:
         kept = {fold: embeddings(fold, seed, split, overrides) for fold in range(1, FOLDS + 1)}
         states = {fold: state_of(fold) for fold in kept}
         for name in kept[1]:
-            rows = [scored(states[fold], split, made[name]) for fold, made in kept.items()]
+            rows = [score(states[fold], split, made[name]) for fold, made in kept.items()]
             sums.setdefault(name, []).extend(row["by_class"] for row in rows)
             means.setdefault(name, {})[seed] = statistics.fmean(row["map_at_r"] for row in rows)
             words = f"R@1 {_percent(statistics.fmean(row['recall_at']['1'] for row in rows))}"
             words += f" MAP@R {_percent(means[name][seed])}"
             if split == "test":
-                joined = scored(states[1], split, np.hstack([made[name] for made in kept.values()]))
+                joined = score(states[1], split, np.hstack([made[name] for made in kept.values()]))
                 words += f" | joined R@1 {_percent(joined['recall_at']['1'])} MAP@R {_percent(joined['map_at_r'])}"
             print(f"{split}, seed {seed}, mean of {FOLDS} folds, {name:9} {words}", flush=True)
     for rival in RIVALS:
         over_seeds = noise.gap(means["trained"], means[rival])
-        difference = gain.difference(_added(sums["trained"], split), _added(sums[rival], split))
+        difference = gain.difference(_sums_by_class(sums["trained"], split), _sums_by_class(sums[rival], split))
         p = "" if over_seeds.p is None else f", p = {over_seeds.p:.2g}"
         mean, low, high = (f"{100 * each:+.1f}" for each in difference)
         print(f"trained - {rival}: {over_seeds.words}{p}; {mean} [{low}, {high}] over classes")
 
 
-def untrained() -> None:
+def compare_untrained() -> None:
     """Print the validation scores of whitened features by pooling and shrinkage, means of the folds."""
     scores: dict[tuple[str, float], list[tuple[float, float]]] = {}
     for fold in range(1, FOLDS + 1):
@@ -101,7 +101,7 @@ def untrained() -> None:
             fitted_to, points = (_pooled(state, each) for each in (train, rows))
             for shrinkage in SHRINKAGES:
                 embed = whitening.fit(fitted_to, state.data.labels[train], shrinkage=shrinkage)
-                row = scored(state, "validation", embed(points))
+                row = score(state, "validation", embed(points))
                 scores.setdefault((name, shrinkage), []).append((row["recall_at"]["1"], row["map_at_r"]))
     for (name, shrinkage), pairs in scores.items():
         recall, precision = (statistics.fmean(each) for each in zip(*pairs, strict=True))
@@ -119,7 +119,7 @@ def main() -> None:
     torch.set_num_threads(1)
     print(machine("torch", "numpy"))
     if asked.untrained:
-        untrained()
+        compare_untrained()
     else:
         compare("test" if asked.test else "validation", range(asked.seeds), asked.overrides)
 
@@ -130,8 +130,8 @@ def _pooled(state: TrainingState, rows: Any) -> Singles:
         return batches.embed(lambda inputs: model.pool(model.features(inputs)), state.data, rows, state.device, 64)
 
 
-def _added(rows: list[Mapping[str, Any]], split: str) -> dict[str, list[float]]:
-    """Return the sums by class of all rows: added if they are of the same classes, side by side if not."""
+def _sums_by_class(rows: list[Mapping[str, Any]], split: str) -> dict[str, list[float]]:
+    """Return the sums by class over all rows; rows of different classes are concatenated first."""
     if split == "test":
         return {key: np.sum([row[key] for row in rows], 0).tolist() for key in rows[0]}
     count = len(rows) // FOLDS  # seeds; the four folds of a seed validate on different classes

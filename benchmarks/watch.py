@@ -42,7 +42,7 @@ def train(spec: RunSpec, folder: Path, *, frames: bool) -> Run:
     return run
 
 
-def same(one: Run, other: Run) -> bool:
+def are_equal(one: Run, other: Run) -> bool:
     """Return True if two runs have the same rows and the same tensors in their last checkpoints."""
     first, second = checkpoint.load(one.path), checkpoint.load(other.path)
     assert first is not None
@@ -61,7 +61,7 @@ def milliseconds(call: Callable[[], object], rounds: int = 20) -> list[float]:
     return times[1:]
 
 
-def recorded(samples: int, dimensions: int, folder: Path) -> FrameRecorder:
+def make_recorder(samples: int, dimensions: int, folder: Path) -> FrameRecorder:
     """Return a recorder for a synthetic validation split of 100 classes that has a previous frame."""
     random = np.random.default_rng(0)
     made = data.load("digits", split="samples")
@@ -92,11 +92,11 @@ def main() -> None:
             report(f"{preset}: rival without", times["False"], f"ratio {ratio:.3f}")
             count = len(validation_frames.paths(runs[0].path))
             size = sum(path.stat().st_size for path in validation_frames.paths(runs[0].path).values())
-            print(f"{preset}: {count} frames, {size:,} bytes; same rows and weights: {same(*runs)}")
+            print(f"{preset}: {count} frames, {size:,} bytes; same rows and weights: {are_equal(*runs)}")
             print(f"{preset}: ratio {ratio:.3f} (goal at most {GOAL}: {verdict(ratio <= GOAL)})")
         for samples, dimensions in SIZES:
             embeddings = np.random.default_rng(1).normal(size=(samples, dimensions)).astype(np.float32)
-            recorder = recorded(samples, dimensions, folder / f"{samples}-{dimensions}")
+            recorder = make_recorder(samples, dimensions, folder / f"{samples}-{dimensions}")
             report(f"recorder, {samples:,} x {dimensions}", milliseconds(partial(recorder, 8, embeddings)))
         frame = validation_frames.read(validation_frames.paths(folder / "5000-128")[8])
         html = partial(watch_html.html, frame, frame, 8, "api/thumb/run/", str)

@@ -8,6 +8,7 @@ from dmlcore import geometry, losses, metrics, mining, pooling, projection
 from tests.members import in_one_case
 
 PROMISES = {  # sections in addition to Example
+    dmlcore.log_run: ("Args", "Returns", "Raises"),
     dmlcore.show: ("Args", "Returns", "Raises"),
     losses.names: (),
     losses.batch_names: (),
@@ -20,6 +21,7 @@ PROMISES = {  # sections in addition to Example
     geometry.snapshot: ("Args", "Raises", "Reference"),
     geometry.margin_for_ellipse: ("Raises", "Reference"),
     geometry.margin_enclosing: ("Raises", "Reference"),
+    geometry.margin_from_data: ("Args", "Returns", "Raises", "Reference"),
     geometry.k_center: ("Args", "Raises", "Reference"),
     metrics.retrieval: ("Args", "Raises", "Reference"),
     metrics.clustering: ("Args", "Raises", "Reference"),

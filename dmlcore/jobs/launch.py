@@ -173,7 +173,7 @@ def prepare_resume(run: Run, backend: str = "") -> None:
     """Queue a run again, on the given backend; the caller must hold its lock. Raises JobError if that is impossible."""
     state = run.state()
     if run.is_embedding_set:
-        raise JobError(f"{run.id} is trained by a program outside the lab; start that program again, as a new run")
+        raise JobError(f"{run.id} was trained by another program; start that program again, which logs a new run")
     if reason := own_network.refusal(run.spec.model.name):
         raise JobError(f"model.name: {reason}")
     if state.state == "done":

@@ -53,10 +53,14 @@ def fit(features: Singles, labels: Ints | None = None, *, shrinkage: float = SHR
 
 
 def inverse_root(differences: Floats, shrinkage: float = SHRINKAGE) -> Floats:
-    """Return a matrix W (F, F) with W W' equal to the inverse of the shrunk covariance of differences (N, F).
+    """Return a matrix W (F, F) with W W' equal to the inverse of a covariance matrix with shrinkage.
 
-    A root is unique up to a rotation, which changes no distance. This one comes from a Cholesky factorisation, which
-    takes a fraction of the time of an eigendecomposition.
+    W is unique up to a rotation, which changes no distance. It is computed by a Cholesky factorisation, which takes a
+    fraction of the time of an eigendecomposition.
+
+    Args:
+        differences: Features (N, F) minus their means, or minus those of their classes.
+        shrinkage: Constant added to each variance, relative to the mean variance; positive.
 
     Raises:
         ValueError: If all differences are zero.

@@ -93,7 +93,7 @@ def test_a_cancelled_run_asks_its_program_and_sends_no_signal(tmp_path: Path, mo
         launch.cancel(RunStore(tmp_path).open(run.id))
         assert run.should_stop
     assert run.run.status() == "cancelled"
-    with pytest.raises(JobError, match="trained by a program outside the lab"):
+    with pytest.raises(JobError, match="trained by another program"):
         launch.resume(run.run)
     assert run.run.status() == "cancelled"
 

@@ -14,8 +14,8 @@ def entangled_mean(
 ) -> tuple[Tensor, Counts]:
     """Return the mean over pairs (a, p) of log(1 + sum_n exp(E(a, p, n) + margin)), and the counts of the triplets.
 
-    Nearer negatives take a larger share of the force of their pair. All triplets are held in memory at once, for the
-    gradient. All of them count as active, because the form has no clamp.
+    Nearer negatives take a larger share of the force of their pair. All triplets are kept in memory for the
+    gradient, and all count as active, because the form has no clamp.
 
     Args:
         distances: Distances from `pair_tables`, shape (B, B).

@@ -55,7 +55,7 @@ LABELS: Mapping[str, str] = {
     "loss.parameters": "Loss parameters",
     "loss.reduction": "Reduction",
     "loss.learning_rate": "Learning rate of proxies",
-    "loss.proxy_start": "Initial proxies",
+    "loss.proxy_start": "Start of the proxies",
     "loss.memory": "Batches in memory",
     "loss.memory_start": "Memory starts after",
     "loss.batch_pairs": "Weight of sample pairs",

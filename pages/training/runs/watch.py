@@ -35,7 +35,7 @@ def show(run: Run, status: str) -> None:
             images = st.toggle("Images on the map", key=f"watch-images-{run.id}", help=IMAGES)
         try:
             frame = _read(paths[step])
-            before = _before(paths, step, frame)
+            before = _previous(paths, step, frame)
         except (Unreadable, OSError) as error:
             st.warning(words.plain(error), icon=":material/broken_image:")
             return
@@ -45,7 +45,7 @@ def show(run: Run, status: str) -> None:
         st.html(watch_html.html(frame, before, step, address, name, images=images and bool(address)))
 
 
-def _before(paths: dict[int, Path], step: int, frame: Frame) -> Frame:
+def _previous(paths: dict[int, Path], step: int, frame: Frame) -> Frame:
     """Return the previous frame, from which the points move; `frame` itself if no previous frame can be read."""
     earlier = [path for recorded, path in paths.items() if recorded < step]
     try:
