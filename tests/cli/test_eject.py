@@ -23,4 +23,4 @@ def test_an_unsupported_run_is_refused_with_what_is_supported(tmp_path):
     done = here("eject", run.id, "--runs", str(tmp_path / "runs"))
     assert done.returncode == 1
     assert "data.name=glyphs" in done.stderr
-    assert "Supported are finished runs with data.name=digits or toy" in done.stderr
+    assert "One has data.name=digits or toy" in done.stderr
