@@ -115,7 +115,11 @@ def counted(state: ProgressState, count: Callable[[float], str]) -> tuple[float 
     `count` formats a number of items as text, for example as a size in bytes.
     """
     total = f" of {count(state.total)}" if state.total else ""
-    text = f"{state.message.capitalize()}: {count(state.done)}{total}" if state.done or state.total else state.message
+    text = (
+        f"{state.message.capitalize()}: {count(state.done)}{total}"
+        if state.done or state.total
+        else state.message or "about to start"
+    )
     if state.rate > 0:
         text += f", {count(state.rate)} per second"
         if state.total:
