@@ -69,5 +69,6 @@ def _score(run: Run, step: int, frame: Frame) -> str:
     correct = frame.neighbour_labels == frame.labels[frame.queries][:, None]
     steps, values = run_reader.reader().history(run).validation.arrays()
     scores = [float(value) for validated, value in zip(steps, values, strict=True) if validated == step]
-    score = f" · validation MAP@R {percent(scores[-1])}" if scores else ""
+    start = f" ({percent(float(values[0]))} at step 0)" if step and len(steps) and steps[0] == 0 else ""
+    score = f" · validation MAP@R {percent(scores[-1])}{start}" if scores else ""
     return f"Step {step:,}{score} · {int(correct.sum())} of {correct.size} neighbours of the same class"

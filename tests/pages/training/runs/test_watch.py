@@ -37,7 +37,7 @@ def test_the_newest_validation_is_shown_and_the_slider_goes_back(run):
     app = load_page("runs", run=run.id)
     newest = shown(app)
     assert 'data-step="8"' in newest
-    assert re.search(r"Step 8 · validation MAP@R [\d.]+ % · \d+ of 30 neighbours of the same class", captions(app))
+    assert re.search(r"Step 8 · validation MAP@R [\d.]+ % \([\d.]+ % at step 0\) · \d+ of 30 neighbours", captions(app))
     slider = app.select_slider(key=f"watch-step-{run.id}")
     assert slider.options == ["0", "4", "8"]
     slider.set_value(0).run()
