@@ -135,9 +135,8 @@ def selected_classes(data: MapData, chosen: Selection | None) -> None:
     """Show the selection with its number of samples per class; without a selection, explain how to select."""
     if chosen is None:
         st.caption(
-            "To select samples, choose Lasso and draw around them, or hold Shift and drag. The other Inspection "
-            "pages show "
-            "your selection, too."
+            "Zoom in with the wheel or + to turn points into images. To select samples, choose Lasso and draw around "
+            "them, or hold Shift and drag. The other Inspection pages show your selection, too."
         )
         return
     selection.bar(data.run, chosen, here="explore")
