@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.data.dataset import DataError
 from dmlcore.data.embedding_sets.files import FORMATS, LABEL_FORMATS
@@ -17,6 +18,7 @@ from pages.shared.widgets.error_boundary import refusal
 from pages.training.new_run.bring_your_own import service as import_service
 
 MEGABYTES = 200  # largest uploaded file
+MOST_UPLOADS = 300  # number of files that a browser uploads one by one without blocking the page for long
 PLACE = "folder of the import"  # session key
 INVALID = "Cannot be used"
 EXAMPLE = {"embeddings": "digits.npy", "labels": "digits.csv", "images": "digits.zip"}
@@ -65,6 +67,15 @@ def show() -> Given:
     return Given(embeddings, labels, images, uploaded, not (first_fails or second_fails or third_fails))
 
 
+def start_row() -> tuple[DeltaGenerator, DeltaGenerator]:
+    """Return the container of the outcome of an import and, below it, that of the row with its button.
+
+    The outcome is above the button, so that it is in view when the button has been pressed on a small screen.
+    """
+    outcome = st.container()
+    return outcome, st.container(horizontal=True, vertical_alignment="bottom")
+
+
 def use_example() -> None:
     """Fill the paths with the example that ships."""
     for role, name in EXAMPLE.items():
@@ -107,21 +118,42 @@ def images_input(role: str = "images") -> tuple[Path | None, bool, bool]:
         label_visibility="collapsed",
     )
     text = _path(role, "folder or .zip file", bool(uploads))
+    count = st.container()
     st.toggle(
         "Upload a folder",
         key=f"is-folder-{role}",
-        help="Includes subfolders. For more than a few hundred files, a .zip file or a path is faster.",
+        help="Includes subfolders. Browsers send files one by one, so many files can block the page for minutes.",
     )
+    st.caption(f"For more than {MOST_UPLOADS} images, upload a .zip file or give a path.")
     try:
         if uploads:
-            return import_service.store_images(place(), uploads, keep_folders=is_folder), True, False
+            stored = import_service.store_images(place(), uploads, keep_folders=is_folder)
+            with count:
+                _show_count(stored)
+            return stored, True, False
         path = require_allowed(text) if text else None
         if path is not None and not path.exists():
             raise DataError(f"{text}: no such folder or file; check the path")
+        if path is not None:
+            with count:
+                _show_count(path)
         return path, False, False
     except (DataError, OSError) as error:
         refusal(INVALID, str(error))
         return None, False, True
+
+
+def _show_count(path: Path) -> None:
+    """Show the number of image files in a folder or .zip file."""
+    count = import_service.count_images(path)
+    if count is None:
+        return
+    most = "at least " * (count >= import_service.MOST_COUNTED)
+    if count:
+        st.markdown(f":green[:material/check_circle:] {most}{count:,} image {'file' if count == 1 else 'files'} found")
+    else:
+        kinds = ", ".join(import_service.image_suffixes()[1:]).upper()
+        st.markdown(f":orange[:material/warning:] No image files found ({kinds})")
 
 
 def _path(role: str, kind: str, uploaded: bool) -> str:

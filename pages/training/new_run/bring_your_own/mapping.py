@@ -18,11 +18,21 @@ ROLES = {
 }
 
 
-def show_rows(seen: Preview) -> None:
-    """Show size and data type of the embeddings, notes on the files, and the first rows."""
+NO_LABELS = (
+    "**No labels.** If a column holds the class of each sample, choose it as Label: colours by class, failures and "
+    "scores need it."
+)
+
+
+def show_size(seen: Preview) -> None:
+    """Show size and data type of the embeddings, and notes on the files."""
     st.markdown(f"**{seen.rows:,} vectors of {seen.dimensions:,} dimensions** ({seen.dtype})")
     for note in seen.notes:
         st.text(note)
+
+
+def show_rows(seen: Preview) -> None:
+    """Show the first rows of the files."""
     columns: dict[str, Any] = {f"vector ({seen.dimensions:,})": list(seen.vectors)}
     columns |= {name: [None if value is None else str(value) for value in seen.first[name]] for name in seen.columns}
     st.dataframe(columns, hide_index=True, key="first-rows", height="content")
@@ -54,5 +64,5 @@ def choose_roles(seen: Preview, key: str) -> Roles:
             )
             chosen[role] = column or None
     if chosen["label"] is None:
-        st.caption("No column with labels is chosen. Choose one to see failures and scores.")
+        st.warning(NO_LABELS, icon=":material/label_off:")
     return Roles(**chosen)

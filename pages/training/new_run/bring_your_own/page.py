@@ -6,6 +6,7 @@ import hashlib
 from contextlib import suppress
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.data.dataset import DataError
 from dmlcore.data.embedding_sets.preview import Preview
@@ -38,7 +39,7 @@ def page() -> None:
     if st.segmented_control("Kind", KINDS, default=KINDS[0], key="kind", label_visibility="collapsed") == KINDS[1]:
         asked = photographs.show()
         if asked is not None:
-            _offer(asked, "Embed", ":material/photo_library:")
+            _offer(*asked, "Embed", ":material/photo_library:")
         return
     given = inputs.show()
     if given.embeddings is None:
@@ -53,11 +54,12 @@ def page() -> None:
     seen, vectors = _preview(given)
     if seen is None or not given.complete:
         return
-    mapping.show_rows(seen)
+    mapping.show_size(seen)
     files = f"{given.embeddings} {given.labels} {vectors}"
     key = hashlib.sha256(files.encode(errors="surrogatepass")).hexdigest()[:12]
     roles = mapping.choose_roles(seen, key)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    outcome, row = inputs.start_row()
+    with row:
         name = st.text_input("Name", given.embeddings.stem[:MAX_NAME], max_chars=MAX_NAME, key=f"name-{key}", width=300)
         normalize = st.toggle(
             "Cosine similarity",
@@ -79,7 +81,9 @@ def page() -> None:
         copy_images=given.uploaded_images,
         image_roots=tuple(map(str, allowed_folders())),
     )
-    _offer(request, "Import", ":material/input:", in_background=seen.rows > imports.FEW_ROWS)
+    mapping.show_rows(seen)
+    in_background = seen.rows > imports.FEW_ROWS
+    _offer(request, outcome, row, "Import", ":material/input:", in_background=in_background)
 
 
 def _preview(given: inputs.Given) -> tuple[Preview | None, str | None]:
@@ -108,34 +112,44 @@ def _preview(given: inputs.Given) -> tuple[Preview | None, str | None]:
         return None, chosen
 
 
-def _offer(request: ImportRequest | EmbedRequest, verb: str, icon: str, *, in_background: bool = True) -> None:
-    """Show the button that starts the import, or the progress of an import in the background."""
+def _offer(
+    request: ImportRequest | EmbedRequest,
+    outcome: DeltaGenerator,
+    row: DeltaGenerator,
+    verb: str,
+    icon: str,
+    *,
+    in_background: bool = True,
+) -> None:
+    """Show the button that stores the set in `row`, and progress and errors in `outcome`."""
     place, store = inputs.place(), RunStore()
-    if waiting.wait(place, "import", lambda state: waiting.counted(state, "{:,.0f}".format), then=PROGRESS):
-        return
-    state = place.state()
-    if state is not None and state.state == "done":
-        _arrive(state)
-        return
-    pressed = st.button(verb, key="import", type="primary", icon=icon)
-    if not pressed:
-        if place.status() == "failed" and state is not None:
-            refusal(REFUSED, import_service.without_folders(place, state.message))
-        elif place.status() == "cancelled":
-            st.caption("Cancelled. Nothing was stored.")
-        else:
-            waiting.ended(place)
-        return
-    try:
-        if in_background or isinstance(request, EmbedRequest):
-            place.begin(request, store)
-            st.rerun()
-        with st.spinner("Importing …", show_time=True):
-            run = imports.create(store, request)
-            st.session_state[DONE] = run.id
-    except (DataError, JobError, RunError, OSError) as error:
-        refusal(REFUSED, import_service.without_folders(place, str(error)))
-        return
+    with outcome:
+        if waiting.wait(place, "import", lambda state: waiting.counted(state, "{:,.0f}".format), then=PROGRESS):
+            return
+        state = place.state()
+        if state is not None and state.state == "done":
+            _arrive(state)
+            return
+    pressed = row.button(verb, key="import", type="primary", icon=icon)
+    with outcome:
+        if not pressed:
+            if place.status() == "failed" and state is not None:
+                refusal(REFUSED, import_service.without_folders(place, state.message))
+            elif place.status() == "cancelled":
+                st.caption("Cancelled. Nothing was stored.")
+            else:
+                waiting.ended(place)
+            return
+        try:
+            if in_background or isinstance(request, EmbedRequest):
+                place.begin(request, store)
+                st.rerun()
+            with st.spinner("Importing …", show_time=True):
+                run = imports.create(store, request)
+                st.session_state[DONE] = run.id
+        except (DataError, JobError, RunError, OSError) as error:
+            refusal(REFUSED, import_service.without_folders(place, str(error)))
+            return
     _open_imported()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.data.embedding_sets.files import LABEL_FORMATS
 from dmlcore.experiments.photographs import NETWORK, EmbedRequest
@@ -17,8 +18,12 @@ from pages.training.new_run.bring_your_own import inputs
 MAX_NAME = 80  # characters
 
 
-def show() -> EmbedRequest | None:
-    """Show the inputs; return the request, or None while photographs are missing or an input cannot be used."""
+def show() -> tuple[EmbedRequest, DeltaGenerator, DeltaGenerator] | None:
+    """Show the inputs; return None while photographs are missing or an input cannot be used.
+
+    Returns:
+        The request, and the containers of its outcome and of its button.
+    """
     with st.container(key="photographs"):
         first, second = st.columns(2, gap="medium")
     with first:
@@ -39,7 +44,8 @@ def show() -> EmbedRequest | None:
     if photographs is None or first_fails or second_fails:
         return None
     key = hashlib.sha256(str(photographs).encode(errors="surrogatepass")).hexdigest()[:12]
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    outcome, row = inputs.start_row()
+    with row:
         network = st.selectbox(
             "Network",
             networks,
@@ -51,7 +57,7 @@ def show() -> EmbedRequest | None:
         )
         named = "Photographs" if uploaded else photographs.stem
         name = st.text_input("Name", named[:MAX_NAME], max_chars=MAX_NAME, key=f"name-{key}", width=300)
-    return EmbedRequest(
+    request = EmbedRequest(
         photographs=str(photographs),
         network=network,
         labels=labels and str(labels),
@@ -59,3 +65,4 @@ def show() -> EmbedRequest | None:
         copy_images=uploaded,
         image_roots=tuple(map(str, allowed_folders())),
     )
+    return request, outcome, row

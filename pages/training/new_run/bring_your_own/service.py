@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Sequence
-from pathlib import Path
+from itertools import islice
+from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from dmlcore.data.dataset import DataError
+from dmlcore.data.embedding_sets import images
 from dmlcore.data.embedding_sets.preview import Preview, preview
 from dmlcore.data.files.images import SUFFIXES
 from dmlcore.data.printable import encodable
@@ -18,6 +21,8 @@ MAX_NAME = 200  # bytes of a file name
 MAX_DEPTH = 8  # folders above a file of an uploaded folder
 FOLDER, LOOSE = "folder", "loose"  # names of the folders that hold an uploaded folder, and single images
 LIFETIME = 900  # lifetime of the cache in seconds
+MOST_COUNTED = 100_000  # number of images at which counting stops
+COUNT_LIFETIME = 30  # lifetime of a count in seconds; a change in a subfolder does not touch its parent
 
 
 class Uploaded(Protocol):
@@ -95,6 +100,27 @@ def preview_files(file: Path, labels: Path | None, vectors: str | None) -> Previ
 @cached(16, LIFETIME)
 def _preview(file: str, changed: str, labels: str | None, labels_changed: str, vectors: str | None) -> Preview:
     return preview(file, labels, vectors=vectors)
+
+
+def count_images(path: Path) -> int | None:
+    """Return the number of image files in a folder or .zip file, at most MOST_COUNTED; None if it cannot be read."""
+    return _count(str(path), _stamp(path))
+
+
+@cached(16, COUNT_LIFETIME)
+def _count(path: str, changed: str) -> int | None:
+    try:
+        if os.path.isdir(path):
+            return sum(1 for _ in islice(images.images_below(Path(path)), MOST_COUNTED))
+        with zipfile.ZipFile(path) as archive:
+            return sum(_is_image(PurePosixPath(name)) for name in archive.namelist()[:MOST_COUNTED])
+    except (DataError, OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
+        return None  # the import reports the reason
+
+
+def _is_image(path: PurePosixPath) -> bool:
+    hidden = any(name.startswith((".", "__MACOSX")) for name in path.parts)
+    return path.name.lower().endswith(SUFFIXES) and not hidden
 
 
 def without_folders(place: Import, message: str) -> str:

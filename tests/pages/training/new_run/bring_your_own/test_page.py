@@ -89,7 +89,7 @@ def test_without_labels_a_set_is_imported_too(folder: Path, mapped: list[str]) -
 def test_a_column_can_be_left_out(folder: Path, mapped: list[str]) -> None:
     app = give(embeddings=folder / "e.npy", labels=folder / "labels.csv")
     box(app, "Label").set_value("").run()
-    assert any("No column with labels" in line.value for line in app.caption)
+    assert any("choose it as Label" in notice.value for notice in app.warning)
     app.button(key="import").click().run()
     assert not embedding_sets.of_run(stored()[0]).labelled
 
@@ -123,6 +123,14 @@ def test_errors_of_rows_appear_at_the_button_and_store_nothing(folder: Path) -> 
     app.button(key="import").click().run()
     assert any("make ids unique" in line for line in refusals(app))
     assert not stored()
+
+
+def test_images_are_counted_next_to_their_input(folder: Path, photos: Path) -> None:
+    app = give(embeddings=folder / "e.npy", images=photos)
+    assert any("8 image files found" in line.value for line in app.markdown)
+    (folder / "empty").mkdir()
+    app.text_input(key="path-images").set_value(str(folder / "empty")).run()
+    assert any("No image files found (JPG" in line.value for line in app.markdown)
 
 
 def test_missing_paths_and_images_are_refused_next_to_their_input(folder: Path) -> None:

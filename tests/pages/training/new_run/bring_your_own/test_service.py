@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,3 +110,17 @@ def test_a_full_disk_is_reported(place: Import) -> None:
     place.files.write_bytes(b"")  # a file where the folder should be
     with pytest.raises(DataError, match=r"e.npy cannot be stored"):
         service.store_file(place, "embeddings", Upload("e.npy"))
+
+
+def test_images_in_a_zip_are_counted_without_unpacking_it(tmp_path: Path) -> None:
+    file = tmp_path / "photos.zip"
+    with zipfile.ZipFile(file, "w") as packed:
+        for name in ("a/1.JPG", "a/2.png", "a/notes.txt", "__MACOSX/a/1.JPG", "a/.3.png"):
+            packed.writestr(name, b"")
+    assert service.count_images(file) == 2
+
+
+@pytest.mark.parametrize("name", ["bad.zip", "absent"])
+def test_images_of_an_unreadable_place_have_no_count(tmp_path: Path, name: str) -> None:
+    (tmp_path / "bad.zip").write_bytes(b"PK\x03\x04 damaged")
+    assert service.count_images(tmp_path / name) is None
