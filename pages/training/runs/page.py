@@ -97,7 +97,7 @@ def _way_to_example(store: RunStore, shipped: Run | None, shown: Sequence[Run]) 
 
 def _nothing_yet(store: RunStore) -> None:
     with st.container(border=True):
-        st.markdown("**No runs yet.** A first training run takes about fifteen seconds on an idle machine.")
+        st.markdown("**No runs yet.** A first training run takes less than a minute on an idle machine.")
         menu.link("data", "Go to New run")
         st.caption("Runs are stored in:")
         st.code(str(store.root), language=None)
