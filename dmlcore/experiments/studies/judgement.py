@@ -58,8 +58,11 @@ def _judged(study: Study, results: Sequence[Measured]) -> Verdict:
         level_of = sentence.headline.removesuffix(verdicts.NO_RANKING)
         asked = {name for each in study.contrasts for name in (*each.of, *each.against)}
         order = sentence.more if values.keys() - asked else ()
-        more = (*(why for _, why in answers), level_of, *order, *_without_starts(study, results))
-        return Verdict(" ".join(answer for answer, _ in answers), more)
+        more = (*(why for _, why in answers), *order, *_without_starts(study, results))
+        headline = " ".join(answer for answer, _ in answers)
+        if level_of != sentence.headline:  # hardly a variant is above the best baseline, which no reader may miss
+            return Verdict(f"{headline} {level_of}", more)
+        return Verdict(headline, (level_of, *more))
     if level and sentence.headline:
         reached = verdicts.spread(*verdicts.mean_and_deviation(level.values()))
         return Verdict(sentence.headline, (*sentence.more, f"The ceiling, {study.ceiling}, reaches {reached} %."))

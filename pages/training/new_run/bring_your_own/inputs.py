@@ -122,7 +122,7 @@ def images_input(role: str = "images") -> tuple[Path | None, bool, bool]:
     st.toggle(
         "Upload a folder",
         key=f"is-folder-{role}",
-        help="Includes subfolders. Browsers send files one by one, so many files can block the page for minutes.",
+        help="Includes subfolders. Browsers send files one by one, and many files can block the page for minutes.",
     )
     st.caption(f"For more than {MOST_UPLOADS} images, upload a .zip file or give a path.")
     try:
