@@ -167,7 +167,8 @@ def bars(
         alt.Tooltip("label:N", title="mean ± deviation, %"),
         alt.Tooltip("seeds:Q"),
     ]
-    # Draw the bars with their standard deviation, the single seeds on top, and the number at the right end.
+    # Draw the bars with their standard deviation, the single seeds on top, and the number in a column at the right,
+    # where no line of a baseline crosses it.
     seeds = values(*({"variant": bar.variant, "value": float(value)} for bar in order for value in bar.values))
     axis = alt.Axis(format=".3~%", orient="top", tickCount=8, titleAnchor="end")
     is_ceiling = alt.FieldEqualPredicate(field="variant", equal=ceiling or "")
@@ -182,16 +183,16 @@ def bars(
         ),
         spreads.encode(alt.X("low:Q"), alt.X2("high")),
         alt.Chart(seeds).mark_point(filled=True, size=22, color="#D55E00", opacity=0.9).encode(y, alt.X("value:Q")),
-        base.mark_text(align="left", dx=8, fontSize=font, color=CEILING).encode(alt.X("end:Q"), alt.Text("label:N")),
+        base.mark_text(align="right", fontSize=font, color=CEILING).encode(alt.XValue("width"), alt.Text("label:N")),
         *baselines.layers_over_bars(against or {}, y),
     ]
     return specification(alt.layer(*layers, data=ROWS, height=alt.Step(step), autosize=FIT)), columns
 
 
 def _room(columns: Columns, against: Levels) -> alt.Scale:
-    """Return an x scale that leaves room for the numbers at the ends of the bars, relatively more on narrow windows."""
+    """Return an x scale that leaves room for the column of numbers at the right, relatively more on narrow windows."""
     most = max([*columns["end"], *(value for level in against.values() for value in level.values())], default=1.0)
-    room = f"(windowSize()[0] < {NARROW} ? 1.55 : windowSize()[0] < 1200 ? 1.15 : 1.08)"
+    room = f"(windowSize()[0] < {NARROW} ? 1.55 : windowSize()[0] < 1200 ? 1.2 : 1.12)"
     end = alt.ExprRef(f"{room} * {float(most)}")
     return alt.Scale(domainMax=end, nice=False)
 
