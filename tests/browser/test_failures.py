@@ -143,7 +143,7 @@ def test_a_dragged_point_asks_what_if_and_the_button_goes_back(page, server, fai
     def exact() -> None:
         points = np.where(np.array(here) == np.round(case.triplet.points, 4), case.triplet.points, here)
         (now,) = case.ranks_at(case.triplet.lift_points(points)[None])
-        assert f"N at rank {now.wrong:,} (in the data: 1)" in page.locator(".now").inner_text()
+        assert f"N at rank {now.wrong:,} (was 1)" in page.locator(".now").inner_text()
 
     eventually(exact)
     page.get_by_role("button", name="Back to the embeddings").click()

@@ -389,7 +389,7 @@ class Failure extends Fields {
   tell(f) {
     const { now, data } = f,
       also = (/** @type {"right" | "wrong" | "ap"} */ key, text = count) =>
-        f.moved ? ` (in the data: ${text(data[key])})` : "";
+        f.moved ? ` (was ${text(data[key])})` : "";
     setText(
       this.now,
       `Now: P at rank ${count(now.right)}${also("right")}, N at rank ${count(now.wrong)}${also("wrong")}, AP@R ${percent(now.ap)} %${also("ap", (x) => `${percent(x)} %`)}.`,
