@@ -10,7 +10,7 @@ import torch
 from dmlcore import geometry, losses
 from dmlcore.losses.engine.triplet_loss import TripletLoss
 from dmlcore.spec import RunSpec
-from dmlcore.storage.runs import RunStore, chosen_margin
+from dmlcore.storage.runs import RunStore, with_chosen_margin
 from dmlcore.training import build
 from dmlcore.training.errors import TrainingError
 from tests.training.resumed import same_to_the_bit, trained
@@ -50,7 +50,7 @@ def test_the_first_batch_sets_the_margin_and_later_ones_do_not(
     loss = losses.create(name, **given, **{margin: "data"})
     value = loss(x, LABELS)
     expected = geometry.margin_from_data(_mean_within(x), *exponents)
-    assert loss.chosen() == {
+    assert loss.chosen_margin() == {
         "margin": pytest.approx(expected, rel=1e-12),
         "pair_distance": pytest.approx(_mean_within(x), rel=1e-12),
     }
@@ -89,14 +89,14 @@ def test_mined_tuples_and_references_set_the_margin_too(indices: str) -> None:
     else:
         loss(x[:1], LABELS[:1], None, x[1:], LABELS[1:])
         expected = ((x[0] - x[1]).norm() + (x[0] - x[2]).norm()) / 2
-    assert loss.chosen()["pair_distance"] == pytest.approx(expected.item(), rel=1e-12)
+    assert loss.chosen_margin()["pair_distance"] == pytest.approx(expected.item(), rel=1e-12)
 
 
 def test_a_batch_without_triplets_leaves_the_choice_to_the_next() -> None:
     loss = losses.create("distance_sensitive", m1="data")
     assert loss(_points(), torch.arange(7)).item() == 0
     loss(_points(), LABELS)
-    assert loss.chosen()["pair_distance"] == pytest.approx(_mean_within(_points()))
+    assert loss.chosen_margin()["pair_distance"] == pytest.approx(_mean_within(_points()))
 
 
 def test_positives_that_coincide_and_losses_without_a_derivation_are_refused() -> None:
@@ -123,4 +123,4 @@ def test_a_run_keeps_its_margin_through_a_stop(stops: tuple[int, ...], tmp_path:
     assert isinstance(loss, TripletLoss)
     assert loss.margin == rows[0]["margin"] == geometry.margin_from_data(rows[0]["pair_distance"], 1, 2, 1)
     assert run.spec.loss.parameters == {"m1": "data"}
-    assert chosen_margin(run.spec, []).loss.parameters == {}
+    assert with_chosen_margin(run.spec, []).loss.parameters == {}
