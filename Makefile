@@ -13,7 +13,6 @@ run: $(VENV)/.run
 # each other, need 13 % more processor and 510 s, and two wait too long. More threads wait for each other (0.3 s became 45). In the order of
 # the folders: sorted by number of tests, the long journeys of a browser would come last and keep one process waiting. Browser tests
 # are two pieces of work (tests/schedule.py): each process that has some starts a server and a Chromium of its own.
-# What the three import and collect, one does for all of them (tests/workers.py).
 # Bytecode is kept whatever the environment says: each of the trainings, servers and commands that tests start saves 0.6 s.
 test: $(VENV)/.dev browsers node_modules/.package-lock.json
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder

@@ -46,14 +46,6 @@ def pytest_collection() -> Generator[None, object, object]:
     return collected
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes(config: pytest.Config) -> None:
-    """Fork the workers of `pytest -n` from one process that has imported everything (tests/workers.py)."""
-    from tests import workers
-
-    workers.fork_them(config)
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> "RunStore":
     """Empty run store."""
