@@ -17,11 +17,10 @@ from dmlcore.geometry import Triplet
 from dmlcore.losses.engine.distances import euclidean, weighted_gradients
 from dmlcore.losses.engine.ranked import ranked_sum
 
-# largest batch for which an accelerator evaluates all B^3 triples, because reading the labels would synchronise
-DENSE = 512
-DENSE_BLOCK = 1 << 23  # maximum number of index triples per block on an accelerator: 32 MB per float32 intermediate
 # maximum number of triplets per block on a CPU: half a megabyte per float32 intermediate, which fits the cache
 BLOCK = 1 << 17
+# the same on an accelerator, where few large kernels are faster: 8 MB per float32 intermediate
+DEVICE_BLOCK = 1 << 21
 RANKED = 12, 3000  # minimum samples per class and minimum triplets per anchor for which sorting the negatives is faster
 
 Energy = Callable[[Triplet], Tensor]
@@ -162,19 +161,9 @@ def mean_pair_distance(distances: Tensor, blocks: Blocks) -> float:
     return float(distances.flatten()[listed].double().mean()) if len(listed) else float("inf")
 
 
-def batch_blocks(labels: Tensor, device: torch.device, symmetric: bool, ranked: bool) -> Iterator[TripletBlock]:
-    """Yield all valid triplets of a batch in blocks with shapes that suit the device of the labels.
-
-    Args:
-        labels: Shape (B,).
-        device: Device of the indices.
-        symmetric: True if the energy of (p, a, n) equals that of (a, p, n), which halves the work.
-        ranked: True to allow summing large classes by sorting. This is used on a CPU only; it was not measured on
-            accelerators.
-    """
-    if labels.device.type != "cpu" and len(labels) <= DENSE:
-        return dense_blocks(labels, symmetric)
-    return valid_blocks(labels.cpu(), symmetric, device, ranked and labels.device.type == "cpu")
+def block_size(device: torch.device) -> int:
+    """Return the maximum number of triplets per block on a device."""
+    return BLOCK if device.type == "cpu" else DEVICE_BLOCK
 
 
 def valid_blocks(
@@ -185,12 +174,14 @@ def valid_blocks(
     A block has shape (classes, anchors, positives, negatives) and holds classes of equal size.
 
     Args:
-        labels: Shape (B,), preferably on the CPU, because the values determine the shapes of the blocks.
+        labels: Shape (B,). Labels on another device are copied to the CPU, because their values determine the shapes of
+            the blocks.
         symmetric: True to evaluate each pair (a, p) in one order only and count it twice.
         device: Device of the indices; None for the device of the labels.
         separable: True to sum large classes by sorting the negatives.
     """
-    device = labels.device if device is None else device
+    device = torch.device(labels.device if device is None else device)
+    labels, limit = labels.cpu(), block_size(device)
     classes, class_of, sizes = torch.unique(labels, return_inverse=True, return_counts=True)
     # Sample indices sorted by class; class c occupies positions starts[c] to starts[c] + sizes[c] - 1.
     by_class = torch.argsort(class_of, stable=True)
@@ -206,16 +197,16 @@ def valid_blocks(
             """Return how many values an anchor with `pairs` positives needs in memory at the same time."""
             return pairs + others if ranked else pairs * others
 
-        per_block = max(1, BLOCK // (size * values_per_anchor(size)))
+        per_block = max(1, limit // (size * values_per_anchor(size)))
         # Several small classes share a block; a large class is split into ranges of anchors, first to last - 1.
         for chosen in same_size.split(per_block):
-            members = by_class[starts[chosen][:, None] + torch.arange(size, device=labels.device)]
+            members = by_class[starts[chosen][:, None] + torch.arange(size)]
             negatives = (classes[chosen][:, None] != labels).nonzero()[:, 1].view(len(chosen), others)
             first = 0
             while first < size - symmetric:
                 low = first + 1 if symmetric else 0
-                last = min(size, first + max(1, BLOCK // values_per_anchor(size - low)))
-                rank = torch.arange(size, device=labels.device)
+                last = min(size, first + max(1, limit // values_per_anchor(size - low)))
+                rank = torch.arange(size)
                 anchor, positive = rank[first:last, None, None], rank[None, low:, None]
                 a, p, n = members[:, first:last, None, None], members[:, None, low:, None], negatives[:, None, None, :]
                 a, p, n = (index.to(device, non_blocking=True) for index in (a, p, n))
@@ -231,25 +222,6 @@ def valid_blocks(
                 first = last
 
 
-def dense_blocks(labels: Tensor, symmetric: bool = False) -> Iterator[TripletBlock]:
-    """Yield all B^3 index triples (a, p, n) of a batch, with a mask of those that are valid triplets.
-
-    The shapes do not depend on the values of the labels, so the host need not synchronise with the accelerator to read
-    them. Synchronising would cost more than evaluating a few million masked entries.
-    """
-    size = len(labels)
-    each = torch.arange(size, device=labels.device)
-    same = labels[:, None] == labels
-    positive = same & (each[:, None] < each if symmetric else each[:, None] != each)
-    rows = max(1, DENSE_BLOCK // max(size * size, 1))
-    for anchors in each.split(rows):
-        a, p, n = anchors[:, None, None], each[None, :, None], each[None, None, :]
-        valid = positive[anchors][:, :, None] & ~same[anchors][:, None, :]
-        yield TripletBlock(
-            {"ap": (a, p), "an": (a, n), "pn": (p, n)}, {"a": (a,), "p": (p,), "n": (n,)}, valid, False, 1 + symmetric
-        )
-
-
 def reference_blocks(labels: Tensor, reference_labels: Tensor, device: torch.device) -> Iterator[TripletBlock]:
     """Yield all triplets of an anchor in the batch with a positive and a negative in the reference.
 
@@ -262,7 +234,7 @@ def reference_blocks(labels: Tensor, reference_labels: Tensor, device: torch.dev
             len(labels) + mask.nonzero()[:, 0].to(device)
             for mask in (reference_labels == label, reference_labels != label)
         )
-        for chunk in anchors.split(max(1, BLOCK // max(len(positives) * len(negatives), 1))):
+        for chunk in anchors.split(max(1, block_size(device) // max(len(positives) * len(negatives), 1))):
             a, p, n = chunk.to(device)[:, None, None], positives[None, :, None], negatives[None, None, :]
             valid = torch.ones(1, 1, 1, dtype=torch.bool, device=device)
             yield TripletBlock(
@@ -272,7 +244,7 @@ def reference_blocks(labels: Tensor, reference_labels: Tensor, device: torch.dev
 
 def given_blocks(triplets: Indices) -> Iterator[TripletBlock]:
     """Yield the triplets (a, p, n) given by three index tensors of shape (T,), in blocks."""
-    for a, p, n in zip(*(x.split(BLOCK) for x in triplets), strict=True):
+    for a, p, n in zip(*(x.split(block_size(x.device)) for x in triplets), strict=True):
         valid = torch.ones_like(a, dtype=torch.bool)
         yield TripletBlock({"ap": (a, p), "an": (a, n), "pn": (p, n)}, {"a": (a,), "p": (p,), "n": (n,)}, valid, True)
 

@@ -13,6 +13,7 @@ from dmlcore.geometry import Triplet
 from dmlcore.geometry.batches import full_precision
 from dmlcore.geometry.margins import margin_from_data
 from dmlcore.geometry.triplet import FLOOR
+from dmlcore.losses.engine import fused
 from dmlcore.losses.engine.entangled import entangled_mean
 from dmlcore.losses.engine.formula import LOSSES, TripletFormula, check_points
 from dmlcore.losses.engine.inputs import LossInputs, check_indices, read_inputs
@@ -22,12 +23,12 @@ from dmlcore.losses.engine.table import (
     Index,
     Indices,
     Window,
-    batch_blocks,
     given_blocks,
     mean_pair_distance,
     pair_tables,
     reference_blocks,
     table_energy,
+    valid_blocks,
 )
 
 Reduction = Literal["mean_valid", "mean_nonzero", "mean_raw", "entangled"]
@@ -175,6 +176,11 @@ class TripletLoss(nn.Module):
             ValueError: If an argument is missing or has an invalid shape or value; the message names it.
         """
         batch = read_inputs(embeddings, labels, indices_tuple, ref_emb, ref_labels)
+        formula = self._fused_formula(batch)
+        if formula is not None:
+            labels, window = cast(Tensor, batch.labels), self._window()
+            energy = fused.fused_energy(batch.embeddings, labels, formula, window, lambda: self._table_energy(batch))
+            return self._reduce(*energy)
         points = batch.embeddings if batch.reference is None else torch.cat([batch.embeddings, batch.reference])
         return self._of_blocks(*pair_tables(points), self._blocks(batch))
 
@@ -197,17 +203,40 @@ class TripletLoss(nn.Module):
         labels, column_labels = cast(Tensor, batch.labels), cast(Tensor, batch.column_labels)
         if batch.reference is not None:
             return lambda _: reference_blocks(labels, column_labels, device)
-        symmetric, separable = self.formula.symmetric, self.formula.separable
-        return lambda ranked: batch_blocks(labels, device, symmetric, ranked and separable)
+        symmetric = self.formula.symmetric
+        # sorting was not measured on accelerators
+        separable = self.formula.separable and device.type == "cpu"
+        return lambda ranked: valid_blocks(labels, symmetric, device, ranked and separable)
+
+    def _fused_formula(self, batch: LossInputs) -> fused.FusedFormula | None:
+        """Return the formula for the fused kernels, or None if this batch needs the tables."""
+        needs_tables = batch.indices is not None or batch.reference is not None or self.reduction == "entangled"
+        if needs_tables or not fused.is_supported(batch.embeddings) or self._needs_margin():
+            return None
+        return fused.translate(self.formula.core, self._own, self.floor, self.formula.symmetric)
+
+    def _needs_margin(self) -> bool:
+        return self._margin == FROM_DATA and bool(torch.isinf(self.pair_distance))
+
+    def _window(self) -> Window:
+        return Window(self.margin, self.m2, clamped=self.clamps)
 
     def _of_blocks(self, distances: Tensor, norms: Tensor, blocks: Blocks) -> Tensor:
-        if self._margin == FROM_DATA and torch.isinf(self.pair_distance):
+        if self._needs_margin():
             self._choose_margin(distances, blocks)
         if self.reduction == "entangled":
             value, self.counts = entangled_mean(distances, norms, blocks, self._energy, self.margin, self.floor)
             return value
-        window = Window(self.margin, self.m2, clamped=self.clamps)
-        total, self.counts = table_energy(distances, norms, blocks, self._energy, window, self.floor)
+        return self._reduce(*table_energy(distances, norms, blocks, self._energy, self._window(), self.floor))
+
+    def _table_energy(self, batch: LossInputs) -> tuple[Tensor, Counts]:
+        """Return the sum of the energies of all valid triplets of a batch, and their counts, without fused kernels."""
+        tables = pair_tables(batch.embeddings)
+        return table_energy(*tables, self._blocks(batch), self._energy, self._window(), self.floor)
+
+    def _reduce(self, total: Tensor, counts: Counts) -> Tensor:
+        """Record the counts and divide the sum of the energies as the reduction defines."""
+        self.counts = counts
         divisor = self.counts.tally[1 if self.reduction == "mean_nonzero" else 0]
         return total / divisor.clamp(min=1)
 

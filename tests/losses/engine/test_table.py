@@ -1,4 +1,4 @@
-"""Blocks of an accelerator, tested on the CPU: other shapes, the same sums."""
+"""Blocks of triplets of different sizes: other shapes, the same sums."""
 
 from __future__ import annotations
 
@@ -11,18 +11,14 @@ from tests.members import in_one_case
 
 
 @in_one_case(name=losses.names(), reduction=losses.REDUCTIONS)
-def test_dense_blocks_give_what_blocks_by_class_give(
-    name: str, reduction: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_small_blocks_give_what_large_blocks_give(name: str, reduction: str, monkeypatch: pytest.MonkeyPatch) -> None:
     labels = torch.tensor([3, 1, 1, 3, 0, 3, 1, 2, 0, 3])
     points = torch.randn(10, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     found = []
-    for dense in (False, True):
+    for limit in (table.BLOCK, 20):  # one anchor per block
         loss, x = losses.create(name, reduction=reduction), points.clone().requires_grad_()
         with monkeypatch.context() as here:
-            if dense:
-                here.setattr(table, "DENSE_BLOCK", 300)  # three anchors per block
-                here.setattr(table, "valid_blocks", lambda labels, symmetric, *_: table.dense_blocks(labels, symmetric))
+            here.setattr(table, "BLOCK", limit)
             value = loss(x, labels)
             gradient = torch.autograd.grad(value, x)[0]
         found.append((value.detach(), gradient, loss.counts))
