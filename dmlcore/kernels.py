@@ -14,7 +14,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-POSITIVES, NEGATIVES = 8, 128  # shape of the tiles of triplets that a program evaluates at a time
+POSITIVES, NEGATIVES, WARPS = 8, 128, 4  # shape of the tiles of triplets that a program evaluates at a time
 ROWS, COLUMNS = 32, 64  # shape of a tile of distances
 
 
@@ -52,6 +52,9 @@ def distance_kernel(points, out, start, rows, size, dim, ROWS: tl.constexpr, COL
         points += size
     inside = (i < rows)[:, None] & (j < size)[None, :]
     tl.store(out + i[:, None] * size + j[None, :], tl.sqrt(squares), mask=inside)
+
+
+energy: Any = None  # replaced by the generated function in each kernel
 
 
 def _triplet_kernel(
@@ -105,7 +108,7 @@ def _triplet_kernel(
             others = distances + (k - start).to(tl.int64)[:, None] * size + j[None, :]
             pn = tl.load(others, mask=valid, other=1.0) if READS_PN else 1.0
             nn = tl.load(norms + j, mask=is_negative, other=1.0)[None, :] if READS_NORMS else 0.0
-            value, d_ap, d_an, _, d_aa, d_pp, d_nn = energy(ap[:, None], an[None, :], pn, aa, pp, nn)  # noqa: F821
+            value, d_ap, d_an, _, d_aa, d_pp, d_nn = energy(ap[:, None], an[None, :], pn, aa, pp, nn)
             raw = value + margin
             # comparisons that are False for NaN, so that NaN reaches the total
             above = valid & ((raw <= 0) == 0)
@@ -157,5 +160,5 @@ def triplet_kernel(source: str) -> Any:
     scope["energy"] = triton.jit(scope["energy"])
     kernel = types.FunctionType(_triplet_kernel.__code__, scope, _triplet_kernel.__name__)
     functools.update_wrapper(kernel, _triplet_kernel)
-    del kernel.__wrapped__
-    return triton.jit(kernel)
+    del kernel.__dict__["__wrapped__"]
+    return triton.jit(kernel, do_not_specialize=["start"])

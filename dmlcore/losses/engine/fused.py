@@ -144,7 +144,7 @@ def evaluate(
     norms = points.square().sum(1) if formula.norms else points
     sums = torch.empty(size, dtype=torch.float64, device=device)
     counts = torch.empty(size, 3, dtype=torch.int64, device=device)
-    anchors = torch.empty_like(norms)
+    anchors = torch.empty_like(norms) if formula.norms else norms
     gradient = torch.zeros_like(points) if differentiable else None
     by_norms = torch.zeros_like(norms) if differentiable and formula.norms else None
     centred = points - points.mean(0)  # leaves the gradient unchanged but reduces its rounding errors
@@ -167,6 +167,7 @@ def evaluate(
                 READS_NORMS=formula.norms,
                 POSITIVES=kernels.POSITIVES,
                 NEGATIVES=kernels.NEGATIVES,
+                num_warps=kernels.WARPS,
                 enable_fp_fusion=False,
             )
             if gradient is None:
