@@ -10,8 +10,6 @@ from torch import Tensor
 from dmlcore.spec import RunSpec
 from dmlcore.typing import Ints
 
-_WHAT = ("loss", "gradient")
-
 
 class TrainingError(RuntimeError):
     """Error of a training run that cannot start or continue; the message says why and what to do."""
@@ -44,15 +42,22 @@ class DeferredFiniteCheck:
     """
 
     def __init__(self, device: torch.device) -> None:
-        # 0 if no step failed, else 2 * step + index into _WHAT of the first failure
-        self._first = torch.zeros((), dtype=torch.int64, device=device)
-        self._pending: dict[int, Ints] = {}
+        # flag on the device, 1.0 once any step was not finite; fused optimisers read an attribute of this name
+        self.found_inf = torch.zeros((), device=device)
+        self._scale = torch.ones((), device=device)
+        self._failed = torch.zeros((), device=device)  # number of steps since the first failed one, which is included
+        self._pending: dict[int, tuple[Ints, Tensor]] = {}
 
-    def note(self, what: str, value: Tensor, step: int, indices: Ints) -> None:
-        """Check that `value`, the "loss" or the norm of the "gradient" of a step, is finite; `indices` is the batch."""
-        bad = (self._first == 0) & ~torch.isfinite(value.detach())
-        self._first = torch.where(bad, 2 * step + _WHAT.index(what), self._first)
-        self._pending[step] = indices
+    def note(self, loss: Tensor, gradients: list[Tensor], step: int, indices: Ints) -> None:
+        """Check that loss and gradients of a step are finite; `indices` is the batch.
+
+        One kernel reads all of them. It is the kernel of `torch.amp.GradScaler`, which also multiplies by a scale; a
+        scale of 1 changes nothing.
+        """
+        loss = loss.detach()
+        torch._amp_foreach_non_finite_check_and_unscale_([loss.float(), *gradients], self.found_inf, self._scale)
+        self._failed.add_(self.found_inf)
+        self._pending[step] = indices, loss
 
     def guard(self, optimiser: torch.optim.Optimizer) -> None:
         """Prevent the next weight update if any step so far was not finite, without a transfer from the device.
@@ -62,21 +67,17 @@ class DeferredFiniteCheck:
         if optimiser.param_groups[0].get("fused"):
             optimiser.found_inf = self.found_inf  # type: ignore[attr-defined]
             return
-        bad = self._first != 0
+        bad = self.found_inf != 0
         for parameter in (parameter for group in optimiser.param_groups for parameter in group["params"]):
             if parameter.grad is not None:
                 parameter.grad.masked_fill_(bad, 0.0)
 
-    @property
-    def found_inf(self) -> Tensor:
-        """Flag on the device, 1.0 once any step was not finite. Fused optimisers read an attribute of this name."""
-        return (self._first != 0).float()
-
     def wait(self) -> None:
         """Wait for the checks of all steps so far; raise StepError for the first step that failed."""
-        if first := int(self._first) if self._pending else 0:
-            step = first // 2
-            raise StepError.not_finite(_WHAT[first % 2], step, self._pending[step])
+        if failed := int(self._failed) if self._pending else 0:
+            step = list(self._pending)[-failed]
+            indices, loss = self._pending[step]
+            raise StepError.not_finite("gradient" if bool(torch.isfinite(loss)) else "loss", step, indices)
         self._pending.clear()
 
 

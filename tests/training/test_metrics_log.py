@@ -43,7 +43,7 @@ def test_rows_that_wait_are_the_same_rows(tmp_path: Path) -> None:
 def test_nothing_is_written_of_a_step_that_was_not_made(tmp_path: Path) -> None:
     run = RunStore(tmp_path).create(RunSpec())
     check = DeferredFiniteCheck(CPU)
-    check.note("loss", torch.tensor(torch.nan), 1, np.arange(2))
+    check.note(torch.tensor(torch.nan), [torch.ones(2)], 1, np.arange(2))
     with MetricsWriter(run, 0) as file:
         metrics_log = MetricsLog(file, check)
         metrics_log.append(dict(ROWS[0]))
