@@ -11,6 +11,7 @@ import errno
 import hashlib
 import json
 import logging
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -44,7 +45,8 @@ TYPES = {
     torch.bool: "BOOL",
 }
 ORDER = list(TYPES)
-CHUNK = 2**22  # bytes hashed at a time
+_TYPE_OF = {name: dtype for dtype, name in TYPES.items()}
+CHUNK = 2**25  # bytes hashed at a time
 log = logging.getLogger(__name__)
 
 
@@ -62,7 +64,7 @@ class Checkpoint:
     path: Path
 
 
-def save(folder: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> str:
+def save(folder: Path, tensors: Mapping[str, Tensor] | Packed, facts: Mapping[str, Any]) -> str:
     """Write last.ckpt and return its SHA-256; the previous last.ckpt becomes prev.ckpt unless it is damaged.
 
     A crash at any point leaves at least one complete generation. If the disk is full, OSError is raised and both
@@ -160,7 +162,7 @@ def _is_intact(path: Path) -> bool:
     """Return True if the payload of a checkpoint file matches the digest stored in the file.
 
     The file is hashed in chunks, as it may exceed the free memory. The chunks are large because this thread has to
-    reacquire the GIL after each of them, in competition with a training thread.
+    acquire the GIL again after each of them, in competition with a training thread.
     """
     try:
         with open(path, "rb", buffering=0) as file:
@@ -173,24 +175,69 @@ def _is_intact(path: Path) -> bool:
         return False
 
 
-def file_parts(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> list[bytes | memoryview]:
-    """Return the parts of a safetensors file in order: the header, then one view of each tensor.
+@dataclass(frozen=True)
+class Layout:
+    """Places of tensors in a safetensors file, by name, and the size of all tensors in bytes.
+
+    Attributes:
+        entries: Entries of the header: dtype, shape and offsets of each tensor, in the order of the file.
+        size: Number of bytes after the header.
+    """
+
+    entries: dict[str, dict[str, Any]]
+    size: int
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Tensor]) -> Layout:
+        """Return the layout of some tensors; equal names, types and shapes have equal layouts."""
+        entries: dict[str, dict[str, Any]] = {}
+        end = 0
+        for name in sorted(tensors, key=lambda name: (ORDER.index(tensors[name].dtype), name)):
+            tensor = tensors[name]
+            begin, end = end, end + tensor.nbytes
+            entries[name] = {"dtype": TYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
+        return cls(entries, end)
+
+    def header(self, facts: Mapping[str, Any]) -> bytes:
+        """Return the header of a file with these tensors and facts."""
+        # Use a single metadata key: safetensors writes several in random order.
+        metadata = {"__metadata__": {"facts": json.dumps(facts, sort_keys=True, allow_nan=False)}}
+        text = json.dumps(metadata | self.entries, ensure_ascii=False, separators=(",", ":")).encode()
+        text += b" " * (-len(text) % 8)
+        return len(text).to_bytes(8, "little") + text
+
+    def views(self, payload: Tensor, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return a view of the place of each of some tensors in `payload` (size,) uint8, with its type and shape."""
+        places: dict[str, Tensor] = {}
+        for kind in dict.fromkeys(entry["dtype"] for entry in self.entries.values()):
+            # tensors of one type lie side by side, so one call returns all their views
+            names = [name for name, entry in self.entries.items() if entry["dtype"] == kind]
+            begin, end = self.entries[names[0]]["data_offsets"][0], self.entries[names[-1]]["data_offsets"][1]
+            shapes = [self.entries[name]["shape"] for name in names]
+            values = payload[begin:end].view(_TYPE_OF[kind]).split([math.prod(shape) for shape in shapes])
+            places |= {name: value.view(shape) for name, value, shape in zip(names, values, shapes, strict=True)}
+        return {name: places[name] for name in tensors}
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Tensors that already lie in main memory as in a file: their layout, and `payload` (size,) uint8."""
+
+    layout: Layout
+    payload: Tensor
+
+
+def file_parts(tensors: Mapping[str, Tensor] | Packed, facts: Mapping[str, Any]) -> list[bytes | memoryview]:
+    """Return the parts of a safetensors file in order: the header, then one view of each tensor, or of all if packed.
 
     Equal contents give equal bytes. The views avoid the two copies that safetensors makes while it blocks all threads.
     """
+    if isinstance(tensors, Packed):
+        return [tensors.layout.header(facts), tensors.payload.numpy().data]
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    names = sorted(plain, key=lambda name: (ORDER.index(plain[name].dtype), name))
-    # Use a single metadata key: safetensors writes several in random order.
-    header: dict[str, Any] = {"__metadata__": {"facts": json.dumps(facts, sort_keys=True, allow_nan=False)}}
-    end = 0
-    for name in names:
-        begin, end = end, end + plain[name].nbytes
-        kind = TYPES[plain[name].dtype]
-        header[name] = {"dtype": kind, "shape": list(plain[name].shape), "data_offsets": [begin, end]}
-    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    flat = (plain[name].reshape(-1).view(torch.uint8).numpy().data for name in names)
-    return [len(text).to_bytes(8, "little") + text, *flat]
+    layout = Layout.of(plain)
+    flat = (plain[name].reshape(-1).view(torch.uint8).numpy().data for name in layout.entries)
+    return [layout.header(facts), *flat]
 
 
 def pack(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dmlcore.storage.checkpoint import Layout, Packed
 from dmlcore.storage.runs import Run
 from dmlcore.training import state as training_state
 from dmlcore.training.state import TrainingState
@@ -21,7 +22,8 @@ REPLACED = ("best.", "best_loss.", "anchor.", "candidate.", "table.")
 class CheckpointWriter:
     """Context manager that writes the checkpoints of a run; the caller must hold the run's lock.
 
-    On a GPU, `save` copies the tensors on the device, and a thread transfers the copy to main memory and writes it.
+    On a GPU, `save` copies all tensors into one block on the device, and a separate stream copies the block into pinned
+    main memory. A thread waits for it, then hashes and writes it in a few calls that do not hold the GIL.
     Later steps do not affect the copy, so the file holds exactly the state at the time of the call. An error of the
     thread (such as a full disk) is raised by the next `save`, by `wait`, or on exit.
     """
@@ -29,6 +31,8 @@ class CheckpointWriter:
     def __init__(self, run: Run, device: torch.device) -> None:
         self._run, self._device = run, device
         self._thread = ThreadPoolExecutor(1, "checkpoints") if device.type == "cuda" else None
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._block = _Block(Layout.of({}), device)
         self._under_way: Future[None] | None = None
 
     def __enter__(self) -> CheckpointWriter:
@@ -51,28 +55,68 @@ class CheckpointWriter:
         if under_way is not None:
             under_way.result()
 
-    def save(self, state: TrainingState, metrics_offset: int) -> None:
+    def save(self, state: TrainingState, sync_metrics: Callable[[], int]) -> None:
         """Write a checkpoint of the current state.
 
-        `metrics_offset` is the length of metrics.jsonl in bytes; all rows before this offset must be on disk.
+        Args:
+            state: The state to write.
+            sync_metrics: Function that writes all metrics rows to disk and returns the length of metrics.jsonl in
+                bytes. It waits for the device, so it is called after the copies on the device have been launched.
         """
-        facts = training_state.facts(self._run, state, metrics_offset)
-        if self._thread is None:
-            training_state.write(self._run, training_state.tensors(state), facts)
+        tensors = training_state.tensors(state)
+        if self._thread is None or self._stream is None:
+            training_state.write(self._run, tensors, training_state.facts(self._run, state, sync_metrics()))
             return
         self.wait()
-        copies = {
-            name: tensor if name.startswith(REPLACED) else tensor.detach().clone()
-            for name, tensor in training_state.tensors(state).items()
+        layout = Layout.of(tensors)
+        if layout != self._block.layout:
+            self._block = _Block(layout, self._device)
+        ready, copied = torch.cuda.Event(), torch.cuda.Event()
+        self._block.fill(tensors)
+        ready.record()
+        # in the stream of the training steps, this copy would delay the next steps
+        with torch.cuda.stream(self._stream):
+            self._stream.wait_event(ready)
+            self._block.host.copy_(self._block.device, non_blocking=True)
+            copied.record()
+        others = {
+            name: tensor if name.startswith(REPLACED) else tensor.clone()
+            for name, tensor in tensors.items()
+            if tensor.device.type != "cuda"
         }
-        copied = torch.cuda.Event()
-        copied.record()
-        self._under_way = self._thread.submit(self._write, copies, facts, copied)
+        facts = training_state.facts(self._run, state, sync_metrics())
+        self._under_way = self._thread.submit(self._write, self._block, others, facts, copied)
 
-    def _write(self, copies: Mapping[str, Tensor], facts: Mapping[str, Any], copied: torch.cuda.Event) -> None:
-        # in the stream of the training steps, the copy would delay the next steps
-        copy_stream = torch.cuda.Stream(self._device)
-        copy_stream.wait_event(copied)
-        with torch.cuda.stream(copy_stream):
-            tensors = {name: tensor.cpu() for name, tensor in copies.items()}
-        training_state.write(self._run, tensors, facts)
+    def _write(
+        self, block: _Block, others: Mapping[str, Tensor], facts: Mapping[str, Any], copied: torch.cuda.Event
+    ) -> None:
+        copied.synchronize()
+        for name, place in block.layout.views(block.host, others).items():
+            place.copy_(others[name])
+        training_state.write(self._run, Packed(block.layout, block.host), facts)
+
+
+class _Block:
+    """Memory for the tensors of a checkpoint in the order of its file, on the device and pinned in main memory.
+
+    It is kept from one checkpoint to the next, because pinned memory and a thousand views take long to make.
+    """
+
+    def __init__(self, layout: Layout, device: torch.device) -> None:
+        self.layout = layout
+        self.device = torch.empty(layout.size, dtype=torch.uint8, device=device)
+        self.host = torch.empty(layout.size, dtype=torch.uint8)
+        if device.type == "cuda":
+            self.host = self.host.pin_memory()
+        self._places: dict[str, Tensor] = {}
+
+    def fill(self, tensors: Mapping[str, Tensor]) -> None:
+        """Copy the tensors that are on the device into the block, with a few kernels."""
+        here = {name: tensor.detach() for name, tensor in tensors.items() if tensor.device.type == "cuda"}
+        self._places = self._places or self.layout.views(self.device, tensors)
+        # One kernel copies many tensors if they have one type, and memory in the same order as in the file.
+        alike: dict[tuple[torch.dtype, bool], list[str]] = {}
+        for name, tensor in here.items():
+            alike.setdefault((tensor.dtype, tensor.is_contiguous()), []).append(name)
+        for names in alike.values():
+            torch._foreach_copy_([self._places[name] for name in names], [here[name] for name in names])

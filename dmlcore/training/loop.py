@@ -226,7 +226,7 @@ def _train(
         metrics = MetricsLog(file, state.finite_check)
         if start.rows:
             metrics.extend(start.rows)
-            checkpoints.save(state, metrics.sync())
+            checkpoints.save(state, metrics.sync)
             checkpoints.wait()
         if spec.fork.run:  # the copy of the parent's checkpoint is not needed once the fork has its own
             for name in (run_directory.ORIGIN, run_directory.ORIGIN_ROWS):
@@ -236,7 +236,7 @@ def _train(
         def keep(must: bool = True) -> None:
             nonlocal saved_step
             if must or not checkpoints.busy:
-                checkpoints.save(state, metrics.sync())
+                checkpoints.save(state, metrics.sync)
                 saved_step = progress.step
 
         starts.broadcast_state(state)

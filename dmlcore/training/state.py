@@ -15,6 +15,7 @@ from dmlcore.models.networks import Network
 from dmlcore.spec import RunSpec
 from dmlcore.spec.sections import ScheduleSpec
 from dmlcore.storage import checkpoint, run_directory
+from dmlcore.storage.checkpoint import Packed
 from dmlcore.storage.runs import Run
 from dmlcore.training import optimisers, reference
 from dmlcore.training.batches import Batches
@@ -134,7 +135,7 @@ def facts(run: Run, state: TrainingState, metrics_offset: int) -> dict[str, Any]
     return known | {"processes": processes.size()}
 
 
-def write(run: Run, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+def write(run: Run, tensors: Mapping[str, Tensor] | Packed, facts: Mapping[str, Any]) -> None:
     """Write the newest checkpoint, and also copy it permanently if `is_kept` returns True for its step."""
     checkpoint.save(run.path, tensors, facts)
     if is_kept(run.spec.schedule, facts["step"]):

@@ -81,7 +81,9 @@ def test_each_file_is_that_of_its_step_byte_for_byte(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(CheckpointWriter, "_write", late)
     assert train(beside).state == "done"
-    monkeypatch.setattr(CheckpointWriter, "save", lambda self, *what: training_state.save(self._run, *what))
+    monkeypatch.setattr(
+        CheckpointWriter, "save", lambda self, state, sync: training_state.save(self._run, state, sync())
+    )
     assert train(at_once).state == "done"
     files = [sorted((run.path / "kept").iterdir()) for run in (beside, at_once)]
     assert [path.name for path in files[0]] == [f"{step:08}.ckpt" for step in (0, 2, 4, 6, 8, 9)]
