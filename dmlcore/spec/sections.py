@@ -483,3 +483,6 @@ class ComputeSpec(Section):
     compile: bool = Field(
         False, description="Compile the network with torch.compile: minutes at first, then faster steps"
     )
+    workers: int = Field(
+        -1, ge=-1, le=64, description="Processes that read batches; -1: some for long runs on a GPU, else none"
+    )

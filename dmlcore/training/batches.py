@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -18,15 +20,18 @@ from dmlcore.data import Dataset
 from dmlcore.processes import Share
 from dmlcore.spec import RunSpec
 from dmlcore.spec.sections import DataSpec
-from dmlcore.training import samplers
+from dmlcore.training import batch_workers, samplers
+from dmlcore.training.batch_workers import BatchWorkers
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.objective import Tuples, seed_of
-from dmlcore.typing import Array, Ints, Pixels, Singles
+from dmlcore.typing import Array, Bools, Ints, Pixels, Singles
 
 # limits of random affine augmentation: angle in radians, relative change in scale, shift as a share of the side
 TURN, SCALE, SHIFT = math.radians(12), 0.15, 0.1
 TRIES = 10  # attempts to draw a crop before a centred one is used, as in torchvision's RandomResizedCrop
 CHUNK = 256  # number of samples embedded in one forward pass
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +59,9 @@ class Batches:
 
     A batch is a function of (seed, step). Mined and neighbourhood batches also depend on `table`, the embeddings (N, D)
     of the training split. The table is None until the first such batch, which follows after `batch.balanced_steps`
-    steps, and is recomputed every `batch.refresh` steps. On a GPU, a thread chooses and reads the next batch while the
-    device computes.
+    steps, and is recomputed every `batch.refresh` steps. Batches without a table are read by processes if that pays
+    (`batch_workers.count`). On a GPU, a thread chooses and reads the next one of the others while the device computes,
+    and batches are uploaded and augmented in a stream of their own.
     """
 
     def __init__(self, spec: RunSpec, dataset: Dataset, device: torch.device) -> None:
@@ -91,15 +97,42 @@ class Batches:
             )
         self._reader = ThreadPoolExecutor(1, "batches") if device.type == "cuda" else None
         self._ahead: tuple[int, Future[tuple[Ints, Gathered]]] | None = None
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._workers: BatchWorkers | None = None
+        self._made = 0  # step of the last batch
+        self._seconds = 0.0  # time to read it in this process
+        # True while reading by processes is an option
+        self._may_share = dataset.features is None and not any(s and s.uses_table for s in (self.sampler, self.first))
+
+    def close(self) -> None:
+        """End the processes that read batches."""
+        workers, self._workers = self._workers, None
+        if workers is not None:
+            workers.close()
 
     def make(self, step: int, embed: Callable[[Ints], Singles]) -> Batch:
         """Return the batch of step `step` >= 1; `embed` maps sample indices to embeddings (n, D) for the table."""
         if self._stale(step):
             self.table = embed(self.train)
-        ahead, self._ahead = self._ahead, None
-        indices, gathered = ahead[1].result() if ahead and ahead[0] == step else self._read(step)
-        if self._reader is not None and not self._stale(step + 1):
-            self._ahead = step + 1, self._reader.submit(self._read, step + 1)
+        indices, gathered = self._next(step)
+        current = torch.cuda.current_stream(self.device) if self._stream is not None else None
+        with torch.cuda.stream(self._stream):
+            batch = self._upload(step, indices, gathered)
+        if current is None or self._stream is None:
+            uploaded = None
+        else:
+            uploaded = torch.cuda.Event()
+            uploaded.record(self._stream)
+            current.wait_event(uploaded)
+            for tensor in (batch.inputs, batch.labels, *(batch.tuples or ())):
+                tensor.record_stream(current)
+        if self._workers is not None and self._workers.step == step + 1:
+            self._workers.uploaded(uploaded)
+        self._read_ahead(step)
+        return batch
+
+    def _upload(self, step: int, indices: Ints, gathered: Gathered) -> Batch:
+        """Upload and augment a batch in the current stream."""
         if self.dataset.features is not None:
             inputs = upload(gathered.inputs, self.device)
         else:
@@ -113,6 +146,40 @@ class Batches:
             upload(self.dataset.labels[indices], self.device),
             None if tuples is None else tuple(upload(places, self.device) for places in tuples),
         )
+
+    def _next(self, step: int) -> tuple[Ints, Gathered]:
+        """Return the batch of a step from the processes or the thread that read ahead, or read it now."""
+        if self._workers is not None and self._workers.step == step:
+            (indices, sizes, crops), inputs = self._workers.get()
+            return indices, Gathered(inputs, sizes, crops)
+        ahead, self._ahead = self._ahead, None
+        return ahead[1].result() if ahead and ahead[0] == step else self._read(step)
+
+    def _read_ahead(self, step: int) -> None:
+        """Read the batches after that of `step` in other processes or, on a GPU, the next one in a thread."""
+        consecutive, self._made = step == self._made + 1, step
+        if self._workers is not None:
+            return
+        if self._may_share and consecutive and step > 1:  # the first batch also opens the data set
+            self._may_share = False
+            rest = range(step + 1, self.spec.schedule.steps + 1)
+            workers = batch_workers.count(self.spec.compute.workers, self.device, self._seconds, len(rest))
+            if workers and rest:
+                self._workers = self._started(rest, workers)
+                return
+        if self._reader is not None and not self._stale(step + 1):
+            self._ahead = step + 1, self._reader.submit(self._read, step + 1)
+
+    def _started(self, steps: range, workers: int) -> BatchWorkers:
+        """Return processes that read the batches of `steps`."""
+        log.info("reading a batch takes %.1f ms; from here on %d processes do it", 1e3 * self._seconds, workers)
+
+        def read(step: int) -> tuple[tuple[Ints, Ints | None, Crops | None], Tensor]:
+            indices, gathered = self._gather(step)
+            return (indices, gathered.sizes, gathered.crops), _tensor(gathered.inputs)
+
+        size = _tensor(self._gather(steps.start)[1].inputs).nbytes
+        return BatchWorkers(read, steps, workers, size, pin=self.device.type == "cuda")
 
     def prepared(self, indices: Ints, seed: int) -> Tensor:
         """Load samples onto the device and augment them as for training. The result depends only on (indices, seed)."""
@@ -134,14 +201,22 @@ class Batches:
         return seed_of(self.spec.seed, "augment", step)
 
     def _read(self, step: int) -> tuple[Ints, Gathered]:
+        """Read the batch of a step in this process, into pinned memory on a GPU."""
+        began = time.perf_counter()
+        indices, gathered = self._gather(step)
+        if self.device.type == "cuda":
+            gathered = gathered.pinned()
+        self._seconds = time.perf_counter() - began
+        return indices, gathered
+
+    def _gather(self, step: int) -> tuple[Ints, Gathered]:
         """Return the sample indices of a step, and their images or the stored feature maps of a frozen backbone."""
         indices = self.train[self.sampler_of(step).batch(step, self.table)]
-        rows = processes.share(len(indices)).rows
+        share = processes.share(len(indices))
         if self.dataset.features is not None:
-            gathered = Gathered(self.dataset.features.batch(indices, self._seed(step), rows))
-        else:
-            gathered = gather(self.dataset, indices, self.spec.data, self._seed(step), rows)
-        return indices, gathered.pinned() if self.device.type == "cuda" else gathered
+            return indices, Gathered(self.dataset.features.batch(indices, self._seed(step), share.rows))
+        gathered = gather(self.dataset, indices, self.spec.data, self._seed(step), share.rows)
+        return indices, gathered.with_crops(self.spec.data, self._seed(step), share)
 
 
 def to_device(dataset: Dataset, indices: Ints, device: torch.device) -> Tensor:
@@ -199,16 +274,36 @@ def embed(
     return embeddings
 
 
+Crops = tuple[Ints, Bools]  # boxes (n, 4) and flips (n,), as from `draw_boxes`
+
+
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """Inputs of a batch in main memory; `sizes` (n, 2) are heights and widths if images are padded, else None."""
+    """Inputs of a batch in main memory.
+
+    Attributes:
+        inputs: The inputs; images of different sizes are padded.
+        sizes: Heights and widths (n, 2) of padded images, else None.
+        crops: Random crops of images, if they have been drawn.
+    """
 
     inputs: Array | Tensor
     sizes: Ints | None = None
+    crops: Crops | None = None
 
     def pinned(self) -> Gathered:
         """Return a copy in pinned memory. Copying takes several ms per batch, so the reading thread does it."""
-        return Gathered(_tensor(self.inputs).pin_memory(), self.sizes)
+        return replace(self, inputs=_tensor(self.inputs).pin_memory())
+
+    def with_crops(self, data: DataSpec, seed: int, share: Share) -> Gathered:
+        """Return a copy with crops, if images are augmented by resized crops."""
+        if self.inputs.ndim != 4 or not data.augment or data.crop != "resized":
+            return self
+        sizes = self.sizes
+        if sizes is None:
+            sizes = np.broadcast_to(np.array(self.inputs.shape[2:]), (len(self.inputs), 2))
+        boxes, flip = draw_boxes(sizes, data.crop_area, data.crop_ratio, seed, share)
+        return replace(self, crops=(boxes.numpy(), flip.numpy()))
 
 
 def load_augmented(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, device: torch.device | str) -> Tensor:
@@ -269,11 +364,10 @@ def augment(
         return shift_images(inputs, seed, share)
     if data.crop == "affine":
         return move_images(inputs, seed, share)
-    sizes = gathered.sizes
-    if sizes is None:
-        sizes = np.broadcast_to(np.array(inputs.shape[2:]), (len(inputs), 2))
-    boxes, flip = draw_boxes(sizes, data.crop_area, data.crop_ratio, seed, share)
-    return crop_and_resize(inputs, _send(boxes, inputs.device), _send(flip, inputs.device), side)
+    crops = (gathered if gathered.crops else gathered.with_crops(data, seed, share)).crops
+    assert crops is not None
+    boxes, flip = (_send(_tensor(values), inputs.device) for values in crops)
+    return crop_and_resize(inputs, boxes, flip, side)
 
 
 def upload(inputs: Array | Tensor, device: torch.device | str) -> Tensor:

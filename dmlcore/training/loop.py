@@ -8,6 +8,7 @@ the same result as an uninterrupted one.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 from collections.abc import Callable
@@ -222,7 +223,11 @@ def _train(
     state, progress = start.state, start.state.progress
     log.info("%s from step %d to %d", device_name(state.device), progress.step, schedule.steps)
 
-    with MetricsWriter(run, start.offset) as file, CheckpointWriter(run, state.device) as checkpoints:
+    with (
+        contextlib.closing(state.batches),
+        MetricsWriter(run, start.offset) as file,
+        CheckpointWriter(run, state.device) as checkpoints,
+    ):
         metrics = MetricsLog(file, state.finite_check)
         if start.rows:
             metrics.extend(start.rows)
@@ -276,8 +281,9 @@ def follow(dataset: Dataset | None = None) -> None:
         ProcessError: If rank 0 has ended. Errors that end a failed run are raised as well.
     """
     state = starts.receive_state(dataset)
-    if _make_steps(state, MetricsLog(None, state.finite_check)):
-        evaluation.embed_test(state)
+    with contextlib.closing(state.batches):
+        if _make_steps(state, MetricsLog(None, state.finite_check)):
+            evaluation.embed_test(state)
 
 
 def _make_steps(

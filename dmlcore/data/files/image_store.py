@@ -149,6 +149,9 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(images.WORKERS, "decode")  # Pillow releases the GIL while it decodes
 
 
+os.register_at_fork(after_in_child=_threads.cache_clear)  # the threads do not exist in a forked process
+
+
 def names(paths: Sequence[ImageFile], size: int) -> tuple[str, str]:
     """Return the two identifiers of a store: a digest of the image locations, and one of the file sizes and times."""
     if isinstance(paths, ShardImages):
