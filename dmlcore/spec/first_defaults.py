@@ -130,6 +130,7 @@ FIRST: Mapping[str, Any] = {
     "compute": {
         "precision": "float32",
         "compile": False,
+        "mode": "auto",
         "workers": -1,
     },
     "fork": {

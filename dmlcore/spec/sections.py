@@ -483,6 +483,11 @@ class ComputeSpec(Section):
     compile: bool = Field(
         False, description="Compile the network with torch.compile: minutes at first, then faster steps"
     )
+    mode: Literal["auto", "eager", "graphs", "compiled"] = Field(
+        "auto",
+        description="How the network is launched: kernel by kernel, as CUDA graphs, or compiled as with compile; auto: "
+        "graphs on a GPU where the network allows them",
+    )
     workers: int = Field(
         -1, ge=-1, le=64, description="Processes that read batches; -1: some for long runs on a GPU, else none"
     )

@@ -99,7 +99,7 @@ class Batches:
         self._ahead: tuple[int, Future[tuple[Ints, Gathered]]] | None = None
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self._workers: BatchWorkers | None = None
-        self._made = 0  # step of the last batch
+        self._made = -1  # step of the last batch
         self._seconds = 0.0  # time to read it in this process
         # True while reading by processes is an option
         self._may_share = dataset.features is None and not any(s and s.uses_table for s in (self.sampler, self.first))
@@ -158,9 +158,11 @@ class Batches:
     def _read_ahead(self, step: int) -> None:
         """Read the batches after that of `step` in other processes or, on a GPU, the next one in a thread."""
         consecutive, self._made = step == self._made + 1, step
-        if self._workers is not None:
+        # The first batch also opens the data set, and CUDA graphs are captured in its step, during which no other
+        # thread may use the GPU.
+        if self._workers is not None or not consecutive:
             return
-        if self._may_share and consecutive and step > 1:  # the first batch also opens the data set
+        if self._may_share:
             self._may_share = False
             rest = range(step + 1, self.spec.schedule.steps + 1)
             workers = batch_workers.count(self.spec.compute.workers, self.device, self._seconds, len(rest))

@@ -21,7 +21,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.spec.sections import IDENTITY
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import RunError, RunStore
-from dmlcore.training import linear_start, objective, optimisers, proxy_start, reference, stored_features
+from dmlcore.training import forward_pass, linear_start, objective, optimisers, proxy_start, reference, stored_features
 from dmlcore.training.batches import Batches
 from dmlcore.training.errors import DeferredFiniteCheck, StepError, TrainingError
 from dmlcore.training.forks.training_split import edit_split
@@ -33,7 +33,9 @@ __all__ = ["Objective", "StepError", "TrainingError", "build", "seed_of"]
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # constants of malloc.h
 
 
-def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool = True) -> TrainingState:
+def build(
+    spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool = True, mode: str = ""
+) -> TrainingState:
     """Build the network, losses and optimiser, initialised from the seed of the spec.
 
     Args:
@@ -42,6 +44,7 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
         device: Device to train on.
         start: If False, the initial weights `model.start` and those of the embedding layer are not set, because a
             resumed run overwrites them.
+        mode: How the forward pass is launched; by default as `forward_pass.choose` decides.
 
     Raises:
         TrainingError: If the spec cannot be trained.
@@ -69,12 +72,14 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
     if spec.projection.pool:
         present = np.unique(dataset.labels[dataset.splits["train"]])
         loss.metric.trained = torch.from_numpy(present.astype(np.int64)).to(device)
+    mode = mode or forward_pass.choose(spec, model, device)
     state = TrainingState(
         spec=spec,
         data=dataset,
         device=device,
         model=model,
-        forward=torch.compile(model) if spec.compute.compile else model,
+        mode=mode,
+        forward=forward_pass.create(spec, model, mode),
         loss=loss,
         optimiser=optimiser,
         batches=Batches(spec, dataset, device),

@@ -213,7 +213,10 @@ def _prepare(
     if moved:
         log.warning(moved)
     data = dataset or load_data(run.spec)
-    state = build(run.spec, data, device, start=before is None)
+    same_device = before is not None and before.facts.get("device") == device_model(device)
+    mode = before.facts.get("mode", "eager") if before is not None and same_device else ""
+    state = build(run.spec, data, device, start=before is None, mode=mode)
+    log.info("the network is launched in mode %s", state.mode)
     _record_frames(run, state, step)
     return Start(state, moved=moved), data
 

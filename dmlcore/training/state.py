@@ -55,7 +55,8 @@ class TrainingState:
     data: Dataset
     device: torch.device
     model: Network
-    forward: Callable[[Tensor], Tensor]  # forward pass of `model`, compiled if the spec requests it
+    mode: str  # how the forward pass is launched, see `forward_pass`
+    forward: Callable[[Tensor], Tensor]  # forward pass of `model` in this mode
     loss: Objective
     optimiser: torch.optim.Optimizer
     batches: Batches
@@ -131,7 +132,7 @@ def facts(run: Run, state: TrainingState, metrics_offset: int) -> dict[str, Any]
     """Return the entries of a checkpoint other than its tensors, such as progress, spec and number of threads."""
     known = asdict(state.progress) | {"metrics_offset": metrics_offset, "threads": torch.get_num_threads()}
     known |= {"torch": str(torch.__version__), "device": device_model(state.device)}
-    known |= {"spec": run.spec.to_json(), "fused": optimisers.is_fused(state.optimiser)}
+    known |= {"spec": run.spec.to_json(), "fused": optimisers.is_fused(state.optimiser), "mode": state.mode}
     return known | {"processes": processes.size()}
 
 

@@ -106,7 +106,7 @@ def pretended() -> Iterator[Record]:
         for name, stand_in in cuda.items():
             stack.enter_context(mock.patch.object(torch.cuda, name, stand_in))
         stack.enter_context(mock.patch.object(torch, "autocast", cast))
-        stack.enter_context(mock.patch.object(Tensor, "record_stream", lambda *_: None))
+        stack.enter_context(mock.patch.object(Tensor, "record_stream", return_value=None))
         stack.enter_context(mock.patch.object(threading.Thread, "run", run_there))
         stack.enter_context(mock.patch.object(torch.autograd, "_engine_run_backward", backward))
         stack.enter_context(device.modes())

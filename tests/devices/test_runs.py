@@ -191,5 +191,6 @@ def test_batches_are_mined_once_and_pinned_where_they_are_read(tmp_path: Path, m
         train(RunStore(tmp_path).create(SHORT.with_overrides([*KINDS["mined batches, rmsprop"], "schedule.steps=8"])))
     assert mined == [1, 2, 3, 4, 5, 6, 7, 8, 9][: len(mined)]
     assert len(mined) >= 8
-    at_once = [step for step in range(1, 9) if step % 3 == 1]  # the table is computed again just before
+    # the table is computed again just before, or no two batches have been made yet
+    at_once = [step for step in range(1, 9) if step % 3 == 1 or step == 2]
     assert pinned == ["MainThread" if step in at_once else "batches" for step in mined]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import signal
@@ -106,7 +107,8 @@ def test_a_resumed_run_is_the_same_with_any_number_of_processes(tmp_path: Path) 
                 run.update(state="queued")
                 patch.setattr(batch_workers, "count", lambda *_, count=count: count)
                 stopped = part + 1 < len(workers)
-                state = loop.train(run, stop=lambda stopped=stopped: stopped and run.state().step >= 4)
+                steps = itertools.count(1)
+                state = loop.train(run, stop=lambda stopped=stopped, steps=steps: stopped and next(steps) == 4)
                 assert state.state == ("cancelled" if stopped else "done"), state.message
         runs.append([(run.path / name).read_bytes() for name in ("metrics.jsonl",)])
     assert runs[0] == runs[1] == runs[2]

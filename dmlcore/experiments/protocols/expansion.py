@@ -23,6 +23,8 @@ NEUTRAL = (
     "data.root",
     "data.fold",
     "compute.compile",
+    "compute.mode",
+    "compute.workers",
     "schedule.checkpoint_every",
     "schedule.keep_every",
     "schedule.measure_every",

@@ -108,6 +108,8 @@ LABELS: Mapping[str, str] = {
     "schedule.cluster": "NMI at each validation",
     "compute.precision": "Arithmetic",
     "compute.compile": "Compile the network",
+    "compute.mode": "Launch of the network",
+    "compute.workers": "Processes that read batches",
     "fork.run": "Forked run",
     "fork.step": "Fork step",
     "fork.leave_out": "Classes left out of training",

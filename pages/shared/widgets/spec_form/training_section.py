@@ -109,6 +109,8 @@ def _compute(form: Form) -> None:
     field(form, "device", words=device)
     field(form, "compute.precision")
     field(form, "compute.compile")
+    field(form, "compute.mode")
+    field(form, "compute.workers")
     form.choice(
         "protocol",
         LABELS["protocol"],

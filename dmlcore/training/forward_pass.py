@@ -1,0 +1,98 @@
+"""Forward pass of the network in training: kernel by kernel, as CUDA graphs, or compiled."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dmlcore import processes
+from dmlcore.models.networks import ImageNetwork, Network
+from dmlcore.spec import RunSpec
+
+# poolings whose forward pass keeps no values that a loss reads and decides nothing on the host
+STATIC_POOLINGS = ("gap", "gmp", "gap_gmp", "gem")
+
+
+log = logging.getLogger(__name__)
+
+
+def choose(spec: RunSpec, model: Network, device: torch.device) -> str:
+    """Return how the network is launched, as `compute.mode` names it: "eager", "graphs" or "compiled"."""
+    mode = "compiled" if spec.compute.compile else spec.compute.mode
+    if mode == "auto":
+        mode = "graphs"
+    return mode if mode != "graphs" or _can_be_captured(spec, model, device) else "eager"
+
+
+def create(spec: RunSpec, model: Network, mode: str) -> Callable[[Tensor], Tensor]:
+    """Return the forward pass of `model` in the mode that `choose` returned."""
+    if mode == "compiled":
+        return torch.compile(model, dynamic=False)
+    return Graphs(model, spec.compute.precision == "bfloat16") if mode == "graphs" else model
+
+
+def _can_be_captured(spec: RunSpec, model: Network, device: torch.device) -> bool:
+    """Return True if the kernels of a forward and backward pass are the same in each step and need no host."""
+    if device.type != "cuda" or torch.version.cuda is None or processes.shares_work():
+        return False
+    plain = isinstance(model, ImageNetwork) and ":" not in spec.model.name and spec.model.gather == "none"
+    return plain and spec.pooling.name in STATIC_POOLINGS and not getattr(model.embedding_layer, "keeps_input", False)
+
+
+class Graphs:
+    """Forward pass that launches the network as one CUDA graph, and its backward pass as another.
+
+    The host then launches two graphs instead of a thousand kernels, and has time for everything else. The graphs are
+    captured at the first call, and again if the inputs have another shape or other parameters are trained, as after a
+    warm-up; the kernels are those of an ordinary forward pass. If CUDA refuses the capture, kernels are launched one
+    by one from then on.
+
+    Args:
+        model: Network on a GPU. Its parameters and buffers may change in place only.
+        bfloat16: True to capture under autocast to bfloat16.
+    """
+
+    def __init__(self, model: nn.Module, bfloat16: bool) -> None:
+        self._model, self._bfloat16 = model, bfloat16
+        self._key: object = None
+        self._call: Callable[[Tensor], Tensor] = model
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Return the embeddings of a batch; they stay valid when the next batch is embedded."""
+        if not self._model.training or not torch.is_grad_enabled():
+            return self._model(inputs)  # type: ignore[no-any-return]
+        key = inputs.shape, inputs.stride(), inputs.dtype, *(p.requires_grad for p in self._model.parameters())
+        if key != self._key:
+            self._call, self._key = self._model, key  # frees the memory of the previous graphs
+            self._call = self._capture(inputs)
+        return self._call(inputs).clone()
+
+    def _capture(self, inputs: Tensor) -> Callable[[Tensor], Tensor]:
+        buffers = {name: buffer.clone() for name, buffer in self._model.named_buffers()}
+        network = _Network(self._model)
+        try:
+            with torch.autocast("cuda", torch.bfloat16, enabled=self._bfloat16, cache_enabled=False):
+                captured: Any = torch.cuda.make_graphed_callables(network, (inputs.clone(),), allow_unused_input=True)
+        except Exception as error:  # of any kind: the run can go on without graphs
+            log.warning("kernels are launched one by one, because CUDA graphs failed: %s", error)
+            captured = self._model
+        with torch.no_grad():  # the capture has trained batch norm on this batch
+            for name, buffer in self._model.named_buffers():
+                buffer.copy_(buffers[name])
+        return captured  # type: ignore[no-any-return]
+
+
+class _Network(nn.Module):
+    """Module around a network, because capturing replaces the forward method of the module that it is given."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        embeddings: Tensor = self.model(inputs)
+        return embeddings
