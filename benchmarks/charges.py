@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.harness import WINDOW, chromium, command_line, machine, played, report, served
+from benchmarks.browser import WINDOW, chromium, played, served
+from benchmarks.harness import command_line, machine, report
 
 
 def rivals(repeats: int) -> dict[str, list[float]]:

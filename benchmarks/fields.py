@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import EMPTY_RERUN, WINDOW, Server, chromium, command_line, launched, machine, report, served
+from benchmarks.browser import EMPTY_RERUN, WINDOW, Server, chromium, launched, served
+from benchmarks.harness import command_line, machine, report
 
 ALL_LAYERS = "&lines=raw&flow=arrows&region=1&forces=1&edges=1&discs=1&mining=1&cut=1"
 

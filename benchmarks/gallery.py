@@ -27,7 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import chromium, command_line, machine, report, served, verdict
+from benchmarks.browser import chromium, served
+from benchmarks.harness import command_line, machine, report, verdict
 
 POINTS, CLASSES, PHOTOGRAPHS = 60_502, 11_316, 200
 NETWORKS = (("resnet18", 64), ("resnet50", 224))

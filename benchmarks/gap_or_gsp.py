@@ -12,7 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.harness import WINDOW, chromium, command_line, machine, per_second, played, report, served, verdict
+from benchmarks.browser import WINDOW, chromium, played, served
+from benchmarks.harness import command_line, machine, per_second, report, verdict
 
 GOAL = 20.0  # frames per second
 PLACED = 20  # number of untimed steps, after which GSP has initialised its prototypes

@@ -15,7 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.harness import ROOT, Server, command_line
+from benchmarks.browser import Server
+from benchmarks.harness import ROOT, command_line
 from benchmarks.sessions import COARSE, Visitor
 
 STOCK = """from pages.shared.server import descriptors

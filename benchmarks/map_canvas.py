@@ -28,7 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import chromium, command_line, machine, served, verdict
+from benchmarks.browser import chromium, served
+from benchmarks.harness import command_line, machine, verdict
 
 POINTS, CLASSES = 60_502, 11_316
 GOALS = {"first paint": 2000.0, "down": 400.0, "up": 1.0, "lasso to count": 100.0}  # ms, kB, kB, ms

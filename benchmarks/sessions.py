@@ -35,19 +35,8 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
-from benchmarks.harness import (
-    EMPTY_RERUN,
-    ROOT,
-    Server,
-    command_line,
-    memory,
-    pid_of,
-    report,
-    seconds_of,
-    served,
-    started_by,
-    verdict,
-)
+from benchmarks.browser import EMPTY_RERUN, Server, pid_of, served
+from benchmarks.harness import ROOT, command_line, memory, report, seconds_of, started_by, verdict
 from pages.shared.plane.state import Scene
 from pages.shared.server.wire import unpack
 

@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import WINDOW, chromium, command_line, machine, per_second, played, report, served, verdict
+from benchmarks.browser import WINDOW, chromium, played, served
+from benchmarks.harness import command_line, machine, per_second, report, verdict
 
 GOAL = 20.0  # frames per second
 

@@ -9,23 +9,18 @@ steps.
 
 from __future__ import annotations
 
-import copy
 import statistics
-import sys
-import tempfile
 import time
 from collections.abc import Callable
-from typing import Any
-from unittest import mock
 
 import numpy as np
 import torch
 
 from benchmarks.harness import command_line, machine
+from dmlcore.bench.workloads import bare_step, trained
 from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec
-from dmlcore.storage.runs import RunStore
-from dmlcore.training import batches, loop, optimisers, starts
+from dmlcore.training import optimisers
 from dmlcore.training.state import TrainingState
 
 
@@ -84,60 +79,11 @@ def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[TrainingState,
     return trained(spec, random_images(spec.data.image_size or 64), after_step), times[5:]
 
 
-def trained(spec: RunSpec, dataset: Dataset, after_step: Callable[[TrainingState], None]) -> TrainingState:
-    """Train with the loop of the command line and call `after_step` after each step; return the trained state."""
-    states: list[TrainingState] = []
-    build = starts.build
-
-    def keep(*args: Any, **options: Any) -> TrainingState:
-        states.append(build(*args, **options))
-        return states[0]
-
-    def stop() -> bool:
-        after_step(states[0])
-        return False
-
-    with tempfile.TemporaryDirectory() as folder, mock.patch.object(starts, "build", keep):
-        run = RunStore(folder).create(spec)
-        with run.lock():
-            state = loop.train(run, dataset=dataset, stop=stop)
-    if state.state != "done":
-        sys.exit(state.message)
-    return states[0]
-
-
 def random_images(side: int) -> Dataset:
     """Return 640 random images in 16 classes, held in memory."""
     images = np.random.default_rng(0).integers(0, 256, (640, 3, side, side), dtype=np.uint8)
     splits = {"train": np.arange(640), "validation": np.arange(0), "test": np.arange(0, 640, 10)}
     return Dataset("random", images, np.repeat(np.arange(16), 40), tuple(map(str, range(16))), splits, None, ())
-
-
-def bare_step(state: TrainingState, *, plain: bool) -> Callable[[], None]:
-    """Return a function that performs a bare step: forward pass, backward pass of a sum, and optimiser step.
-
-    If `plain`, the optimiser is not fused.
-    """
-    model = copy.deepcopy(state.model).train()
-    optimiser = optimisers.create(state.spec, model, torch.nn.Module())
-    if plain:
-        optimisers.disable_fused(optimiser)
-    forward = torch.compile(model) if state.spec.compute.compile else model
-    embed = lambda indices: batches.embed(model, state.data, indices, state.device)  # noqa: E731
-    inputs = state.batches.make(1, embed).inputs
-    direction = torch.randn(len(inputs), state.spec.model.embedding_dim, device=inputs.device)
-    bfloat16 = state.spec.compute.precision == "bfloat16"
-
-    def step() -> None:
-        with torch.autocast(inputs.device.type, torch.bfloat16, enabled=bfloat16):
-            embeddings = forward(inputs)
-        loss = (embeddings.float() * direction).sum()
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-
-    step()
-    return step
 
 
 if __name__ == "__main__":

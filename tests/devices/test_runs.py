@@ -169,7 +169,7 @@ def test_a_plain_step_waits_for_nothing(name: str, tmp_path: Path, monkeypatch: 
             assert loop.train(run, stop=after_step).state == "done"
     assert [dict(each.waits) for each in waited[2:-1]] == [
         {}
-    ] * 2  # on a real GPU, `benchmarks.gpu_checks waits` counts them
+    ] * 2  # on a real GPU, `dml bench gpu --only checks` counts them
 
 
 def test_batches_are_mined_once_and_pinned_where_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,109 @@
+"""`dml bench gpu`: measure a GPU part by part in at most eight minutes, as Markdown tables with ratios.
+
+Each part is a module that runs in its own process with a time limit, so that a part that fails or does not end costs
+only itself: `python -m MODULE [--small]` runs it alone. Parts that a checkout has in `benchmarks/` replace those of the
+package.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import torch
+
+from dmlcore.storage.home import HOME
+
+
+@dataclass(frozen=True)
+class Part:
+    """Part of the benchmark: its name on the command line, its modules, of which the first that exists is run, and its
+    time limit in seconds.
+    """
+
+    name: str
+    modules: tuple[str, ...]
+    limit: float
+
+
+PARTS = (
+    Part("losses", ("benchmarks.gpu_losses", "dmlcore.bench.losses"), 160),
+    Part("step", ("benchmarks.gpu_step", "dmlcore.bench.step"), 140),
+    Part("search", ("dmlcore.bench.search",), 60),
+    Part("embedding", ("dmlcore.bench.embedding",), 40),
+    Part("checks", ("dmlcore.bench.checks",), 100),
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the chosen parts one after another; return the exit status: 0 if all ended without an error."""
+    parser = argparse.ArgumentParser(prog="dml bench gpu", description=__doc__.partition("\n\n")[0])
+    names = [part.name for part in PARTS]
+    parser.add_argument("--only", action="append", choices=names, help="run only this part; repeatable")
+    parser.add_argument("--minutes", type=float, default=8.0, help="time limit of all parts [default: 8]")
+    parser.add_argument("--small", action="store_true", help="small sizes, for a machine without a GPU")
+    chosen = parser.parse_args(arguments)
+    if not torch.cuda.is_available() and not chosen.small:
+        print("this machine has no usable CUDA device; --small tries all parts on the CPU", file=sys.stderr)
+        return 1
+    print(machine(), flush=True)
+    until = time.monotonic() + 60 * chosen.minutes
+    ended = {}
+    for part in PARTS:
+        if not chosen.only or part.name in chosen.only:
+            print(f"\n## {part.name}\n", flush=True)
+            began = time.monotonic()
+            verdict = run(part, min(part.limit, until - began), small=chosen.small)
+            ended[part.name] = verdict
+            print(f"\n{part.name}: {verdict} after {time.monotonic() - began:.0f} s", flush=True)
+    failed = [f"{name} {verdict}" for name, verdict in ended.items() if verdict != "done"]
+    print(
+        f"\n{len(ended) - len(failed)} of {len(ended)} parts done{': ' * bool(failed)}{', '.join(failed)}", flush=True
+    )
+    return int(bool(failed))
+
+
+def machine() -> str:
+    """Return one line with the device, the number of cores, the driver and the versions."""
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU, small sizes: times mean nothing"
+    driver = ""
+    if torch.cuda.is_available():
+        query = ["nvidia-smi", "--query-gpu=driver_version,memory.total", "--format=csv,noheader"]
+        driver = f", driver {subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()}"
+    cores = len(os.sched_getaffinity(0))
+    return f"{device}{driver}, {cores} cores, torch {torch.__version__}, Python {platform.python_version()}"
+
+
+def run(part: Part, limit: float, *, small: bool) -> str:
+    """Run a part in its own process for at most `limit` seconds; return "done", "FAILED" or "timed out"."""
+    if limit < 5:
+        return "not started, no time left"
+    paths = [str(HOME), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    module = next(name for name in part.modules if exists(name))
+    command = [sys.executable, "-u", "-m", module, *(["--small"] if small else [])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        return "done" if process.wait(limit) == 0 else f"FAILED (exit status {process.returncode})"
+    except subprocess.TimeoutExpired:
+        return f"stopped at its limit of {limit:.0f} s"
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def exists(module: str) -> bool:
+    """Return True if a module can be imported here; modules in `benchmarks` exist only in a checkout."""
+    package, _, name = module.rpartition(".")
+    if package == "benchmarks":
+        return (HOME / "benchmarks" / f"{name}.py").is_file()
+    return find_spec(module) is not None
