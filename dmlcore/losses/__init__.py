@@ -17,7 +17,17 @@ from dmlcore.losses.engine.triplet_loss import REDUCTIONS, TripletLoss, create, 
 discover(
     __name__,
     first=(
-        *("triplets", "pairs", "hinges", "structured", "tuplets", "facility_location", "proxies", "proxy_pairs"),
+        *(
+            "triplets",
+            "pairs",
+            "hinges",
+            "structured",
+            "tuplets",
+            "joint",
+            "facility_location",
+            "proxies",
+            "proxy_pairs",
+        ),
         *("classification", "ensembles"),
     ),
 )
