@@ -92,7 +92,8 @@ def _backbone(spec: ModelSpec, image: tuple[int, int]) -> backbones.Backbone:
         )
     if spec.gather != "none" and not backbones.gives_depths(spec.name):
         raise ModelError(
-            f"model.gather: {spec.name} does not provide features of earlier depths; choose bn_inception, conv4 or none"
+            f"model.gather: {spec.name} does not provide features of earlier depths; choose bn_inception, "
+            "conv4, squeezenet1_0 or none"
         )
     if spec.freeze == "early" and not backbone.early_channels:
         raise ModelError(
@@ -246,6 +247,7 @@ class ImageNetwork(Network):
             )
         self.on_sphere, self.in_ball = spec.normalize, spec.lipschitz
         self.frozen = spec.freeze == "backbone"
+        self.frozen_channels = channels + (sum(backbone.depths.values()) if spec.gather != "none" else 0)
         self.early_frozen = spec.freeze == "early"
         self.batch_norm_frozen = False
         if spec.freeze_batch_norm:
@@ -269,9 +271,16 @@ class ImageNetwork(Network):
 
         If the backbone is frozen, inputs that are its stored feature maps are returned unchanged; if all but its last
         stage are frozen, that stage is applied to stored maps. Earlier feature maps are stored in the head if the head
-        uses them.
+        uses them; those of a frozen backbone are first averaged to the size of the last maps.
         """
-        if self.frozen and inputs.shape[1] == self.backbone.out_channels:
+        if self.frozen and isinstance(self.head, GatheringHead):
+            stored = inputs.shape[1] == self.frozen_channels
+            joined = inputs.float() if stored else self.frozen_maps(inputs)
+            last: Tensor
+            last, *earlier = joined.split([self.backbone.out_channels, *self.backbone.depths.values()], dim=1)
+            self.head.earlier = tuple(earlier)
+            return last
+        if self.frozen and inputs.shape[1] == self.frozen_channels:
             return inputs.float()
         if self.early_frozen and inputs.shape[1] == self.backbone.early_channels:
             return self.backbone.forward_late(inputs.float())
@@ -283,7 +292,15 @@ class ImageNetwork(Network):
         return maps
 
     def frozen_maps(self, inputs: Tensor) -> Tensor:
-        """Return the feature maps (B, C, h, w) of the frozen part of the backbone, which `features` accepts."""
+        """Return the feature maps (B, C, h, w) of the frozen part of the backbone, which `features` accepts.
+
+        If the head uses earlier maps, these follow the last maps along C, averaged to their size (h, w).
+        """
+        if self.frozen and isinstance(self.head, GatheringHead):
+            last, earlier = self.backbone.with_depths(self.normalise(inputs))
+            return torch.cat(
+                [last, *(F.adaptive_avg_pool2d(maps, (last.shape[2], last.shape[3])) for maps in earlier)], dim=1
+            )
         return self.backbone.forward_early(self.normalise(inputs)) if self.early_frozen else self.features(inputs)
 
     def frozen_tensors(self) -> list[Tensor]:

@@ -103,11 +103,11 @@ class RunSpec(Section):
         if frozen and self.model.name in WITHOUT_BACKBONE:
             raise ValueError(f"model.freeze: {self.model.name} has no backbone; choose none, or a network for images")
         if self.model.gather != "none" and (
-            frozen or self.model.keep_classifier or self.model.name in WITHOUT_BACKBONE
+            self.model.freeze == "early" or self.model.keep_classifier or self.model.name in WITHOUT_BACKBONE
         ):
             raise ValueError(
-                "model.gather: features of earlier depths need images, a backbone that learns and no kept classifier; "
-                "choose none"
+                "model.gather: features of earlier depths need images, a backbone that learns or is frozen as a whole, "
+                "and no kept classifier; choose none"
             )
         if frozen and self.data.fresh:
             raise ValueError(

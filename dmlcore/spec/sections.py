@@ -226,8 +226,8 @@ class ModelSpec(Section):
     dropout: float = Field(0.0, ge=0, lt=1, description="Share of the embedding layer's inputs set to 0 at each step")
     gather: Literal["none", "mean", "attention"] = Field(
         "none",
-        description="Also embed features of earlier depths: their means, or weighted by attention (GDFL); for conv4 "
-        "and bn_inception",
+        description="Also embed features of earlier depths: their means, or weighted by attention (GDFL); for "
+        "conv4, bn_inception and squeezenet",
     )
 
     @model_validator(mode="after")

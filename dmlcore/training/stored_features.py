@@ -103,7 +103,8 @@ class StoredFeatures:
         """Return the two parts of a cache entry's name: a digest of the computation and a digest of the images."""
         d, spec = self._spec.data, self._spec.model
         cut = (d.crop, d.crop_area, d.crop_ratio) if views else ()
-        facts = (VERSION, d.name, self._dataset.inputs.shape[1:], spec.name, self._device.type, views, *cut)
+        depths = () if spec.gather == "none" else tuple(self._network.backbone.depths.items())
+        facts = (VERSION, d.name, self._dataset.inputs.shape[1:], spec.name, self._device.type, views, *cut, *depths)
         kind = hashlib.sha256(repr(facts).encode())
         for tensor in self._weights:
             kind.update(tensor.detach().cpu().contiguous().numpy().tobytes())

@@ -20,9 +20,9 @@ def numbers(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=DOUBLE)
 
 
-def network(**changes: object) -> networks.ImageNetwork:
+def network(side: int = 28, **changes: object) -> networks.ImageNetwork:
     spec = ModelSpec().model_copy(update={"name": "conv4_32", "embedding_dim": 6, "gather": "attention", **changes})
-    return networks.build(spec, (3, 28, 28), seed=0)
+    return networks.build(spec, (3, side, side), seed=0)
 
 
 def test_attention_is_that_of_the_formula_position_by_position() -> None:
@@ -67,7 +67,9 @@ def test_phi_of_bn_inception_has_the_3712_numbers_of_the_source() -> None:
     assert backbone.out_channels + sum(backbone.depths.values()) == 3712
 
 
-@pytest.mark.parametrize(("name", "side"), [("conv4_32", 28), ("bn_inception", 64)])
+@pytest.mark.parametrize(
+    ("name", "side"), [("conv4_32", 28), ("bn_inception", 64), ("squeezenet1_0", 64), ("squeezenet1_1", 64)]
+)
 def test_the_maps_of_a_backbone_are_as_declared_and_its_features_the_same(name: str, side: int) -> None:
     backbone = create(name, (side, side)).eval()
     images = numbers(1, 3, side, side).float()
@@ -95,8 +97,27 @@ def test_all_of_the_head_learns_and_no_graph_stays(gather: str) -> None:
         model.head(features)
 
 
+@pytest.mark.parametrize("gather", ["mean", "attention"])
+def test_stored_maps_of_a_frozen_backbone_hold_all_depths(gather: str) -> None:
+    model = network(64, name="squeezenet1_0", gather=gather, freeze="backbone").eval()
+    images = torch.randint(0, 255, (2, 3, 64, 64), generator=torch.Generator().manual_seed(0)).float()
+    stored = model.frozen_maps(images)
+    last, earlier = model.backbone.with_depths(model.normalise(images))
+    assert stored.shape == (2, 512 + 384 + 384 + 512, *last.shape[2:])
+    assert torch.equal(stored[:, :512], last)
+    for maps, kept in zip(earlier, stored[:, 512:].split([384, 384, 512], dim=1), strict=True):
+        side = maps.shape[2] // kept.shape[2] + 1  # the first cell averages this many pixels per side, rounded up
+        torch.testing.assert_close(kept[:, :, 0, 0], maps[:, :, :side, :side].mean((2, 3)))
+    embeddings = model(stored)
+    assert torch.equal(embeddings, model(images))
+    embeddings.square().sum().backward()
+    assert all(p.grad is not None for p in model.head_parameters())
+    assert all(p.grad is None for p in model.backbone.parameters())
+    assert not torch.equal(embeddings, model(torch.cat([stored[:, :512], 2 * stored[:, 512:]], dim=1)))
+
+
 def test_what_does_not_go_together_is_refused_by_name() -> None:
-    for lines in (["model.freeze=backbone"], ["model.keep_classifier=true"], ["model.name=mlp"]):
+    for lines in (["model.freeze=early"], ["model.keep_classifier=true"], ["model.name=mlp"]):
         with pytest.raises(SpecError, match=r"model\.gather"):
             RunSpec().with_overrides(["data.name=glyphs", "model.name=conv4", "model.gather=mean", *lines])
     with pytest.raises(ModelError, match=r"model\.gather: resnet20 does not provide features of earlier depths"):

@@ -53,6 +53,20 @@ class SqueezeNet(Headless):
         maps: Tensor = self.features(images)
         return maps
 
+    @property
+    def depths(self) -> dict[str, int]:
+        """Number of channels of the three Fire modules before the last, by name of the module."""
+        return {f"fire{number + 2}": 2 * _EXPANDED[number] for number in (4, 5, 6)}
+
+    def with_depths(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Return the final feature map, and the outputs of the Fire modules listed in `depths`."""
+        maps, fired = images, []
+        for layer in self.features:
+            maps = layer(maps)
+            if isinstance(layer, Fire):
+                fired.append(maps)
+        return maps, tuple(fired[-4:-1])
+
 
 @backbone("squeezenet1_0")
 class SqueezeNet10(SqueezeNet):

@@ -198,10 +198,10 @@ def takes_memory(loss: Any) -> bool:
 def gathers(values: Mapping[str, Any]) -> bool:
     """Return True if the model can add features of earlier layers to those of the backbone's last layer.
 
-    This requires a backbone that provides these features and is trained, and a pooling that does not project features
-    before pooling.
+    This requires a backbone that provides these features and is trained or frozen as a whole, and a pooling that does
+    not project features before pooling.
     """
-    kept = values["model.keep_classifier"] or values["model.freeze"] != "none"
+    kept = values["model.keep_classifier"] or values["model.freeze"] == "early"
     first = pooling.describe(values["pooling.name"]).layer.projects_first
     return backbones.gives_depths(values["model.name"]) and not kept and not first
 
