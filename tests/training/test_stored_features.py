@@ -126,6 +126,25 @@ def test_other_weights_images_or_cuts_have_maps_of_their_own(digits, cache):
     assert len(stores(cache)) == 3  # files of the same weights on other images are deleted
 
 
+def test_heads_on_several_depths_have_maps_of_their_own_and_embed_images_alike(digits, cache):
+    plain, deep = made(FROZEN, digits), made(FROZEN.with_overrides(["model.gather=attention"]), digits)
+    rows = digits.splits["test"]
+    last = batches.to_device(plain.data, rows, CPU)
+    stored = batches.to_device(deep.data, rows, CPU)
+    assert len(stores(cache)) == 2
+    channels = last.shape[1]
+    assert stored.shape == (len(rows), 3 * channels, *last.shape[2:])
+    assert torch.equal(stored[:, :channels], last)
+    before = {name: tensor.clone() for name, tensor in deep.model.state_dict().items()}
+    assert float(loop.step(deep, 1)) > 0
+    changed = {name for name, tensor in deep.model.state_dict().items() if not torch.equal(tensor, before[name])}
+    assert {"head.gathered.keys.0.weight", "head.gathered.queries.1.weight", "head.linear.weight"} <= changed
+    assert all(name.startswith("head.") for name in changed)
+    with torch.inference_mode():
+        of_images = deep.model.eval()(batches.to_device(digits, rows, CPU))
+        torch.testing.assert_close(deep.model(stored), of_images, rtol=1e-3, atol=1e-3)
+
+
 def test_a_killed_computation_goes_on_where_it_stopped(digits, cache, monkeypatch):
     features = made(FROZEN, digits).data.features
     whole = features[digits.splits["test"]]
