@@ -114,7 +114,7 @@ def test_a_mistake_is_named(old, new, message):
 
 def test_an_unknown_study_names_the_known_ones(tmp_path):
     for name in ("../tokens", "/etc/passwd", "nothing", str(tmp_path / "no.toml"), ""):
-        with pytest.raises(SpecError, match="or one of collage"):
+        with pytest.raises(SpecError, match=f"or one of {studies.names()[0]}"):
             studies.read(name)
     (tmp_path / "bad.toml").write_text("title = 1")
     with pytest.raises(SpecError, match=r"bad\.toml:\n"):
@@ -127,9 +127,12 @@ def test_every_study_of_the_lab_compares_like_with_like(name):
     study = studies.read(name)
     fitted = {e.variant for e in studies.expand(study) if e.spec.model.embedding_start != "random"}  # untrained
     entries = [e for e in studies.expand(study) if e.variant not in (studies.PRETRAINING, *fitted)]
-    compares_batches = name.startswith("neighbourhoods-")
+    compares_batches = name.startswith("neighbourhood")
     compares_losses = name.endswith("-sweep") or name.startswith(
-        ("forces-", "losses-", "methods-", "neighbourhoods-", "projections-", "toy-table")
+        (
+            *("angular-", "ensemble-dimension-", "forces-", "gdfl-", "losses-", "methods-", "neighbourhoods-"),
+            *("projections-", "toy-table"),
+        )
     )
     own = [{variant.name, *variant.against} for variant in study.variants if variant.against and study.of_methods]
     assert all(e.spec.schedule.steps == entries[0].spec.schedule.steps for e in entries)
