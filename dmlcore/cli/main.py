@@ -18,6 +18,7 @@ import typer
 
 from dmlcore.cli import (
     attended,
+    attribute,
     conformance,
     eject,
     embedding_sets,
@@ -165,6 +166,7 @@ def evaluate(run: RunId, backend: Backend = "", runs: Runs = None) -> None:
 
 
 app.command()(study.study)
+app.command()(attribute.attribute)
 app.command(hidden=True)(together.follow)
 app.command()(experiments.protocol)
 app.command()(experiments.search)

@@ -45,6 +45,16 @@ class Gap:
         return None if self.deviation is None else pairs_needed(self.mean, self.deviation)
 
     @property
+    def interval(self) -> tuple[float, float] | None:
+        """95 % confidence interval (t test) of a paired difference; None if unpaired or from a single seed."""
+        from scipy import stats
+
+        if self.deviation is None or not self.paired:
+            return None
+        half = float(stats.t.isf(LEVEL / 2, self.count - 1)) * self.deviation / math.sqrt(self.count)
+        return self.mean - half, self.mean + half
+
+    @property
     def words(self) -> str:
         """Difference as text, for example "+0.27 ± 0.12 points, paired over 3 seeds"."""
         if self.deviation is None:

@@ -86,6 +86,7 @@ class StudyResults(_StudyModel):
     machine: str
     data: dict[str, tuple[str, ...]] = Field(description="Notes of each data set on the available subset")
     overrides: tuple[str, ...] = ()
+    seconds: float = 0.0  # training time of all runs, rejected candidates included; 0 in older files
     runs: tuple[Measured, ...]
     maps: PoolingMaps | None = None  # for a study on collages
 
@@ -202,7 +203,6 @@ def results_path(name: str) -> Path:
 def write(request: StudyRequest, store: RunStore) -> Path:
     """Write the measured scores next to the study file and return the path; raise SpecError if no run is done."""
     from dmlcore import data  # imports torch
-    from dmlcore.storage import checkpoint
 
     entries = request.entries()
     runs = measured(entries, store)
@@ -213,18 +213,30 @@ def write(request: StudyRequest, store: RunStore) -> Path:
         d = entry.spec.data
         if d.name not in notes:
             notes[d.name] = data.load(d.name, root=d.root, image_size=d.image_size, seed=entry.seed).notes
-    saved = checkpoint.load(store.open(runs[-1].run).path)
+    trained = [run for run in find(entries, store) if run]
     results = StudyResults(
         study=path_of(request.study).stem,
         written=time.strftime("%Y-%m-%d", time.gmtime()),
-        torch=str(saved.facts["torch"]) if saved else "",
-        machine=f"{_processor()}, {runs[-1].device}",
+        **machine(trained),
+        seconds=sum({run.id: run.state().seconds for run in trained}.values()),
         data=notes,
         overrides=request.overrides,
         runs=tuple(run.model_copy(update={"run": "", "classes": by_class(run, store)}) for run in runs),
         maps=maps_of(entries, store),
     )
     return save(results, results_path(request.study))
+
+
+def machine(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the torch version and the machine of trained runs, as fields of a results file."""
+    from dmlcore.storage import checkpoint  # imports torch
+
+    last = next((run for run in reversed(runs) if run.state().state == "done"), None)
+    saved = checkpoint.load(last.path) if last else None
+    return {
+        "torch": str(saved.facts["torch"]) if saved else "",
+        "machine": f"{_processor()}, {last.state().device if last else ''}",
+    }
 
 
 def by_class(run: Measured, store: RunStore) -> tuple[float, ...]:

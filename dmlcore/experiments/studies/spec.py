@@ -70,6 +70,27 @@ class Contrast(Section):
     lower: bool = Field(False, description="Lower scores are better")
 
 
+class OpenSetting(Section):
+    """Setting that the source leaves open; `python -m dmlcore attribute` varies it, see `experiments.attribution`."""
+
+    name: Text = Field(description="As in the table of attribution")
+    values: Annotated[tuple[Candidate, ...], Field(strict=False, min_length=1, max_length=4)] = Field(
+        description="Alternatives to the value of the study, each a list of overrides; the design uses the first"
+    )
+
+    def changed_keys(self) -> tuple[str, ...]:
+        """Return the keys that the alternatives set, in order of appearance."""
+        return tuple(dict.fromkeys(line.partition("=")[0].strip() for value in self.values for line in value))
+
+
+class Attribution(Section):
+    """Contrast whose dependence on open settings is measured, and these settings."""
+
+    contrast: Text = Field(description="Statement of the contrast (`where`)")
+    open: Annotated[tuple[OpenSetting, ...], Field(strict=False, min_length=1, max_length=7)]
+    minutes: float = Field(gt=0, description="Total duration on one idle core, estimated from measured runs")
+
+
 class Study(Plan):
     """A study: the question, the variants to compare, and the claim of a source that is tested."""
 
@@ -77,6 +98,7 @@ class Study(Plan):
         "variants": StudyVariant,
         "pretraining": Pretraining,
         "contrasts": Contrast,
+        "attribution": Attribution,
     }
 
     title: Text
@@ -102,6 +124,7 @@ class Study(Plan):
     judged: Text = Field("map_at_r", description="Score by which variants are ranked, as in the results")
     ceiling: str = Field("", description="Variant that is not a competitor, but an upper bound for the others")
     contrasts: tuple[Contrast, ...] = Field((), strict=False, description="Questions with an answer as a sentence")
+    attribution: Attribution | None = None
     pretraining: Pretraining | None = None
     variants: tuple[StudyVariant, ...] = Field(strict=False, min_length=1)
 
@@ -156,7 +179,35 @@ class Study(Plan):
         if mistakes:
             raise ValueError("\n".join(mistakes))
         refuse_unfair(self)
+        self._check_attribution()
         return self
+
+    def _check_attribution(self) -> None:
+        """Raise ValueError if the attribution has no contrast, or varies a setting with candidates."""
+        if self.attribution is None:
+            return
+        contrast = next((c for c in self.contrasts if c.where == self.attribution.contrast), None)
+        if contrast is None:
+            raise ValueError(
+                f"attribution.contrast: there is no contrast {self.attribution.contrast!r}; use the `where` of one of "
+                f"{[c.where for c in self.contrasts]}"
+            )
+        sides = [variant for variant in self.variants if variant.name in (*contrast.of, *contrast.against)]
+        for setting in self.attribution.open:
+            for variant in sides:
+                chosen = {line.partition("=")[0].strip() for candidate in variant.choose for line in candidate}
+                if both := chosen.intersection(setting.changed_keys()):
+                    raise ValueError(
+                        f"attribution.open.{setting.name}: {min(both)} is chosen among the candidates of "
+                        f"{variant.name!r}, so it is not open; remove it here"
+                    )
+            mistakes = self.wrong_overrides(
+                (f"attribution.open.{setting.name}", (*variant.overrides, *value))
+                for variant in sides
+                for value in setting.values
+            )
+            if mistakes:
+                raise ValueError("\n".join(dict.fromkeys(mistakes)))
 
     def _refuse_unmarked(self, variant: StudyVariant) -> None:
         """Raise ValueError if a transductive variant lacks that word in its name; tables and charts show only names."""
