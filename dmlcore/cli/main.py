@@ -19,6 +19,7 @@ import typer
 from dmlcore.cli import (
     attended,
     attribute,
+    claims,
     conformance,
     eject,
     embedding_sets,
@@ -167,6 +168,7 @@ def evaluate(run: RunId, backend: Backend = "", runs: Runs = None) -> None:
 
 app.command()(study.study)
 app.command()(attribute.attribute)
+app.command()(claims.claims)
 app.command(hidden=True)(together.follow)
 app.command()(experiments.protocol)
 app.command()(experiments.search)
