@@ -73,7 +73,7 @@ class ClaimRow:
         study: Name of the study; "" if no study can decide the claim.
         data: Name of the data set; "" without a study.
         runs: Number of training runs that were made for this claim, trials outside studies included.
-        numbers: Scores of both sides, their difference and its 95 % interval, as text.
+        numbers: Difference of both sides with its 95 % interval, and the score of each side, as text.
         verdict: One of VERDICTS.
         reason: Reason for a verdict other than REPRODUCED and NOT.
     """
@@ -129,9 +129,7 @@ def _row(claim: SourceClaim, name: str) -> ClaimRow:
     if tested is None:
         return ClaimRow(claim, name, data, runs, "", NOT_RUN, "The study has no results for this question yet.")
     sides, scores, gap, answer, title = tested
-    numbers = verdicts.describe_pair(sides, scores, title)
-    if gap.interval:
-        numbers = f"{numbers}, 95 % interval {ends(*gap.interval)}"
+    numbers = _describe(sides, scores, gap, title)
     verdict = _verdict(claim.holds, answer)
     return ClaimRow(claim, name, data, runs, numbers, verdict, _reason(claim.holds, gap) if verdict == OPEN else "")
 
@@ -189,6 +187,14 @@ def _test_scores(scores: Sequence[str], results: Sequence[Measured]) -> Tested |
         return None
     answer = verdicts.contrasts([pair], [False])[0]
     return (scores[0], scores[1]), pair, verdicts.gap(*pair), answer, f"mean of {len(variants)} variants"
+
+
+def _describe(sides: tuple[str, str], scores: tuple[Values, Values], gap: Gap, title: str) -> str:
+    """Return the difference of two sides with its interval, then the score of each, in percent."""
+    noise = f"95 % interval {ends(*gap.interval)}, {gap.count} seeds" if gap.interval else f"seeds: {gap.count}"
+    first, second = (verdicts.spread(*verdicts.mean_and_deviation(side.values())) for side in scores)
+    difference = verdicts.spread(gap.mean, gap.deviation, sign=True).partition(" ±")[0]
+    return f"{difference} points of {title} ({noise}): {sides[0]} {first}, {sides[1]} {second}"
 
 
 def _verdict(holds: str, answer: str) -> str:

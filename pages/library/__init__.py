@@ -1,1 +1,1 @@
-"""Pages of the Library section: Errata and Published results."""
+"""Pages of the Library section: Errata, Claims and Published results."""

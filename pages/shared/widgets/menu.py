@@ -139,6 +139,7 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
     ),
     "Library": (
         _one("Errata", "fact_check", "errata", "library/errata/page.py"),
+        _one("Claims", "rule", "claims", "library/claims/page.py"),
         _one("Published results", "menu_book", "published_results", "library/published_results/page.py"),
     ),
 }

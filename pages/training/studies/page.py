@@ -4,18 +4,9 @@ import streamlit as st
 
 from dmlcore.experiments import studies
 from pages.shared.widgets import menu
+from pages.shared.widgets.study.places import ELSEWHERE
 from pages.training.studies import variants as variants_view
 
-ELSEWHERE = {
-    "tokens": "gap_vs_gsp",
-    "tokens-few": "gap_vs_gsp",
-    "tokens-epsilon": "gap_vs_gsp",
-    "tokens-sweep": "gap_vs_gsp",
-    "omniglot-collage": "collage",
-    "omniglot-collage-poolings": "collage",
-    "collage": "collage",
-    "prototypes": "prototypes",
-}
 FIRST = "losses-omniglot"
 
 known = [name for name in studies.names() if name not in ELSEWHERE and studies.read(name).shown]
@@ -37,6 +28,7 @@ st.markdown(
 )
 st.query_params["study"] = name
 variants_view.show(name)
+menu.link("claims", "Claims of the sources, with the verdicts of all studies")
 with st.expander("Studies on other pages", icon=":material/open_in_new:"):
     for other, page in ELSEWHERE.items():
         menu.link(page, f"{studies.read(other).title}, on {menu.PAGES[page].title}")

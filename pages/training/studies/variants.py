@@ -18,6 +18,7 @@ from pages.shared.widgets.drawn import drawn
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study import scores as study_scores
 from pages.shared.widgets.study import trials as study_trials
+from pages.training.studies import attribution as attribution_view
 
 CURVES_AT_FIRST = 4  # largest number of variants whose curves are shown by default, best first
 PUBLISHED = {
@@ -38,6 +39,7 @@ def show(name: str) -> None:
     scores = st.container()
     if not busy:
         study_panel.progress(name)
+    attribution_view.show(name)
     method = st.expander("Method", icon=":material/function:")
     with scores:
         _show_scores(name, place, method)
