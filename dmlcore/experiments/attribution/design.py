@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from dmlcore.experiments import studies
 from dmlcore.experiments.settings import settings, varying
 from dmlcore.experiments.studies import Study, StudyRun
-from dmlcore.experiments.studies.spec import Attribution, Contrast
+from dmlcore.experiments.studies.open_settings import Attribution
+from dmlcore.experiments.studies.spec import Contrast
 from dmlcore.spec import SpecError
 
 Point = tuple[int, ...]

@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dmlcore.experiments import studies
 from dmlcore.experiments.attribution.design import AttributionRun, Point, contrast_of, expand
 from dmlcore.experiments.studies import StudyRequest, StudyState
-from dmlcore.experiments.studies.results import machine, measure
+from dmlcore.experiments.studies.machine import describe_machine
+from dmlcore.experiments.studies.results import measure
 from dmlcore.experiments.studies.run_batch import find, make
 from dmlcore.experiments.studies.spec import PRETRAINING, path_of
 from dmlcore.jobs.backends.choice import parse
@@ -123,7 +124,7 @@ def write(request: StudyRequest, store: RunStore) -> Path:
     head = AttributionResults(
         study=path_of(request.study).stem,
         written=time.strftime("%Y-%m-%d", time.gmtime()),
-        **machine([run for run in find([each.entry for each in planned], store) if run]),
+        **describe_machine([run for run in find([each.entry for each in planned], store) if run]),
         chosen={each.variant: each.entry.candidate for each in planned if each.entry.candidate},
         runs=(),
     )

@@ -17,6 +17,24 @@ def best(scores: Scores) -> str:
     return max(scores, key=lambda candidate: statistics.fmean(scores[candidate]))
 
 
+def is_at_end(chosen: str, candidates: Iterable[str]) -> bool | None:
+    """Return True if the chosen candidate has the smallest or the largest value of its list.
+
+    Returns None if the candidates do not set one common key to numbers, so that the list has no order.
+    """
+    keys, values = set(), {}
+    for candidate in candidates:
+        key, _, value = candidate.partition("=")
+        keys.add(key)
+        try:
+            values[candidate] = float(value)
+        except ValueError:
+            return None
+    if len(keys) != 1:
+        return None
+    return values[chosen] in (min(values.values()), max(values.values()))
+
+
 def collect_scores(entries: Iterable[StudyRun], validated: Mapping[str, float | None]) -> dict[str, Scores]:
     """Return the validation scores of the candidates, for each variant whose candidates have all been validated.
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dmlcore.experiments.studies.by_seed import MEASURES, against, by_seed, mean_by_class, mean_of
+from dmlcore.experiments.studies.candidates import is_at_end
 from dmlcore.experiments.studies.comparisons import compare, summary
 from dmlcore.experiments.studies.results import Measured, best_folds
 from dmlcore.experiments.studies.spec import Study
@@ -35,8 +36,20 @@ def _choice(study: Study, results: Sequence[Measured]) -> list[str]:
     with_seeds = seeds if study.choice_seeds else f"all {study.repeats}"
     return [
         f"Settings: the best of {max(counts)} candidates for each of the {study.things}, chosen by MAP@R on the "
-        f"validation split with {with_seeds}."
+        f"validation split with {with_seeds}.",
+        *_ends(results),
     ]
+
+
+def _ends(results: Sequence[Measured]) -> list[str]:
+    """Say how many choices lie at an end of their list of candidates, so that a longer list might score higher."""
+    chosen = {run.variant: run for run in results if run.candidates}
+    at_end = {name: is_at_end(run.candidate, run.candidates) for name, run in chosen.items()}
+    ordered, ended = [name for name in at_end if at_end[name] is not None], [name for name in at_end if at_end[name]]
+    if not ordered:
+        return []
+    named = f" ({verdicts.join_names(ended)}): a longer list might score higher" if ended else ""
+    return [f"{len(ended) or 'None'} of {len(ordered)} choices lie at an end of their list of candidates{named}."]
 
 
 def _of_folds(sentence: str) -> str:

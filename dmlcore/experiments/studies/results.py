@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import platform
 import statistics
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dmlcore.experiments.studies.candidates import best, collect_scores
 from dmlcore.experiments.studies.conductor import StudyRequest
 from dmlcore.experiments.studies.expansion import StudyRun
+from dmlcore.experiments.studies.machine import describe_machine
 from dmlcore.experiments.studies.run_batch import find
 from dmlcore.experiments.studies.shown_maps import PoolingMaps, maps_of
 from dmlcore.experiments.studies.spec import PRETRAINING, path_of
@@ -217,7 +217,7 @@ def write(request: StudyRequest, store: RunStore) -> Path:
     results = StudyResults(
         study=path_of(request.study).stem,
         written=time.strftime("%Y-%m-%d", time.gmtime()),
-        **machine(trained),
+        **describe_machine(trained),
         seconds=sum({run.id: run.state().seconds for run in trained}.values()),
         data=notes,
         overrides=request.overrides,
@@ -225,18 +225,6 @@ def write(request: StudyRequest, store: RunStore) -> Path:
         maps=maps_of(entries, store),
     )
     return save(results, results_path(request.study))
-
-
-def machine(runs: Sequence[Run]) -> dict[str, str]:
-    """Return the torch version and the machine of trained runs, as fields of a results file."""
-    from dmlcore.storage import checkpoint  # imports torch
-
-    last = next((run for run in reversed(runs) if run.state().state == "done"), None)
-    saved = checkpoint.load(last.path) if last else None
-    return {
-        "torch": str(saved.facts["torch"]) if saved else "",
-        "machine": f"{_processor()}, {last.state().device if last else ''}",
-    }
 
 
 def by_class(run: Measured, store: RunStore) -> tuple[float, ...]:
@@ -331,11 +319,3 @@ def _cell(name: str, value: tuple[float, float | None] | None) -> str:
     mean, deviation = value
     spread = "" if deviation is None else f" ± {factor * deviation:.{digits}f}"
     return f"{factor * mean:.{digits}f}{spread}{unit}"
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.machine()

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from dmlcore.experiments.studies.fairness import refuse_unfair
+from dmlcore.experiments.studies.open_settings import Attribution, Side, refuse_wrong_attribution
 from dmlcore.presets import STUDIES
 from dmlcore.significance.transductive import mark_transductive
 from dmlcore.spec import SpecError
@@ -22,13 +23,6 @@ PRETRAINING = "pretraining"  # value of a variant's `start`, and name of the run
 
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
 Seeds = Annotated[tuple[Seed, ...], Field(strict=False, min_length=1)]
-
-
-Side = Annotated[
-    tuple[Text, ...],
-    BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
-    Field(strict=False, min_length=1),
-]
 Candidate = Side  # overrides, or a single one
 
 
@@ -68,27 +62,6 @@ class Contrast(Section):
     score: Text = Field("map_at_r", description="Name of the compared score in the results")
     title: Text = Field("MAP@R", description="Displayed name of the score")
     lower: bool = Field(False, description="Lower scores are better")
-
-
-class OpenSetting(Section):
-    """Setting that the source leaves open; `python -m dmlcore attribute` varies it, see `experiments.attribution`."""
-
-    name: Text = Field(description="As in the table of attribution")
-    values: Annotated[tuple[Candidate, ...], Field(strict=False, min_length=1, max_length=4)] = Field(
-        description="Alternatives to the value of the study, each a list of overrides; the design uses the first"
-    )
-
-    def changed_keys(self) -> tuple[str, ...]:
-        """Return the keys that the alternatives set, in order of appearance."""
-        return tuple(dict.fromkeys(line.partition("=")[0].strip() for value in self.values for line in value))
-
-
-class Attribution(Section):
-    """Contrast whose dependence on open settings is measured, and these settings."""
-
-    contrast: Text = Field(description="Statement of the contrast (`where`)")
-    open: Annotated[tuple[OpenSetting, ...], Field(strict=False, min_length=1, max_length=7)]
-    minutes: float = Field(gt=0, description="Total duration on one idle core, estimated from measured runs")
 
 
 class Study(Plan):
@@ -179,35 +152,8 @@ class Study(Plan):
         if mistakes:
             raise ValueError("\n".join(mistakes))
         refuse_unfair(self)
-        self._check_attribution()
+        refuse_wrong_attribution(self)
         return self
-
-    def _check_attribution(self) -> None:
-        """Raise ValueError if the attribution has no contrast, or varies a setting with candidates."""
-        if self.attribution is None:
-            return
-        contrast = next((c for c in self.contrasts if c.where == self.attribution.contrast), None)
-        if contrast is None:
-            raise ValueError(
-                f"attribution.contrast: there is no contrast {self.attribution.contrast!r}; use the `where` of one of "
-                f"{[c.where for c in self.contrasts]}"
-            )
-        sides = [variant for variant in self.variants if variant.name in (*contrast.of, *contrast.against)]
-        for setting in self.attribution.open:
-            for variant in sides:
-                chosen = {line.partition("=")[0].strip() for candidate in variant.choose for line in candidate}
-                if both := chosen.intersection(setting.changed_keys()):
-                    raise ValueError(
-                        f"attribution.open.{setting.name}: {min(both)} is chosen among the candidates of "
-                        f"{variant.name!r}, so it is not open; remove it here"
-                    )
-            mistakes = self.wrong_overrides(
-                (f"attribution.open.{setting.name}", (*variant.overrides, *value))
-                for variant in sides
-                for value in setting.values
-            )
-            if mistakes:
-                raise ValueError("\n".join(dict.fromkeys(mistakes)))
 
     def _refuse_unmarked(self, variant: StudyVariant) -> None:
         """Raise ValueError if a transductive variant lacks that word in its name; tables and charts show only names."""
