@@ -98,6 +98,8 @@ def _print(request: StudyRequest, store: RunStore, *, shipped: bool) -> Sequence
     print(studies.as_text([*studies.baseline_rows(reached), *rows]) if rows else "no finished run")
     if rows:
         print(studies.judge(studies.read(request.study), reached).text.replace("**", ""))
+        if gained := studies.selection.rows(reached):
+            print(studies.comparisons.as_text(gained))
     if any(variant.against for variant in studies.read(request.study).variants):
         reached = [run.model_copy(update={"classes": studies.by_class(run, store)}) for run in reached]
     return reached

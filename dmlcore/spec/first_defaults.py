@@ -126,6 +126,7 @@ FIRST: Mapping[str, Any] = {
         "measure_every": 10,
         "covering_every": 0,
         "cluster": False,
+        "validate_test": False,
     },
     "compute": {
         "precision": "float32",

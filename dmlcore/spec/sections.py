@@ -444,6 +444,11 @@ class ScheduleSpec(Section):
         description="Steps between two measurements of the covering radii of training and test classes; 0: none",
     )
     cluster: bool = Field(False, description="Also cluster at each validation, for the NMI of its embeddings")
+    validate_test: bool = Field(
+        False,
+        description="Also score the test split at each validation, to show what selection on it would gain; these "
+        "scores select nothing",
+    )
 
 
 Class = Annotated[int, Field(ge=0, le=10_000_000)]

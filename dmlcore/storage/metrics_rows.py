@@ -187,7 +187,12 @@ _RANKS = dict.fromkeys(("recall_at", "precision_at", "recall_fraction_at"), _by_
 KINDS = {
     "step": _kind("loss", loss=_number, nonzero=_number, active=_number),
     "measure": _kind(positive_histogram=_counts, negative_histogram=_counts, check_row=_histograms_fit, others=_number),
-    "validation": _kind("map_at_r", map_at_r=_share, recall_at_1=_share, nmi=_share, part=_word, transductive=_flag),
+    "validation": _kind(
+        "map_at_r",
+        **dict.fromkeys(("map_at_r", "recall_at_1", "nmi", "test_map_at_r"), _share),
+        part=_word,
+        transductive=_flag,
+    ),
     "validation_overlap": _kind(),
     "conditioning": _kind("neighbours", neighbours=_count, same_class=_share),
     "projection": _kind("projection", projection=_count, score=_share),

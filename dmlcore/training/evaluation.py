@@ -74,8 +74,10 @@ def validate(state: TrainingState) -> list[Row]:
     if not len(state.data.splits[split]):
         return []
     network = embedder(state)
+    # first, because `_validation_rows` reads what the network keeps of the last set that it embedded
+    tested = embed(network, state.data, "test", state.device) if schedule.validate_test else None
     embeddings = embed(network, state.data, split, state.device)
-    rows: list[Row] = processes.on_first(lambda: _validation_rows(state, network, embeddings))
+    rows: list[Row] = processes.on_first(lambda: _validation_rows(state, network, embeddings, tested))
     value = rows[-1][schedule.monitor]
     # The score is None if no class has two samples. If the pooling is not ready, it still averages, and the best
     # weights would belong to a different network than the one trained later.
@@ -94,10 +96,13 @@ def validate(state: TrainingState) -> list[Row]:
     return rows
 
 
-def _validation_rows(state: TrainingState, network: nn.Module, embeddings: Singles) -> list[Row]:
+def _validation_rows(
+    state: TrainingState, network: nn.Module, embeddings: Singles, tested: Singles | None
+) -> list[Row]:
     """Return the metrics rows of a validation, ending with the row of retrieval scores.
 
-    `embeddings` belong to the monitored split, and `network` must not have embedded another set since.
+    `embeddings` belong to the monitored split, and `network` must not have embedded another set since. `tested` are the
+    embeddings of the test split if `schedule.validate_test` is set.
     """
     split, step = state.spec.schedule.monitor_part, state.progress.step
     if state.record_frame is not None:
@@ -112,6 +117,8 @@ def _validation_rows(state: TrainingState, network: nn.Module, embeddings: Singl
         f"{name}_map_at_r": score(other, state.data, split, (1,), state.device).map_at_r
         for name, other in _other_embeddings(network).items()
     }
+    if tested is not None:
+        others["test_map_at_r"] = score(tested, state.data, "test", (1,), state.device).map_at_r
     own = {
         "kind": "validation",
         "step": step,

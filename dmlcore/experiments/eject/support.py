@@ -78,7 +78,7 @@ FREE = {
     *(f"optimiser.{key}" for key in ("learning_rate", "weight_decay", "momentum", "epsilon")),
     *(f"schedule.{key}" for key in ("steps", "validate_every", "monitor", "decay", "decay_every")),
     *(f"schedule.{key}" for key in ("decay_factor", "checkpoint_every", "keep_every", "measure_every", "cluster")),
-    *("schedule.covering_every", "schedule.plateau_factor"),
+    *("schedule.covering_every", "schedule.plateau_factor", "schedule.validate_test"),
 }
 SUPPORTED = (
     "Supported are two kinds of finished runs that one process trained on a CPU. One has data.name=digits or toy, "

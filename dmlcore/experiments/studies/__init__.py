@@ -3,10 +3,11 @@
 Reading a study imports torch only if its variants have different losses, whose tuned defaults must be known.
 """
 
-from dmlcore.experiments.studies import candidates, claims, comparisons
+from dmlcore.experiments.studies import candidates, claims, comparisons, selection
 from dmlcore.experiments.studies.baselines import add as add_baselines
-from dmlcore.experiments.studies.by_seed import MEASURES, levels
+from dmlcore.experiments.studies.by_seed import MEASURES, levels, score_of
 from dmlcore.experiments.studies.conductor import Conduct, StudyRequest, StudyState, cancel, conduct, conduct_of, launch
+from dmlcore.experiments.studies.convergence import CONVERGENCE
 from dmlcore.experiments.studies.expansion import StudyRun, expand
 from dmlcore.experiments.studies.judgement import baseline_rows, judge, pair, top
 from dmlcore.experiments.studies.results import (
@@ -25,6 +26,7 @@ from dmlcore.experiments.studies.run_batch import find
 from dmlcore.experiments.studies.spec import PRETRAINING, Study, StudyVariant, names, read
 
 __all__ = [
+    "CONVERGENCE",
     "MEASURES",
     "PRETRAINING",
     "Conduct",
@@ -57,6 +59,8 @@ __all__ = [
     "pair",
     "read",
     "results_path",
+    "score_of",
+    "selection",
     "table",
     "top",
     "write",

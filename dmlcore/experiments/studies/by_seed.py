@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dmlcore.experiments.studies.convergence import CONVERGENCE, convergence
 from dmlcore.experiments.studies.results import Measured, best_folds
 from dmlcore.experiments.studies.spec import PRETRAINING
 from dmlcore.significance import verdicts
@@ -31,9 +32,16 @@ def by_seed(results: Sequence[Measured], score: str) -> BySeed:
     """
     values: BySeed = {}
     for run in best_folds(results):
-        if run.variant != PRETRAINING and score in run.scores:
-            values.setdefault(run.variant, {})[run.seed] = run.scores[score]
+        if run.variant != PRETRAINING and (value := score_of(run, score)) is not None:
+            values.setdefault(run.variant, {})[run.seed] = value
     return values
+
+
+def score_of(run: Measured, score: str) -> float | None:
+    """Return one score of a run, None if it has none; CONVERGENCE is computed from its validation curve."""
+    if score == CONVERGENCE:
+        return convergence(run.validation.step, run.validation.map_at_r)
+    return run.scores.get(score)
 
 
 def mean_of(values: BySeed, variants: Sequence[str]) -> dict[int, float]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from dmlcore.experiments.studies import selection
 from dmlcore.experiments.studies.by_seed import MEASURES, against, by_seed, mean_by_class, mean_of
 from dmlcore.experiments.studies.candidates import is_at_end
 from dmlcore.experiments.studies.comparisons import compare, summary
@@ -20,7 +21,10 @@ from dmlcore.significance.verdicts import Verdict
 def judge(study: Study, results: Sequence[Measured]) -> Verdict:
     """Return the verdict on the variants of a study; if the study asks questions, the verdict answers them."""
     judgement = _judged(study, results)
-    judgement = Verdict(judgement.headline, (*judgement.more, *_choice(study, results)))
+    asides = [f"{answer} {why}" for answer, why in _answers(study, results, aside=True)]
+    judgement = Verdict(judgement.headline, (*judgement.more, *asides, *_choice(study, results)))
+    if gained := selection.summary(study, results):
+        judgement = Verdict(gained[0], (*gained[1:], judgement.headline, *judgement.more))
     if not (study.rotate and judgement.headline):
         return judgement
     shared = "The folds share training classes and the whole test split: independent training runs may differ more."
@@ -66,10 +70,10 @@ def _judged(study: Study, results: Sequence[Measured]) -> Verdict:
         if study.of_methods:
             return Verdict(own, (sentence.headline, *sentence.more))
         return Verdict(sentence.headline, (*sentence.more, own))
-    if answers := _answers(study, results, measure):
+    if answers := _answers(study, results):
         # leave out the remark on the ranking, because the answers state it
         level_of = sentence.headline.removesuffix(verdicts.NO_RANKING)
-        asked = {name for each in study.contrasts for name in (*each.of, *each.against)}
+        asked = {name for each in study.contrasts if not each.aside for name in (*each.of, *each.against)}
         order = sentence.more if values.keys() - asked else ()
         more = (*(why for _, why in answers), *order, *_without_starts(study, results))
         headline = " ".join(answer for answer, _ in answers)
@@ -98,10 +102,13 @@ def _without_starts(study: Study, every: Sequence[Measured]) -> list[str]:
     ]
 
 
-def _answers(study: Study, results: Sequence[Measured], measure: str) -> list[tuple[str, str]]:
-    """Return the answer to each question of a study, with the numbers that support it."""
-    known = []
-    for asked in study.contrasts:
+def _answers(study: Study, results: Sequence[Measured], *, aside: bool = False) -> list[tuple[str, str]]:
+    """Return the answer to each question of a study, with the numbers that support it.
+
+    The questions are those of the headline, or with `aside` the others; each of these groups is tested together.
+    """
+    known, measure = [], MEASURES.get(study.judged, study.judged)
+    for asked in (each for each in study.contrasts if each.aside == aside):
         pairs = {
             title: (mean_of(scores, asked.of), mean_of(scores, asked.against))
             for title, scores in (

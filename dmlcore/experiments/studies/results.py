@@ -18,6 +18,7 @@ from dmlcore.experiments.studies.conductor import StudyRequest
 from dmlcore.experiments.studies.expansion import StudyRun
 from dmlcore.experiments.studies.machine import describe_machine
 from dmlcore.experiments.studies.run_batch import find
+from dmlcore.experiments.studies.scores_by_test import BY_STEP, BY_STEP_AND_SETTING, best_settings, best_step
 from dmlcore.experiments.studies.shown_maps import PoolingMaps, maps_of
 from dmlcore.experiments.studies.spec import PRETRAINING, path_of
 from dmlcore.inspection.local import weight_maps
@@ -105,7 +106,11 @@ def measure(entry: StudyRun, run: Run) -> Measured | None:
         variant=entry.variant,
         seed=entry.seed,
         digest=entry.digest(),
-        scores={k: v for k, v in (main_scores | _foreground(run) | _further(rows)).items() if v is not None},
+        scores={
+            k: v
+            for k, v in (main_scores | _foreground(run) | _further(rows) | best_step(rows)).items()
+            if v is not None
+        },
         validation=ValidationCurve(step=tuple(steps[i] for i in kept), map_at_r=tuple(values[i] for i in kept)),
         steps=state.step,
         seconds=state.seconds,
@@ -132,12 +137,19 @@ def measured(entries: Sequence[StudyRun], store: RunStore) -> list[Measured]:
 def keep_chosen(entries: Sequence[StudyRun], runs: Sequence[Measured]) -> list[Measured]:
     """Return the runs without candidates, and those of the chosen candidates.
 
-    The latter contain the validation scores of all candidates, on which alone the choice depends.
+    The latter contain the validation scores of all candidates, on which alone the choice depends. If the test split was
+    scored at each validation, they also contain the test score of the candidate that is best on it.
     """
     scores_of = collect_scores(entries, {run.digest: run.validated for run in runs})
     chosen = {variant: best(scores) for variant, scores in scores_of.items()}
+    by_test = best_settings(runs)
+
+    def chosen_run(run: Measured) -> Measured:
+        scores = run.scores | by_test.get((run.variant, run.seed), {})
+        return run.model_copy(update={"candidates": scores_of[run.variant], "scores": scores})
+
     return [
-        run.model_copy(update={"candidates": scores_of[run.variant]}) if run.candidate else run
+        chosen_run(run) if run.candidate else run
         for run in runs
         if not run.candidate or run.candidate == chosen.get(run.variant)
     ]
@@ -192,7 +204,13 @@ def as_text(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
-TITLES = {"map_at_r": "MAP@R", "recall_at_1": "R@1", "foreground": "weight on the foreground"}
+TITLES = {
+    "map_at_r": "MAP@R",
+    "recall_at_1": "R@1",
+    "foreground": "weight on the foreground",
+    BY_STEP: "step by test",
+    BY_STEP_AND_SETTING: "step and setting by test",
+}
 
 
 def results_path(name: str) -> Path:

@@ -62,6 +62,7 @@ class Contrast(Section):
     score: Text = Field("map_at_r", description="Name of the compared score in the results")
     title: Text = Field("MAP@R", description="Displayed name of the score")
     lower: bool = Field(False, description="Lower scores are better")
+    aside: bool = Field(False, description="Answer after the verdict of the study, not in its headline")
 
 
 class Study(Plan):

@@ -106,6 +106,7 @@ LABELS: Mapping[str, str] = {
     "schedule.measure_every": "Measure every",
     "schedule.covering_every": "Covering radii every",
     "schedule.cluster": "NMI at each validation",
+    "schedule.validate_test": "Test score at each validation",
     "compute.precision": "Arithmetic",
     "compute.compile": "Compile the network",
     "compute.mode": "Launch of the network",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -59,6 +60,7 @@ def _show_scores(name: str, place: DeltaGenerator, method: DeltaGenerator) -> No
         study_scores.verdict(name, results, noise)
     study_scores.bars(name, results)
     drawn(_own_baselines, name, studies.read(name), results)
+    drawn(_selection, name, results)
     if published := _published(name):
         _compare_with_published(name, results, published)
         notes.caption(toy_runs.NOT_STATED)
@@ -97,6 +99,26 @@ def _own_baselines(name: str, study: Study, results: Sequence[Measured]) -> None
     st.caption(f"{measure[:1].upper()}{measure[1:]} in %. Hover over a heading for its definition.")
 
 
+def _selection(name: str, results: Sequence[Measured]) -> None:
+    """Show what selection on the test split gains, if the study measures test scores at each validation."""
+    rows = studies.selection.rows(results)
+    if not rows:
+        return
+    st.subheader("Selected by validation or by test", anchor=False)
+    text = st.column_config.TextColumn
+    config = {
+        "variant": text(pinned=True),
+        "by validation": text(help="Step and setting with the best validation score"),
+        "step by test": text(help="Step with the best test score, setting with the best validation score"),
+        "step and setting by test": text(help="Step and setting with the best test score"),
+        "difference": text(help="Step and setting by test minus by validation, in points, paired over the seeds"),
+        "95 % interval": text(help="Of the mean difference, in points"),
+        "verdict": text(help="Corrected for the number of variants"),
+    }
+    st.dataframe(rows, height="content", hide_index=True, key=f"selection-{name}", column_config=config)
+    st.caption("Test MAP@R in %. Scores selected on the test split are too high; no other page uses them.")
+
+
 def _table(name: str, repeats: str, results: Sequence[Measured]) -> None:
     """Show a table of means and standard deviations in separate numeric columns, so that each column can be sorted."""
     rows: list[dict[str, Any]] = []
@@ -109,13 +131,28 @@ def _table(name: str, repeats: str, results: Sequence[Measured]) -> None:
                 mean, deviation = row[key]
                 shown |= {title: 100 * mean, f"± {title}": None if deviation is None else 100 * deviation}
         shown["steps"] = max((r.steps for r in results if r.variant == row["variant"]), default=0)
+        shown["steps to 95 %"] = _steps_to_95(row["variant"], results)
         rows.append(shown)
-    columns = [title for title in rows[0] if title not in ("variant", "chosen", "seeds", "steps")]
+    columns = [title for title in rows[0] if title not in ("variant", "chosen", "seeds", "steps", "steps to 95 %")]
     config: dict[str, Any] = {c: st.column_config.NumberColumn(c, format="%.2f %%") for c in columns if c[0] != "±"}
     config |= {"seeds": st.column_config.NumberColumn(repeats)}
+    config["steps to 95 %"] = st.column_config.NumberColumn(
+        format="%.0f",
+        help="Steps to 95 % of the own best validation MAP@R: mean over the seeds, linear between two validations",
+    )
     config |= {c: st.column_config.NumberColumn("±", format="%.2f", help=c) for c in columns if c[0] == "±"}
     st.dataframe(rows, hide_index=True, key=f"scores-{name}", placeholder="–", column_config=config)
     st.caption(f"Mean and standard deviation over the {repeats}. Click a heading to sort.")
+
+
+def _steps_to_95(variant: str, results: Sequence[Measured]) -> float | None:
+    """Return the mean number of steps to 95 % of the own best validation score; None without validation curves."""
+    reached = [
+        share * run.validation.step[-1]
+        for run in results
+        if run.variant == variant and (share := studies.score_of(run, studies.CONVERGENCE)) is not None
+    ]
+    return statistics.fmean(reached) if reached else None
 
 
 def _curves(name: str, results: Sequence[Measured]) -> None:
