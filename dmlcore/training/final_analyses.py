@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import singledispatch
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from dmlcore.typing import Ints, Singles
 IMAGES = 64  # number of images per class whose local features are used
 PROTOTYPES = 48  # number of prototypes that represent the local features (Gurbuz 2022, Sec. 4.2)
 MOST_CLASSES = 32  # largest number of classes for which the overlap is computed
+MOST_WITH_PROTOTYPES = 64  # the same for poolings that learn prototypes, whose runs ask about them
 MOST_TRAINED = 20_000  # largest number of training samples for which the training split is scored
 DRAWS = 1000  # number of random class splits, as in Gurbuz 2022; all possible splits are evaluated as well
 
@@ -55,7 +55,8 @@ def _(model: MLP, data: Dataset, split: str, device: torch.device, step: int) ->
 
 @rows.register
 def _(model: ImageNetwork, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
-    if not 2 <= len(np.unique(data.labels[data.splits[split]])) <= MOST_CLASSES:
+    most = MOST_WITH_PROTOTYPES if _has_prototypes(model) else MOST_CLASSES
+    if not 2 <= len(np.unique(data.labels[data.splits[split]])) <= most:
         return []
     overlap, predicted = image_overlap(model, data, split, device), zero_shot(model, data, split, device)
     result = {"overlap": overlap, "zero_shot": predicted}
@@ -147,18 +148,17 @@ def zero_shot(model: ImageNetwork, data: Dataset, split: str, device: torch.devi
 
     A regression from prototype shares to embeddings is fitted to the other half of the classes.
 
-    Accuracies are averaged over all splits of the classes into halves. Returns None for a pooling without prototypes,
-    before the prototypes are initialised, or if there are too many splits.
+    Accuracies are averaged over all splits of the classes into halves, or over DRAWS random ones if there are too many.
+    Returns None for a pooling without prototypes, and before the prototypes are initialised.
 
     Reference:
         Gurbuz 2022, Sec. 5.3.
     """
-    from dmlcore.pooling.analysis.zero_shot_evaluation import MOST_SPLITS, zero_shot_evaluation
+    from dmlcore.pooling.analysis.zero_shot_evaluation import zero_shot_evaluation
 
     indices = data.splits[split]
     labels = data.labels[indices]
-    count = len(np.unique(labels))
-    if not bool(getattr(model.pool, "ready", False)) or comb(count, count // 2) > MOST_SPLITS:
+    if not _has_prototypes(model):
         return None
     embeddings, shares = [], []
     with evaluation_mode(model):
@@ -167,16 +167,21 @@ def zero_shot(model: ImageNetwork, data: Dataset, split: str, device: torch.devi
             pool: Any = model.pool
             shares.append(pool.shares.float().cpu().numpy())
     result = zero_shot_evaluation(np.concatenate(shares), np.concatenate(embeddings), labels, draws=DRAWS)
-    assert result.exhaustive is not None
     assert result.estimate is not None
+    best = result.exhaustive or result.estimate
     return {
-        "splits": result.exhaustive.splits,
-        "l2": result.exhaustive.held_out.l2,
-        "cosine": result.exhaustive.held_out.cosine,
-        "chance": result.exhaustive.held_out.chance,
-        "l2_among_all": result.exhaustive.everything.l2,
+        "splits": best.splits,
+        "l2": best.held_out.l2,
+        "cosine": best.held_out.cosine,
+        "chance": best.held_out.chance,
+        "l2_among_all": best.everything.l2,
         "l2_of_1000_draws": result.estimate.held_out.l2,
     }
+
+
+def _has_prototypes(model: ImageNetwork) -> bool:
+    """Return True if the pooling has learned prototypes that are already initialised."""
+    return bool(getattr(model.pool, "ready", False))
 
 
 def _numbers(result: object) -> dict[str, float]:

@@ -5,7 +5,7 @@ Reading a study imports torch only if its variants have different losses, whose 
 
 from dmlcore.experiments.studies import candidates, claims, comparisons, selection
 from dmlcore.experiments.studies.baselines import add as add_baselines
-from dmlcore.experiments.studies.by_seed import MEASURES, levels, score_of
+from dmlcore.experiments.studies.by_seed import MEASURES, levels, points, score_of
 from dmlcore.experiments.studies.conductor import Conduct, StudyRequest, StudyState, cancel, conduct, conduct_of, launch
 from dmlcore.experiments.studies.convergence import CONVERGENCE
 from dmlcore.experiments.studies.expansion import StudyRun, expand
@@ -57,6 +57,7 @@ __all__ = [
     "measured",
     "names",
     "pair",
+    "points",
     "read",
     "results_path",
     "score_of",

@@ -50,6 +50,26 @@ def mean_of(values: BySeed, variants: Sequence[str]) -> dict[int, float]:
     return {seed: statistics.fmean(one[seed] for one in each) for seed in each[0] if all(seed in one for one in each)}
 
 
+def points(results: Sequence[Measured], score: str, judged: str, over: str = "") -> dict[str, tuple[float, float]]:
+    """Return two scores of each variant that has both, as variant -> (mean of `score`, mean of `judged`).
+
+    Args:
+        results: Runs of a study.
+        score: Name of the first score.
+        judged: Name of the second score.
+        over: Name of a score by which the first one is divided, run by run; "" for none.
+    """
+    scores = {name: by_seed(results, name) for name in (score, judged, *([over] if over else []))}
+    found = {}
+    for variant, values in scores[score].items():
+        own = [scores[name].get(variant, {}) for name in scores]
+        seeds = [seed for seed in values if all(seed in each for each in own) and (not over or own[-1][seed] > 0)]
+        if seeds:
+            first = statistics.fmean(values[seed] / (scores[over][variant][seed] if over else 1) for seed in seeds)
+            found[variant] = first, statistics.fmean(scores[judged][variant][seed] for seed in seeds)
+    return found
+
+
 def against(results: Sequence[Measured], score: str) -> dict[str, BySeed]:
     """Return one score of the baselines as baseline -> variant -> seed -> score, named as in verdicts.NAMES."""
     baselines: dict[str, BySeed] = {name: {} for name in verdicts.NAMES}

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from dmlcore.experiments.studies import selection
-from dmlcore.experiments.studies.by_seed import MEASURES, against, by_seed, mean_by_class, mean_of
+from dmlcore.experiments.studies.by_seed import MEASURES, against, by_seed, mean_by_class, mean_of, points
 from dmlcore.experiments.studies.candidates import is_at_end
 from dmlcore.experiments.studies.comparisons import compare, summary
 from dmlcore.experiments.studies.results import Measured, best_folds
 from dmlcore.experiments.studies.spec import Study
 from dmlcore.significance import verdicts
+from dmlcore.significance.association import associate
 from dmlcore.significance.noise import Gap, over_classes
 from dmlcore.significance.power import FEASIBLE, MOST, POWER, power
 from dmlcore.significance.verdicts import Verdict
@@ -66,11 +67,14 @@ def _judged(study: Study, results: Sequence[Measured]) -> Verdict:
     level = values.pop(study.ceiling, None)
     baselines = against(results, study.judged)
     sentence = verdicts.verdict(values, baselines, things=study.things, measure=measure, further=not study.rotate)
+    answers = [*_associations(study, results, measure), *_answers(study, results, measure)]
     if own := summary(compare(study, results)):
         if study.of_methods:
-            return Verdict(own, (sentence.headline, *sentence.more))
+            replies = [answer for answer, _ in answers]
+            reasons = [why for _, why in answers]
+            return Verdict(" ".join([*replies, own]), (*reasons, sentence.headline, *sentence.more))
         return Verdict(sentence.headline, (*sentence.more, own))
-    if answers := _answers(study, results):
+    if answers:
         # leave out the remark on the ranking, because the answers state it
         level_of = sentence.headline.removesuffix(verdicts.NO_RANKING)
         asked = {name for each in study.contrasts if not each.aside for name in (*each.of, *each.against)}
@@ -123,8 +127,25 @@ def _answers(study: Study, results: Sequence[Measured], *, aside: bool = False) 
     for (asked, pairs), answer in zip(known, answers, strict=True):
         sides = asked.sides or (verdicts.join_names(asked.of), verdicts.join_names(asked.against))
         why = "; ".join(verdicts.describe_pair(sides, pair, title) for title, pair in pairs.items())
-        answered.append((f"{asked.where}: {answer}.", f"{why[0].upper()}{why[1:]}."))
+        answered.append((f"{asked.where}: {answer}.", f"{_capital(why)}."))
     return answered
+
+
+def _associations(study: Study, results: Sequence[Measured], measure: str) -> list[tuple[str, str]]:
+    """Return the answer to each question on a correlation over the variants, with the numbers that support it."""
+    answered = []
+    for asked in study.correlations:
+        known = points(results, asked.score, study.judged, asked.over)
+        found = associate(*zip(*known.values(), strict=True)) if known else None
+        if found:
+            sign = found.sign() * (-1 if asked.falling else 1)
+            answer = {1: "yes", 0: "no significant correlation", -1: "no, the opposite"}[sign]
+            answered.append((f"{asked.where}: {answer}.", f"{_capital(asked.title)} and {measure}: {found.words}."))
+    return answered
+
+
+def _capital(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}"
 
 
 def top(results: Sequence[Measured], score: str) -> tuple[str, ...] | None:

@@ -108,7 +108,7 @@ def measure(entry: StudyRun, run: Run) -> Measured | None:
         digest=entry.digest(),
         scores={
             k: v
-            for k, v in (main_scores | _foreground(run) | _further(rows) | best_step(rows)).items()
+            for k, v in (main_scores | _foreground(run) | _further(rows) | best_step(rows) | _projections(rows)).items()
             if v is not None
         },
         validation=ValidationCurve(step=tuple(steps[i] for i in kept), map_at_r=tuple(values[i] for i in kept)),
@@ -328,6 +328,12 @@ def _further(rows: Sequence[Row]) -> dict[str, float]:
         and isinstance(value, (int, float))
         and not isinstance(value, bool)
     }
+
+
+def _projections(rows: Sequence[Row]) -> dict[str, float]:
+    """Return the number of finished projections of a run and their mean length in steps; {} if none has finished."""
+    ends = [row["step"] for row in rows if row.get("kind") == "projection"]
+    return {"projections.finished": float(len(ends)), "projections.steps": ends[-1] / len(ends)} if ends else {}
 
 
 def _cell(name: str, value: tuple[float, float | None] | None) -> str:

@@ -98,9 +98,7 @@ def _ranking(gains: Sequence[SelectionGain]) -> str:
     first, second, lead = _ranked({each.variant: each.validation for each in gains})
     tested, _, _ = _ranked({each.variant: each.both for each in gains})
     same = "under both selections" if first == tested else f"if validation selects, {tested} if test scores do"
-    return (
-        f"{first} has the highest mean {same}; by validation, it is {100 * lead:.1f} points above {second}."
-    )
+    return f"{first} has the highest mean {same}; by validation, it is {100 * lead:.1f} points above {second}."
 
 
 def _ranked(values: Mapping[str, Values]) -> tuple[str, str, float]:

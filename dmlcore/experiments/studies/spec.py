@@ -65,6 +65,16 @@ class Contrast(Section):
     aside: bool = Field(False, description="Answer after the verdict of the study, not in its headline")
 
 
+class Correlation(Section):
+    """Rank correlation over the variants of a study, between one of their scores and the judged one."""
+
+    where: Text = Field(description="Statement to be tested, capitalised; begins the answer")
+    score: Text = Field(description="Name of the other score in the results, such as tested_covering.test_radius")
+    title: Text = Field(description="Displayed name of the other score")
+    over: str = Field("", description="Name of a score by which the other one is divided, such as a mean distance")
+    falling: bool = Field(False, description="The statement says that the judged score falls as the other one rises")
+
+
 class Study(Plan):
     """A study: the question, the variants to compare, and the claim of a source that is tested."""
 
@@ -73,6 +83,7 @@ class Study(Plan):
         "pretraining": Pretraining,
         "contrasts": Contrast,
         "attribution": Attribution,
+        "correlations": Correlation,
     }
 
     title: Text
@@ -99,6 +110,7 @@ class Study(Plan):
     ceiling: str = Field("", description="Variant that is not a competitor, but an upper bound for the others")
     contrasts: tuple[Contrast, ...] = Field((), strict=False, description="Questions with an answer as a sentence")
     attribution: Attribution | None = None
+    correlations: tuple[Correlation, ...] = Field((), strict=False, description="Answered over all variants")
     pretraining: Pretraining | None = None
     variants: tuple[StudyVariant, ...] = Field(strict=False, min_length=1)
 

@@ -12,9 +12,11 @@ from streamlit.delta_generator import DeltaGenerator
 from dmlcore.experiments import studies
 from dmlcore.experiments.studies import PRETRAINING, Measured, Study
 from dmlcore.figures import studies as figures
+from dmlcore.figures.study_scatter import scatter
 from dmlcore.replay import toy_runs
 from dmlcore.storage.runs import RunStore
 from pages.shared.state.cache import derived
+from pages.shared.widgets.chart import chart
 from pages.shared.widgets.drawn import drawn
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study import scores as study_scores
@@ -58,6 +60,7 @@ def _show_scores(name: str, place: DeltaGenerator, method: DeltaGenerator) -> No
         return
     with place:
         study_scores.verdict(name, results, noise)
+    drawn(_correlations, name, studies.read(name), results)
     study_scores.bars(name, results)
     drawn(_own_baselines, name, studies.read(name), results)
     drawn(_selection, name, results)
@@ -68,6 +71,19 @@ def _show_scores(name: str, place: DeltaGenerator, method: DeltaGenerator) -> No
         drawn(_table, name, studies.read(name).repeats, results)
     study_trials.seeds(name, results)
     _curves(name, results)
+
+
+def _correlations(name: str, study: Study, results: Sequence[Measured]) -> None:
+    """Show a scatter plot for each correlation that the study asks about, two plots in a row."""
+    measure = studies.MEASURES.get(study.judged, study.judged)
+    for place, asked in zip(st.columns(max(1, len(study.correlations))), study.correlations, strict=False):
+        points = studies.points(results, asked.score, study.judged, asked.over)
+        if points:
+            words = f"Scatter plot of {len(points)} variants: {asked.title} and {measure}"
+            with place:
+                chart(f"correlation-{asked.title}-{name}", scatter(points, title=asked.title, measure=measure), words)
+    if study.correlations:
+        st.caption(f"One point per variant: mean over its {study.repeats}.")
 
 
 def _own_baselines(name: str, study: Study, results: Sequence[Measured]) -> None:

@@ -128,6 +128,7 @@ def test_every_study_of_the_lab_compares_like_with_like(name):
     fitted = {e.variant for e in studies.expand(study) if e.spec.model.embedding_start != "random"}  # untrained
     entries = [e for e in studies.expand(study) if e.variant not in (studies.PRETRAINING, *fitted)]
     compares_batches = name.startswith("neighbourhood")
+    compares_sizes = name.startswith("projections-batch-")
     compares_losses = name.endswith("-sweep") or name.startswith(
         (
             *("angular-", "ensemble-dimension-", "forces-", "gdfl-", "losses-", "methods-", "neighbourhoods-"),
@@ -139,7 +140,8 @@ def test_every_study_of_the_lab_compares_like_with_like(name):
     # candidates may differ in the rate: each loss has the same number of them
     rates = {line for variant in study.variants for each in variant.choose for line in each if "optimiser." in line}
     assert all(line.startswith("optimiser.learning_rate=") for line in rates)
-    for field in ("schedule", "batch", "optimiser", *(() if compares_losses else ("loss",))):
+    fields = ["schedule", "optimiser", *([] if compares_sizes else ["batch"]), *([] if compares_losses else ["loss"])]
+    for field in fields:
         for alike in own or [{e.variant for e in entries}]:  # a method and its reference
             settings = [getattr(e.spec, field).model_dump() for e in entries if e.variant in alike]
             if field == "batch" and (own or compares_batches):  # the sampler may be the method
