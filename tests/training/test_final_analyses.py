@@ -61,6 +61,21 @@ def test_images_with_prototypes_are_read_and_predicted_from_classes_never_fitted
     assert abs(zero_shot["l2"] - zero_shot["l2_of_1000_draws"]) < 0.05
 
 
+@pytest.mark.parametrize(("mu", "measured"), [("1", True), (None, False)])
+def test_more_than_32_classes_are_measured_only_with_prototypes(mu: str | None, measured: bool) -> None:
+    own = [*GSP, f"pooling.mu={mu}"] if mu else []
+    found = bench("data.name=glyphs", "data.validation=classes", "model.name=conv4_32", *own)
+    classes = np.unique(found.data.labels[found.data.splits["test"]])[:40]
+    test = found.data.splits["test"]
+    kept = np.concatenate([test[found.data.labels[test] == label][:3] for label in classes])
+    object.__setattr__(found.data, "splits", found.data.splits | {"test": kept})
+    rows = final_analyses.rows(found.model, found.data, "test", CPU, step=1)
+    assert [row["kind"] for row in rows] == (["overlap", "zero_shot"] if measured else [])
+    if measured:
+        assert (rows[1]["splits"], rows[1]["chance"]) == (1000, 1 / 20)
+        assert rows[1]["l2"] == rows[1]["l2_of_1000_draws"]
+
+
 def test_poolings_that_are_no_mean_of_local_features_have_no_rows() -> None:
     found = bench(*DIGITS, "pooling.name=gmp")
     small = {split: np.array(indices[:40]) for split, indices in found.data.splits.items()}

@@ -67,7 +67,7 @@ def _judged(study: Study, results: Sequence[Measured]) -> Verdict:
     level = values.pop(study.ceiling, None)
     baselines = against(results, study.judged)
     sentence = verdicts.verdict(values, baselines, things=study.things, measure=measure, further=not study.rotate)
-    answers = [*_associations(study, results, measure), *_answers(study, results, measure)]
+    answers = [*_associations(study, results, measure), *_answers(study, results)]
     if own := summary(compare(study, results)):
         if study.of_methods:
             replies = [answer for answer, _ in answers]

@@ -24,6 +24,14 @@ from pages.shared.widgets.study import trials as study_trials
 from pages.training.studies import attribution as attribution_view
 
 CURVES_AT_FIRST = 4  # largest number of variants whose curves are shown by default, best first
+# further scores in the table: mean only, and not in percent
+FURTHER = {
+    "foreground": "weight on the right tile",
+    "tested_covering.train_radius": "covering radius, training classes",
+    "tested_covering.test_radius": "covering radius, test classes",
+    "projections.finished": "projections",
+    "projections.steps": "steps per projection",
+}
 PUBLISHED = {
     "train.recall_at_1": "R@1",
     "train.recall_at_8": "R@8",
@@ -146,10 +154,12 @@ def _table(name: str, repeats: str, results: Sequence[Measured]) -> None:
             if key in row:
                 mean, deviation = row[key]
                 shown |= {title: 100 * mean, f"± {title}": None if deviation is None else 100 * deviation}
+        shown |= {title: row[key][0] for key, title in FURTHER.items() if key in row}
         shown["steps"] = max((r.steps for r in results if r.variant == row["variant"]), default=0)
         shown["steps to 95 %"] = _steps_to_95(row["variant"], results)
         rows.append(shown)
-    columns = [title for title in rows[0] if title not in ("variant", "chosen", "seeds", "steps", "steps to 95 %")]
+    own = ("variant", "chosen", "seeds", "steps", "steps to 95 %", *FURTHER.values())
+    columns = [title for title in rows[0] if title not in own]
     config: dict[str, Any] = {c: st.column_config.NumberColumn(c, format="%.2f %%") for c in columns if c[0] != "±"}
     config |= {"seeds": st.column_config.NumberColumn(repeats)}
     config["steps to 95 %"] = st.column_config.NumberColumn(
@@ -157,6 +167,7 @@ def _table(name: str, repeats: str, results: Sequence[Measured]) -> None:
         help="Steps to 95 % of the own best validation MAP@R: mean over the seeds, linear between two validations",
     )
     config |= {c: st.column_config.NumberColumn("±", format="%.2f", help=c) for c in columns if c[0] == "±"}
+    config |= {title: st.column_config.NumberColumn(title, format="%.2f") for title in FURTHER.values()}
     st.dataframe(rows, hide_index=True, key=f"scores-{name}", placeholder="–", column_config=config)
     st.caption(f"Mean and standard deviation over the {repeats}. Click a heading to sort.")
 

@@ -159,3 +159,77 @@ def test_a_factor_is_the_mean_of_the_variants_on_either_side_seed_by_seed():
     assert "A factor" not in studies.judge(study, of_methods(variants=["weak", "strong", "method"])).text
     with pytest.raises(SpecError, match="there is no variant 'nobody'"):
         Study.from_toml(GROUPS.replace('"method", "worse"]', '"method", "nobody"]'))
+
+
+CORRELATED = """
+title = "Radius"
+question = "Does the radius matter?"
+source = "none"
+claim = "none"
+minutes = 1
+
+[[correlations]]
+where = "A smaller radius goes with a higher score"
+score = "radius"
+title = "radius"
+falling = true
+
+[[correlations]]
+where = "The same relative to the distance"
+score = "radius"
+title = "relative radius"
+over = "distance"
+falling = true
+
+[[variants]]
+name = "only"
+"""
+
+
+def of_radii(count):
+    """Variants whose MAP@R falls with the radius, which is proportional to the distance."""
+    return [
+        Measured(
+            variant=f"variant {number}",
+            seed=seed,
+            digest="",
+            scores={"map_at_r": 0.5 - 0.01 * number, "radius": 0.1 + number, "distance": 2 * (0.1 + number)},
+            validation=ValidationCurve(),
+            steps=1,
+            seconds=1.0,
+            device="CPU",
+        )
+        for number in range(count)
+        for seed in (0, 1)
+    ]
+
+
+def test_a_correlation_over_the_variants_is_answered_with_its_interval():
+    verdict = studies.judge(Study.from_toml(CORRELATED), of_radii(12))
+    assert verdict.headline.startswith("A smaller radius goes with a higher score: yes.")
+    assert "relative" not in verdict.headline, "the relative radius is the same for all"
+    assert (
+        "Radius and test MAP@R: rank correlation −1.00 (95 % interval −1.00 to −1.00) over 12 variants." in verdict.text
+    )
+    rising = Study.from_toml(CORRELATED.replace("falling = true", "falling = false"))
+    assert "higher score: no, the opposite." in studies.judge(rising, of_radii(12)).headline
+
+
+def test_a_correlation_over_few_variants_is_not_answered():
+    assert "A smaller radius" not in studies.judge(Study.from_toml(CORRELATED), of_radii(5)).text
+
+
+def test_the_points_are_means_over_the_seeds_that_have_both_scores():
+    runs = of_radii(2)
+    runs[1] = runs[1].model_copy(update={"scores": {"map_at_r": 0.9}})
+    points = studies.points(runs, "radius", "map_at_r", "distance")
+    assert points == {"variant 0": pytest.approx((0.5, 0.5)), "variant 1": pytest.approx((0.5, 0.49))}
+
+
+def test_questions_on_methods_with_baselines_are_answered_before_the_comparison():
+    asked = METHODS.replace(
+        "minutes = 1", 'minutes = 1\n\n[[contrasts]]\nwhere = "Strong wins"\nof = "strong"\nagainst = "weak"', 1
+    )
+    headline = studies.judge(Study.from_toml(asked), of_methods()).headline
+    assert headline.startswith("Strong wins: no.")
+    assert "Significantly ahead of their own baseline" in headline

@@ -131,7 +131,16 @@ def test_every_study_of_the_lab_compares_like_with_like(name):
     compares_sizes = name.startswith("projections-batch-")
     compares_losses = name.endswith("-sweep") or name.startswith(
         (
-            *("angular-", "ensemble-dimension-", "forces-", "gdfl-", "losses-", "methods-", "neighbourhoods-"),
+            *(
+                "angular-",
+                "covering-",
+                "ensemble-dimension-",
+                "forces-",
+                "gdfl-",
+                "losses-",
+                "methods-",
+                "neighbourhoods-",
+            ),
             *("projections-", "toy-table"),
         )
     )

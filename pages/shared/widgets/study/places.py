@@ -14,6 +14,7 @@ ELSEWHERE: Mapping[str, str] = {  # study -> address of its page
     "omniglot-collage-poolings": "collage",
     "collage": "collage",
     "prototypes": "prototypes",
+    "prototypes-birds": "prototypes",
 }
 
 

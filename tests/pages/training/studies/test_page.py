@@ -70,3 +70,38 @@ def test_a_study_with_candidates_shows_the_chosen_ones_and_counts_the_others(mon
     ledger = next(frame.value for frame in app.dataframe if "configuration" in frame.value.columns)
     assert sum(ledger["result"].str.startswith("not chosen, validation ")) == 3 * len(candidates)
     assert any("each with 4 candidates" in m.value for m in app.markdown)
+
+
+def test_a_study_of_a_correlation_shows_its_points(monkeypatch, tmp_path):
+    monkeypatch.setenv("DML_RUNS", str(tmp_path))
+    runs = tuple(
+        Measured(
+            variant=entry.variant,
+            seed=entry.seed,
+            digest=entry.digest(),
+            scores={
+                "map_at_r": 0.3 - 0.001 * number,
+                "recall_at_1": 0.5,
+                "tested_covering.train_radius": 0.2 + 0.01 * number,
+                "tested_covering.test_radius": 0.3 + 0.01 * (number % 7),
+                "tested_covering.test_between": 1.0,
+            },
+            validation=ValidationCurve(),
+            steps=10,
+            seconds=1.0,
+            device="CPU",
+        )
+        for number, entry in enumerate(studies.expand(studies.read("covering-birds")))
+    )
+    found = StudyResults(
+        study="covering-birds", written="2026-11-27", torch="2.13.0", machine="a test", data={}, runs=runs
+    )
+    monkeypatch.setattr(studies, "load", lambda name: found if name == "covering-birds" else None)
+    app = load_page("studies")
+    app.selectbox(key="study").select("covering-birds").run()
+    assert not app.exception
+    words = [m.value for m in app.markdown]
+    assert any("covering radius of the training classes goes with a higher test MAP@R: yes" in text for text in words)
+    assert any("One point per variant" in caption.value for caption in app.caption)
+    scores = next(frame.value for frame in app.dataframe if "covering radius, test classes" in frame.value.columns)
+    assert scores["covering radius, training classes"].max() > 0.5
