@@ -25,7 +25,7 @@ from torch.nn.functional import normalize
 
 from dmlcore import losses
 from dmlcore.geometry import Triplet
-from dmlcore.losses.engine import fused
+from dmlcore.losses.engine import gpu
 from dmlcore.losses.engine.distances import euclidean
 
 try:
@@ -187,7 +187,7 @@ def check_bank(small: bool) -> None:
 
 def time_variants(small: bool) -> None:
     """Time parts of the triplet kernels, sizes of tiles, distances, and large classes."""
-    if not fused.is_supported(batch(64)[0]):
+    if not gpu.is_supported(batch(64)[0]):
         print("the kernels need a CUDA device and Triton")
         return
     from dmlcore import kernels
@@ -197,11 +197,11 @@ def time_variants(small: bool) -> None:
     heading(f"distances {size} x {size} x {DIM}", "ms")
     row("euclidean (differences)", f"{device_ms(lambda: euclidean(points, points)):.3f}")
     row("torch.cdist (matrix product)", f"{device_ms(lambda: torch.cdist(points, points)):.3f}")
-    out, columns = torch.empty(size, size, device=DEVICE), points.T.contiguous()
-    for rows, width, warps in ((32, 64, 4), (16, 64, 4), (64, 64, 4), (64, 64, 8)):
-        grid = -(-size // rows), -(-size // width)
-        call = lambda: kernels.distance_kernel[grid](columns, out, 0, size, size, DIM, rows, width, num_warps=warps)  # noqa: E731, B023
-        row(f"kernel, tile {rows} x {width}, {warps} warps", f"{device_ms(call):.3f}")
+    columns, tile = points.T.contiguous(), (kernels.ROWS, kernels.COLUMNS)
+    for kernels.ROWS, kernels.COLUMNS in ((32, 64), (16, 64), (64, 64), (32, 128)):
+        ms = device_ms(lambda: gpu.distances(columns, columns))
+        row(f"kernel, tile {kernels.ROWS} x {kernels.COLUMNS}", f"{ms:.3f}")
+    kernels.ROWS, kernels.COLUMNS = tile
     heading(f"batch {size}, tile and warps", "distance_sensitive, ms", "moving, ms")
     before = kernels.POSITIVES, kernels.NEGATIVES, kernels.WARPS
     for tile in ((8, 128, 4), (8, 256, 4), (8, 64, 2), (8, 128, 8), (8, 32, 1)):

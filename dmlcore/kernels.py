@@ -39,19 +39,22 @@ def logaddexp(x, y):
 
 
 @triton.jit
-def distance_kernel(points, out, start, rows, size, dim, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Write the distances (rows, size) between the points start, ..., start + rows - 1 and all points (dim, size)."""
+def distance_kernel(
+    left, right, out, rows, columns, left_stride, right_stride, dim, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):
+    """Write the distances (rows, columns) between the points `left` (dim, rows) and `right` (dim, columns)."""
     i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     j = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     squares = tl.zeros((ROWS, COLUMNS), tl.float32)
     for _ in range(dim):
-        x = tl.load(points + start + i, mask=i < rows, other=0.0)
-        y = tl.load(points + j, mask=j < size, other=0.0)
+        x = tl.load(left + i, mask=i < rows, other=0.0)
+        y = tl.load(right + j, mask=j < columns, other=0.0)
         difference = x[:, None] - y[None, :]
         squares += difference * difference
-        points += size
-    inside = (i < rows)[:, None] & (j < size)[None, :]
-    tl.store(out + i[:, None] * size + j[None, :], tl.sqrt(squares), mask=inside)
+        left += left_stride
+        right += right_stride
+    inside = (i < rows)[:, None] & (j < columns)[None, :]
+    tl.store(out + i[:, None] * columns + j[None, :], tl.sqrt(squares), mask=inside)
 
 
 energy: Any = None  # replaced by the generated function in each kernel

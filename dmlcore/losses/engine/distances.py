@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from dmlcore.geometry.batches import without_autocast
+from dmlcore.losses.engine import gpu
 
 DISTANCES = ("euclidean", "squared", "cosine", "ball")
 
@@ -65,8 +66,16 @@ def _direct(rows: Tensor, columns: Tensor) -> Tensor:
     For a batch compared with itself on a CPU, half of the matrix is computed and mirrored, which is eight times faster
     than `torch.cdist`.
     """
-    if rows.device.type != "cpu" or not rows.is_set_to(columns):
+
+    def pairwise() -> Tensor:
         return torch.cdist(rows, columns, compute_mode="donot_use_mm_for_euclid_dist")
+
+    if gpu.is_supported(rows) and gpu.is_supported(columns):
+        left = rows.T.contiguous()
+        right = left if rows.is_set_to(columns) else columns.T.contiguous()
+        return gpu.run_kernel("distances", lambda: gpu.distances(left, right), pairwise)
+    if rows.device.type != "cpu" or not rows.is_set_to(columns):
+        return pairwise()
     count = len(rows)
     first, second = torch.triu_indices(count, count, 1)
     half = rows.new_zeros(count * count)

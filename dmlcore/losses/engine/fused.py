@@ -8,9 +8,6 @@ respect to the embeddings. Large batches are processed in strips of the distance
 from __future__ import annotations
 
 import functools
-import importlib.util
-import os
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,11 +16,11 @@ import torch
 from torch import Tensor
 
 from dmlcore.geometry.batches import without_autocast
+from dmlcore.losses.engine import gpu
 from dmlcore.losses.engine.symbolic import EDGES, Untranslatable, energy_source
 from dmlcore.losses.engine.table import Counts, Window
 
 STRIP = 1 << 28  # maximum number of distances that are held at the same time: 1 GiB, and as much for their weights
-_unusable: list[str] = []  # reason why kernels cannot be compiled on this machine
 
 
 @dataclass(frozen=True)
@@ -37,22 +34,6 @@ class FusedFormula:
     def norms(self) -> bool:
         """True if the formula reads squared norms."""
         return not self.reads <= frozenset(EDGES)
-
-
-def is_interpreted() -> bool:
-    """Return True if Triton interprets kernels on the CPU, for tests."""
-    return os.environ.get("TRITON_INTERPRET") == "1"
-
-
-@functools.cache
-def _has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None
-
-
-def is_supported(points: Tensor) -> bool:
-    """Return True if the kernels can evaluate these embeddings: not empty, float32 and on a CUDA device."""
-    supported = points.is_cuda or is_interpreted()
-    return supported and points.dtype == torch.float32 and points.numel() > 0 and not _unusable and _has_triton()
 
 
 def translate(core: Callable[..., Tensor], own: dict[str, Any], floor: float, symmetric: bool) -> FusedFormula | None:
@@ -91,17 +72,12 @@ def fused_energy(
         other: Function that returns the same result without kernels. It is used for second derivatives, and with a
             warning if the kernels cannot be compiled.
     """
-    try:
+
+    def compute() -> tuple[Tensor, Counts]:
         total, tally = _FusedSum.apply(points, labels, formula, window, other)
-    except torch.OutOfMemoryError:
-        raise
-    except Exception as error:  # a missing C compiler or an unsupported device, for example
-        if is_interpreted():
-            raise
-        _unusable.append(str(error))
-        warnings.warn(f"triplet losses run without fused kernels: {error}", RuntimeWarning, stacklevel=2)
-        return other()
-    return total, Counts(tally)
+        return total, Counts(tally)
+
+    return gpu.run_kernel(formula.source, compute, other)
 
 
 class _FusedSum(torch.autograd.Function):
@@ -131,8 +107,7 @@ def evaluate(
     """Return the sum of the energies, the counts (3,) and, if `differentiable`, the gradient (B, D) of the sum."""
     from dmlcore import kernels
 
-    size, dim = points.shape
-    device = points.device
+    size, device = len(points), points.device
     sorted_labels, order = torch.sort(labels, stable=True)
     inverse = torch.argsort(order).to(device, non_blocking=True)
     first, last = (
@@ -153,9 +128,7 @@ def evaluate(
     with guard, without_autocast(device):
         for start, stop in _strips(last, size):
             rows = stop - start
-            distances = torch.empty(rows, size, device=device)
-            grid = -(-rows // kernels.ROWS), -(-size // kernels.COLUMNS)
-            kernels.distance_kernel[grid](columns, distances, start, rows, size, dim, kernels.ROWS, kernels.COLUMNS)
+            distances = gpu.distances(columns[:, start:stop], columns)
             weights = torch.empty_like(distances) if differentiable else distances
             vertices = torch.empty_like(distances) if by_norms is not None else distances
             kernel[(rows,)](

@@ -13,7 +13,7 @@ from dmlcore.geometry import Triplet
 from dmlcore.geometry.batches import full_precision
 from dmlcore.geometry.margins import margin_from_data
 from dmlcore.geometry.triplet import FLOOR
-from dmlcore.losses.engine import fused
+from dmlcore.losses.engine import fused, gpu
 from dmlcore.losses.engine.entangled import entangled_mean
 from dmlcore.losses.engine.formula import LOSSES, TripletFormula, check_points
 from dmlcore.losses.engine.inputs import LossInputs, check_indices, read_inputs
@@ -85,6 +85,7 @@ class TripletLoss(nn.Module):
         if self._margin == FROM_DATA:
             # mean distance within classes in the first batch, which determines the margin; infinite before that batch
             self.register_buffer("pair_distance", torch.tensor(math.inf, dtype=torch.float64))
+            self._read_distance: tuple[Tensor, int, float] | None = None
         self.m2 = float(self.hyper[formula.clamp.to or "m2"])
         self._own = {k: self.hyper[k] for k in formula.own}
         self.floor = FLOOR if math.isinf(self.m2) or not self.clamps else 0.0
@@ -94,14 +95,21 @@ class TripletLoss(nn.Module):
         """Margin of the energy; NaN until the first batch if it is chosen from the data."""
         if self._margin != FROM_DATA:
             return float(self._margin)
-        d = float(self.pair_distance)
+        d = self._known_distance()
         if math.isinf(d) or not (self.formula.margin and self.formula.margin.exponents):
             return math.nan
         return margin_from_data(d, *self.formula.margin.exponents(self.hyper))
 
     def chosen_margin(self) -> dict[str, float]:
         """Return the margin chosen from the data and the mean distance that determines it; {} for a given margin."""
-        return {} if self._margin != FROM_DATA else {"margin": self.margin, "pair_distance": float(self.pair_distance)}
+        return {} if self._margin != FROM_DATA else {"margin": self.margin, "pair_distance": self._known_distance()}
+
+    def _known_distance(self) -> float:
+        """Return `pair_distance` as a number, which is read from the device only if it has changed."""
+        tensor, read = self.pair_distance, self._read_distance
+        if read is None or read[0] is not tensor or read[1] != tensor._version:
+            self._read_distance = read = tensor, tensor._version, float(tensor)
+        return read[2]
 
     def _choose_margin(self, distances: Tensor, blocks: Blocks) -> None:
         """Set the margin from the mean distance of the pairs (a, p) of a batch; a batch without pairs changes nothing.
@@ -211,12 +219,12 @@ class TripletLoss(nn.Module):
     def _fused_formula(self, batch: LossInputs) -> fused.FusedFormula | None:
         """Return the formula for the fused kernels, or None if this batch needs the tables."""
         needs_tables = batch.indices is not None or batch.reference is not None or self.reduction == "entangled"
-        if needs_tables or not fused.is_supported(batch.embeddings) or self._needs_margin():
+        if needs_tables or not gpu.is_supported(batch.embeddings) or self._needs_margin():
             return None
         return fused.translate(self.formula.core, self._own, self.floor, self.formula.symmetric)
 
     def _needs_margin(self) -> bool:
-        return self._margin == FROM_DATA and bool(torch.isinf(self.pair_distance))
+        return self._margin == FROM_DATA and math.isinf(self._known_distance())
 
     def _window(self) -> Window:
         return Window(self.margin, self.m2, clamped=self.clamps)

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from dmlcore import losses
-from dmlcore.losses.engine import fused
+from dmlcore.losses.engine import fused, gpu
+from dmlcore.losses.engine.distances import euclidean
 from dmlcore.losses.engine.table import Counts
 from tests.members import note_member
 
@@ -125,6 +126,14 @@ def test_second_derivatives_and_evaluation_without_gradient() -> None:
         assert loss(points, labels) == pytest.approx(float(loss(points.double(), labels)), rel=1e-6)
 
 
+def test_distances_of_two_sets_and_of_a_pair_loss() -> None:
+    rows, columns = torch.randn(40, 3), torch.randn(70, 3)
+    torch.testing.assert_close(euclidean(rows, columns), torch.cdist(rows.double(), columns.double()).float())
+    assert not euclidean(rows, rows).diagonal().any()
+    loss, labels = losses.for_training("contrastive", classes=2, embedding_dim=3), torch.arange(40) % 2
+    assert float(loss(rows, labels)) == pytest.approx(float(loss(rows.double(), labels)), rel=1e-6)
+
+
 def test_formulas_that_cannot_be_translated_use_the_tables() -> None:
     assert fused.translate(lambda t: torch.erf(t.d_ap), {}, 0.0, False) is None
     assert fused.translate(lambda t: t.d_ap - t.d_pn, {}, 0.0, False) is None  # reads d_pn but is not symmetric
@@ -136,9 +145,10 @@ def test_kernels_that_do_not_compile_are_replaced_with_a_warning(monkeypatch: py
         raise RuntimeError("no C compiler")
 
     monkeypatch.setattr(fused, "evaluate", fail)
-    monkeypatch.setattr(fused, "_unusable", [])
-    monkeypatch.setattr(fused, "is_interpreted", lambda: False)
-    monkeypatch.setattr(fused, "is_supported", lambda points: not fused._unusable)
+    monkeypatch.setattr(gpu, "_works", {})
+    monkeypatch.setattr(gpu, "is_interpreted", lambda: False)
+    monkeypatch.setattr(gpu, "is_supported", lambda _: True)
+    monkeypatch.setattr(gpu, "distances", fail)
     loss, points, labels = losses.create("ranking"), torch.randn(6, 3), torch.tensor([0, 0, 1, 1, 2, 2])
     with pytest.warns(RuntimeWarning, match="no C compiler"):
         value = loss(points, labels)
