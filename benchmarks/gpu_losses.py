@@ -14,6 +14,8 @@ import itertools
 import math
 import random
 import statistics
+import subprocess
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -64,12 +66,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", action="store_true", help="small sizes, for a machine without a GPU")
     parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--compile", nargs="*", help="only compile the kernels of these jobs of `JOBS`")
     arguments = parser.parse_args()
     if DEVICE.type == "cpu" and not arguments.small:
         print("this machine has no usable CUDA device: nothing was measured (--small tries the code)")
         return
     torch.set_num_threads(min(8, torch.get_num_threads()))
     torch.backends.cuda.matmul.allow_tf32 = False
+    if arguments.compile:
+        compile_kernels(arguments.compile)
+        return
     for name in arguments.only:
         began = time.perf_counter()
         try:
@@ -80,16 +86,51 @@ def main() -> None:
         print(f"\n({name}: {time.perf_counter() - began:.1f} s)", flush=True)
 
 
+# ---- compilation: the disk cache of Triton hands the kernels to this process
+
+TILES = ((8, 128, 4), (8, 256, 4), (8, 64, 2), (8, 128, 8), (8, 32, 1))
+TILED = ("distance_sensitive", "moving")
+JOBS = [(name, TILES[0]) for name in losses.names()] + list(itertools.product(TILED, TILES[1:]))
+PROCESSES = 14
+
+
+def compile_in_processes() -> None:
+    """Compile all kernels that this script needs, in parallel."""
+    command = [sys.executable, "-m", "benchmarks.gpu_losses", "--compile"]
+    jobs = [list(map(str, range(len(JOBS))[start::PROCESSES])) for start in range(PROCESSES)]
+    started = [subprocess.Popen([*command, *numbers]) for numbers in jobs]
+    for process in started:
+        process.wait(90)
+
+
+def compile_kernels(numbers: list[str]) -> None:
+    """Compile the kernels of some jobs, for batches whose size is a multiple of 16 and for other ones."""
+    for number in numbers:
+        name, tile = JOBS[int(number)]
+        set_tile(tile)
+        for size in (64, 50) if tile == TILES[0] else (64,):
+            run(losses.create(name), *batch(size))
+
+
+def set_tile(tile: tuple[int, int, int]) -> None:
+    """Choose the tile (positives, negatives, warps) of the triplet kernels."""
+    from dmlcore import kernels
+
+    kernels.POSITIVES, kernels.NEGATIVES, kernels.WARPS = tile
+
+
 # ---- tables
 
 
 def time_triplet_losses(small: bool) -> None:
     """Compare every triplet loss with PML's TripletMarginLoss and `torch.cdist`, in time and memory."""
-    began = time.perf_counter()
     first = {name: losses.create(name).to(DEVICE) for name in losses.names()}
-    for loss in first.values():
-        run(loss, *batch(64))
-    print(f"\nFirst call of {len(first)} losses, compilation included: {time.perf_counter() - began:.1f} s")
+    if not small:
+        began = idle()
+        run(first["ranking"], *batch(64))
+        print(f"\nfirst call of one loss, compilation included: {idle() - began:.1f} s", flush=True)
+        compile_in_processes()
+        print(f"first call of {len(JOBS)} kernels in {PROCESSES} processes: {idle() - began:.1f} s", flush=True)
     for size in (32, 64) if small else (128, 512, 2048):
         heading(f"batch {size}", "ms", "of PML", "of cdist", "MiB", "of PML", "host waits")
         points, labels = batch(size)
@@ -202,16 +243,12 @@ def time_variants(small: bool) -> None:
         ms = device_ms(lambda: gpu.distances(columns, columns))
         row(f"kernel, tile {kernels.ROWS} x {kernels.COLUMNS}", f"{ms:.3f}")
     kernels.ROWS, kernels.COLUMNS = tile
-    heading(f"batch {size}, tile and warps", "distance_sensitive, ms", "moving, ms")
-    before = kernels.POSITIVES, kernels.NEGATIVES, kernels.WARPS
-    for tile in ((8, 128, 4), (8, 256, 4), (8, 64, 2), (8, 128, 8), (8, 32, 1)):
-        kernels.POSITIVES, kernels.NEGATIVES, kernels.WARPS = tile
-        times = [
-            device_ms(lambda name=name: run(losses.create(name), points, labels))
-            for name in ("distance_sensitive", "moving")
-        ]
+    heading(f"batch {size}, tile and warps", *(f"{name}, ms" for name in TILED))
+    for tile in TILES[:: -1 if not small else 4]:
+        set_tile(tile)
+        times = [device_ms(functools.partial(run, losses.create(name), points, labels)) for name in TILED]
         row("{} x {}, {}".format(*tile), *(f"{ms:.3f}" for ms in times))
-    kernels.POSITIVES, kernels.NEGATIVES, kernels.WARPS = before
+    set_tile(TILES[0])
     heading("batch 2048, samples per class", "ranking, kernels, ms", "ranking, sorting, ms")
     for per_class in (8, 64, 512):
         classes = torch.arange(size, device=DEVICE) // per_class

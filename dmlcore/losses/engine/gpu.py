@@ -27,9 +27,9 @@ def _has_triton() -> bool:
 
 
 def is_supported(points: Tensor) -> bool:
-    """Return True if the kernels can evaluate these embeddings: not empty, float32 and on a CUDA device."""
+    """Return True if the kernels can evaluate these embeddings: at least two, float32 and on a CUDA device."""
     supported = points.is_cuda or is_interpreted()
-    return supported and points.dtype == torch.float32 and points.numel() > 0 and _has_triton()
+    return supported and points.dtype == torch.float32 and len(points) > 1 and _has_triton()
 
 
 def run_kernel(name: str, compute: Callable[[], T], other: Callable[[], T]) -> T:
