@@ -176,7 +176,7 @@ def _is_intact(path: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Layout:
+class TensorLayout:
     """Places of tensors in a safetensors file, by name, and the size of all tensors in bytes.
 
     Attributes:
@@ -188,7 +188,7 @@ class Layout:
     size: int
 
     @classmethod
-    def of(cls, tensors: Mapping[str, Tensor]) -> Layout:
+    def of(cls, tensors: Mapping[str, Tensor]) -> TensorLayout:
         """Return the layout of some tensors; equal names, types and shapes have equal layouts."""
         entries: dict[str, dict[str, Any]] = {}
         end = 0
@@ -223,7 +223,7 @@ class Layout:
 class Packed:
     """Tensors that already lie in main memory as in a file: their layout, and `payload` (size,) uint8."""
 
-    layout: Layout
+    layout: TensorLayout
     payload: Tensor
 
 
@@ -235,7 +235,7 @@ def file_parts(tensors: Mapping[str, Tensor] | Packed, facts: Mapping[str, Any])
     if isinstance(tensors, Packed):
         return [tensors.layout.header(facts), tensors.payload.numpy().data]
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    layout = Layout.of(plain)
+    layout = TensorLayout.of(plain)
     flat = (plain[name].reshape(-1).view(torch.uint8).numpy().data for name in layout.entries)
     return [layout.header(facts), *flat]
 

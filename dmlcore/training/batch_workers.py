@@ -113,7 +113,7 @@ class BatchWorkers:
         self._batches = iter(())  # the DataLoader ends its processes when nobody refers to it
         if self._pinned:
             torch.cuda.synchronize()
-            torch.cuda.cudart().cudaHostUnregister(self._memory.data_ptr())  # type: ignore[no-untyped-call]
+            torch.cuda.cudart().cudaHostUnregister(self._memory.data_ptr())
             self._pinned = False
 
     def __del__(self) -> None:
@@ -164,7 +164,7 @@ def _start(_: int) -> None:
 
 def _pin(memory: Tensor) -> bool:
     """Pin memory that other processes share; return False if CUDA refuses, which makes uploads slower."""
-    code = torch.cuda.cudart().cudaHostRegister(memory.data_ptr(), memory.nbytes, 0)  # type: ignore[no-untyped-call]
+    code = torch.cuda.cudart().cudaHostRegister(memory.data_ptr(), memory.nbytes, 0)
     if int(code) != 0:
         log.warning("%.0f MB of memory for batches cannot be pinned (CUDA error %s)", memory.nbytes / 1e6, code)
     return int(code) == 0

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dmlcore.storage.checkpoint import Layout, Packed
+from dmlcore.storage.checkpoint import Packed, TensorLayout
 from dmlcore.storage.runs import Run
 from dmlcore.training import state as training_state
 from dmlcore.training.state import TrainingState
@@ -32,7 +32,7 @@ class CheckpointWriter:
         self._run, self._device = run, device
         self._thread = ThreadPoolExecutor(1, "checkpoints") if device.type == "cuda" else None
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
-        self._block = _Block(Layout.of({}), device)
+        self._block = _DeviceCopy(TensorLayout.of({}), device)
         self._under_way: Future[None] | None = None
 
     def __enter__(self) -> CheckpointWriter:
@@ -68,9 +68,9 @@ class CheckpointWriter:
             training_state.write(self._run, tensors, training_state.facts(self._run, state, sync_metrics()))
             return
         self.wait()
-        layout = Layout.of(tensors)
+        layout = TensorLayout.of(tensors)
         if layout != self._block.layout:
-            self._block = _Block(layout, self._device)
+            self._block = _DeviceCopy(layout, self._device)
         ready, copied = torch.cuda.Event(), torch.cuda.Event()
         self._block.fill(tensors)
         ready.record()
@@ -88,7 +88,7 @@ class CheckpointWriter:
         self._under_way = self._thread.submit(self._write, self._block, others, facts, copied)
 
     def _write(
-        self, block: _Block, others: Mapping[str, Tensor], facts: Mapping[str, Any], copied: torch.cuda.Event
+        self, block: _DeviceCopy, others: Mapping[str, Tensor], facts: Mapping[str, Any], copied: torch.cuda.Event
     ) -> None:
         copied.synchronize()
         for name, place in block.layout.views(block.host, others).items():
@@ -96,13 +96,13 @@ class CheckpointWriter:
         training_state.write(self._run, Packed(block.layout, block.host), facts)
 
 
-class _Block:
+class _DeviceCopy:
     """Memory for the tensors of a checkpoint in the order of its file, on the device and pinned in main memory.
 
     It is kept from one checkpoint to the next, because pinned memory and a thousand views take long to make.
     """
 
-    def __init__(self, layout: Layout, device: torch.device) -> None:
+    def __init__(self, layout: TensorLayout, device: torch.device) -> None:
         self.layout = layout
         self.device = torch.empty(layout.size, dtype=torch.uint8, device=device)
         self.host = torch.empty(layout.size, dtype=torch.uint8)

@@ -73,14 +73,15 @@ class Graphs:
 
     def _capture(self, inputs: Tensor) -> Callable[[Tensor], Tensor]:
         buffers = {name: buffer.clone() for name, buffer in self._model.named_buffers()}
-        network = _Network(self._model)
+        network, random = _Network(self._model), torch.cuda.get_rng_state(inputs.device)
         try:
             with torch.autocast("cuda", torch.bfloat16, enabled=self._bfloat16, cache_enabled=False):
                 captured: Any = torch.cuda.make_graphed_callables(network, (inputs.clone(),), allow_unused_input=True)
         except Exception as error:  # of any kind: the run can go on without graphs
             log.warning("kernels are launched one by one, because CUDA graphs failed: %s", error)
             captured = self._model
-        with torch.no_grad():  # the capture has trained batch norm on this batch
+        torch.cuda.set_rng_state(random, inputs.device)
+        with torch.no_grad():  # the capture has updated batch norm with this batch
             for name, buffer in self._model.named_buffers():
                 buffer.copy_(buffers[name])
         return captured  # type: ignore[no-any-return]
