@@ -66,6 +66,7 @@ KINDS: dict[str, list[str]] = {
         *(*IMAGES, "data.crop=resized", "compute.precision=bfloat16"),
         *("pooling.name=gsp", "pooling.prototypes=4", "pooling.memory=8"),
     ],
+    "images, read by processes": [*IMAGES, "data.crop=resized", "compute.workers=2"],
     "images, shifts, frozen backbone": [*IMAGES, "data.crop=shift", "model.freeze=backbone", "data.views=2"],
 }
 
