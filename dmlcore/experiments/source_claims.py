@@ -20,6 +20,7 @@ from dmlcore.experiments import studies
 from dmlcore.experiments.studies import Measured, Study, claims, comparisons
 from dmlcore.experiments.studies.by_seed import by_seed, mean_of
 from dmlcore.presets import CLAIMS as FILE
+from dmlcore.published.errata import errata
 from dmlcore.significance import verdicts
 from dmlcore.significance.noise import ends
 from dmlcore.significance.power import FEASIBLE, LEVEL
@@ -49,14 +50,15 @@ class SourceClaim(Section):
         description="Outcome of the contrast if the claim holds; equal: the source reports no difference, which a "
         "significant difference refutes and nothing here can confirm",
     )
+    erratum: int = Field(0, ge=0, description="Number of the erratum that refutes the claim by exact computation")
     reason: str = Field("", description="Reason why no study can decide the claim, if there are no studies")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.studies and sum(map(bool, (self.contrast, self.method, len(self.scores) == 2))) != 1:
             raise ValueError("give one of contrast and method, which the studies must have, or two scores")
-        if not self.studies and not self.reason:
-            raise ValueError("give studies, or the reason why no study can decide the claim")
+        if bool(self.studies) + bool(self.erratum) + bool(self.reason) != 1:
+            raise ValueError("give studies, the erratum that refutes the claim, or the reason why nothing decides it")
         return self
 
 
@@ -70,7 +72,7 @@ class ClaimRow:
 
     Attributes:
         claim: The claim.
-        study: Name of the study; "" if no study can decide the claim.
+        study: Name of the study; "" if the claim is decided by an erratum, or by nothing.
         data: Name of the data set; "" without a study.
         runs: Number of training runs that were made for this claim, trials outside studies included.
         numbers: Difference of both sides with its 95 % interval, and the score of each side, as text.
@@ -119,6 +121,8 @@ def table() -> list[ClaimRow]:
 
 
 def _row(claim: SourceClaim, name: str) -> ClaimRow:
+    if claim.erratum:
+        return _row_of_erratum(claim)
     if not name:
         return ClaimRow(claim, "", "", 0, "", OPEN, claim.reason)
     if name not in studies.names() or not tests(claim, studies.read(name)):
@@ -132,6 +136,14 @@ def _row(claim: SourceClaim, name: str) -> ClaimRow:
     numbers = _describe(sides, scores, gap, title)
     verdict = _verdict(claim.holds, answer)
     return ClaimRow(claim, name, data, runs, numbers, verdict, _reason(claim.holds, gap) if verdict == OPEN else "")
+
+
+def _row_of_erratum(claim: SourceClaim) -> ClaimRow:
+    """Return the row of a claim that an erratum refutes; its check recomputes both sides in the test suite."""
+    found = next((each for each in errata() if each.number == claim.erratum), None)
+    if found is None:
+        return ClaimRow(claim, "", "", 0, "", NOT_RUN, f"This release has no erratum {claim.erratum}.")
+    return ClaimRow(claim, "", "", 0, f"Erratum {found.number}: {found.title}", NOT, "")
 
 
 Tested = tuple[tuple[str, str], tuple[Values, Values], Gap, str, str]  # sides, scores, difference, answer, score title

@@ -33,6 +33,14 @@ def test_a_gap_is_paired_where_the_seeds_are_and_welch_where_not():
     assert other.p == pytest.approx(stats.ttest_ind(one, [0.4, 0.52, 0.61, 0.5], equal_var=False).pvalue)
 
 
+def test_the_interval_of_a_paired_gap_is_that_of_the_t_test():
+    one, two = np.array([0.51, 0.62, 0.70]), np.array([0.40, 0.52, 0.61])
+    expected = stats.ttest_rel(one, two).confidence_interval()
+    assert gap(seeds(*one), seeds(*two)).interval == pytest.approx((expected.low, expected.high))
+    assert gap(seeds(*one), {5: 0.4, 6: 0.5}).interval is None
+    assert gap(seeds(0.9), seeds(0.1)).interval is None
+
+
 def test_one_seed_has_no_known_noise_and_equal_values_are_no_lead():
     assert gap(seeds(0.9), seeds(0.1)).p is None
     assert clear([gap(seeds(0.9), seeds(0.1))]) == [False]

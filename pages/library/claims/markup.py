@@ -56,5 +56,7 @@ def _test(row: ClaimRow) -> str:
         title = studies.read(row.study).title
         # a full address of this app, in the same tab
         facts.append(f'<a href="{escape(address_of(row.study))}" target="_self">{escape(title)}</a>')
+    if row.claim.erratum and row.numbers:
+        facts.append(f'<a href="errata?erratum={row.claim.erratum}" target="_self">Exact computation</a>')
     result = "<br>".join(escape(text) for text in (row.numbers, row.reason) if text)
     return f"{verdict}<td>{result}<small>{' · '.join(facts)}</small></td>"

@@ -103,9 +103,10 @@ def test_table_and_verdict_say_what_was_chosen():
     rows = studies.table(kept)
     assert [row["chosen"] for row in rows] == [f"{THIRD} (of 3)"] * 2
     assert f"Ranking  3      {THIRD} (of 3)" in studies.as_text(rows)
-    assert studies.judge(study, kept).more[-1] == (
+    assert studies.judge(study, kept).more[-2:] == (
         "Settings: the best of 3 candidates for each of the variants, chosen by MAP@R on the validation split with "
-        "seed 0."
+        "seed 0.",
+        "1 of 1 choices lie at an end of their list of candidates (FaceNet): a longer list might score higher.",
     )
 
 
@@ -156,3 +157,27 @@ def test_candidates_that_cannot_be_compared_are_refused(old, new, message):
     assert old in TOML
     with pytest.raises(SpecError, match=f"^{re.escape(message)}"):
         Study.from_toml(TOML.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "others", "at_end"),
+    [
+        ("loss.m=0.1", ["loss.m=0.1", "loss.m=0.2", "loss.m=0.4"], True),
+        ("loss.m=0.2", ["loss.m=0.4", "loss.m=0.2", "loss.m=0.1"], False),
+        ("loss.m=1e1", ["loss.m=0.4", "loss.m=1e1", "loss.m=0.1"], True),
+        ("loss.m=0.1", ["loss.m=0.1", "loss.rho=0.2"], None),
+        ("loss.name=ranking", ["loss.name=ranking", "loss.name=ratio"], None),
+        (SECOND, [FIRST, SECOND, THIRD], None),
+    ],
+)
+def test_a_choice_at_the_end_of_a_list_of_numbers_is_found(chosen, others, at_end):
+    assert candidates.is_at_end(chosen, others) is at_end
+
+
+def test_the_verdict_says_how_many_choices_lie_at_an_end():
+    results = studies.load("forces-birds")
+    ended = {
+        run.variant for run in results.runs if run.candidate and candidates.is_at_end(run.candidate, run.candidates)
+    }
+    sentence = studies.judge(studies.read("forces-birds"), results.runs).more[-1]
+    assert sentence.startswith(f"{len(ended) or 'None'} of 20 choices lie at an end of their list of candidates")
