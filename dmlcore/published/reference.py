@@ -18,7 +18,7 @@ from dmlcore import losses
 from dmlcore.catalogue import Slider
 from dmlcore.loss_analysis.normalised import Normalised, normalisation
 from dmlcore.losses import TripletLoss
-from dmlcore.published import karaman
+from dmlcore.published import karaman, pair_weight_table
 from dmlcore.published.gradients import CLOSED_FORMS, ClosedForm
 
 HOLDS = 1e-9  # largest relative deviation at which a property is considered to hold
@@ -231,7 +231,8 @@ def markdown() -> str:
         "",
         f"Published results: Karaman 2021, Tables 4.1-4.14, in per cent. {karaman.NOISE}",
     ]
-    return "\n".join([*head, *(line for name in losses.names() for line in _section(reference(name)))]) + "\n"
+    sections = (line for name in losses.names() for line in _section(reference(name)))
+    return "\n".join([*head, *pair_weight_table.lines(), *sections]) + "\n"
 
 
 def _section(r: Reference) -> list[str]:

@@ -27,7 +27,7 @@ def agrees(stated: tuple[str, str], gradient: torch.Tensor) -> bool:
 
 
 SCIENCE = Path(__file__).parents[3] / "shared" / "science"
-OF_SOURCE = {"K": 47, "G": 28, "C": 15, "Z": 12, "P": 18}
+OF_SOURCE = {"K": 47, "G": 28, "C": 15, "Z": 12, "P": 19}
 NOTED = 110  # errata with higher numbers were found after the notes were written
 
 

@@ -60,6 +60,17 @@ def test_metrics_hold_a_row_per_step_and_no_clock(plain: Run, store: RunStore) -
     assert all(0 <= share <= 1 for name in ("nonzero", "active") for share in series(rows, "step", name)[1])
 
 
+def test_test_scores_at_validations_are_measured_and_select_nothing(plain: Run, store: RunStore) -> None:
+    run = trained(store, "schedule.validate_test=true", "schedule.monitor=recall_at_1")
+    rows = run.metrics()[0]
+    steps, measured = series(rows, "validation", "test_map_at_r")
+    tested = scores(rows)["trained"]
+    assert steps == [0, 10, 20, 30]
+    assert measured[steps.index(tested["step"])] == tested["map_at_r"]
+    without = [{k: v for k, v in row.items() if k != "test_map_at_r"} for row in rows]
+    assert without == trained(store, "schedule.monitor=recall_at_1").metrics()[0]
+
+
 def test_another_seed_is_another_training(plain: Run, store: RunStore) -> None:
     a, b = (series(run.metrics()[0], "step", "loss")[1] for run in (plain, trained(store, "seed=1")))
     assert a != b

@@ -58,15 +58,17 @@ def compare(results: Sequence[Measured]) -> list[SelectionGain]:
     validated, by_step, by_both = (by_seed(results, key) for key in ("map_at_r", BY_STEP, BY_STEP_AND_SETTING))
     both = by_step | by_both
     seeds = {name: sorted(both[name].keys() & by_step[name].keys()) for name in by_step if name in validated}
-    scores = {
-        name: [{seed: values[name][seed] for seed in common} for values in (validated, by_step, both)]
-        for name, common in seeds.items()
-        if common
-    }
-    gaps = [verdicts.gap(of_both, of_validation) for of_validation, _, of_both in scores.values()]
+    chosen = [(name, common) for name, common in seeds.items() if common]
+    scores = [
+        tuple({seed: values[name][seed] for seed in common} for values in (validated, by_step, both))
+        for name, common in chosen
+    ]
+    gaps = [verdicts.gap(of_both, of_validation) for of_validation, _, of_both in scores]
     return [
-        SelectionGain(name, *of_variant, gap=gap, significant=sure)
-        for (name, of_variant), gap, sure in zip(scores.items(), gaps, verdicts.clear(gaps), strict=True)
+        SelectionGain(name, of_validation, of_step, of_both, gap, sure)
+        for (name, _), (of_validation, of_step, of_both), gap, sure in zip(
+            chosen, scores, gaps, verdicts.clear(gaps), strict=True
+        )
     ]
 
 

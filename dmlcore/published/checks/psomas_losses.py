@@ -10,7 +10,8 @@ from torch import Tensor
 
 from dmlcore.losses.hinges import TripletHinge
 from dmlcore.losses.pairs import MarginLoss
-from dmlcore.published.checks.number import Check, Decision, Outcome
+from dmlcore.losses.structured import NPair
+from dmlcore.published.checks.number import Check, Decision, Number, Outcome
 
 MARGIN, BOUNDARY = 0.5, 1.2  # hyper-parameters of the margin loss from Psomas 2020, Table 4
 AUTOGRAD = "automatic differentiation"
@@ -65,8 +66,31 @@ def _relative_distances() -> Iterable[Outcome]:
     )
 
 
+def _weight_of_n_pair() -> Iterable[Outcome]:
+    """Differentiate the weight dL/dS_an of N-pair (Eq. 2.22) for one positive and one negative with respect to S_ap."""
+    similarities = (0.8, 0.4)
+    angles = [torch.tensor(math.acos(s), dtype=torch.float64, requires_grad=True) for s in similarities]
+    (p, n), zero = angles, torch.zeros((), dtype=torch.float64)
+    others = torch.stack([torch.stack([p.cos(), p.sin(), zero]), torch.stack([n.cos(), zero, n.sin()])])
+    anchor, labels = torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64), torch.tensor([0])
+    loss = NPair()(anchor, labels, ref_emb=others, ref_labels=torch.tensor([0, 1]))
+    (by_negative,) = torch.autograd.grad(loss, n, create_graph=True)
+    weight = by_negative / -n.sin()  # dS/dangle = -sin(angle)
+    (by_positive,) = torch.autograd.grad(weight, p)
+    closed_form = 1 / (1 + math.exp(similarities[0] - similarities[1]))
+    yield Number("weight of the negative pair", "0.401", float(weight.detach()))
+    yield Decision(
+        "derivative of this weight with respect to the similarity of the positive",
+        0.0,
+        -closed_form * (1 - closed_form),
+        float(by_positive) / -math.sin(math.acos(similarities[0])),
+        AUTOGRAD,
+    )
+
+
 CHECKS: Mapping[int, Check] = {
     95: _indicator,
     119: _equal_weights,
     120: _relative_distances,
+    121: _weight_of_n_pair,
 }
