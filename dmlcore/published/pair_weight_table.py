@@ -32,9 +32,9 @@ def lines() -> list[str]:
     ]
     words = {"none": "–"}
     for name in similarity_types.pair_losses():
-        found = [words.get(each, each) for each in similarity_types.dependence(name).values()]
+        kinds = [words.get(each, each) for each in similarity_types.dependence(name).values()]
         title, printed = losses.describe(name).title, PRINTED.get(name, "")
-        page.append(f"| {title} | `{name}` | {' | '.join(found)} | {printed} |")
+        page.append(f"| {title} | `{name}` | {' | '.join(kinds)} | {printed} |")
     different = [losses.describe(name).title for name in PRINTED if _types(name) != PRINTED[name]]
     return [*page, "", f"Different from the printed table: {', '.join(different) or 'none'} (see the errata)."]
 

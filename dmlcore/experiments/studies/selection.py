@@ -1,4 +1,4 @@
-"""What selection on the test split gains: the same runs, with step and setting chosen by validation or by test scores.
+"""Gain from selection on the test split: the same runs, with step and setting chosen by validation or by test scores.
 
 A study whose base sets `schedule.validate_test` has these scores. They are reported next to the scores of the weights
 that validation selects, and they select nothing. A gain cannot be negative, because the best of several test scores is
@@ -35,38 +35,38 @@ class SelectionGain:
         variant: Name of the variant.
         validation: Step and setting selected on the validation split.
         step: Step selected on the test split, setting on the validation split.
-        both: Step and setting selected on the test split; equal to `step` if the variant has no candidates.
-        gap: `both` minus `validation`, paired by seed.
+        step_and_setting: Step and setting selected on the test split; equal to `step` if the variant has no candidates.
+        gap: `step_and_setting` minus `validation`, paired by seed.
         significant: True if the gap is significant, corrected for the number of variants.
     """
 
     variant: str
     validation: Values
     step: Values
-    both: Values
+    step_and_setting: Values
     gap: Gap
     significant: bool
 
     @property
     def differences(self) -> list[float]:
-        """`both` minus `validation` for each seed."""
-        return [self.both[seed] - self.validation[seed] for seed in self.both]
+        """`step_and_setting` minus `validation` for each seed."""
+        return [self.step_and_setting[seed] - self.validation[seed] for seed in self.step_and_setting]
 
 
 def compare(results: Sequence[Measured]) -> list[SelectionGain]:
     """Return the gain of each variant, in order of appearance; [] unless test scores were measured at validations."""
-    validated, by_step, by_both = (by_seed(results, key) for key in ("map_at_r", BY_STEP, BY_STEP_AND_SETTING))
-    both = by_step | by_both
-    seeds = {name: sorted(both[name].keys() & by_step[name].keys()) for name in by_step if name in validated}
+    validated, by_step, by_setting = (by_seed(results, key) for key in ("map_at_r", BY_STEP, BY_STEP_AND_SETTING))
+    by_test = by_step | by_setting
+    seeds = {name: sorted(by_test[name].keys() & by_step[name].keys()) for name in by_step if name in validated}
     chosen = [(name, common) for name, common in seeds.items() if common]
     scores = [
-        tuple({seed: values[name][seed] for seed in common} for values in (validated, by_step, both))
+        tuple({seed: values[name][seed] for seed in common} for values in (validated, by_step, by_test))
         for name, common in chosen
     ]
-    gaps = [verdicts.gap(of_both, of_validation) for of_validation, _, of_both in scores]
+    gaps = [verdicts.gap(of_test, of_validation) for of_validation, _, of_test in scores]
     return [
-        SelectionGain(name, of_validation, of_step, of_both, gap, sure)
-        for (name, _), (of_validation, of_step, of_both), gap, sure in zip(
+        SelectionGain(name, of_validation, of_step, of_test, gap, sure)
+        for (name, _), (of_validation, of_step, of_test), gap, sure in zip(
             chosen, scores, gaps, verdicts.clear(gaps), strict=True
         )
     ]
@@ -77,10 +77,10 @@ def summary(study: Study, results: Sequence[Measured]) -> list[str]:
     gains = compare(results)
     if not gains:
         return []
-    common = [seed for seed in gains[0].both if all(seed in each.both for each in gains)]
+    common = [seed for seed in gains[0].step_and_setting if all(seed in each.step_and_setting for each in gains)]
     if not common:
         return []
-    total = [statistics.fmean(each.both[s] - each.validation[s] for each in gains) for s in common]
+    total = [statistics.fmean(each.step_and_setting[s] - each.validation[s] for each in gains) for s in common]
     of_step = [statistics.fmean(each.step[s] - each.validation[s] for each in gains) for s in common]
     surely = sum(each.significant for each in gains)
     noise = f"95 % interval {ends(*class_interval(total))}, {len(total)} {study.repeats}"
@@ -98,7 +98,7 @@ def _ranking(gains: Sequence[SelectionGain]) -> str:
     if len(gains) < 2:
         return ""
     first, second, lead = _ranked({each.variant: each.validation for each in gains})
-    tested, _, _ = _ranked({each.variant: each.both for each in gains})
+    tested, _, _ = _ranked({each.variant: each.step_and_setting for each in gains})
     same = "under both selections" if first == tested else f"if validation selects, {tested} if test scores do"
     return f"{first} has the highest mean {same}; by validation, it is {100 * lead:.1f} points above {second}."
 
@@ -117,7 +117,7 @@ def rows(results: Iterable[Measured]) -> list[dict[str, str]]:
             "variant": each.variant,
             "by validation": verdicts.spread(*verdicts.mean_and_deviation(each.validation.values())),
             "step by test": verdicts.spread(*verdicts.mean_and_deviation(each.step.values())),
-            "step and setting by test": verdicts.spread(*verdicts.mean_and_deviation(each.both.values())),
+            "step and setting by test": verdicts.spread(*verdicts.mean_and_deviation(each.step_and_setting.values())),
             "difference": verdicts.spread(each.gap.mean, each.gap.deviation, sign=True),
             "95 % interval": ends(*class_interval(each.differences)) if len(each.differences) > 1 else "",
             "verdict": SIGNIFICANT if each.significant else verdicts.UNDECIDED,

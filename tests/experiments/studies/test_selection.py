@@ -46,7 +46,7 @@ def test_only_seeds_with_all_candidates_are_compared():
     _, kept = ranking(TOML)
     assert [BY_STEP_AND_SETTING in run.scores for run in kept] == [True, False, False]
     (gain,) = selection.compare(kept)
-    assert gain.both == {0: 0.6}
+    assert gain.step_and_setting == {0: 0.6}
     assert not gain.significant
 
 

@@ -41,6 +41,22 @@ start = "pretraining"
 overrides = ["loss.m=0.3", "schedule.steps=4"]
 """
 
+# beginnings of the names of studies whose variants have different losses
+COMPARE_LOSSES = (
+    "angular-",
+    "covering-",
+    "ensemble-dimension-",
+    "forces-",
+    "gdfl-",
+    "losses-",
+    "methods-",
+    "neighbourhoods-",
+    "projections-",
+    "selection-",
+    "sizes-",
+    "toy-table",
+)
+
 
 def test_expand_gives_each_seed_its_pretraining_first():
     study = Study.from_toml(TOML)
@@ -129,21 +145,7 @@ def test_every_study_of_the_lab_compares_like_with_like(name):
     entries = [e for e in studies.expand(study) if e.variant not in (studies.PRETRAINING, *fitted)]
     compares_batches = name.startswith("neighbourhood")
     compares_sizes = name.startswith("projections-batch-")
-    compares_losses = name.endswith("-sweep") or name.startswith(
-        (
-            *(
-                "angular-",
-                "covering-",
-                "ensemble-dimension-",
-                "forces-",
-                "gdfl-",
-                "losses-",
-                "methods-",
-                "neighbourhoods-",
-            ),
-            *("projections-", "toy-table"),
-        )
-    )
+    compares_losses = name.endswith("-sweep") or name.startswith(COMPARE_LOSSES)
     own = [{variant.name, *variant.against} for variant in study.variants if variant.against and study.of_methods]
     assert all(e.spec.schedule.steps == entries[0].spec.schedule.steps for e in entries)
     # candidates may differ in the rate: each loss has the same number of them
