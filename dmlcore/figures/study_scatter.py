@@ -11,13 +11,16 @@ from dmlcore.figures.curves import COLOURS
 from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification
 
 
-def scatter(points: Mapping[str, tuple[float, float]], *, title: str, measure: str) -> tuple[Spec, Columns]:
+def scatter(
+    points: Mapping[str, tuple[float, float]], *, title: str, measure: str, note: str = ""
+) -> tuple[Spec, Columns]:
     """Return a scatter plot with one point per variant.
 
     Args:
         points: Variant -> (first score, second score). The second one, in 0..1, is drawn upwards as a percentage.
         title: Name of the first score.
         measure: Name of the second score.
+        note: Text above the plot, such as the correlation.
     """
     columns: Columns = {
         "variant": np.array(list(points), dtype=object),
@@ -37,4 +40,8 @@ def scatter(points: Mapping[str, tuple[float, float]], *, title: str, measure: s
             alt.Tooltip("y:Q", title=measure, format=".1%"),
         ],
     )
+    if note:
+        chart = chart.properties(
+            title=alt.TitleParams(note, anchor="start", fontSize=12, fontWeight="normal", limit=420)
+        )
     return specification(chart), columns

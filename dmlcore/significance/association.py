@@ -30,6 +30,11 @@ class Association:
             f"{self.count} variants"
         )
 
+    @property
+    def short(self) -> str:
+        """Correlation and interval without words, for example "−0.62 (−0.80 to −0.35)"."""
+        return f"{_signed(self.rho)} ({_signed(self.low)} to {_signed(self.high)})"
+
     def sign(self) -> int:
         """Return 1 or -1 if the interval lies on one side of 0, else 0."""
         return int(self.low > 0) - int(self.high < 0)

@@ -14,6 +14,7 @@ from dmlcore.experiments.studies import PRETRAINING, Measured, Study
 from dmlcore.figures import studies as figures
 from dmlcore.figures.study_scatter import scatter
 from dmlcore.replay import toy_runs
+from dmlcore.significance.association import associate
 from dmlcore.storage.runs import RunStore
 from pages.shared.state.cache import derived
 from pages.shared.widgets.chart import chart
@@ -87,11 +88,13 @@ def _correlations(name: str, study: Study, results: Sequence[Measured]) -> None:
     for place, asked in zip(st.columns(max(1, len(study.correlations))), study.correlations, strict=False):
         points = studies.points(results, asked.score, study.judged, asked.over)
         if points:
+            found = associate(*zip(*points.values(), strict=True))
             words = f"Scatter plot of {len(points)} variants: {asked.title} and {measure}"
+            figure = scatter(points, title=asked.title, measure=measure, note=found.short if found else "")
             with place:
-                chart(f"correlation-{asked.title}-{name}", scatter(points, title=asked.title, measure=measure), words)
+                chart(f"correlation-{asked.title}-{name}", figure, f"{words}. {found.words if found else ''}")
     if study.correlations:
-        st.caption(f"One point per variant: mean over its {study.repeats}.")
+        st.caption(f"One point per variant: mean over its {study.repeats}. Above: rank correlation, 95 % interval.")
 
 
 def _own_baselines(name: str, study: Study, results: Sequence[Measured]) -> None:
