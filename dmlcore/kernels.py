@@ -39,6 +39,33 @@ def logaddexp(x, y):
 
 
 @triton.jit
+def sort_kernel(labels, order, inverse, first, last, size, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Sort samples by label, stably: sample i goes to position inverse[i], and position k holds sample order[k].
+
+    The class of position k occupies the positions first[k] to last[k] - 1. Each program compares some labels with all
+    labels.
+    """
+    i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    own = tl.load(labels + i, mask=i < size, other=0)
+    smaller = tl.zeros((ROWS,), tl.int32)
+    earlier = tl.zeros((ROWS,), tl.int32)
+    equal = tl.zeros((ROWS,), tl.int32)
+    for tile in range(0, size, COLUMNS):
+        j = tile + tl.arange(0, COLUMNS)
+        other = tl.load(labels + j, mask=j < size, other=0)
+        inside = (j < size)[None, :]
+        same = inside & (other[None, :] == own[:, None])
+        smaller += tl.sum((inside & (other[None, :] < own[:, None])).to(tl.int32), 1)
+        earlier += tl.sum((same & (j[None, :] < i[:, None])).to(tl.int32), 1)
+        equal += tl.sum(same.to(tl.int32), 1)
+    place = smaller + earlier
+    tl.store(inverse + i, place.to(tl.int64), mask=i < size)
+    tl.store(order + place, i.to(tl.int64), mask=i < size)
+    tl.store(first + place, smaller, mask=i < size)
+    tl.store(last + place, smaller + equal, mask=i < size)
+
+
+@triton.jit
 def distance_kernel(
     left, right, out, rows, columns, left_stride, right_stride, dim, ROWS: tl.constexpr, COLUMNS: tl.constexpr
 ):

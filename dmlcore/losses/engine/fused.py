@@ -108,12 +108,7 @@ def evaluate(
     from dmlcore import kernels
 
     size, device = len(points), points.device
-    sorted_labels, order = torch.sort(labels, stable=True)
-    inverse = torch.argsort(order).to(device, non_blocking=True)
-    first, last = (
-        torch.searchsorted(sorted_labels, sorted_labels, right=right, out_int32=True) for right in (False, True)
-    )
-    order, first, last = (x.to(device, non_blocking=True) for x in (order, first, last))
+    order, inverse, first, last = gpu.sort_by_label(labels.to(device, non_blocking=True))
     points = points[order]
     columns = points.T.contiguous()
     norms = points.square().sum(1) if formula.norms else points

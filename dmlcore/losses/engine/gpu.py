@@ -69,3 +69,20 @@ def distances(rows: Tensor, columns: Tensor) -> Tensor:
             COLUMNS=kernels.COLUMNS,
         )
     return out
+
+
+def sort_by_label(labels: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Sort samples by label without waiting for the device.
+
+    Returns:
+        Sample at each position, position of each sample, and first and last + 1 position of the class at each position.
+        The first two are int64, the others int32, all of shape (B,).
+    """
+    from dmlcore import kernels
+
+    size = len(labels)
+    order, inverse = (torch.empty(size, dtype=torch.int64, device=labels.device) for _ in range(2))
+    first, last = (torch.empty(size, dtype=torch.int32, device=labels.device) for _ in range(2))
+    with torch.cuda.device_of(labels):
+        kernels.sort_kernel[(-(-size // 32),)](labels.contiguous(), order, inverse, first, last, size, 32, 128)
+    return order, inverse, first, last

@@ -153,3 +153,12 @@ def test_kernels_that_do_not_compile_are_replaced_with_a_warning(monkeypatch: py
     with pytest.warns(RuntimeWarning, match="no C compiler"):
         value = loss(points, labels)
     assert value == loss(points, labels)
+
+
+def test_samples_are_sorted_by_label_and_their_order_is_kept_within_classes() -> None:
+    labels = torch.randint(-3, 20, (150,), generator=torch.Generator().manual_seed(0))
+    order, inverse, first, last = gpu.sort_by_label(labels)
+    assert torch.equal(order, torch.sort(labels, stable=True).indices)
+    assert torch.equal(order[inverse], torch.arange(150))
+    for k, label in enumerate(labels[order]):
+        assert (int(first[k]), int(last[k])) == (int((labels < label).sum()), int((labels <= label).sum()))
