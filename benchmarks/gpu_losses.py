@@ -137,11 +137,11 @@ def time_triplet_losses(small: bool) -> None:
         rivals: dict[str, Loss] = {"torch.cdist": lambda x, _: torch.cdist(x, x).sum()}
         rivals |= {"PML TripletMarginLoss": pml.TripletMarginLoss(margin=0.1)} if pml else {}
         rivals |= first | {f"{name}, tables": Tables(name) for name in ("ranking", "distance_sensitive")}
-        found: dict[str, tuple[float, float]] = {}
+        measured: dict[str, tuple[float, float]] = {}
         for name, loss in rivals.items():
-            found[name] = measure(loss, points, labels)
-            (ms, mebibytes), floor = found[name], found["torch.cdist"][0]
-            rival, most = found.get("PML TripletMarginLoss", (math.nan, math.nan))
+            measured[name] = measure(loss, points, labels)
+            (ms, mebibytes), floor = measured[name], measured["torch.cdist"][0]
+            rival, most = measured.get("PML TripletMarginLoss", (math.nan, math.nan))
             waits = count_waits(loss, points, labels)
             row(
                 name,
@@ -316,13 +316,13 @@ def results(name: str, reduction: str, points: Tensor, labels: Tensor) -> tuple[
     return value.detach().double().cpu(), gradient.double().cpu(), loss.counts
 
 
-def relative(found: Tensor, right: Tensor) -> float:
-    """Return |found - right| / |right|, or |found - right| if |right| is below 1e-6; 0 if NaN is found as expected."""
-    found, right = found.detach().double().cpu(), right.detach().double().cpu()
+def relative(value: Tensor, right: Tensor) -> float:
+    """Return |value - right| / |right|, or |value - right| if |right| is below 1e-6; 0 if NaN is expected and returned."""
+    value, right = value.detach().double().cpu(), right.detach().double().cpu()
     if right.isnan().all():
-        return 0.0 if found.ndim else (0.0 if found.isnan() else math.inf)
+        return 0.0 if value.ndim else (0.0 if value.isnan() else math.inf)
     size = float(right.norm())
-    return float((found - right).norm()) / (size if size > 1e-6 else 1.0)
+    return float((value - right).norm()) / (size if size > 1e-6 else 1.0)
 
 
 def sample_gradient(loss: losses.TripletLoss, points: Tensor, i: int) -> Tensor:

@@ -143,9 +143,9 @@ class Code:
             for operand, term in zip(operands, rule[1:], strict=True):
                 if term and operand.isidentifier():
                     terms.setdefault(operand, []).append(f"({term.format(*operands, y=name, g=adjoint)})")
-        for name, found in terms.items():
+        for name, added in terms.items():
             variables[name] = f"g_{name}"
-            lines.append(f"g_{name} = {' + '.join(found)}")
+            lines.append(f"g_{name} = {' + '.join(added)}")
         return lines, variables
 
 
