@@ -289,7 +289,7 @@ def random_batch(draw: random.Random) -> tuple[str, Tensor, Tensor]:
     """Return the kind of a random batch, its embeddings and its labels, on the CPU."""
     generator = torch.Generator().manual_seed(draw.randrange(1 << 30))
     kind = draw.choice(("random",) * 6 + ("one class", "no positives", "one sample", "coincident", "ties", "NaN"))
-    size, dim = 1 if kind == "one sample" else draw.randint(2, 60), draw.choice((2, 16, 64, 128))
+    size, dim = 1 if kind == "one sample" else draw.randint(4, 60), draw.choice((2, 16, 64, 128))
     points = normalize(torch.randn(size, dim, generator=generator))
     labels = torch.randint(0, draw.choice((2, 4, 12)), (size,), generator=generator)
     if kind == "one class":
@@ -302,6 +302,7 @@ def random_batch(draw: random.Random) -> tuple[str, Tensor, Tensor]:
         points = torch.randint(-1, 2, (size, dim), generator=generator).float()
     elif kind == "NaN":
         points[0, 0] = math.nan
+        labels = torch.arange(size) // (size // 2 + 1)  # two classes, so that some triplet contains the sample
     return kind, points, labels
 
 
@@ -317,7 +318,7 @@ def results(name: str, reduction: str, points: Tensor, labels: Tensor) -> tuple[
 
 
 def relative(value: Tensor, right: Tensor) -> float:
-    """Return |value - right| / |right|, or |value - right| if |right| is below 1e-6; 0 if NaN is expected and returned."""
+    """Return |value - right| / |right|, or |value - right| if |right| is below 1e-6; 0 for NaN where NaN is right."""
     value, right = value.detach().double().cpu(), right.detach().double().cpu()
     if right.isnan().all():
         return 0.0 if value.ndim else (0.0 if value.isnan() else math.inf)
