@@ -36,10 +36,37 @@ def distance_table(kind: str, rows: Tensor, columns: Tensor) -> Tensor:
 
 def unit(x: Tensor) -> Tensor:
     """Compute x / |x| along the last axis without overflow or underflow of the squares; zero vectors stay zero."""
+    if torch.is_grad_enabled() and x.requires_grad:
+        direction: Tensor = _Unit.apply(x)
+        return direction
+    return _unit_and_length(x)[0]
+
+
+def _unit_and_length(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return x / |x| and |x|, shape (..., 1), which is replaced by 1/2 for vectors that are (nearly) zero."""
     largest = x.detach().abs().amax(-1, keepdim=True)
-    scaled = x / torch.where(largest > 1e-12, largest, 1.0)
-    unit: Tensor = scaled / torch.linalg.vector_norm(scaled, dim=-1, keepdim=True).clamp(min=0.5)
-    return unit
+    scale = torch.where(largest > 1e-12, largest, 1.0)
+    scaled = x / scale
+    length = torch.linalg.vector_norm(scaled, dim=-1, keepdim=True).clamp(min=0.5)
+    return scaled / length, length * scale
+
+
+class _Unit(torch.autograd.Function):
+    """Direction of vectors, with a backward pass of few operations, which on a GPU determine the time."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        direction, length = _unit_and_length(x)
+        ctx.save_for_backward(x, direction, length)
+        return direction
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        x, direction, length = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a second derivative is requested
+            direction, length = _unit_and_length(x)
+        across: Tensor = grad - direction * (direction * grad).sum(-1, keepdim=True)
+        return across / length
 
 
 def clip_to_unit_ball(x: Tensor) -> Tensor:
