@@ -164,6 +164,8 @@ def _start(_: int) -> None:
 
 def _pin(memory: Tensor) -> bool:
     """Pin memory that other processes share; return False if CUDA refuses, which makes uploads slower."""
+    if torch.version.cuda is None:
+        return False
     code = torch.cuda.cudart().cudaHostRegister(memory.data_ptr(), memory.nbytes, 0)
     if int(code) != 0:
         log.warning("%.0f MB of memory for batches cannot be pinned (CUDA error %s)", memory.nbytes / 1e6, code)

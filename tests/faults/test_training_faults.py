@@ -215,8 +215,11 @@ def test_row_1_kill_9_of_a_fork(warm: WarmParent, uninterrupted: Run, store: Run
     assert killed.metrics()[0] != uninterrupted.metrics()[0]
 
 
-def test_row_1_kill_9_of_a_convolutional_network(warm: WarmParent, store: RunStore) -> None:
-    whole, killed = store.create(IMAGES), store.create(IMAGES)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_row_1_kill_9_of_a_convolutional_network(workers: int, warm: WarmParent, store: RunStore) -> None:
+    """The processes that read batches survive the kill for seconds, but hold neither the lock nor a file."""
+    spec = IMAGES.with_overrides([f"compute.workers={workers}"])
+    whole, killed = store.create(spec), store.create(spec)
     assert warm.run(whole, images=True) == 0
     assert warm.run(killed, images=True, die_at_step=5) == signal.SIGKILL
     put_back(killed)
