@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import math
 import time
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import torch
@@ -461,7 +463,10 @@ def crop_and_resize(images: Tensor, boxes: Tensor, flip: Tensor, side: int) -> T
 
     Interpolation is bilinear with antialiasing, equal to `F.interpolate(cut, side, mode="bilinear", antialias=True)` of
     each crop. Resizing is linear and separable, so a batch takes two matrix products, one for rows and one for columns.
+    On a GPU with Triton, one kernel does both with a tenth of the memory traffic.
     """
+    if images.is_cuda and (resized := _by_kernel(images, boxes, flip, side)) is not None:
+        return resized
     top, left, height, width = boxes.unbind(1)
     n, channels, high, wide = images.shape
     rows = _triangle_weights(top, height, high, side)
@@ -473,6 +478,27 @@ def crop_and_resize(images: Tensor, boxes: Tensor, flip: Tensor, side: int) -> T
         values = torch.bmm(values, columns.mT).view(n, side, channels, side)
     whole = values.round_().clamp_(0, 255).to(torch.uint8)
     return whole.permute(0, 2, 1, 3).contiguous(memory_format=torch.channels_last)
+
+
+@cache
+def _kernel() -> list[Callable[[Tensor, Tensor, Tensor, int], Tensor]]:
+    """Return the kernel for crops in a list, which is empty if this machine cannot run it."""
+    if torch.version.cuda is None or importlib.util.find_spec("triton") is None:
+        return []
+    from dmlcore.training import crop_kernel
+
+    return [crop_kernel.crop_and_resize]
+
+
+def _by_kernel(images: Tensor, boxes: Tensor, flip: Tensor, side: int) -> Tensor | None:
+    """Crop and resize by the kernel; return None if it cannot be compiled here, for example without a C compiler."""
+    for kernel in _kernel():
+        try:
+            return kernel(images, boxes, flip, side)
+        except Exception as error:  # Triton raises errors of many kinds
+            log.warning("images are cropped by matrix products, because the kernel cannot be used: %s", error)
+    _kernel().clear()
+    return None
 
 
 def _triangle_weights(start: Tensor, length: Tensor, pixels: int, side: int, mirror: Tensor | None = None) -> Tensor:
