@@ -1,9 +1,12 @@
 """Exact nearest-neighbour search on an accelerator, by the method of `nearest_neighbours`.
 
-The float32 distances are computed by a matrix product. The error bound holds for any order of summation, as long as
-nothing is rounded to TF32. Candidates that the bound does not separate are ranked by their exact distance d in float64
-on the device. There d is computed from differences too, but summed in another order than on the CPU. Points whose d
-differ only in the last digit may therefore swap places between two machines; points with equal coordinates never do.
+Distances are computed by a matrix product, tile by tile, and `topk` keeps the candidates of a tile. The error bound
+holds for any order of summation, as long as nothing is rounded to TF32. Products are in float32 at first. Far down a
+list, distances are too close for float32 to prove which items belong to it; such queries are listed again in float64,
+which leaves almost nothing open. Candidates that the bound does not separate are ranked by their exact distance d in
+float64 on the device. There d is computed from differences too, but summed in another order than on the CPU. Points
+whose d differ only in the last digit may therefore swap places between two machines; points with equal coordinates
+never do.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ NUMBERS = 2**26  # maximum number of elements in a temporary tensor, which then 
 class DeviceSearch(NeighbourSearch):
     """Exact search for queries (Q, D) in a gallery (N, D), both on the device.
 
-    All candidates are ranked exactly; the argument `mark` of `ranked`, which permits a partial ranking, is ignored.
+    All results are ranked exactly; the argument `mark` of `ranked`, which permits a partial ranking, is ignored.
     """
 
     def __init__(
@@ -49,11 +52,13 @@ class DeviceSearch(NeighbourSearch):
 
     def _list(self, near: Singles) -> None:
         alone = self._queries32 is near
-        self._near = torch.from_numpy(near).to(self.device)
-        self._near_queries = self._near if alone else torch.from_numpy(self._queries32).to(self.device)
-        self._squares, self._query_squares = (x.square().sum(1) for x in (self._near, self._near_queries))
         self._points = self._there(self.gallery)
         self._query_points = self._points if alone else self._there(self.queries)
+        gallery = self._there(near)
+        queries = gallery if alone else self._there(self._queries32)
+        self._single = _Sides(gallery, queries, 2.0**-24)
+        self._double: _Sides | None = None  # made when the first tile needs it
+        self._double_first = False  # True once float32 has left most queries of a tile open
 
     def _there(self, side: Reals) -> Tensor:
         return torch.from_numpy(side).to(self.device)
@@ -65,28 +70,62 @@ class DeviceSearch(NeighbourSearch):
         The indices are sorted by (distance, index).
         """
         listed = min(k + SPARE + k // CROWD, self.available)
-        step = max(1, NUMBERS // max(len(self.gallery), listed * self.gallery.shape[1]))
+        step = max(1, NUMBERS // len(self.gallery))
         with _whole_products():
-            parts = [self._part(rows[at : at + step], k, listed) for at in range(0, len(rows), step)]
+            parts = [self._tile(rows[at : at + step], k, listed) for at in range(0, len(rows), step)]
         return np.concatenate([part.cpu().numpy() for part in parts]) if parts else np.empty((0, k), np.int64)
 
-    def _part(self, rows: Ints, k: int, listed: int) -> Tensor:
+    def _tile(self, rows: Ints, k: int, listed: int) -> Tensor:
+        """Return the neighbours (n, k) of the queries at `rows` (n,): listed in float32, then in float64, then all."""
+        found = torch.empty(len(rows), k, dtype=torch.int64, device=self.device)
+        left = torch.arange(len(rows), device=self.device)
+        for double in (True,) if self._double_first else (False, True):
+            open_ = self._from_candidates(rows, k, listed, found, left, double=double)
+            self._double_first |= not double and 2 * len(open_) > len(rows)
+            left = left[open_]
+            if not len(left):
+                return found
+            rows = rows[open_.cpu().numpy()]
         at = torch.from_numpy(rows).to(self.device)
-        table = torch.addmm(self._squares[None], self._near_queries[at], self._near.T, alpha=-2)
-        table += self._query_squares[at, None]
+        for few in torch.arange(len(at), device=self.device).split(max(1, NUMBERS // (4 * len(self.gallery)))):
+            found[left[few]] = self._by_definition(at[few], k)
+        return found
+
+    def _from_candidates(
+        self, rows: Ints, k: int, listed: int, found: Tensor, places: Tensor, *, double: bool
+    ) -> Tensor:
+        """Write the neighbours that candidates prove to `found[places]`; return which rows (m,) remain open.
+
+        Args:
+            rows: Rows of the queries, shape (n,).
+            k: Number of neighbours.
+            listed: Number of candidates.
+            found: Neighbours (N, k) of all queries of the tile.
+            places: Row of `found` for each query, shape (n,).
+            double: List in float64; otherwise in float32.
+        """
+        if double and self._double is None:
+            alone = self._query_points is self._points
+            gallery = self._centred(self._points)
+            self._double = _Sides(gallery, gallery if alone else self._centred(self._query_points), 2.0**-53)
+        sides = self._double if double and self._double is not None else self._single
+        at = torch.from_numpy(rows).to(self.device)
+        table = sides.squares(at)
         if self.exclude_self:
             table.scatter_(1, at[:, None], torch.inf)
         squares, indices = table.topk(listed, largest=False)
         del table
         last = squares[:, -1].clamp(min=0).cpu().numpy()
-        bound = error_bound(self._norms[rows], last, self._longest, self.gallery.shape[1])
-        gaps = squares.diff(dim=1)[:, k - 1 :]
-        proven = (gaps > torch.from_numpy(above(2 * bound)).to(self.device)[:, None]).any(1)
-        indices = self._by_distance(at, indices.sort(1).values)[:, :k]
-        if listed < self.available and len(open_ := (~proven).nonzero()[:, 0]):
-            for few in open_.split(max(1, NUMBERS // (4 * len(self.gallery)))):
-                indices[few] = self._by_definition(at[few], k)
-        return indices
+        bound = error_bound(self._norms[rows], last, self._longest, self.gallery.shape[1], sides.unit)
+        # In float64 the margin is doubled for the rounding of the exact distances, which float32 bounds exceed by far.
+        margin = torch.from_numpy(4 * bound if double else above(2 * bound).astype(np.float64)).to(self.device)
+        apart = squares.diff(dim=1) > margin[:, None]
+        proven = apart[:, k - 1 :].any(1) if listed < self.available else torch.ones_like(at, dtype=torch.bool)
+        close = proven & ~apart[:, :k].all(1) if double else proven
+        found[places[proven & ~close]] = indices[proven & ~close, :k]
+        for few in close.nonzero()[:, 0].split(max(1, NUMBERS // (listed * self.gallery.shape[1]))):
+            found[places[few]] = self._by_distance(at[few], indices[few].sort(1).values)[:, :k]
+        return (~proven).nonzero()[:, 0]
 
     def _by_distance(self, at: Tensor, indices: Tensor) -> Tensor:
         """Sort the gallery indices of each query by exact distance.
@@ -108,8 +147,34 @@ class DeviceSearch(NeighbourSearch):
         return d.sort(dim=1, stable=True).indices[:, :k]
 
     def _scaled(self, points: Tensor) -> Tensor:
-        half = -self.exponent // 2  # the power of two is applied as two factors, because the power itself may overflow
-        return points.double().mul_(2.0**half).mul_(2.0 ** (-self.exponent - half))
+        return _times_power_of_two(points.to(torch.float64, copy=True), -self.exponent)
+
+    def _centred(self, points: Tensor) -> Tensor:
+        """Return points as the float32 copies have them, scaled and centred, but in float64."""
+        centre = torch.from_numpy(self._centre).to(self.device)
+        return _times_power_of_two(self._scaled(points).sub_(centre), self._shrink)
+
+
+class _Sides:
+    """Gallery (N, D) and queries (Q, D) in one precision, for squared distances by matrix products.
+
+    `unit` is the unit roundoff of the precision.
+    """
+
+    def __init__(self, gallery: Tensor, queries: Tensor, unit: float) -> None:
+        self.gallery, self.queries, self.unit = gallery, queries, unit
+        self._lengths = gallery.square().sum(1)
+        self._query_lengths = self._lengths if queries is gallery else queries.square().sum(1)
+
+    def squares(self, at: Tensor) -> Tensor:
+        """Return the squared distances (n, N) of the queries at `at` (n,); rounding can make them negative."""
+        table = torch.addmm(self._lengths[None], self.queries[at], self.gallery.T, alpha=-2)
+        return table.add_(self._query_lengths[at, None])
+
+
+def _times_power_of_two(points: Tensor, exponent: int) -> Tensor:
+    half = exponent // 2  # the power of two is applied as two factors, because the power itself may overflow
+    return points.mul_(2.0**half).mul_(2.0 ** (exponent - half))
 
 
 def search(

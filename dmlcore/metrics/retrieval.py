@@ -163,15 +163,19 @@ def _per_query(
     def score(rows: Ints, k: int) -> None:
         ranked = search.ranked(rows, k, mark=marks)
         relevant = codes[ranked] == wanted[rows, None]
-        counts = np.cumsum(relevant, axis=1, dtype=np.int32)
         first[rows] = relevant[:, 0]
         two_of_three[rows], majority[rows] = _nearest_three(relevant, codes[ranked[:, :KNN]])
-        r, place = matches[rows], np.arange(1, k + 1)
-        r_precision[rows] = counts[np.arange(len(rows)), r - 1] / r
+        # The matches are few: only they are counted. `number` is their position among the matches of their query.
+        row, at = np.nonzero(relevant)
+        number = np.arange(1, len(row) + 1) - np.searchsorted(row, np.arange(len(rows)))[row]
+        r = matches[rows]
+        within = at < r[row]
+        row, precisions = row[within], number[within] / (at[within] + 1)
+        r_precision[rows] = np.bincount(row, minlength=len(rows)) / r
         # AP@R is the sum of the precisions at the first R ranks that hold a match, divided by R.
-        row, at = np.nonzero(relevant & (place <= r[:, None]))
-        average_precision[rows] = np.bincount(row, counts[row, at] / place[at], minlength=len(rows)) / r
-        hits[rows] = counts[:, [min(cutoff, k) - 1 for cutoff in cutoffs]]
+        average_precision[rows] = np.bincount(row, precisions, minlength=len(rows)) / r
+        for i, cutoff in enumerate(cutoffs):
+            hits[rows, i] = np.count_nonzero(relevant[:, :cutoff], axis=1)
 
     # Queries with many matches need long lists. Each chunk groups queries that need lists of similar length.
     for rows, k in _plan(matches, max(KNN, *cutoffs), search.available):

@@ -80,3 +80,32 @@ def test_what_the_bound_leaves_open_is_compared_with_everything(monkeypatch: pyt
     with pretended():
         ranked(DeviceSearch(sets()["a grid, full of ties"][0], exclude_self=True, device=CUDA), 8)
     assert sum(asked) > 0
+
+
+@pytest.mark.parametrize("numbers", [2**26, 2000])
+def test_listing_in_double_precision_ranks_as_the_cpu_does(numbers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_search, "NUMBERS", numbers)
+    for name, (queries, gallery) in sets().items():
+        alone = gallery is None
+        cpu = NeighbourSearch(queries, gallery, exclude_self=alone)
+        with pretended():
+            there = DeviceSearch(queries, gallery, exclude_self=alone, device=CUDA)
+            there._double_first = True
+            for k in (1, 2, 7, 8, 9, there.available - 1):
+                with note_member((name, k)):
+                    assert np.array_equal(ranked(there, k), ranked(cpu, k))
+
+
+def test_a_crowd_that_float32_cannot_separate_needs_no_table_of_all_exact_distances(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Like the neighbours of rank 1,000 among 60,000 points: gaps are narrower than the error bound of float32."""
+    points = (np.random.default_rng(0).normal(size=(90, 5)) * 1e-4 + 1).astype(np.float32)
+    points = np.concatenate([points, points[:4] + 3])
+    monkeypatch.setattr(device_search, "NUMBERS", 94 * 20)
+    monkeypatch.setattr(DeviceSearch, "_by_definition", lambda *_: pytest.fail("all distances were computed"))
+    with pretended():
+        there = DeviceSearch(points, exclude_self=True, device=CUDA)
+        found = there.ranked(np.arange(90), 40)
+        assert there._double_first
+    assert np.array_equal(found, NeighbourSearch(points, exclude_self=True).ranked(np.arange(90), 40))
