@@ -25,21 +25,29 @@ from dmlcore.storage.home import HOME
 
 @dataclass(frozen=True)
 class Part:
-    """Part of the benchmark: its name on the command line, its modules, of which the first that exists is run, and its
-    time limit in seconds.
+    """Part of the benchmark.
+
+    Attributes:
+        name: Name on the command line.
+        modules: The first of these modules that exists is run.
+        limit: Time limit in seconds.
+        small: Arguments of the module with small sizes.
     """
 
     name: str
     modules: tuple[str, ...]
     limit: float
+    small: tuple[str, ...] = ("--small",)
 
 
 PARTS = (
     Part("losses", ("benchmarks.gpu_losses", "dmlcore.bench.losses"), 160),
-    Part("step", ("benchmarks.gpu_step", "dmlcore.bench.step"), 140),
-    Part("search", ("dmlcore.bench.search",), 60),
+    # a C++ compiler takes minutes for the compiled network on a CPU
+    Part("step", ("benchmarks.gpu_step", "dmlcore.bench.step"), 140, ("--small", "--mode", "eager", "graphs")),
+    Part("search", ("dmlcore.bench.search",), 40),
     Part("embedding", ("dmlcore.bench.embedding",), 40),
     Part("checks", ("dmlcore.bench.checks",), 100),
+    Part("maps", ("dmlcore.bench.maps",), 80),
 )
 
 
@@ -59,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
     ended = {}
     for part in PARTS:
         if not chosen.only or part.name in chosen.only:
-            print(f"\n## {part.name}\n", flush=True)
+            print(f"\n## {part.name}", flush=True)
             began = time.monotonic()
             verdict = run(part, min(part.limit, until - began), small=chosen.small)
             ended[part.name] = verdict
@@ -88,7 +96,7 @@ def run(part: Part, limit: float, *, small: bool) -> str:
         return "not started, no time left"
     paths = [str(HOME), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     module = next(name for name in part.modules if exists(name))
-    command = [sys.executable, "-u", "-m", module, *(["--small"] if small else [])]
+    command = [sys.executable, "-u", "-m", module, *(part.small if small else ())]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     process = subprocess.Popen(command, env=environment, stderr=subprocess.STDOUT, start_new_session=True)
     try:

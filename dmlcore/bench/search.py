@@ -1,20 +1,16 @@
-"""Exact search of 60,502 x 512 (Stanford Online Products), compared with an unproven search of the device; maps.
+"""Exact search of 60,502 x 512 (Stanford Online Products), compared with an unproven search of the device.
 
 The rival is a product of float32 matrices and `topk`, whose ranks depend on rounding. The exact search also computes
-all retrieval scores. Maps are t-SNE and UMAP of 10,000 of the points, by openTSNE and umap-learn on the CPU and, if it
-is installed, by cuML on the GPU.
+all retrieval scores.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 import torch
 
-from dmlcore import projection
 from dmlcore.bench.measuring import DEVICE, heading, is_small, row, seconds
 from dmlcore.metrics import retrieval
 
@@ -30,15 +26,6 @@ def main() -> None:
         ours = seconds(partial(retrieval, points, labels, ks=(1, k), device=DEVICE), 2)
         rival = seconds(partial(unproven, there, k), 2)
         row(f"k = {k:,}", f"{ours:.2f}", f"{rival:.2f}", f"{ours / rival:.1f}")
-    heading("map of 10,000 points", "seconds")
-    few = points[: 200 if small else 10_000].numpy()
-    for name, draw in maps().items():
-        began = time.perf_counter()
-        try:
-            draw(few)
-            row(name, f"{time.perf_counter() - began:.1f}")
-        except (ImportError, projection.Missing) as error:
-            row(name, f"not installed: {error}")
 
 
 def unproven(points: torch.Tensor, k: int) -> None:
@@ -46,11 +33,6 @@ def unproven(points: torch.Tensor, k: int) -> None:
     squares = points.square().sum(1)
     for queries in points.split(1024):
         torch.addmm(squares[None], queries, points.T, alpha=-2).topk(k + 1, largest=False).indices.cpu()
-
-
-def maps() -> dict[str, Callable[[np.ndarray], object]]:
-    """Return the functions that compute maps, by name."""
-    return {"t-SNE": projection.tsne, "UMAP": projection.umap}
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from dmlcore.cli.options import (
     read_spec,
     stop_on_signal,
 )
-from dmlcore.inspection.maps.settings import METHODS, Settings
+from dmlcore.inspection.maps.settings import DEVICES, METHODS, Settings
 from dmlcore.jobs.backends import backend as backends
 from dmlcore.jobs.backends.choice import parse
 from dmlcore.jobs.launch import Job, JobState
@@ -203,8 +203,9 @@ def project(
     neighbours: Annotated[int, typer.Option(help="UMAP: 2 to 1000")] = 15,
     min_dist: Annotated[float, typer.Option(help="UMAP: minimum distance of points on the map, 0 to 1")] = 0.1,
     seed: Annotated[int | None, typer.Option(help="Seed [default: that of the run]")] = None,
+    device: Annotated[str, typer.Option(help="t-SNE, UMAP: cpu, or cuda with cuML")] = "cpu",
     over_training: Annotated[
-        bool, typer.Option("--over-training", help="Compute aligned maps of all kept checkpoints")
+        bool, typer.Option("--over-training", help="Compute aligned maps of all kept checkpoints, on the CPU")
     ] = False,
     backend: Backend = "",
     runs: Runs = None,
@@ -213,8 +214,11 @@ def project(
     chosen = open_store(runs).open(run)
     if method not in METHODS:
         raise CommandError(f"--method: choose one of {', '.join(METHODS)}, got {method!r}")
+    if device not in DEVICES or (device != "cpu" and over_training):
+        raise CommandError(f"--device: choose cpu, or cuda without --over-training; got {device!r}")
     settings = Settings(
         method=method,
+        device=device,
         perplexity=perplexity,
         iterations=iterations,
         neighbours=neighbours,

@@ -5,8 +5,9 @@ them.
 """
 
 from dmlcore.projection.linear import pca, place_pca
+from dmlcore.projection.on_gpu import Missing
 from dmlcore.projection.stochastic import FEWEST, fitting_perplexity, place_tsne, tsne
-from dmlcore.projection.uniform import Missing, place_umap, umap
+from dmlcore.projection.uniform import place_umap, umap
 
 __all__ = [
     "FEWEST",

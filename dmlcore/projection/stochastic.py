@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dmlcore.metrics import nearest
-from dmlcore.projection import interrupts
+from dmlcore.projection import interrupts, on_gpu
 from dmlcore.projection.linear import pair, principal, standardised
 from dmlcore.typing import Floats, Singles
 
@@ -46,6 +46,7 @@ def tsne(
     seed: int = 0,
     start: Any = None,
     progress: Progress | None = None,
+    device: str = "cpu",
 ) -> Singles:
     """Return a t-SNE map of embeddings; equal arguments give equal maps.
 
@@ -60,12 +61,14 @@ def tsne(
         seed: Seed, 0..2^32 - 1.
         start: Initial map (N, 2) to use instead of PCA; the exaggeration factor is then always 1.
         progress: Callback that receives the completed fraction, 0 to 1.
+        device: "cpu", or "cuda" for cuML, which has its own schedule of exaggeration and gives another map.
 
     Returns:
         The map, shape (N, 2), float32.
 
     Raises:
         ValueError: If an argument is invalid, there are fewer than 5 points, or all embeddings are equal.
+        Missing: If cuML is not installed and a GPU was chosen.
 
     Example:
         >>> import numpy as np
@@ -84,11 +87,16 @@ def tsne(
         raise ValueError(f"iterations must be at least {SHORTEST}, got {iterations}")
     if not 0 <= seed < 2**32:
         raise ValueError(f"seed must be 0 to 2^32 - 1, got {seed}")
+    perplexity = fitting_perplexity(len(points), perplexity)
+    if on_gpu.is_chosen(device, start):
+        count = min(len(points) - 1, max(2, int(3 * perplexity)))
+        settings = {"perplexity": perplexity, "n_neighbors": count, "max_iter": iterations, "random_state": seed}
+        return on_gpu.draw("TSNE", points, init="pca", **settings)
     from openTSNE import TSNEEmbedding
 
     plane = TSNEEmbedding(
         _beginning(points, start, seed),
-        _affinities(points, fitting_perplexity(len(points), perplexity)),
+        _affinities(points, perplexity),
         negative_gradient_method="bh" if len(points) < TREE else "fft",
         theta=THETA,
         n_jobs=threads(),

@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 
 from dmlcore.metrics import nearest
+from dmlcore.projection import on_gpu
 from dmlcore.projection.linear import pair, principal
+from dmlcore.projection.on_gpu import Missing
 from dmlcore.projection.stochastic import Progress, on_plane, spreadable
 from dmlcore.typing import Floats, Singles
 
 SIDE = 10.0  # largest absolute coordinate of the initial map, as in umap-learn
 SHARES = 100  # maximum number of progress reports per map
-
-
-class Missing(RuntimeError):
-    """Error raised if a required package is not installed; the message names the package and the install command."""
 
 
 def umap(
@@ -31,6 +29,7 @@ def umap(
     seed: int = 0,
     start: Any = None,
     progress: Progress | None = None,
+    device: str = "cpu",
 ) -> Singles:
     """Return a UMAP map of embeddings; equal arguments give equal maps.
 
@@ -45,13 +44,14 @@ def umap(
         seed: Seed of the random generator.
         start: Initial map (N, 2) to use instead of PCA; umap-learn rescales each axis to 0..10.
         progress: Callback that receives the completed fraction, 0 to 1.
+        device: "cpu", or "cuda" for cuML, which starts from its spectral layout and gives another map.
 
     Returns:
         The map, shape (N, 2), float32.
 
     Raises:
         ValueError: If an argument is invalid, there are fewer than 5 points, or all embeddings are equal.
-        Missing: If umap-learn is not installed.
+        Missing: If umap-learn or, for a GPU, cuML is not installed.
 
     Reference:
         McInnes, Healy & Melville (2018).
@@ -63,8 +63,11 @@ def umap(
         raise ValueError(f"min_dist must be 0 to 1, got {min_dist}")
     if iterations < 1:
         raise ValueError(f"iterations must be at least 1, got {iterations}")
-    model = _library()
     count = min(neighbours, len(points) - 1)
+    if on_gpu.is_chosen(device, start):
+        settings = {"n_neighbors": count, "min_dist": min_dist, "n_epochs": iterations, "random_state": seed}
+        return on_gpu.draw("UMAP", points, **settings)
+    model = _library()
     distances, indices = nearest(points, k=count, exclude_self=False)
     with warnings.catch_warnings():
         # umap-learn warns that a fixed seed disables multithreading, and that without a search index it cannot add new

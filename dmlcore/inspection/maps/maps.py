@@ -212,6 +212,7 @@ def draw(
             seed=settings.seed,
             start=start,
             progress=progress,
+            device=settings.device,
         )
     return projection.umap(
         embeddings,
@@ -221,6 +222,7 @@ def draw(
         seed=settings.seed,
         start=start,
         progress=progress,
+        device=settings.device,
     )
 
 

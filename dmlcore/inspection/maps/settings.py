@@ -10,6 +10,8 @@ from typing import Any, Literal, get_args
 
 Method = Literal["tsne", "umap", "pca"]
 METHODS: tuple[Method, ...] = get_args(Method)
+Device = Literal["cpu", "cuda"]
+DEVICES: tuple[Device, ...] = get_args(Device)
 TITLES: dict[Method, str] = {"tsne": "t-SNE", "umap": "UMAP", "pca": "PCA"}
 USED: dict[Method, tuple[str, ...]] = {
     "tsne": ("perplexity", "iterations", "seed"),
@@ -30,6 +32,7 @@ class Settings:
         neighbours: Number of neighbours of UMAP, in 2..1000.
         min_dist: Minimum distance of UMAP, in 0..1.
         seed: Random seed, in 0..2^32 - 1.
+        device: Device that computes t-SNE and UMAP: "cpu", or "cuda" with cuML, which gives another map.
 
     Raises:
         ValueError: A value is out of range; the message names it.
@@ -41,10 +44,13 @@ class Settings:
     neighbours: int = 15
     min_dist: float = 0.1
     seed: int = 0
+    device: Device = "cpu"
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
+        if self.device not in DEVICES:
+            raise ValueError(f"device must be one of {', '.join(DEVICES)}, got {self.device!r}")
         for name in ("perplexity", "min_dist"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -70,7 +76,8 @@ class Settings:
     @property
     def used(self) -> dict[str, Any]:
         """Dictionary of the method and the parameters that this method uses."""
-        return {"method": self.method} | {name: getattr(self, name) for name in USED[self.method]}
+        elsewhere = {"device": self.device} if self.device != "cpu" and USED[self.method] else {}
+        return {"method": self.method} | {name: getattr(self, name) for name in USED[self.method]} | elsewhere
 
     @property
     def name(self) -> str:
@@ -87,7 +94,8 @@ class Settings:
             "min_dist": f"least distance {self.min_dist:g}",
             "seed": f"seed {self.seed}",
         }
-        return ", ".join([TITLES[self.method], *(each[name] for name in USED[self.method])])
+        gpu = ["on a GPU"] * ("device" in self.used)
+        return ", ".join([TITLES[self.method], *(each[name] for name in USED[self.method]), *gpu])
 
     def same(self, other: Settings) -> bool:
         """Return True if both settings give the same map."""
