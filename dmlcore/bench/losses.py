@@ -38,15 +38,15 @@ def main() -> None:
 
 def candidates() -> dict[str, Loss]:
     """Return the measured functions by name: the floor, the rival if it is installed, and all triplet losses."""
-    found: dict[str, Loss] = {}
+    candidates_by_name: dict[str, Loss] = {}
     try:
         from pytorch_metric_learning.losses import TripletMarginLoss
     except ImportError:
         print("pytorch-metric-learning is not installed: no ratio to it")
     else:
-        found[RIVAL] = TripletMarginLoss(margin=0.1)
-    found[FLOOR] = lambda x, _: torch.cdist(x, x).sum()
-    return found | {name: losses.create(name).to(DEVICE) for name in losses.names()}
+        candidates_by_name[RIVAL] = TripletMarginLoss(margin=0.1)
+    candidates_by_name[FLOOR] = lambda x, _: torch.cdist(x, x).sum()
+    return candidates_by_name | {name: losses.create(name).to(DEVICE) for name in losses.names()}
 
 
 def forward_and_backward(loss: Loss, points: Tensor, labels: Tensor) -> None:

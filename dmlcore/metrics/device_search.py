@@ -77,31 +77,31 @@ class DeviceSearch(NeighbourSearch):
 
     def _tile(self, rows: Ints, k: int, listed: int) -> Tensor:
         """Return the neighbours (n, k) of the queries at `rows` (n,): listed in float32, then in float64, then all."""
-        found = torch.empty(len(rows), k, dtype=torch.int64, device=self.device)
+        ranking = torch.empty(len(rows), k, dtype=torch.int64, device=self.device)
         left = torch.arange(len(rows), device=self.device)
         for double in (True,) if self._double_first else (False, True):
-            open_ = self._from_candidates(rows, k, listed, found, left, double=double)
+            open_ = self._from_candidates(rows, k, listed, ranking, left, double=double)
             self._double_first |= not double and 2 * len(open_) > len(rows)
             left = left[open_]
             if not len(left):
-                return found
+                return ranking
             rows = rows[open_.cpu().numpy()]
         at = torch.from_numpy(rows).to(self.device)
         for few in torch.arange(len(at), device=self.device).split(max(1, NUMBERS // (4 * len(self.gallery)))):
-            found[left[few]] = self._by_definition(at[few], k)
-        return found
+            ranking[left[few]] = self._by_definition(at[few], k)
+        return ranking
 
     def _from_candidates(
-        self, rows: Ints, k: int, listed: int, found: Tensor, places: Tensor, *, double: bool
+        self, rows: Ints, k: int, listed: int, ranking: Tensor, places: Tensor, *, double: bool
     ) -> Tensor:
-        """Write the neighbours that candidates prove to `found[places]`; return which rows (m,) remain open.
+        """Write the neighbours that candidates prove to `ranking[places]`; return which rows (m,) remain open.
 
         Args:
             rows: Rows of the queries, shape (n,).
             k: Number of neighbours.
             listed: Number of candidates.
-            found: Neighbours (N, k) of all queries of the tile.
-            places: Row of `found` for each query, shape (n,).
+            ranking: Neighbours (N, k) of all queries of the tile.
+            places: Row of `ranking` for each query, shape (n,).
             double: List in float64; otherwise in float32.
         """
         if double and self._double is None:
@@ -122,9 +122,9 @@ class DeviceSearch(NeighbourSearch):
         apart = squares.diff(dim=1) > margin[:, None]
         proven = apart[:, k - 1 :].any(1) if listed < self.available else torch.ones_like(at, dtype=torch.bool)
         close = proven & ~apart[:, :k].all(1) if double else proven
-        found[places[proven & ~close]] = indices[proven & ~close, :k]
+        ranking[places[proven & ~close]] = indices[proven & ~close, :k]
         for few in close.nonzero()[:, 0].split(max(1, NUMBERS // (listed * self.gallery.shape[1]))):
-            found[places[few]] = self._by_distance(at[few], indices[few].sort(1).values)[:, :k]
+            ranking[places[few]] = self._by_distance(at[few], indices[few].sort(1).values)[:, :k]
         return (~proven).nonzero()[:, 0]
 
     def _by_distance(self, at: Tensor, indices: Tensor) -> Tensor:

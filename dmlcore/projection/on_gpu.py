@@ -18,7 +18,7 @@ def is_chosen(device: str, start: Any) -> bool:
     """Return True if a map is to be computed on the GPU.
 
     Raises:
-        ValueError: If `device` is neither "cpu" nor "cuda", or if a GPU is asked for a map with an initial map.
+        ValueError: If `device` is neither "cpu" nor "cuda", or if the GPU is chosen for a map with an initial map.
     """
     if device not in ("cpu", "cuda"):
         raise ValueError(f"device must be cpu or cuda, got {device!r}")
