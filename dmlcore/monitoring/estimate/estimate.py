@@ -240,6 +240,7 @@ def _cost_key(spec: RunSpec) -> tuple[Any, ...]:
         m.hidden,
         m.keep_classifier,
         m.freeze,
+        m.gather,
         spec.pooling.name,
         spec.compute,
         device_queue.device_of(spec),
