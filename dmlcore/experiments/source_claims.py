@@ -140,10 +140,10 @@ def _row(claim: SourceClaim, name: str) -> ClaimRow:
 
 def _row_of_erratum(claim: SourceClaim) -> ClaimRow:
     """Return the row of a claim that an erratum refutes; its check recomputes both sides in the test suite."""
-    found = next((each for each in errata() if each.number == claim.erratum), None)
-    if found is None:
+    erratum = next((each for each in errata() if each.number == claim.erratum), None)
+    if erratum is None:
         return ClaimRow(claim, "", "", 0, "", NOT_RUN, f"This release has no erratum {claim.erratum}.")
-    return ClaimRow(claim, "", "", 0, f"Erratum {found.number}: {found.title}", NOT, "")
+    return ClaimRow(claim, "", "", 0, f"Erratum {erratum.number}: {erratum.title}", NOT, "")
 
 
 Tested = tuple[tuple[str, str], tuple[Values, Values], Gap, str, str]  # sides, scores, difference, answer, score title
@@ -191,9 +191,9 @@ def _test_contrast(contrast: str, study: Study, results: Sequence[Measured]) -> 
 
 
 def _test_scores(scores: Sequence[str], results: Sequence[Measured]) -> Tested | None:
-    both = [by_seed(results, score) for score in scores]
-    variants = [name for name in both[0] if name in both[1]]
-    pair = mean_of(both[0], variants), mean_of(both[1], variants)
+    values = [by_seed(results, score) for score in scores]
+    variants = [name for name in values[0] if name in values[1]]
+    pair = mean_of(values[0], variants), mean_of(values[1], variants)
     pair = {s: pair[0][s] for s in pair[0] if s in pair[1]}, {s: pair[1][s] for s in pair[1] if s in pair[0]}
     if not variants or not all(pair):
         return None

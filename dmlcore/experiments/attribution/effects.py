@@ -66,12 +66,12 @@ def effects(study: Study, runs: Iterable[ScoredRun]) -> list[Effect]:
     """Return the effect of each alternative that is measured, in the order of the study; [] without the study's own."""
     attribution, measured = require(study), contrasts(study, runs)
     base = measured.get((0,) * len(attribution.open))
-    found = [point for point in single_points(attribution) if point in measured]
+    alternatives = [point for point in single_points(attribution) if point in measured]
     if base is None:
         return []
-    gaps = [verdicts.gap(measured[point], base) for point in found]
+    gaps = [verdicts.gap(measured[point], base) for point in alternatives]
     own, every = own_values(study), []
-    for point, gap, sure in zip(found, gaps, verdicts.clear(gaps), strict=True):
+    for point, gap, sure in zip(alternatives, gaps, verdicts.clear(gaps), strict=True):
         at = next(place for place, number in enumerate(point) if number)
         setting = attribution.open[at]
         value = ", ".join(setting.values[point[at] - 1])
@@ -97,13 +97,13 @@ def shares(study: Study, runs: Iterable[ScoredRun]) -> dict[str, float]:
     total = sum((value - mean) ** 2 for value in every)
     if total == 0:
         return {}
-    found = {}
+    explained = {}
     for place, setting in enumerate(attribution.open):
         changed = [value for point, row in zip(design, rows, strict=True) for value in row if point[place]]
-        found[setting.name] = len(every) * (statistics.fmean(changed) - mean) ** 2 / total
+        explained[setting.name] = len(every) * (statistics.fmean(changed) - mean) ** 2 / total
     of_seeds = (statistics.fmean(column) - mean for column in zip(*rows, strict=True))
-    found[SEEDS] = len(design) * sum(difference**2 for difference in of_seeds) / total
-    return found | {REST: max(0.0, 1 - sum(found.values()))}
+    explained[SEEDS] = len(design) * sum(difference**2 for difference in of_seeds) / total
+    return explained | {REST: max(0.0, 1 - sum(explained.values()))}
 
 
 def rows(study: Study, runs: Sequence[ScoredRun]) -> list[dict[str, str]]:

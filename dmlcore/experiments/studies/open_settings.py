@@ -59,9 +59,9 @@ def refuse_wrong_attribution(study: Study) -> None:
         where = f"attribution.open.{setting.name}"
         for variant in sides:
             chosen = {line.partition("=")[0].strip() for candidate in variant.choose for line in candidate}
-            if both := chosen.intersection(setting.changed_keys()):
+            if overlap := chosen.intersection(setting.changed_keys()):
                 raise ValueError(
-                    f"{where}: {min(both)} is chosen among the candidates of {variant.name!r}, so it is not open; "
+                    f"{where}: {min(overlap)} is chosen among the candidates of {variant.name!r}, so it is not open; "
                     "remove it here"
                 )
         mistakes = study.wrong_overrides(
