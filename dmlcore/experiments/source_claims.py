@@ -10,18 +10,19 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
 from dmlcore.experiments import studies
-from dmlcore.experiments.studies import Measured, Study, claims, comparisons
-from dmlcore.experiments.studies.by_seed import by_seed, mean_of
+from dmlcore.experiments.studies import Measured, Study, StudyRequest, StudyResults, claims, comparisons
+from dmlcore.experiments.studies.by_seed import by_seed, mean_of, points
 from dmlcore.presets import CLAIMS as FILE
 from dmlcore.published.errata import errata
 from dmlcore.significance import verdicts
+from dmlcore.significance.association import associate
 from dmlcore.significance.noise import ends
 from dmlcore.significance.power import FEASIBLE, LEVEL
 from dmlcore.significance.verdicts import Gap, Values
@@ -30,6 +31,7 @@ from dmlcore.spec.plan import Text
 from dmlcore.spec.sections import Section, explain_error
 
 REPRODUCED, NOT, OPEN, NOT_RUN = "reproduced", "not reproduced", "cannot be decided here", "not run"
+NO_RESULTS = "The study has no results for this question yet."
 VERDICTS = (REPRODUCED, NOT, OPEN, NOT_RUN)
 
 
@@ -41,6 +43,7 @@ class SourceClaim(Section):
     claim: Text = Field(description="One sentence")
     studies: tuple[str, ...] = Field((), strict=False, description="Names of studies; one row each")
     contrast: str = Field("", description="Statement of the contrast (`where`) in these studies")
+    correlation: str = Field("", description="Statement of the correlation (`where`) in these studies")
     method: str = Field("", description="Variant of these studies that is compared with its own baseline (`against`)")
     scores: Annotated[tuple[str, ...], Field(strict=False, max_length=2)] = Field(
         (), description="Two scores of the same runs, averaged over the variants; the first is claimed to be higher"
@@ -55,8 +58,8 @@ class SourceClaim(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.studies and sum(map(bool, (self.contrast, self.method, len(self.scores) == 2))) != 1:
-            raise ValueError("give one of contrast and method, which the studies must have, or two scores")
+        if self.studies and sum(map(bool, (self.contrast, self.correlation, self.method, self.scores))) != 1:
+            raise ValueError("give one of contrast, correlation and method, which the studies must have, or scores")
         if bool(self.studies) + bool(self.erratum) + bool(self.reason) != 1:
             raise ValueError("give studies, the erratum that refutes the claim, or the reason why nothing decides it")
         return self
@@ -129,13 +132,38 @@ def _row(claim: SourceClaim, name: str) -> ClaimRow:
         return ClaimRow(claim, name, "", 0, "", NOT_RUN, "No study of this release asks this question.")
     study, results = studies.read(name), studies.load(name)
     data, runs = study.base.data.name, claims.ledger(name).runs
+    if results and _is_outdated(name, results):
+        return ClaimRow(claim, name, data, runs, "", NOT_RUN, "The study has changed since its results were written.")
+    if claim.correlation:
+        return _row_of_correlation(claim, name, study, results.runs if results else ())
     tested = _test(claim, study, results.runs if results else ())
     if tested is None:
-        return ClaimRow(claim, name, data, runs, "", NOT_RUN, "The study has no results for this question yet.")
+        return ClaimRow(claim, name, data, runs, "", NOT_RUN, NO_RESULTS)
     sides, scores, gap, answer, title = tested
     numbers = _describe(sides, scores, gap, title)
     verdict = _verdict(claim.holds, answer)
     return ClaimRow(claim, name, data, runs, numbers, verdict, _reason(claim.holds, gap) if verdict == OPEN else "")
+
+
+def _is_outdated(name: str, results: StudyResults) -> bool:
+    """Return True if a study, as it is now, lacks a run of its written results."""
+    known = {entry.digest() for entry in StudyRequest(study=name).entries()}
+    return any(run.digest not in known for run in results.runs)
+
+
+def _row_of_correlation(claim: SourceClaim, name: str, study: Study, results: Sequence[Measured]) -> ClaimRow:
+    """Return the row of a claim on a rank correlation over the variants of a study."""
+    asked = next(each for each in study.correlations if each.where == claim.correlation)
+    row = ClaimRow(claim, name, study.base.data.name, claims.ledger(name).runs, "", NOT_RUN, NO_RESULTS)
+    pairs = points(results, asked.score, study.judged, asked.over)
+    correlation = associate(*zip(*pairs.values(), strict=True)) if pairs else None
+    if correlation is None:
+        return row
+    sign = correlation.sign() * (-1 if asked.falling else 1)
+    numbers = f"{asked.title[:1].upper()}{asked.title[1:]} and MAP@R: {correlation.words}"
+    if sign == 0:
+        return replace(row, numbers=numbers, verdict=OPEN, reason="The interval contains 0.")
+    return replace(row, numbers=numbers, verdict=_verdict(claim.holds, "yes" if sign > 0 else "no"), reason="")
 
 
 def _row_of_erratum(claim: SourceClaim) -> ClaimRow:
@@ -153,7 +181,8 @@ def tests(claim: SourceClaim, study: Study) -> bool:
     """Return True if a study has the contrast or the method that a claim names."""
     if claim.method:
         return any(variant.name == claim.method and variant.against for variant in study.variants)
-    return bool(claim.scores) or any(asked.where == claim.contrast for asked in study.contrasts)
+    asked = study.correlations if claim.correlation else study.contrasts
+    return bool(claim.scores) or any(each.where == (claim.correlation or claim.contrast) for each in asked)
 
 
 def _test(claim: SourceClaim, study: Study, results: Sequence[Measured]) -> Tested | None:
@@ -177,7 +206,8 @@ def _test_method(method: str, study: Study, results: Sequence[Measured]) -> Test
 
 def _test_contrast(contrast: str, study: Study, results: Sequence[Measured]) -> Tested | None:
     known = []
-    for asked in study.contrasts:
+    group = next(each.aside for each in study.contrasts if each.where == contrast)
+    for asked in (each for each in study.contrasts if each.aside == group):
         values = by_seed(results, asked.score)
         pair = mean_of(values, asked.of), mean_of(values, asked.against)
         if all(pair):
@@ -193,9 +223,11 @@ def _test_contrast(contrast: str, study: Study, results: Sequence[Measured]) -> 
 def _test_scores(scores: Sequence[str], results: Sequence[Measured]) -> Tested | None:
     values = [by_seed(results, score) for score in scores]
     variants = [name for name in values[0] if name in values[1]]
+    if not variants:
+        return None
     pair = mean_of(values[0], variants), mean_of(values[1], variants)
     pair = {s: pair[0][s] for s in pair[0] if s in pair[1]}, {s: pair[1][s] for s in pair[1] if s in pair[0]}
-    if not variants or not all(pair):
+    if not all(pair):
         return None
     answer = verdicts.contrasts([pair], [False])[0]
     return (scores[0], scores[1]), pair, verdicts.gap(*pair), answer, f"mean of {len(variants)} variants"

@@ -86,6 +86,25 @@ def test_a_method_is_compared_with_its_own_baseline_and_two_scores_of_the_same_r
     assert "mean of 36 variants" in scores.numbers
 
 
+@pytest.mark.parametrize(("slope", "verdict"), [(-1, REPRODUCED), (1, NOT), (0, OPEN)])
+def test_a_correlation_over_the_variants_decides_by_its_sign(monkeypatch, slope, verdict):
+    study = studies.read("covering-birds")
+    where = "A smaller covering radius of the training classes goes with a higher test MAP@R"
+    runs = []
+    for number, entry in enumerate(studies.expand(study, seeds=(0,))):
+        radius = 0.01 * (number if slope else number % 2)
+        score = 0.5 + slope * radius if slope else 0.01 * (number // 2)
+        run = measured(entry, score)
+        runs.append(run.model_copy(update={"scores": run.scores | {"tested_covering.train_radius": radius}}))
+    stored = StudyResults(study="covering-birds", written="", torch="", machine="", data={}, runs=tuple(runs))
+    monkeypatch.setattr(studies, "load", lambda name: stored if name == "covering-birds" else None)
+    made = claim(studies=["covering-birds"], contrast="", correlation=where)
+    monkeypatch.setattr(source_claims, "source_claims", lambda: (made,))
+    (row,) = source_claims.table()
+    assert row.verdict == verdict
+    assert "rank correlation" in row.numbers
+
+
 def test_claims_without_a_study_or_with_an_unknown_one_have_a_reason(monkeypatch):
     claims = claim(studies=[], contrast="", reason="A drawing."), claim(studies=["nowhere"]), claim(contrast="Nothing")
     monkeypatch.setattr(source_claims, "source_claims", lambda: claims)
@@ -107,7 +126,10 @@ def test_a_claim_that_an_erratum_refutes_is_not_reproduced_unless_the_erratum_is
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"method": "WEDL"}, "give one of contrast and method"), ({"studies": []}, "give studies, the erratum")],
+    [
+        ({"method": "WEDL"}, "give one of contrast, correlation and method"),
+        ({"studies": []}, "give studies, the erratum"),
+    ],
 )
 def test_an_ambiguous_claim_is_refused(changes, message):
     with pytest.raises(ValueError, match=message):
