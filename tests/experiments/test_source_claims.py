@@ -75,13 +75,13 @@ def test_a_method_is_compared_with_its_own_baseline_and_two_scores_of_the_same_r
         source_claims,
         "source_claims",
         lambda: (
-            claim(studies=["methods-birds"], contrast="", method="WEDL"),
-            claim(studies=["losses-omniglot"], contrast="", scores=["recall_at_1", "map_at_r"]),
+            claim(studies=["methods-omniglot"], contrast="", method="Tuplet, cross-entropy"),
+            claim(studies=["losses-digits"], contrast="", scores=["recall_at_1", "map_at_r"]),
         ),
     )
     method, scores = source_claims.table()
     assert method.verdict == REPRODUCED
-    assert "WEDL" in method.numbers
+    assert "N-pair 21.35" in method.numbers
     assert scores.verdict == REPRODUCED
     assert "mean of 36 variants" in scores.numbers
 
@@ -103,6 +103,16 @@ def test_a_correlation_over_the_variants_decides_by_its_sign(monkeypatch, slope,
     (row,) = source_claims.table()
     assert row.verdict == verdict
     assert "rank correlation" in row.numbers
+
+
+def test_results_of_a_study_that_has_changed_since_decide_nothing(monkeypatch):
+    entry = next(entry for entry in studies.expand(studies.read(STUDY)) if entry.variant == "CCP")
+    run = measured(entry, 0.3).model_copy(update={"digest": "0" * 64})
+    stored = StudyResults(study=STUDY, written="", torch="", machine="", data={}, runs=(run,))
+    monkeypatch.setattr(studies, "load", lambda name: stored)
+    monkeypatch.setattr(source_claims, "source_claims", lambda: (claim(),))
+    (row,) = source_claims.table()
+    assert (row.verdict, row.reason) == (NOT_RUN, "The study has changed since its results were written.")
 
 
 def test_claims_without_a_study_or_with_an_unknown_one_have_a_reason(monkeypatch):
