@@ -115,14 +115,14 @@ def rows(study: Study, runs: Sequence[ScoredRun]) -> list[dict[str, str]]:
         table.append(
             {
                 "setting": each.setting,
-                "study": each.own,
                 "alternative": each.value,
-                "contrast": verdicts.spread(*verdicts.mean_and_deviation(each.contrast.values()), sign=True),
                 "change": verdicts.spread(each.change.mean, each.change.deviation, sign=True),
                 "95 % interval": ends(*each.change.interval) if each.change.interval else "one seed",
                 "significant": "yes" if each.significant else "no",
                 # the design uses the first alternative of each setting
                 "share of the variance": share.get(each.setting, "") if first else "",
+                "contrast": verdicts.spread(*verdicts.mean_and_deviation(each.contrast.values()), sign=True),
+                "value of the study": each.own,
             }
         )
     return table + [{"setting": name, "share of the variance": share[name]} for name in (SEEDS, REST) if name in share]

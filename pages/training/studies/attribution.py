@@ -45,10 +45,8 @@ def _draw(name: str, study: Study, runs: Sequence[ScoredRun]) -> None:
     contrast = attribution.contrast_of(study)
     text = st.column_config.TextColumn
     config = {
-        "setting": text(pinned=True),
-        "study": text(help="Value of the study"),
         "alternative": text(help="Changed alone; all other settings are those of the study"),
-        "contrast": text(help=f"{contrast.where}: difference in {contrast.title}, in points"),
+        "contrast": text(help=f"With the alternative. {contrast.where}: difference in {contrast.title}, in points"),
         "change": text(help="Change of the contrast by the alternative, in points, paired over the seeds"),
         "95 % interval": text(help="Of the mean change, in points"),
         "significant": text(help="Corrected for the number of alternatives"),
