@@ -73,6 +73,36 @@ def test_a_study_with_candidates_shows_the_chosen_ones_and_counts_the_others(mon
     assert any(f"each with {len(variants[0].choose)} candidates" in m.value for m in app.markdown)
 
 
+def test_a_study_on_selection_shows_the_scores_of_both_selections_and_the_steps_to_95_percent(monkeypatch, tmp_path):
+    monkeypatch.setenv("DML_RUNS", str(tmp_path))
+    name = "selection-omniglot"
+    by_test = {"selection.step": 0.31, "selection.both": 0.33}
+    runs = [
+        Measured(
+            variant=entry.variant,
+            seed=entry.seed,
+            digest=entry.digest(),
+            scores={"map_at_r": 0.30, "recall_at_1": 0.5} | {k: v + 0.001 * entry.seed for k, v in by_test.items()},
+            validation=ValidationCurve(step=(0, 100, 200), map_at_r=(0.0, 0.45, 0.50)),
+            steps=200,
+            seconds=1.0,
+            device="CPU",
+        )
+        for entry in studies.expand(studies.read(name))
+    ]
+    found = StudyResults(study=name, written="", torch="", machine="", data={}, runs=tuple(runs))
+    monkeypatch.setattr(studies, "load", lambda asked: found if asked == name else None)
+    app = load_page("studies")
+    app.selectbox(key="study").select(name).run()
+    assert not app.exception
+    frames = {frame.value.columns[1]: frame.value for frame in app.dataframe}
+    assert frames["by validation"].iloc[0].tolist() == [
+        *("Contrastive", "30.0 ± 0", "31.10 ± 0.10", "33.10 ± 0.10", "+3.10 ± 0.10", "+2.9 to +3.3", "significant"),
+    ]
+    assert frames["seeds"]["steps to 95 %"].tolist() == pytest.approx([150.0] * 3)  # 0.475 is halfway from 0.45 to 0.50
+    assert any(m.value.startswith("**Selection on the test split adds 3.1 points") for m in app.markdown)
+
+
 def test_a_study_of_a_correlation_shows_its_points(monkeypatch, tmp_path):
     monkeypatch.setenv("DML_RUNS", str(tmp_path))
     runs = tuple(
