@@ -87,20 +87,20 @@ def summary(study: Study, results: Sequence[Measured]) -> list[str]:
     return [
         f"Selection on the test split adds {100 * statistics.fmean(total):.1f} points of MAP@R on average over the "
         f"{len(gains)} {study.things} ({noise if len(total) > 1 else 'one seed, so the noise is unknown'}); it is "
-        f"significant for {surely} of {len(gains)}. {_ranking(gains)}",
+        f"significant for {surely} of {len(gains)}.{_ranking(gains)}",
         f"Selecting only the step on the test split adds {100 * statistics.fmean(of_step):.1f} points. A gain cannot "
         "be negative, because the best of several test scores is at least the one that validation selects.",
     ]
 
 
 def _ranking(gains: Sequence[SelectionGain]) -> str:
-    """Return a sentence that compares the best variant and its lead under both selections."""
+    """Return a sentence that compares the best variant under both selections, after a space; "" for one variant."""
     if len(gains) < 2:
         return ""
     first, second, lead = _ranked({each.variant: each.validation for each in gains})
     tested, _, _ = _ranked({each.variant: each.step_and_setting for each in gains})
     same = "under both selections" if first == tested else f"if validation selects, {tested} if test scores do"
-    return f"{first} has the highest mean {same}; by validation, it is {100 * lead:.1f} points above {second}."
+    return f" {first} has the highest mean {same}; by validation, it is {100 * lead:.1f} points above {second}."
 
 
 def _ranked(values: Mapping[str, Values]) -> tuple[str, str, float]:
