@@ -47,6 +47,7 @@ SPEC = RunSpec().with_overrides(
         "schedule.checkpoint_every=2",
         "schedule.measure_every=2",
         "schedule.covering_every=3",
+        "schedule.validate_test=true",
     ]
 )
 
