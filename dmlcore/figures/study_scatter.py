@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 
 import altair as alt
@@ -9,6 +10,8 @@ import numpy as np
 
 from dmlcore.figures.curves import COLOURS
 from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification
+
+LINE = 26  # characters per line of the x title, so that it fits three plots in a row
 
 
 def scatter(
@@ -32,7 +35,7 @@ def scatter(
         filled=True, size=60, opacity=0.75, color=COLOURS[0]
     )
     chart = chart.encode(
-        alt.X("x:Q", title=title, scale=scale, axis=alt.Axis(tickCount=6, grid=True)),
+        alt.X("x:Q", title=textwrap.wrap(title, LINE), scale=scale, axis=alt.Axis(tickCount=6, grid=True)),
         alt.Y("y:Q", title=measure, scale=scale, axis=alt.Axis(format=".3~%", tickCount=6)),
         tooltip=[
             alt.Tooltip("variant:N"),

@@ -63,7 +63,7 @@ def associate(x: Sequence[float], y: Sequence[float]) -> Association | None:
     first, second = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if first.shape != second.shape or first.ndim != 1 or not np.isfinite([first, second]).all():
         raise ValueError(
-            f"x and y must be finite numbers, one each per variant, got shapes {first.shape}, {second.shape}"
+            f"x and y must be finite numbers, one of each per variant, got shapes {first.shape}, {second.shape}"
         )
     if len(first) < LEAST or min(np.ptp(first), np.ptp(second)) == 0:
         return None

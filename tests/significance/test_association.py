@@ -29,5 +29,5 @@ def test_too_few_variants_or_equal_scores_have_no_correlation(x: list[float]) ->
 
 
 def test_scores_of_different_variants_are_refused() -> None:
-    with pytest.raises(ValueError, match="one each per variant"):
+    with pytest.raises(ValueError, match="one of each per variant"):
         associate([1.0, 2.0], [1.0])

@@ -60,14 +60,14 @@ def points(results: Sequence[Measured], score: str, judged: str, over: str = "")
         over: Name of a score by which the first one is divided, run by run; "" for none.
     """
     scores = {name: by_seed(results, name) for name in (score, judged, *([over] if over else []))}
-    found = {}
+    means = {}
     for variant, values in scores[score].items():
         own = [scores[name].get(variant, {}) for name in scores]
         seeds = [seed for seed in values if all(seed in each for each in own) and (not over or own[-1][seed] > 0)]
         if seeds:
             first = statistics.fmean(values[seed] / (scores[over][variant][seed] if over else 1) for seed in seeds)
-            found[variant] = first, statistics.fmean(scores[judged][variant][seed] for seed in seeds)
-    return found
+            means[variant] = first, statistics.fmean(scores[judged][variant][seed] for seed in seeds)
+    return means
 
 
 def against(results: Sequence[Measured], score: str) -> dict[str, BySeed]:

@@ -136,11 +136,13 @@ def _associations(study: Study, results: Sequence[Measured], measure: str) -> li
     answered = []
     for asked in study.correlations:
         known = points(results, asked.score, study.judged, asked.over)
-        found = associate(*zip(*known.values(), strict=True)) if known else None
-        if found:
-            sign = found.sign() * (-1 if asked.falling else 1)
+        association = associate(*zip(*known.values(), strict=True)) if known else None
+        if association:
+            sign = association.sign() * (-1 if asked.falling else 1)
             answer = {1: "yes", 0: "no significant correlation", -1: "no, the opposite"}[sign]
-            answered.append((f"{asked.where}: {answer}.", f"{_capital(asked.title)} and {measure}: {found.words}."))
+            answered.append(
+                (f"{asked.where}: {answer}.", f"{_capital(asked.title)} and {measure}: {association.words}.")
+            )
     return answered
 
 

@@ -88,11 +88,13 @@ def _correlations(name: str, study: Study, results: Sequence[Measured]) -> None:
     for place, asked in zip(st.columns(max(1, len(study.correlations))), study.correlations, strict=False):
         points = studies.points(results, asked.score, study.judged, asked.over)
         if points:
-            found = associate(*zip(*points.values(), strict=True))
+            association = associate(*zip(*points.values(), strict=True))
             words = f"Scatter plot of {len(points)} variants: {asked.title} and {measure}"
-            figure = scatter(points, title=asked.title, measure=measure, note=found.short if found else "")
+            figure = scatter(points, title=asked.title, measure=measure, note=association.short if association else "")
             with place:
-                chart(f"correlation-{asked.title}-{name}", figure, f"{words}. {found.words if found else ''}")
+                chart(
+                    f"correlation-{asked.title}-{name}", figure, f"{words}. {association.words if association else ''}"
+                )
     if study.correlations:
         st.caption(f"One point per variant: mean over its {study.repeats}. Above: rank correlation, 95 % interval.")
 
