@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -16,6 +16,7 @@ from dmlcore.presets import STUDIES
 from dmlcore.significance.transductive import mark_transductive
 from dmlcore.spec import SpecError
 from dmlcore.spec.plan import NAME, Overrides, Plan, Text
+from dmlcore.spec.run_spec import flat
 from dmlcore.spec.sections import Section
 from dmlcore.storage.listing import FileCache
 
@@ -75,6 +76,13 @@ class Correlation(Section):
     falling: bool = Field(False, description="The statement says that the judged score falls as the other one rises")
 
 
+class Sweep(Section):
+    """Setting on the x axis of a line chart; variants that differ in nothing else form one line."""
+
+    key: Text = Field(description="Dotted key of the setting, such as pooling.parameters.mu")
+    title: Text = Field(description="Displayed name of the setting")
+
+
 class Study(Plan):
     """A study: the question, the variants to compare, and the claim of a source that is tested."""
 
@@ -84,6 +92,7 @@ class Study(Plan):
         "contrasts": Contrast,
         "attribution": Attribution,
         "correlations": Correlation,
+        "sweep": Sweep,
     }
 
     title: Text
@@ -111,6 +120,7 @@ class Study(Plan):
     contrasts: tuple[Contrast, ...] = Field((), strict=False, description="Questions with an answer as a sentence")
     attribution: Attribution | None = None
     correlations: tuple[Correlation, ...] = Field((), strict=False, description="Answered over all variants")
+    sweep: Sweep | None = None
     pretraining: Pretraining | None = None
     variants: tuple[StudyVariant, ...] = Field(strict=False, min_length=1)
 
@@ -166,7 +176,23 @@ class Study(Plan):
             raise ValueError("\n".join(mistakes))
         refuse_unfair(self)
         refuse_wrong_attribution(self)
+        if self.sweep and not self.sweep_lines():
+            raise ValueError(f"sweep.key: no two variants differ in {self.sweep.key} alone; name another setting")
         return self
+
+    def sweep_lines(self) -> dict[str, dict[str, float]]:
+        """Return the lines of the sweep: label -> variant -> value of the setting, in ascending order of the values.
+
+        Variants without the setting, and those that share their other settings with no other variant, are left out.
+        """
+        groups: dict[str, dict[str, float]] = {}
+        for variant in self.variants if self.sweep else ():
+            settings = flat(self.base.with_overrides(variant.overrides))
+            value = settings.pop(self.sweep.key, None) if self.sweep else None
+            if isinstance(value, (int, float)):
+                groups.setdefault(repr(settings), {})[variant.name] = float(value)
+        lines = [dict(sorted(group.items(), key=lambda item: item[1])) for group in groups.values() if len(group) > 1]
+        return {_label(list(line)): line for line in lines}
 
     def _refuse_unmarked(self, variant: StudyVariant) -> None:
         """Raise ValueError if a transductive variant lacks that word in its name; tables and charts show only names."""
@@ -187,6 +213,12 @@ class Study(Plan):
             return cls.parse(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
             raise SpecError(f"not TOML: {error}") from None
+
+
+def _label(variants: Sequence[str]) -> str:
+    """Return the words that the names of some variants share, such as "C2, m … eps 5" for "C2, m 16, eps 5"."""
+    words = zip(*(name.split() for name in variants), strict=False)
+    return " ".join(each[0] if len(set(each)) == 1 else "…" for each in words)
 
 
 def names() -> list[str]:

@@ -13,6 +13,7 @@ from dmlcore.experiments import studies
 from dmlcore.experiments.studies import PRETRAINING, Measured, Study
 from dmlcore.figures import studies as figures
 from dmlcore.figures.study_scatter import scatter
+from dmlcore.figures.study_sweep import lines
 from dmlcore.replay import toy_runs
 from dmlcore.significance.association import associate
 from dmlcore.storage.runs import RunStore
@@ -70,6 +71,7 @@ def _show_scores(name: str, place: DeltaGenerator, method: DeltaGenerator) -> No
     with place:
         study_scores.verdict(name, results, noise)
     drawn(_correlations, name, studies.read(name), results)
+    drawn(_sweep, name, studies.read(name), results)
     study_scores.bars(name, results)
     drawn(_own_baselines, name, studies.read(name), results)
     drawn(_selection, name, results)
@@ -97,6 +99,24 @@ def _correlations(name: str, study: Study, results: Sequence[Measured]) -> None:
                 )
     if study.correlations:
         st.caption(f"One point per variant: mean over its {study.repeats}. Above: rank correlation, 95 % interval.")
+
+
+def _sweep(name: str, study: Study, results: Sequence[Measured]) -> None:
+    """Show the judged score against the setting that the study sweeps, if it names one."""
+    measure = studies.MEASURES.get(study.judged, study.judged)
+    scores = {
+        variant: [run.scores[study.judged] for run in results if run.variant == variant and study.judged in run.scores]
+        for variant in dict.fromkeys(run.variant for run in results)
+    }
+    swept = {
+        label: {value: scores[variant] for variant, value in line.items() if scores.get(variant)}
+        for label, line in study.sweep_lines().items()
+    }
+    swept = {label: line for label, line in swept.items() if line}
+    if study.sweep and swept:
+        figure = lines(swept, title=study.sweep.title, measure=measure)
+        chart(f"sweep-{name}", figure, f"{measure} against {study.sweep.title}: {'; '.join(swept)}")
+        st.caption(f"Mean ± standard deviation over the {study.repeats}; values of the setting are equally spaced.")
 
 
 def _own_baselines(name: str, study: Study, results: Sequence[Measured]) -> None:

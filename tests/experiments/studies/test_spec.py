@@ -203,3 +203,20 @@ def test_seeds_that_rotate_validate_on_one_fold_each_and_are_the_protocols_runs(
     assert {e.spec.pooling.name for e in studies.expand(study, seeds=[0])} == POOLINGS
     with pytest.raises(SpecError, match=r"rotate: needs base\.data\.folds"):
         Study.parse(study.model_dump(exclude={"base"}) | {"base": {"data": {"name": "cub"}}})
+
+
+def test_variants_that_differ_in_the_swept_setting_alone_form_a_line():
+    lines = studies.read("gsp-search-birds").sweep_lines()
+    assert lines["C2, m … eps 5"] == {"C2, m 16, eps 5": 16, "C2, m 64, eps 5": 64, "C2, m 128, eps 5": 128}
+    assert len(lines) == 4, "average pooling has no prototypes"
+    assert list(studies.read("projections-weight-birds").sweep_lines()["lambda …"].values()) == sorted(
+        [0, 1e-5, 2e-4, 1e-2, 1, 100]
+    )
+    assert studies.read("prototypes").sweep_lines() == {}
+
+
+def test_a_sweep_of_a_setting_that_no_variants_differ_in_is_refused():
+    with pytest.raises(SpecError, match=r"sweep.key: no two variants differ in schedule.steps alone"):
+        Study.from_toml(
+            TOML.replace("[base.schedule]", '[sweep]\nkey = "schedule.steps"\ntitle = "steps"\n\n[base.schedule]')
+        )

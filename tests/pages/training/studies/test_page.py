@@ -136,3 +136,26 @@ def test_a_study_of_a_correlation_shows_its_points(monkeypatch, tmp_path):
     assert any("One point per variant" in caption.value for caption in app.caption)
     scores = next(frame.value for frame in app.dataframe if "covering radius, test classes" in frame.value.columns)
     assert scores["covering radius, training classes"].max() > 0.5
+
+
+def test_a_study_of_a_sweep_shows_the_score_against_the_setting(monkeypatch, tmp_path):
+    monkeypatch.setenv("DML_RUNS", str(tmp_path))
+    runs = tuple(
+        Measured(
+            variant=entry.variant,
+            seed=entry.seed,
+            digest=entry.digest(),
+            scores={"map_at_r": 0.3 - 0.001 * number, "recall_at_1": 0.5},
+            validation=ValidationCurve(),
+            steps=10,
+            seconds=1.0,
+            device="CPU",
+        )
+        for number, entry in enumerate(studies.expand(studies.read("gsp-mu-birds")))
+    )
+    found = StudyResults(study="gsp-mu-birds", written="2026-11-27", torch="2.13.0", machine="a", data={}, runs=runs)
+    monkeypatch.setattr(studies, "load", lambda name: found if name == "gsp-mu-birds" else None)
+    app = load_page("studies")
+    app.selectbox(key="study").select("gsp-mu-birds").run()
+    assert not app.exception
+    assert any("values of the setting are equally spaced" in caption.value for caption in app.caption)
