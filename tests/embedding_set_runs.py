@@ -48,6 +48,7 @@ def make_set(
     seed: int = 0,
     name: str = "Trees",
     project: bool = True,
+    order: np.ndarray | None = None,
 ) -> Run:
     """Import an embedding set and compute a map of it.
 
@@ -60,6 +61,7 @@ def make_set(
         seed: Seed of the vectors.
         name: Name of the set.
         project: Compute a map.
+        order: Row numbers in the order in which they are stored; None for ascending order.
     """
     given = columns()
     for column, wanted in (("label", labels), ("id", ids), ("image", images is not None)):
@@ -69,7 +71,9 @@ def make_set(
         given["split"] = [("train", "test")[row // 3 % 2] for row in range(COUNT)]
     if images is not None:
         draw_images(images)
-    table = files.from_arrays(vectors(seed), given, source="trees.npy")
+    order = np.arange(COUNT) if order is None else order
+    given = {column: [values[row] for row in order] for column, values in given.items()}
+    table = files.from_arrays(vectors(seed)[order], given, source="trees.npy")
     run = embedding_sets.create(RunStore(root), table, Roles.guess(table.columns), name=name, images=images)
     if project:
         maps.make(run, maps.Settings("pca"))

@@ -147,40 +147,6 @@ def refuse_other_samples(
         raise Incomparable(f"the samples of {one.name} differ: {_other(other, len(indices))}")
 
 
-def refuse_other_set(first: TestNeighbours, second: TestNeighbours) -> None:
-    """Raise Incomparable unless two embedding sets hold the same samples in the same order.
-
-    Samples are equal if their ids are; without ids, if row number, label and image name are.
-    """
-    one, two = (_identifiers(each) for each in (first, second))
-    if np.array_equal(one, two):
-        return
-    shared = len(np.intersect1d(one, two))
-    if not shared:
-        raise Incomparable(
-            "run 1 and run 2 have no sample in common: no id is in both. Without ids, row number, label and image name "
-            "must agree. Import both with the same column of ids"
-        )
-    if shared == len(one) == len(two):
-        raise Incomparable(
-            "run 1 and run 2 hold the same samples in different orders; import one of them again in the order of the "
-            "other"
-        )
-    raise Incomparable(
-        f"run 1 has {len(one):,} samples and run 2 {len(two):,}, of which {shared:,} are in both; import both with the "
-        "same samples in the same order"
-    )
-
-
-def _identifiers(learned: TestNeighbours) -> Ints:
-    """Return one integer per sample, in the order of the data set, that identifies it."""
-    if learned.content is None:
-        return np.sort(learned.indices)
-    identities = learned.content[np.argsort(learned.indices, kind="stable")].astype(np.uint8)
-    identifiers: Ints = np.ascontiguousarray(identities).view(np.int64)[:, 0]
-    return identifiers
-
-
 def _other(count: int, learned: int) -> str:
     return (
         f"{count:,} of {learned:,} have equal indices but different contents; the seed of the data or the files changed"

@@ -135,25 +135,3 @@ def test_other_files_are_other_samples(tmp_path):
     (tmp_path / "two" / "7.png").unlink()
     with pytest.raises(data.DataError, match=r"7\.png cannot be read"):
         identities(two, np.arange(20))
-
-
-def imported(learned, ids):
-    """Return the first rows of an evaluation as an embedding set with these ids."""
-    content = np.zeros((len(ids), 8), np.int64)
-    content[:, 0] = ids
-    n = len(ids)
-    return replace(learned, indices=np.arange(n), labels=learned.labels[:n], content=content)
-
-
-def test_embedding_sets_match_by_id(pair):
-    comparison.refuse_other_set(imported(pair[0], [1, 2, 3, 4]), imported(pair[1], [1, 2, 3, 4]))
-
-
-@pytest.mark.parametrize(
-    ("ids", "words"),
-    [([5, 6, 7, 8], "no sample in common"), ([2, 1, 3, 4], "different orders"), ([1, 2, 3], "3 are in both"),
-     ([1, 2, 3, 9], "3 are in both")],
-)  # fmt: skip
-def test_embedding_sets_of_other_samples_are_not_compared(pair, ids, words):
-    with pytest.raises(comparison.Incomparable, match=words):
-        comparison.refuse_other_set(imported(pair[0], [1, 2, 3, 4]), imported(pair[1], ids))

@@ -83,7 +83,7 @@ def _compare(first: RunSide, second: RunSide) -> None:
     for side, found_there in ((first, a), (second, b)):
         refuse_other_data(side.run, side.path, found_there)
     try:
-        sides_view.same_samples(first, second, a, b)
+        a = sides_view.on_same_samples(first, second, a, b)
         difference = differences.difference(a, b)
     except Incomparable as error:
         with st.container(border=True):
@@ -222,10 +222,17 @@ def _doubted(shown: ShownDifference) -> Doubted:
     snapshots.
     """
     paths = [side.path for side in shown.sides]
+    if shown.sides[1].run.is_embedding_set:
+        return _doubts_of_sets(tuple(paths), shown.difference.comparison.learned)
     if shown.sides[0].run.id == shown.sides[1].run.id and len(shown.difference.indices) <= MANY:
         embedded = sides_view.embedded(shown.sides[0].run)
         paths = [snapshot.embeddings for snapshot in embedded if snapshot.step and snapshot.embeddings] or paths
     return _doubts(tuple(dict.fromkeys(paths)))
+
+
+@st.cache_resource(max_entries=6, show_spinner="Comparing labels with neighbours …")
+def _doubts_of_sets(paths: tuple[Path, ...], _learned: tuple[TestNeighbours, ...]) -> Doubted:
+    return differences.find_label_errors(_learned)
 
 
 @st.cache_resource(max_entries=6, show_spinner="Comparing labels with neighbours …")
@@ -275,7 +282,7 @@ def _nothing_to_compare(run: Run) -> None:
         with st.container(border=True):
             st.markdown(
                 "**A and B are the same.** To compare, import other vectors of the same samples as another embedding "
-                "set, with the same ids or in the same order."
+                "set, with the same ids or image files."
             )
         return
     with st.container(border=True):

@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from dmlcore.data import DataError
-from dmlcore.inspection.comparison import Incomparable, refuse_other_samples, refuse_other_set
+from dmlcore.inspection.comparison import Incomparable, refuse_other_samples
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.inspection.snapshots import Snapshot, snapshots
 from dmlcore.storage import arrays
@@ -20,6 +20,7 @@ from dmlcore.typing import Array
 from pages.shared.server import thumbnails
 from pages.shared.state import run_reader
 from pages.shared.widgets import run_picker
+from pages.shared.widgets.matched_sets import matched
 from pages.shared.words import titles
 
 BEST = "best"
@@ -62,12 +63,18 @@ def pick(run: Run) -> tuple[Run, RunSide | None, RunSide | None]:
     return other, _weights(run, FIRST, mine, a), _weights(other, SECOND, theirs, line)
 
 
-def same_samples(first: RunSide, second: RunSide, a: TestNeighbours, b: TestNeighbours) -> None:
-    """Raise Incomparable unless both sides are known to be evaluated on the same samples."""
+def on_same_samples(first: RunSide, second: RunSide, a: TestNeighbours, b: TestNeighbours) -> TestNeighbours:
+    """Return the neighbours of side A with the sample numbers of side B; those of embedding sets may differ.
+
+    Raises:
+        Incomparable: The sides are not known to be evaluated on the same samples.
+    """
     one, two = first.run.spec, second.run.spec
     if first.run.is_embedding_set and second.run.is_embedding_set:
-        refuse_other_set(a, b)
-        return
+        try:
+            return matched(first.run, second.run, a, b, ("A", "B"))
+        except DataError as error:
+            raise Incomparable(str(error)) from None
     try:
         refuse_other_samples(a, b, lambda: (thumbnails.dataset(one), thumbnails.dataset(two)))
     except DataError:
@@ -76,6 +83,7 @@ def same_samples(first: RunSide, second: RunSide, a: TestNeighbours, b: TestNeig
         raise Incomparable(
             "these evaluations do not record their samples, and the data set cannot be read; evaluate both runs again"
         ) from None
+    return a
 
 
 def embedded(run: Run) -> list[Snapshot]:
@@ -156,12 +164,13 @@ def _equal(first: Array, second: Array | None) -> bool:
 
 
 def _content(run: Run) -> Array | None:
-    """Return the identities of the samples of a run, or None if they cannot be read."""
+    """Return the sorted identities of the samples of a run, or None if they cannot be read."""
     source = run.embeddings()
     try:
-        return None if source is None else arrays.read(source, EMBEDDINGS, "content", remedy="").get("content")
+        content = None if source is None else arrays.read(source, EMBEDDINGS, "content", remedy="").get("content")
     except Unreadable:
         return None
+    return None if content is None else np.sort(np.ascontiguousarray(content.astype(np.uint8)).view(np.int64)[:, 0])
 
 
 def _alike(run: Run, other: Run) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 from dmlcore.data import DataError, Dataset
-from dmlcore.inspection.comparison import Comparison, Incomparable, compare, refuse_other_samples, refuse_other_set
+from dmlcore.inspection.comparison import Comparison, Incomparable, compare, refuse_other_samples
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run, RunError, RunStore
@@ -19,6 +19,7 @@ from pages.inspection.neighbours import weights as weights_view
 from pages.inspection.neighbours.rows import MARKS
 from pages.shared.server import thumbnails
 from pages.shared.widgets import run_picker
+from pages.shared.widgets.matched_sets import matched
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.widgets.test_neighbours import learned
 from pages.shared.words import sentences as words
@@ -74,9 +75,9 @@ def together(shown: ShownRun, others: Sequence[str]) -> tuple[list[ShownRun], Co
             source = other.embeddings()
             if source is None:
                 raise Incomparable("it has not been evaluated")
-            searched = learned(source)
+            searched = own = learned(source)
             if shown.run.is_embedding_set and other.is_embedding_set:
-                refuse_other_set(shown.test, searched)
+                searched = matched(other, shown.run, own, shown.test, ("it", "this set"))
             else:
                 refuse_other_samples(shown.test, searched, partial(_datasets, shown.run, other))
             compare([shown.test, searched])
@@ -85,7 +86,7 @@ def together(shown: ShownRun, others: Sequence[str]) -> tuple[list[ShownRun], Co
             st.text(words.plain(f"{name}: {error}"))
             continue
         over = weights_view.addresses(other) if weights_view.shown() else shown.over
-        runs.append(ShownRun(other, source, searched, shown.name, over))
+        runs.append(ShownRun(other, source, searched, shown.name, over, own.indices))
     if len(runs) == 1:
         return None
     key = tuple((each.run.id, each.tag) for each in runs)

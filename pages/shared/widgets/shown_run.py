@@ -13,6 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.runs import Run, RunStore
+from dmlcore.typing import Ints
 from pages.shared.widgets import neighbour_grid, run_picker
 from pages.shared.widgets.last_evaluation import evaluated
 from pages.shared.widgets.test_neighbours import naming
@@ -23,7 +24,8 @@ class ShownRun:
     """Run with its embeddings file, the neighbours read from the file, and the names of the classes.
 
     Methods identify a test sample by `row`, its index in `test`. `over` returns the URL of an image to be drawn over
-    the image of a sample, "" for none.
+    the image of a sample, "" for none. `own_indices` are the sample indices (n,) in the data set of the run if those in
+    `test` are indices in that of another run, in links to this run.
     """
 
     run: Run
@@ -31,6 +33,7 @@ class ShownRun:
     test: TestNeighbours
     name: Callable[[int], str]
     over: Callable[[int], str] = lambda index: ""
+    own_indices: Ints | None = None
 
     @property
     def tag(self) -> str:
@@ -47,12 +50,13 @@ class ShownRun:
         Returns "" if the query's class has no other sample.
         """
         test = self.test
+        indices = test.indices if self.own_indices is None else self.own_indices
         if test.positives.nearest[row] < 0:
             return ""
-        pair = f"{self._query}&query={test.indices[row]}"
+        pair = f"{self._query}&query={indices[row]}"
         if other is None:
             return pair
-        return f"{pair}&{'right' if test.labels[other] == test.labels[row] else 'wrong'}={test.indices[other]}"
+        return f"{pair}&{'right' if test.labels[other] == test.labels[row] else 'wrong'}={indices[other]}"
 
     @cached_property
     def _query(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -75,7 +76,21 @@ def test_sets_of_other_ids_get_a_message(store: Path) -> None:
     second = make_set(store, ids=False, seed=1, name="Others", project=False)
     app = open_page("differences", run=first.id, other=second.id)
     assert not app.exception
-    assert any("no sample in common" in text.value for text in app.text)
+    assert any("no column of ids or images" in text.value for text in app.text)
+
+
+def test_two_sets_in_different_orders_are_compared_by_id(store: Path) -> None:
+    order = np.random.default_rng(0).permutation(90)
+    first = make_set(store, project=False)
+    second = make_set(store, seed=1, order=order, name="Shuffled", project=False)
+    same_order = make_set(store, seed=1, name="In order", project=False)
+    apps = [open_page("differences", run=first.id, other=other.id) for other in (second, same_order)]
+    assert [metric.value for metric in apps[0].metric] == [metric.value for metric in apps[1].metric]
+    assert not apps[0].exception
+    app = open_page("neighbours", run=first.id, **{runs_beside.PARAMETER: second.id})
+    assert not app.exception
+    assert not app.warning
+    assert any("Nearest neighbour right in A only" in caption.value for caption in app.caption)
 
 
 def test_sets_without_labels_are_compared_neighbour_by_neighbour(store: Path) -> None:
