@@ -33,7 +33,7 @@ from dmlcore.training import baselines, evaluation
 from dmlcore.typing import Singles
 
 READER = "embeddings"  # name of the data set reader
-FOLDER = "set"  # folder in the run directory
+FOLDER = run_directory.SET
 CHUNK = 8192  # rows processed at a time
 BLOCK_BYTES = 2**22  # bytes of the vectors that are hashed at a time
 # Largest number of multiplications for which all queries are scored during the import: half a minute on two cores.

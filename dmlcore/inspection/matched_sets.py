@@ -98,11 +98,15 @@ def _candidates(first: EmbeddingSet, second: EmbeddingSet) -> Iterator[Keys]:
     one, two = _paths(first), _paths(second)
     if one is not None and two is not None:
         yield "image paths", one, two
-        yield "image names", *([PurePath(path).name for path in paths] for paths in (one, two))
+        yield "image names", _file_names(one), _file_names(two)
 
 
 def _has_keys(stored: EmbeddingSet) -> bool:
     return stored.roles.id is not None or _paths(stored) is not None
+
+
+def _file_names(paths: Sequence[str]) -> list[str]:
+    return [PurePath(path).name for path in paths]
 
 
 def _paths(stored: EmbeddingSet) -> list[str] | None:

@@ -22,6 +22,7 @@ LAST, PREV, KEPT = "last.ckpt", "prev.ckpt", "kept"
 # parent's checkpoint and metric rows, used until a fork's first own checkpoint
 ORIGIN, ORIGIN_ROWS = "origin.ckpt", "origin.json"
 EMBEDDINGS = "embeddings"  # directory
+SET = "set"  # directory of the imported vectors and columns of an embedding set
 DIGEST = 64  # characters of the digest at the start of a checkpoint
 # maximum size in bytes of the header, which holds name, dtype, shape and offsets of each tensor
 MAX_HEADER_BYTES = 2**26

@@ -22,7 +22,7 @@ from dmlcore.storage import atomic_files, fork_parent, leftovers, locks, metrics
 from dmlcore.storage.home import HOME
 from dmlcore.storage.listing import Brief, FileCache, Listing, RunFacts, listing, signature
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.storage.run_directory import EMBEDDINGS, LOCK, METRICS, SPEC, STATE
+from dmlcore.storage.run_directory import EMBEDDINGS, LOCK, METRICS, SET, SPEC, STATE
 from dmlcore.storage.task import MAX_STATE_BYTES, Task, TaskState, Text
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # no leading hyphen, since commands would parse such an id as an option
@@ -88,6 +88,11 @@ class Run(Task[RunState]):
     def is_embedding_set(self) -> bool:
         """True for imported embeddings (`dmlcore.experiments.embedding_sets`), which no network here computed."""
         return self.spec.model.name == IDENTITY
+
+    @property
+    def is_logged(self) -> bool:
+        """True for a run that a program outside DML Lab trains (`dmlcore.log_run`), until it stores its embeddings."""
+        return self.is_embedding_set and not (self.path / SET).is_dir()
 
     @cached_property
     def spec(self) -> RunSpec:

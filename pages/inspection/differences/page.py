@@ -62,6 +62,9 @@ def page() -> None:
     if run is None:
         return
     with error_boundary.alone("The comparison"), run_picker.restart_if_gone(run):
+        if run.is_logged:
+            _embed(run)
+            return
         other, first, second = sides_view.pick(run)
         with run_picker.restart_if_gone(other):
             if first is None or second is None:

@@ -68,7 +68,8 @@ def page() -> None:
         menu.link("bring_your_own", own_embeddings.LABEL, into=boxes)
     source = run.embeddings()
     if source is None:
-        st.markdown("This run has not been evaluated yet. Its map needs the embeddings of the test split.")
+        if not run.is_logged:
+            st.markdown("This run has not been evaluated yet. Its map needs the embeddings of the test split.")
         job_button.offer(run, "evaluate")
         return
     if outdated(run, source):

@@ -28,6 +28,9 @@ _DOING: dict[JobName, str] = {
     "influence": "Repeating training steps",
     "search-all": "Searching for the neighbours of all queries",
 }
+LOGGED = (
+    "This run was trained by another program, which ended without storing embeddings. Call `finish` there to see them."
+)
 
 
 def offer(run: Run, task: JobName, *, at_once: bool = False) -> None:
@@ -40,6 +43,10 @@ def offer(run: Run, task: JobName, *, at_once: bool = False) -> None:
     if busy(run, task):
         return
     failed(run, task)
+    if run.is_logged:
+        st.info(LOGGED, icon=":material/terminal:")
+        menu.link("runs", "Open Runs", {"run": run.id})
+        return
     if run.is_embedding_set and task != "project":
         st.info("An embedding set has no network, so it cannot be evaluated again. Import its vectors again instead.")
         return

@@ -22,7 +22,8 @@ def evaluated(run: Run, what: str) -> tuple[Path, TestNeighbours] | None:
     """
     source = run.embeddings()
     if source is None:
-        st.markdown(f"This run has not been evaluated yet. Evaluate it to see its {what}.")
+        if not run.is_logged:
+            st.markdown(f"This run has not been evaluated yet. Evaluate it to see its {what}.")
         job_button.offer(run, "evaluate")
         return None
     if outdated(run, source):

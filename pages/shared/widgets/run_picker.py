@@ -65,7 +65,8 @@ def head(title: str, sentence: str, imported: str | None = None) -> Run | None:
     line.title(title, anchor=False, width="content")
     with st.container():
         run = pick(RunStore(), into=line, width=430, labelled=False)
-    st.markdown(imported if imported and run is not None and run.is_embedding_set else sentence)
+    is_set = run is not None and run.is_embedding_set and not run.is_logged
+    st.markdown(imported if imported and is_set else sentence)
     return run
 
 

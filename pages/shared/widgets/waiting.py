@@ -17,6 +17,7 @@ from pages.shared.words.numbers import duration
 
 LOOK = 1.0  # polling interval in seconds while a task is running
 GOES_ON = "You may close this page; the work continues."
+OUTSIDE = "Its embeddings appear here when that program stores them."
 _ENDED: Mapping[str, tuple[str, BadgeColour]] = {
     "failed": ("The last attempt failed", "red"),
     "incomplete": ("Some runs failed; see the Runs page for the reasons", "red"),
@@ -98,12 +99,14 @@ def wait(
 
 def on_run(run: Run, key: str, doing: str, below: Callable[[], object] = lambda: None) -> bool:
     """Show the progress of a run's training or active job; return True if there is one. `doing` describes the job."""
+    if run.is_logged and run.is_busy():
+        return wait(run, key, lambda state: _of_run(state, doing, "Another program trains this run"), then=OUTSIDE)
     return wait(run if run.is_busy() else Job(run), key, lambda state: _of_run(state, doing), below=below)
 
 
-def _of_run(state: RunState | ProgressState, doing: str) -> tuple[float, str]:
+def _of_run(state: RunState | ProgressState, doing: str, training: str = "The run is training") -> tuple[float, str]:
     if isinstance(state, RunState):
-        text = f"The run is training: step {state.step:,} of {state.steps:,}. This page updates when it ends."
+        text = f"{training}: step {state.step:,} of {state.steps:,}. This page updates when it ends."
         return state.step / max(1, state.steps), text
     seconds = min(locks.elapsed(state.queued, state.boot), 1e6)
     return state.done / (state.total or 1), f"{doing}, {duration(seconds)}: {state.message or 'about to start'}"

@@ -16,7 +16,7 @@ OWN = "folder"  # name of the data set that reads the user's own images
 
 def split_of(run: Run) -> str:
     """Return the name of the samples that a page shows: the test split, or all samples of an embedding set."""
-    return "embedding set" if run.is_embedding_set else "test split of this run"
+    return "embedding set" if run.is_embedding_set and not run.is_logged else "test split of this run"
 
 
 def label(run: Run) -> str:
@@ -25,7 +25,8 @@ def label(run: Run) -> str:
     if run.is_example:
         return f"Example · {name}"
     if run.is_embedding_set:
-        return f"{name} · embedding set · {run.id[-4:]}"
+        kind = "trained elsewhere" if run.is_logged else "embedding set"
+        return f"{name} · {kind} · {run.id[-4:]}"
     words = " · ".join([name, *([] if name.endswith(loss) else [loss]), run.id[-4:]])
     return mark_transductive(words, run.spec.conditioning.transductive)
 
