@@ -66,6 +66,9 @@ def import_(
             known = ", ".join(table.columns.column_names) or "no columns besides the vectors"
             raise CommandError(f"--{role} {column}: there is no such column; the file has {known}")
     roles = replace(guessed, **{role: column or None for role, column in given.items() if column is not None})
+    if label is None:
+        for note in roles.guess_notes(table.columns):
+            _report(f"{note}; choose another with --label, or none with --label ''")
     if labels is not None and roles.label is None and label is None:
         known = ", ".join(table.columns.column_names)
         _report(f"No column looks like labels, so the set has none. Choose one with --label: {known}")

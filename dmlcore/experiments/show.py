@@ -40,7 +40,8 @@ def show(
             table with a column of vectors; or a file (.npy, .npz, .parquet, .arrow, .csv, .tsv, .safetensors). The id
             of a stored embedding set, or its run, opens that set again, without storing anything.
         labels: N labels (list, array, tensor or series), the name of a column, or a file with one row per vector. By
-            default a column with a usual name, such as "label" or "class", if there is one.
+            default a column with a usual name, such as "label" or "class", else the only one whose values repeat like
+            those of labels, with a message.
         images: Folder of images; N paths; the name of a column with paths; N images as an array (N, H, W, 3) or
             (N, H, W) of uint8; or N PIL images. Arrays are stored in the set, files stay where they are. The files of a
             folder are assigned by a column of paths or ids, else in the order of their paths.
@@ -117,6 +118,8 @@ def _create(
 ) -> Run:
     with tempfile.TemporaryDirectory() as scratch:
         given = gather(embeddings, labels, images, metadata, vectors=vectors, scratch=Path(scratch))
+        for note in given.guesses:
+            _print(f"{note}; choose others with labels=")
         return embedding_sets.create(
             store,
             given.table,

@@ -65,6 +65,16 @@ def test_labels_of_an_unknown_name_are_asked_for(files):
     assert "Choose one with --label: file, digit, ink" in done.stderr
 
 
+def test_guessed_labels_are_announced(files):
+    (files / "labels.csv").write_text((files / "labels.csv").read_text().replace("digit", "species"))
+    done = imported(files, "--labels", str(files / "labels.csv"))
+    assert done.exit_code == 0, done.output
+    assert "labels: column 'species' was guessed, because its 10 values repeat; choose another" in done.stderr
+    assert "200 samples of 10 classes" in done.stdout
+    named = imported(files, "--labels", str(files / "labels.csv"), "--label", "species")
+    assert "guessed" not in named.stderr
+
+
 def test_vectors_alone(files):
     told = json.loads(imported(files, "--json", "--name", "mine").stdout)
     assert (told["samples"], told["classes"], told["recall_at_1"]) == (COUNT, 0, None)

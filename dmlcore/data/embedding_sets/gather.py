@@ -31,12 +31,14 @@ class GatheredSet:
         roles: Columns with labels, ids, image paths and splits.
         images: Folder of the images; None if there are none.
         copy_images: True if the images are in the scratch folder and must be copied.
+        guesses: Notes on columns that were guessed from their values, for the user.
     """
 
     table: VectorTable
     roles: Roles
     images: Path | None
     copy_images: bool
+    guesses: tuple[str, ...] = ()
 
 
 def gather(
@@ -68,14 +70,16 @@ def gather(
     if metadata is not None:
         columns, notes = memory.as_columns(metadata, "metadata")
         table = table.with_columns(columns, "metadata").with_notes(notes)
-    table, label = _labels(table, labels)
+    table, label, guesses = _labels(table, labels)
     folder, column = _images(table, images, scratch)
     image = None
     if column is not None:
         table, image = _appended(table, IMAGE, column, "images")
     table, roles = _guessed(table)
+    if label is None:
+        guesses = roles.guess_notes(table.columns)
     roles = replace(roles, label=label or roles.label, image=image or roles.image)
-    return GatheredSet(table, roles, folder, copy_images=folder == scratch)
+    return GatheredSet(table.with_notes(guesses), roles, folder, copy_images=folder == scratch, guesses=guesses)
 
 
 def _embeddings(embeddings: Any, vectors: str | None) -> VectorTable:
@@ -98,12 +102,16 @@ def _has_column_of_vectors(frame: Any) -> bool:
     return any(isinstance(frame[name].iloc[0], np.ndarray | list | tuple) for name in frame.columns)
 
 
-def _labels(table: VectorTable, labels: Any) -> tuple[VectorTable, str | None]:
-    """Add given labels to the table; return the table and the name of the column with the labels, if it is known."""
+def _labels(table: VectorTable, labels: Any) -> tuple[VectorTable, str | None, tuple[str, ...]]:
+    """Add given labels to the table.
+
+    Returns:
+        The table, the name of the column with the labels, if it is known, and a note if it was guessed.
+    """
     if labels is None:
-        return table, None
+        return table, None, ()
     if isinstance(labels, str) and labels in table.columns.column_names:
-        return table, labels
+        return table, labels, ()
     if isinstance(labels, str | Path):
         if not Path(labels).is_file():
             raise DataError(
@@ -111,14 +119,15 @@ def _labels(table: VectorTable, labels: Any) -> tuple[VectorTable, str | None]:
                 f"{listed(table.columns.column_names) or 'none'}"
             )
         columns = files.read_columns(labels)
-        chosen = Roles.guess(columns).label
-        if chosen is None and columns.num_columns > 1:
+        roles, several = Roles.guess(columns), columns.num_columns > 1
+        if roles.label is None and several:
             raise DataError(
                 f"labels: {Path(labels).name} has no column with a usual name, such as label or class; it has "
                 f"{listed(columns.column_names)}. Rename the column, or read the file and give one column"
             )
-        return table.with_columns(columns, Path(labels).name), chosen or columns.column_names[0]
-    return _appended(table, LABEL, labels, "labels")
+        table = table.with_columns(columns, Path(labels).name)
+        return table, roles.label or columns.column_names[0], roles.guess_notes(columns) if several else ()
+    return *_appended(table, LABEL, labels, "labels"), ()
 
 
 def _appended(table: VectorTable, name: str, values: Any, source: str) -> tuple[VectorTable, str]:

@@ -86,6 +86,7 @@ def list_table(folder: Path, table: Path, label: str | None = None, roots: Seque
 
     columns = files.read_columns(table)
     roles = Roles.guess(columns)
+    notes = list(roles.guess_notes(columns)) if label is None else []
     roles = roles if label is None else replace(roles, label=label)
     roles.require(columns, table.name)
     if roles.image is None and roles.id is None:
@@ -94,7 +95,6 @@ def list_table(folder: Path, table: Path, label: str | None = None, roots: Seque
             f"{table.name} has no column that names the photographs; rename one of its columns "
             f"({listed(columns.column_names)}) to one of {known_names}"
         )
-    notes = []
     if roles.label is None:
         known_names = ", ".join(USUAL_NAMES["label"])
         notes.append(f"{table.name} has no column of labels; choose one, or rename it to one of {known_names}")

@@ -28,6 +28,7 @@ class Preview:
         first: First ROWS rows of each column, as text, numbers or None.
         vectors: First values of the first ROWS vectors, as text.
         roles: Columns with labels, ids, images and splits, as far as they can be guessed.
+        label_is_guessed: True if the column with the labels has no usual name and was guessed from its values.
         notes: Messages for the user.
     """
 
@@ -39,6 +40,7 @@ class Preview:
     first: dict[str, list[Any]]
     vectors: tuple[str, ...]
     roles: Roles
+    label_is_guessed: bool
     notes: tuple[str, ...]
 
 
@@ -70,6 +72,7 @@ def preview(path: Path | str, labels: Path | str | None = None, *, vectors: str 
         first={name: [_cell(value) for value in shown.column(name).to_pylist()] for name in names},
         vectors=tuple(_vector(vector) for vector in first),
         roles=roles,
+        label_is_guessed=bool(roles.guess_notes(table.columns)),
         notes=table.notes,
     )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from dmlcore.data.dataset import DataError
+from dmlcore.data.embedding_sets.label_guess import describe_guess, guess_label
 from dmlcore.data.embedding_sets.source import listed, shown
 from dmlcore.typing import Bools, Ints
 
@@ -42,7 +43,11 @@ class Roles:
 
     @classmethod
     def guess(cls, columns: pa.Table) -> Roles:
-        """Find the columns by their usual names, ignoring case, such as "category" for labels or "sku" for ids."""
+        """Find the columns by their usual names, ignoring case, such as "category" for labels or "sku" for ids.
+
+        If no column has a usual name for labels, the only one that looks like labels is used, see `guess_label`. Tell
+        the user about it: `guess_notes`.
+        """
         by_name: dict[str, str] = {}
         for name in columns.column_names:
             by_name.setdefault(name.strip().lower(), name)
@@ -50,7 +55,15 @@ class Roles:
         for role, names in USUAL_NAMES.items():
             free = [by_name[name] for name in names if name in by_name and by_name[name] not in roles.values()]
             roles |= {role: free[0]} if free else {}
+        if "label" not in roles and (label := guess_label(columns, roles.values())) is not None:
+            roles["label"] = label
         return cls(**roles)
+
+    def guess_notes(self, columns: pa.Table) -> tuple[str, ...]:
+        """Return a note if the column with the labels was guessed from its values; () otherwise."""
+        if self.label is None or self.label.strip().lower() in USUAL_NAMES["label"]:
+            return ()
+        return (describe_guess(columns, self.label),)
 
     def require(self, columns: pa.Table, source: str) -> None:
         """Raise DataError if a named column does not exist."""

@@ -85,8 +85,13 @@ def test_files_are_accepted(scratch, tmp_path):
 
 def test_a_file_of_labels_without_a_usual_name(scratch, tmp_path):
     pd.DataFrame({"art": L}).to_csv(tmp_path / "one.csv", index=False)
-    pd.DataFrame({"art": L, "price": range(6)}).to_csv(tmp_path / "two.csv", index=False)
-    assert gather(E, tmp_path / "one.csv", scratch=scratch).roles.label == "art"
+    pd.DataFrame({"art": L, "price": range(6)}).to_csv(tmp_path / "guess.csv", index=False)
+    pd.DataFrame({"art": L, "kind": L, "type": L}).to_csv(tmp_path / "two.csv", index=False)
+    only = gather(E, tmp_path / "one.csv", scratch=scratch)
+    assert (only.roles.label, only.guesses) == ("art", ())
+    guessed = gather(E, tmp_path / "guess.csv", scratch=scratch)
+    assert guessed.roles.label == "art"
+    assert guessed.guesses[0] in guessed.table.notes
     with pytest.raises(DataError, match=r"two\.csv has no column with a usual name"):
         gather(E, tmp_path / "two.csv", scratch=scratch)
 
