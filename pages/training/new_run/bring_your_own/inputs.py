@@ -150,7 +150,7 @@ def _show_count(path: Path) -> None:
         return
     most = "at least " * (count >= import_service.MOST_COUNTED)
     if count:
-        st.markdown(f":green[:material/check_circle:] {most}{count:,} image {'file' if count == 1 else 'files'} found")
+        st.markdown(f":material/photo_library: {most}{count:,} image {'file' if count == 1 else 'files'} found")
     else:
         kinds = ", ".join(import_service.image_suffixes()[1:]).upper()
         st.markdown(f":orange[:material/warning:] No image files found ({kinds})")

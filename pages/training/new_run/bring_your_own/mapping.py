@@ -7,8 +7,10 @@ from typing import Any
 
 import streamlit as st
 
+from dmlcore.data.embedding_sets.image_match import ImageMatch
 from dmlcore.data.embedding_sets.preview import Preview
 from dmlcore.data.embedding_sets.roles import Roles
+from pages.shared.words import sentences as words
 
 ROLES = {
     "label": ("Label", "Class of each sample; without labels, maps and neighbours still work"),
@@ -21,6 +23,12 @@ ROLES = {
 NO_LABELS = (
     "**No labels.** If a column holds the class of each sample, choose it as Label: colours by class, failures and "
     "scores need it."
+)
+
+
+REMEDY = "Add the missing files, choose another Image column, or import without images."
+GUESSED = (
+    "**Is this the label?** It was guessed, because its values repeat. If it is wrong, choose another column or none."
 )
 
 
@@ -39,6 +47,18 @@ def show_rows(seen: Preview) -> None:
     more = f"The first {len(seen.vectors)} of {seen.rows:,} rows." if seen.rows > len(seen.vectors) else ""
     if more:
         st.caption(more)
+
+
+def show_match(found: ImageMatch | None) -> None:
+    """Show how many rows have an image; warn if some have none, because the import refuses them."""
+    if found is None:
+        return
+    text = f"{found.matched:,} of {found.rows:,} rows have an image"
+    if found.matched == found.rows:
+        st.markdown(f":green[:material/check_circle:] {text}")
+        return
+    st.warning(f"**{text}.** {REMEDY}", icon=":material/hide_image:")
+    st.text(words.plain(found.reason))
 
 
 def choose_roles(seen: Preview, key: str) -> Roles:
@@ -63,6 +83,8 @@ def choose_roles(seen: Preview, key: str) -> Roles:
                 width=200,
             )
             chosen[role] = column or None
+    if seen.label_is_guessed and chosen["label"] == seen.roles.label:
+        st.info(GUESSED, icon=":material/help:")
     if chosen["label"] is None:
         st.warning(NO_LABELS, icon=":material/label_off:")
     return Roles(**chosen)

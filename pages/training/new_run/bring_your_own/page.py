@@ -58,6 +58,7 @@ def page() -> None:
     files = f"{given.embeddings} {given.labels} {vectors}"
     key = hashlib.sha256(files.encode(errors="surrogatepass")).hexdigest()[:12]
     roles = mapping.choose_roles(seen, key)
+    matched = st.container()
     outcome, row = inputs.start_row()
     with row:
         name = st.text_input("Name", given.embeddings.stem[:MAX_NAME], max_chars=MAX_NAME, key=f"name-{key}", width=300)
@@ -81,6 +82,8 @@ def page() -> None:
         copy_images=given.uploaded_images,
         image_roots=tuple(map(str, allowed_folders())),
     )
+    with matched:
+        mapping.show_match(import_service.match_images(request))
     mapping.show_rows(seen)
     in_background = seen.rows > imports.FEW_ROWS
     _offer(request, outcome, row, "Import", ":material/input:", in_background=in_background)

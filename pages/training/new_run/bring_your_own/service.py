@@ -10,11 +10,13 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from dmlcore.data.dataset import DataError
-from dmlcore.data.embedding_sets import images
+from dmlcore.data.embedding_sets import files, image_match, images
+from dmlcore.data.embedding_sets.image_match import ImageMatch
 from dmlcore.data.embedding_sets.preview import Preview, preview
+from dmlcore.data.embedding_sets.table import VectorTable
 from dmlcore.data.files.images import SUFFIXES
 from dmlcore.data.printable import encodable
-from dmlcore.experiments.imports import Import
+from dmlcore.experiments.imports import Import, ImportRequest
 from pages.shared.state.cache import cached
 
 MAX_NAME = 200  # bytes of a file name
@@ -22,7 +24,7 @@ MAX_DEPTH = 8  # folders above a file of an uploaded folder
 FOLDER, LOOSE = "folder", "loose"  # names of the folders that hold an uploaded folder, and single images
 LIFETIME = 900  # lifetime of the cache in seconds
 MOST_COUNTED = 100_000  # number of images at which counting stops
-COUNT_LIFETIME = 30  # lifetime of a count in seconds; a change in a subfolder does not touch its parent
+COUNT_LIFETIME = 30  # lifetime of a list of images in seconds; a change in a subfolder does not touch its parent
 
 
 class Uploaded(Protocol):
@@ -104,16 +106,52 @@ def _preview(file: str, changed: str, labels: str | None, labels_changed: str, v
 
 def count_images(path: Path) -> int | None:
     """Return the number of image files in a folder or .zip file, at most MOST_COUNTED; None if it cannot be read."""
-    return _count(str(path), _stamp(path))
+    names = _image_names(str(path), _stamp(path))
+    return None if names is None else len(names)
+
+
+def match_images(given: ImportRequest) -> ImageMatch | None:
+    """Return how many rows have an image; None if this is not known before the import.
+
+    It is not known if the files cannot be read, are too many to be listed, or have absolute paths.
+    """
+    if given.images is None:
+        return None
+    names = _image_names(given.images, _stamp(Path(given.images)))
+    if names is None or len(names) >= MOST_COUNTED:
+        return None
+    changed = " ".join(_stamp(Path(path) if path else None) for path in (given.file, given.labels, given.images))
+    return _match(given.model_copy(update={"name": ""}), changed)
 
 
 @cached(16, COUNT_LIFETIME)
-def _count(path: str, changed: str) -> int | None:
+def _match(given: ImportRequest, changed: str) -> ImageMatch | None:
+    names = _image_names(given.images or "", _stamp(Path(given.images or "")))
+    try:
+        table = files.read_labelled(given.file, given.labels, vectors=given.vectors)
+        if names is None or table.vectors.shape[0] > MOST_COUNTED:
+            return None
+        paths, ids = (_texts(table, name) for name in (given.image, given.id))
+    except (DataError, OSError, KeyError):
+        return None  # the import reports the reason
+    if paths is not None and images.are_absolute(paths):
+        return None
+    return image_match.match_images(names, table.vectors.shape[0], paths, ids and [value or "" for value in ids])
+
+
+def _texts(table: VectorTable, name: str | None) -> list[str | None] | None:
+    if name is None:
+        return None
+    return [None if value is None else str(value) for value in table.columns.column(name).to_pylist()]
+
+
+@cached(16, COUNT_LIFETIME)
+def _image_names(path: str, changed: str) -> tuple[str, ...] | None:
     try:
         if os.path.isdir(path):
-            return sum(1 for _ in islice(images.images_below(Path(path)), MOST_COUNTED))
+            return tuple(islice(images.images_below(Path(path)), MOST_COUNTED))
         with zipfile.ZipFile(path) as archive:
-            return sum(_is_image(PurePosixPath(name)) for name in archive.namelist()[:MOST_COUNTED])
+            return tuple(name for name in archive.namelist()[:MOST_COUNTED] if _is_image(PurePosixPath(name)))
     except (DataError, OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
         return None  # the import reports the reason
 

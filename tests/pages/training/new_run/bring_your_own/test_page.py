@@ -133,6 +133,30 @@ def test_images_are_counted_next_to_their_input(folder: Path, photos: Path) -> N
     assert any("No image files found (JPG" in line.value for line in app.markdown)
 
 
+def test_rows_without_an_image_are_counted_before_the_import(folder: Path, photos: Path) -> None:
+    np.save(folder / "eight.npy", vectors(rows=8))
+    app = give(embeddings=folder / "eight.npy", images=photos)
+    assert any("8 of 8 rows have an image" in line.value for line in app.markdown)
+    app.text_input(key="path-embeddings").set_value(str(folder / "e.npy")).run()
+    assert any("0 of 40 rows have an image" in line.value for line in app.warning)
+    assert any("as many files as rows" in line.value for line in app.text)
+    lines = "".join(f"{row}.png,{'xy'[row % 2]}\n" for row in range(1, 9))
+    (folder / "names.csv").write_text("file,class\n" + lines)
+    app.text_input(key="path-embeddings").set_value(str(folder / "eight.npy"))
+    app.text_input(key="path-labels").set_value(str(folder / "names.csv")).run()
+    assert any("7 of 8 rows have an image" in line.value for line in app.warning)
+    assert any("Row 8 is the first without one ('8.png')" in line.value for line in app.text)
+
+
+def test_a_guessed_label_is_shown_as_a_guess(folder: Path, mapped: list[str]) -> None:
+    (folder / "labels.csv").write_text((folder / "labels.csv").read_text().replace("class", "species"))
+    app = give(embeddings=folder / "e.npy", labels=folder / "labels.csv")
+    assert box(app, "Label").value == "species"
+    assert any("Is this the label?" in notice.value for notice in app.info)
+    box(app, "Label").set_value("").run()
+    assert not app.info
+
+
 def test_missing_paths_and_images_are_refused_next_to_their_input(folder: Path) -> None:
     app = give(embeddings=folder / "e.npy", images=folder / "nothing")
     assert any("no such folder or file" in line for line in refusals(app))
