@@ -77,13 +77,15 @@ def test_dropped_files_arrive_on_the_map_with_images(page, server: Server, folde
     expect(page.get_by_text("90 of 90 images")).to_be_visible()
 
 
-def test_loose_images_without_labels_arrive_too(page, server: Server, folder: Path):
+def test_many_loose_images_are_sent_as_one_file(page, server: Server, folder: Path):
     before = len(stored(server))
     inputs = opened(page, server)
     inputs.nth(0).set_input_files(folder / "clip.npy")
     expect(page.get_by_text("90 vectors of 16 dimensions")).to_be_visible()
+    page.get_by_role("button", name="Upload a folder").wait_for()
     inputs.nth(2).set_input_files(sorted((folder / "photos").iterdir()))
-    expect(page.get_by_test_id("stFileUploader").nth(2)).to_contain_text(".png")
+    expect(page.get_by_test_id("stFileUploader").nth(2)).to_contain_text("images.zip")
+    expect(page.get_by_text("90 of 90 rows have an image")).to_be_visible()
     press_import(page)
     page.wait_for_url(EXPLORE)
     page.locator("canvas").first.wait_for()
@@ -143,10 +145,11 @@ def test_an_uploaded_folder_of_photographs_arrives_on_the_map(page, server: Serv
     go(page, f"{server.url}/bring_your_own")
     page.get_by_text("Photographs", exact=True).first.click()
     expect(page.get_by_label("Embeddings: path on this server")).to_have_count(0)
-    page.get_by_text("Upload a folder").click()
     field = page.locator("input[type=file][webkitdirectory]")
     field.wait_for(state="attached")
     field.set_input_files(birds)
+    expect(page.get_by_text("12 images packed into one file")).to_be_visible()
+    expect(page.get_by_text("birds.zip")).to_be_visible()
     expect(page.get_by_role("combobox", name="Network")).to_have_value("EfficientNet-Lite 0")
     page.get_by_role("button", name="Embed", exact=True).click()
     page.wait_for_url(EXPLORE, timeout=120_000)

@@ -14,13 +14,15 @@ from dmlcore.experiments import imports
 from dmlcore.experiments.imports import Import
 from dmlcore.storage.home import HOME
 from pages.shared.server.server_paths import EXAMPLES, require_allowed
+from pages.shared.widgets.component import component
 from pages.shared.widgets.error_boundary import refusal
 from pages.training.new_run.bring_your_own import service as import_service
 
 MEGABYTES = 200  # largest uploaded file
-MOST_UPLOADS = 300  # number of files that a browser uploads one by one without blocking the page for long
+MOST_UPLOADS = 30  # number of files that the browser sends one by one; more are packed into one .zip file first
 PLACE = "folder of the import"  # session key
 INVALID = "Cannot be used"
+_packing = component("training/image_upload")
 EXAMPLE = {"embeddings": "digits.npy", "labels": "digits.csv", "images": "digits.zip"}
 
 
@@ -102,32 +104,27 @@ def file_input(role: str, formats: tuple[str, ...]) -> tuple[Path | None, bool]:
 
 
 def images_input(role: str = "images") -> tuple[Path | None, bool, bool]:
-    """Show the input of images: a folder, files, a .zip file or a path.
+    """Show the input of images: files, a .zip file, a folder, which the browser packs into one, or a path.
 
     Returns:
         Path of the images, True if they were uploaded, and True if they cannot be used.
     """
-    is_folder = bool(st.session_state.get(f"is-folder-{role}"))
-    types = import_service.image_suffixes()
+    types, key = import_service.image_suffixes(), f"upload-{role}"
     uploads = st.file_uploader(
         role.capitalize(),
-        type=types[1:] if is_folder else types,
-        accept_multiple_files="directory" if is_folder else True,
-        key=f"upload-{'folder-' * is_folder}{role}",
+        type=types,
+        accept_multiple_files=True,
+        key=key,
         max_upload_size=MEGABYTES,
         label_visibility="collapsed",
     )
     text = _path(role, "folder or .zip file", bool(uploads))
+    limits = {"uploader": key, "few": MOST_UPLOADS, "megabytes": MEGABYTES, "suffixes": types[1:]}
+    _packing(key=f"packing-{role}", data=limits)
     count = st.container()
-    st.toggle(
-        "Upload a folder",
-        key=f"is-folder-{role}",
-        help="Includes subfolders. Browsers send files one by one, and many files can block the page for minutes.",
-    )
-    st.caption(f"For more than {MOST_UPLOADS} images, upload a .zip file or give a path.")
     try:
         if uploads:
-            stored = import_service.store_images(place(), uploads, keep_folders=is_folder)
+            stored = import_service.store_images(place(), uploads)
             with count:
                 _show_count(stored)
             return stored, True, False

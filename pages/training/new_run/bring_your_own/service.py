@@ -20,8 +20,7 @@ from dmlcore.experiments.imports import Import, ImportRequest
 from pages.shared.state.cache import cached
 
 MAX_NAME = 200  # bytes of a file name
-MAX_DEPTH = 8  # folders above a file of an uploaded folder
-FOLDER, LOOSE = "folder", "loose"  # names of the folders that hold an uploaded folder, and single images
+LOOSE = "loose"  # name of the folder that holds single images
 LIFETIME = 900  # lifetime of the cache in seconds
 MOST_COUNTED = 100_000  # number of images at which counting stops
 COUNT_LIFETIME = 30  # lifetime of a list of images in seconds; a change in a subfolder does not touch its parent
@@ -52,10 +51,8 @@ def store_file(place: Import, role: str, file: Uploaded) -> Path:
     return folder / name
 
 
-def store_images(place: Import, uploads: Sequence[Uploaded], *, keep_folders: bool = False) -> Path:
+def store_images(place: Import, uploads: Sequence[Uploaded]) -> Path:
     """Write uploaded images into a folder, or a single .zip file without unpacking it, and return the path.
-
-    With `keep_folders`, the files are those of an uploaded folder and stay in its subfolders.
 
     Raises:
         DataError: If there are several .zip files, two images have the same name, or the disk is full.
@@ -65,16 +62,16 @@ def store_images(place: Import, uploads: Sequence[Uploaded], *, keep_folders: bo
         raise DataError(f"{packed[0].name} is one of {len(uploads):,} files; give one .zip file, or images only")
     if packed:
         return store_file(place, "images", packed[0])
-    names = [relative_path(file.name) if keep_folders else file_name(file.name) for file in uploads]
+    names = [file_name(file.name) for file in uploads]
     if repeated := sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []:
-        raise DataError(f"two images have the name {repeated[0]}; pack them with their folders into a .zip file")
-    folder = place.files / "images" / (FOLDER if keep_folders else LOOSE)
+        raise DataError(f"two images have the name {repeated[0]}; upload the folder that contains both")
+    folder = place.files / "images" / LOOSE
     for name, file in zip(names, uploads, strict=True):
         if not (folder / name).is_file():
             _write(folder / name, file)
     kept = {folder / name for name in names}
-    for path in list(folder.rglob("*")):
-        if path not in kept and not path.is_dir():  # removed by the visitor
+    for path in list(folder.iterdir()):
+        if path not in kept:  # removed by the visitor
             path.unlink(missing_ok=True)
     return folder
 
@@ -86,12 +83,6 @@ def file_name(name: str) -> str:
     while len(f"{stem}{suffix}".encode()) > MAX_NAME:
         stem, suffix = stem[:-1], suffix[:20]
     return f"{stem or 'file'}{suffix}" if name not in (".", "..") else "file"
-
-
-def relative_path(name: str) -> str:
-    """Return the relative path of a file in an uploaded folder, without ".." and with at most MAX_DEPTH folders."""
-    steps = [step for step in name.replace("\\", "/").split("/") if step not in ("", ".", "..")] or [""]
-    return "/".join(file_name(step) for step in steps[-MAX_DEPTH - 1 :])
 
 
 def preview_files(file: Path, labels: Path | None, vectors: str | None) -> Preview:
@@ -163,7 +154,7 @@ def _is_image(path: PurePosixPath) -> bool:
 
 def without_folders(place: Import, message: str) -> str:
     """Return an error message in which uploaded files are named without the folders of the server."""
-    for folder in (place.files / "images" / LOOSE, place.files / "images" / FOLDER, place.path.parent):
+    for folder in (place.files / "images" / LOOSE, place.path.parent):
         message = message.replace(str(folder), "the uploaded images")
     return message
 

@@ -66,29 +66,6 @@ def test_images_are_one_zip_or_loose_files(place: Import) -> None:
     assert [path.name for path in folder.iterdir()] == ["b.png"]
 
 
-@pytest.mark.parametrize(
-    ("name", "stored"),
-    [
-        ("birds/owl/1.png", "birds/owl/1.png"),
-        ("../../birds/./1.png", "birds/1.png"),
-        ("/etc/1.png", "etc/1.png"),
-        ("birds\\owl\\1.png", "birds/owl/1.png"),
-        ("", "file"),
-        ("/".join("abcdefghijk") + "/1.png", "d/e/f/g/h/i/j/k/1.png"),
-    ],
-)
-def test_files_of_a_folder_keep_their_folders(place: Import, name: str, stored: str) -> None:
-    folder = service.store_images(place, [Upload(name)], keep_folders=True)
-    assert folder == place.files / "images" / "folder"
-    assert [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()] == [stored]
-
-
-def test_files_that_are_no_longer_uploaded_are_removed(place: Import) -> None:
-    folder = service.store_images(place, [Upload("a/1.png"), Upload("b/1.png")], keep_folders=True)
-    service.store_images(place, [Upload("b/1.png")], keep_folders=True)
-    assert [path for path in folder.rglob("*") if path.is_file()] == [folder / "b" / "1.png"]
-
-
 def test_a_zip_next_to_images_and_repeated_names_are_refused(place: Import) -> None:
     with pytest.raises(DataError, match=r"p.zip is one of 2 files; give one .zip file, or images only"):
         service.store_images(place, [Upload("p.zip"), Upload("a.png")])
