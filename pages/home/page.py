@@ -29,6 +29,7 @@ RECENT = 50  # number of newest runs that are searched for one to link to
 FIELD = Scene()
 # Show the columns next to each other, or stack them if they would be narrower than 300 pixels.
 STYLE = """<style>
+[data-testid="stMainBlockContainer"]:has(.st-key-doors) { padding-bottom: 10px; }  /* fits 1440 x 900 pixels */
 .st-key-doors [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
 .st-key-doors [data-testid="stColumn"] { flex: 1 1 300px; min-width: min(300px, 100%); }
 [class*="st-key-door_"] > .stElementContainer { width: 100% !important; }
