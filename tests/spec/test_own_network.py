@@ -88,7 +88,7 @@ def test_stored_runs_are_read_but_not_made(tmp_path: Path, hostile: Path) -> Non
 
 def test_everything_but_the_command_line_refuses(tmp_path: Path, hostile: Path) -> None:
     base = RunSpec().with_overrides(["data.name=glyphs", "model.name=conv4_32"])
-    with pytest.raises(SpecError, match="only the command line trains"):
+    with pytest.raises(SpecError, match="train it with dml train"):
         spec_link.linked({"base": "glyphs", "set": CHANGE})
     with pytest.raises(SpecError, match=REFUSED):
         space.prepare(base, [f"model.name={NAME},conv4_32", "seed=1"], "search", method="grid")
@@ -103,7 +103,7 @@ def test_everything_but_the_command_line_refuses(tmp_path: Path, hostile: Path) 
 
 def test_links_refuse_permitted_networks_too(monkeypatch: pytest.MonkeyPatch, hostile: Path) -> None:
     monkeypatch.setenv(own_network.NETWORKS, NAME)
-    with pytest.raises(SpecError, match="only the command line trains"):
+    with pytest.raises(SpecError, match="train it with dml train"):
         spec_link.linked({"base": "glyphs", "set": CHANGE})
     assert not hostile.exists()
 

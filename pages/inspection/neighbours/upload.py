@@ -144,7 +144,7 @@ def _address(inputs: NDArray[np.generic], data: Dataset) -> str:
     """Return the network's input as a data URL with a PNG image."""
     one = inputs[0]
     if one.ndim == 3:
-        pixels = np.ascontiguousarray(one.transpose(1, 2, 0))
+        pixels = np.ascontiguousarray(np.broadcast_to(one, (3, *one.shape[1:])).transpose(1, 2, 0))
     else:
         side = own_images.GREY[data.name][0]
         pixels = np.rint(one.reshape(side, side, 1).repeat(3, axis=2) * 255).astype(np.uint8)

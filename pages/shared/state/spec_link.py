@@ -91,8 +91,8 @@ def refuse_own_network(spec: RunSpec) -> None:
     """Raise SpecError if a spec names a user's own network, because links and forms must not choose which code runs."""
     if own_network.is_own(spec.model.name):
         raise SpecError(
-            f"model.name: {spec.model.name} is Python code, which only the command line trains; run "
-            f"dml train SPEC model.name={spec.model.name}"
+            f"model.name: {spec.model.name} is Python code, which a form cannot choose; train it with dml train on the "
+            "command line"
         )
 
 
