@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError, model_validator
 from dmlcore.experiments import studies
 from dmlcore.experiments.studies import Measured, Study, StudyRequest, StudyResults, claims, comparisons
 from dmlcore.experiments.studies.by_seed import by_seed, mean_of, points
+from dmlcore.experiments.studies.results import TITLES
 from dmlcore.presets import CLAIMS as FILE
 from dmlcore.published.errata import errata
 from dmlcore.significance import verdicts
@@ -230,7 +231,8 @@ def _test_scores(scores: Sequence[str], results: Sequence[Measured]) -> Tested |
     if not all(pair):
         return None
     answer = verdicts.contrasts([pair], [False])[0]
-    return (scores[0], scores[1]), pair, verdicts.gap(*pair), answer, f"mean of {len(variants)} variants"
+    first, second = (TITLES.get(score, score) for score in scores)
+    return (first, second), pair, verdicts.gap(*pair), answer, f"mean of {len(variants)} variants"
 
 
 def _describe(sides: tuple[str, str], scores: tuple[Values, Values], gap: Gap, title: str) -> str:
