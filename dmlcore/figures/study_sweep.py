@@ -38,7 +38,13 @@ def lines(swept: Lines, *, title: str, measure: str) -> tuple[Spec, Columns]:
     }
     names = list(swept)
     wide = alt.ExprRef(f"windowSize()[0] < {NARROW} ? 1 : 4")
-    legend = None if len(names) == 1 else alt.Legend(title=None, orient="top", symbolType="stroke", columns=wide)
+    legend = (
+        None
+        if len(names) == 1
+        else alt.Legend(
+            title=None, orient="top", symbolType="stroke", symbolSize=400, symbolStrokeWidth=3, columns=wide
+        )
+    )
     colours = alt.Scale(domain=names, range=[COLOURS[i % len(COLOURS)] for i in range(len(names))])
     dashes = alt.Scale(domain=names, range=[DASHES[i % len(DASHES)] for i in range(len(names))])
     base = alt.Chart().encode(
