@@ -76,7 +76,7 @@ class Correlation(Section):
     falling: bool = Field(False, description="The statement says that the judged score falls as the other one rises")
 
 
-class Sweep(Section):
+class SweptSetting(Section):
     """Setting on the x axis of a line chart; variants that differ in nothing else form one line."""
 
     key: Text = Field(description="Dotted key of the setting, such as pooling.parameters.mu")
@@ -92,7 +92,7 @@ class Study(Plan):
         "contrasts": Contrast,
         "attribution": Attribution,
         "correlations": Correlation,
-        "sweep": Sweep,
+        "sweep": SweptSetting,
     }
 
     title: Text
@@ -120,7 +120,7 @@ class Study(Plan):
     contrasts: tuple[Contrast, ...] = Field((), strict=False, description="Questions with an answer as a sentence")
     attribution: Attribution | None = None
     correlations: tuple[Correlation, ...] = Field((), strict=False, description="Answered over all variants")
-    sweep: Sweep | None = None
+    sweep: SweptSetting | None = None
     pretraining: Pretraining | None = None
     variants: tuple[StudyVariant, ...] = Field(strict=False, min_length=1)
 
