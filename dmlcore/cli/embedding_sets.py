@@ -132,6 +132,8 @@ def _finish(run: Run, open_: bool, as_json: bool) -> None:
     stored = embedding_sets.of_run(run)
     if open_:
         show.open_app(run, report=_report)
+    else:
+        _report("Its map is in the app under Inspection > Explore; with --open, this command opens it")
     if not as_json:
         print(f"{run.id}: {run.state().message}")
         return
