@@ -43,7 +43,7 @@ def test_the_refusal_lists_what_is_supported(tmp_path):
     with pytest.raises(eject.EjectError, match=r"is not finished\. Supported are .*proxy_anchor"):
         eject.source(run)
     run = RunStore(tmp_path).create(read_spec("glyphs"))
-    with pytest.raises(eject.EjectError, match=r"because of .*data\.name=glyphs.*\. Supported are"):
+    with pytest.raises(eject.EjectError, match=r"data\.name=glyphs.*does not fit into 200 lines.*\. Supported are"):
         eject.source(run)
 
 
