@@ -32,6 +32,7 @@ from dmlcore.losses.engine.distances import euclidean
 
 try:
     from pytorch_metric_learning import losses as pml
+    from pytorch_metric_learning.regularizers import SparseCentersRegularizer
 except ImportError:
     pml = None
 
@@ -53,7 +54,11 @@ COUNTERPARTS: dict[str, Callable[[Any, int, int], Any]] = {
     "tuplet": lambda p, c, d: p.TupletMarginLoss(),
     "proxy_nca": lambda p, c, d: p.ProxyNCALoss(c, d),
     "proxy_anchor": lambda p, c, d: p.ProxyAnchorLoss(c, d),
-    "soft_triple": lambda p, c, d: p.SoftTripleLoss(c, d),
+    "soft_triple": lambda p, c, d: p.SoftTripleLoss(
+        *(c, d, 2, 20, 0.1, 0.1),
+        weight_regularizer=SparseCentersRegularizer(c, 2),
+        weight_reg_weight=0.2,
+    ),
     "cross_entropy": lambda p, c, d: p.NormalizedSoftmaxLoss(c, d),
     "arcface": lambda p, c, d: p.ArcFaceLoss(c, d),
     "sub_centre_arcface": lambda p, c, d: p.SubCenterArcFaceLoss(num_classes=c, embedding_size=d),

@@ -36,7 +36,7 @@ def distance_table(kind: str, rows: Tensor, columns: Tensor) -> Tensor:
 
 def unit(x: Tensor) -> Tensor:
     """Compute x / |x| along the last axis without overflow or underflow of the squares; zero vectors stay zero."""
-    if torch.is_grad_enabled() and x.requires_grad:
+    if x.is_cuda and torch.is_grad_enabled() and x.requires_grad:
         direction: Tensor = _Unit.apply(x)
         return direction
     return _unit_and_length(x)[0]
@@ -52,7 +52,7 @@ def _unit_and_length(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _Unit(torch.autograd.Function):
-    """Direction of vectors, with a backward pass of few operations, which on a GPU determine the time."""
+    """Direction of vectors, with a backward pass of few operations, whose number determines the time on a GPU."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
