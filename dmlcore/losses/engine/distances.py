@@ -65,8 +65,9 @@ class _Unit(torch.autograd.Function):
         x, direction, length = ctx.saved_tensors
         if torch.is_grad_enabled():  # a second derivative is requested
             direction, length = _unit_and_length(x)
-        across: Tensor = grad - direction * (direction * grad).sum(-1, keepdim=True)
-        return across / length
+        along = (direction * grad).sum(-1, keepdim=True)
+        across: Tensor = (grad - direction * along) / length
+        return across
 
 
 def clip_to_unit_ball(x: Tensor) -> Tensor:
