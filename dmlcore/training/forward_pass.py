@@ -17,6 +17,8 @@ from dmlcore.spec import RunSpec
 STATIC_POOLINGS = ("gap", "gmp", "gap_gmp", "gem")
 
 
+WARM_UPS = 3  # forward and backward passes before a capture
+
 log = logging.getLogger(__name__)
 
 
@@ -69,31 +71,74 @@ class Graphs:
         if key != self._key:
             self._call, self._key = self._model, key  # frees the memory of the previous graphs
             self._call = self._capture(inputs)
-        return self._call(inputs).clone()
+        return self._call(inputs)
 
     def _capture(self, inputs: Tensor) -> Callable[[Tensor], Tensor]:
         buffers = {name: buffer.clone() for name, buffer in self._model.named_buffers()}
-        network, random = _Network(self._model), torch.cuda.get_rng_state(inputs.device)
+        random = torch.cuda.get_rng_state(inputs.device)
+        call: Callable[[Tensor], Tensor] = self._model
         try:
             with torch.autocast("cuda", torch.bfloat16, enabled=self._bfloat16, cache_enabled=False):
-                captured: Any = torch.cuda.make_graphed_callables(network, (inputs.clone(),), allow_unused_input=True)
+                call = _Captured(self._model, inputs.clone())
         except Exception as error:  # of any kind: the run can go on without graphs
             log.warning("kernels are launched one by one, because CUDA graphs failed: %s", error)
-            captured = self._model
         torch.cuda.set_rng_state(random, inputs.device)
         with torch.no_grad():  # the capture has updated batch norm with this batch
             for name, buffer in self._model.named_buffers():
                 buffer.copy_(buffers[name])
-        return captured  # type: ignore[no-any-return]
+        return call
 
 
-class _Network(nn.Module):
-    """Module around a network, because capturing replaces the forward method of the module that it is given."""
+class _Captured:
+    """Graphs of the forward and backward pass of a network, and the memory that they read and write.
 
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
+    `torch.cuda.make_graphed_callables` does the same, but keeps the autograd graph of the capture alive. Its nodes then
+    accumulate gradients in the stream of the capture, and each parameter costs a synchronisation of streams per step.
+    """
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        embeddings: Tensor = self.model(inputs)
+    def __init__(self, model: nn.Module, inputs: Tensor) -> None:
+        self.inputs = inputs
+        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        stream = torch.cuda.Stream(inputs.device)
+        stream.wait_stream(torch.cuda.current_stream(inputs.device))
+        with torch.cuda.stream(stream):  # libraries choose kernels and allocate workspaces at the first calls
+            for _ in range(WARM_UPS):
+                embeddings = model(inputs)
+                self._gradients(embeddings, torch.zeros_like(embeddings))
+            del embeddings
+        torch.cuda.current_stream(inputs.device).wait_stream(stream)
+        self.forward, self.backward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+        pool = torch.cuda.graph_pool_handle()
+        # other threads, such as the writer of checkpoints, may use the GPU during the capture
+        with torch.cuda.graph(self.forward, pool=pool, capture_error_mode="thread_local"):
+            embeddings = model(inputs)
+        self.slope = torch.zeros_like(embeddings)  # gradient of the loss with respect to the embeddings
+        with torch.cuda.graph(self.backward, pool=pool, capture_error_mode="thread_local"):
+            self.gradients = self._gradients(embeddings, self.slope)
+        self.embeddings = embeddings.detach()
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        embeddings: Tensor = _Replay.apply(self, inputs, *self.parameters)  # type: ignore[no-untyped-call]
         return embeddings
+
+    def _gradients(self, embeddings: Tensor, slope: Tensor) -> tuple[Tensor | None, ...]:
+        return torch.autograd.grad(embeddings, self.parameters, slope, allow_unused=True)
+
+
+class _Replay(torch.autograd.Function):
+    """Replay of the graphs of a `_Captured` as one operation, whose inputs are the parameters of the network."""
+
+    @staticmethod
+    def forward(ctx: Any, captured: _Captured, inputs: Tensor, *_: Tensor) -> Tensor:
+        ctx.captured = captured
+        captured.inputs.copy_(inputs)
+        captured.forward.replay()
+        return captured.embeddings.clone()  # still valid when the next batch is embedded
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        captured: _Captured = ctx.captured
+        captured.slope.copy_(slope)
+        captured.backward.replay()
+        # each a new tensor, which autograd then uses as `grad` without a copy
+        return (None, None, *(None if each is None else each.detach() for each in captured.gradients))

@@ -49,7 +49,7 @@ class MetricsLog:
         if self._metrics is None:
             return
         waiting = [value for row in rows for value in row.values() if isinstance(value, Tensor)]
-        numbers = iter(torch.stack([value.detach().double() for value in waiting]).tolist() if waiting else ())
+        numbers = iter(_read(waiting))
         for row in rows:
             plain = {key: next(numbers) if isinstance(value, Tensor) else value for key, value in row.items()}
             self._metrics.append({key: value for key, value in plain.items() if value == value})
@@ -58,6 +58,18 @@ class MetricsLog:
         """Write all rows to disk durably and return the length of the file in bytes."""
         self.flush()
         return self._metrics.sync() if self._metrics else 0
+
+
+def _read(values: list[Tensor]) -> list[float]:
+    """Return the values of 0-dimensional tensors, with one kernel per type and one transfer from the device."""
+    if not values:
+        return []
+    places: dict[torch.dtype, list[int]] = {}
+    for place, value in enumerate(values):
+        places.setdefault(value.dtype, []).append(place)
+    stacked = [torch.stack([values[place].detach() for place in each]).double() for each in places.values()]
+    order = [place for each in places.values() for place in each]
+    return [number for _, number in sorted(zip(order, torch.cat(stacked).tolist(), strict=True))]
 
 
 class Reporter:

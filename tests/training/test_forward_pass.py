@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -43,14 +42,14 @@ def captures(monkeypatch: pytest.MonkeyPatch) -> list[torch.Size]:
     """Replace the capture by a function that trains batch norm, as a capture does; return the shapes captured."""
     shapes: list[torch.Size] = []
 
-    def capture(module: nn.Module, samples: tuple[Tensor, ...], **_: Any) -> Callable[[Tensor], Tensor]:
-        shapes.append(samples[0].shape)
-        if samples[0].shape[0] == 3:
+    def capture(module: nn.Module, inputs: Tensor) -> Callable[[Tensor], Tensor]:
+        shapes.append(inputs.shape)
+        if len(inputs) == 3:
             raise RuntimeError("operation not permitted when stream is capturing")
-        module(*samples)
+        module(inputs)
         return module
 
-    monkeypatch.setattr(torch.cuda, "make_graphed_callables", capture)
+    monkeypatch.setattr(forward_pass, "_Captured", capture)
     monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: None)
     monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: None)
     return shapes
