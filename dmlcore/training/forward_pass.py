@@ -118,7 +118,7 @@ class _Captured:
         self.embeddings = embeddings.detach()
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        embeddings: Tensor = _Replay.apply(self, inputs, *self.parameters)  # type: ignore[no-untyped-call]
+        embeddings: Tensor = _Replay.apply(self, inputs, *self.parameters)
         return embeddings
 
     def _gradients(self, embeddings: Tensor, slope: Tensor) -> tuple[Tensor | None, ...]:
@@ -133,10 +133,11 @@ class _Replay(torch.autograd.Function):
         ctx.captured = captured
         captured.inputs.copy_(inputs)
         captured.forward.replay()
-        return captured.embeddings.clone()  # still valid when the next batch is embedded
+        embeddings: Tensor = captured.embeddings.clone()  # still valid when the next batch is embedded
+        return embeddings
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
         captured: _Captured = ctx.captured
         captured.slope.copy_(slope)
         captured.backward.replay()
