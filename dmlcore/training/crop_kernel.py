@@ -23,7 +23,7 @@ def _weight(place, begin, length, centre, scale):
     return tl.where(inside, tl.maximum(1.0 - distance / tl.maximum(scale, 1.0), 0.0), 0.0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["high", "wide", "side"])  # sizes differ from batch to batch
 def _crop_kernel(images, boxes, flips, result, high, wide, side, TAPS: tl.constexpr, COLUMNS: tl.constexpr):
     """Compute some columns of one row of one image.
 
