@@ -1,8 +1,7 @@
 """`dml bench gpu`: measure a GPU part by part in at most eight minutes, as Markdown tables with ratios.
 
 Each part is a module that runs in its own process with a time limit, so that a part that fails or does not end costs
-only itself: `python -m MODULE [--small]` runs it alone. Parts that a checkout has in `benchmarks/` replace those of the
-package.
+only itself: `python -m dmlcore.bench.PART [--small]` runs it alone.
 """
 
 from __future__ import annotations
@@ -16,11 +15,12 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 import torch
 
 from dmlcore.storage.home import HOME
+
+PACKAGE = "dmlcore.bench"
 
 
 @dataclass(frozen=True)
@@ -28,26 +28,24 @@ class Part:
     """Part of the benchmark.
 
     Attributes:
-        name: Name on the command line.
-        modules: The first of these modules that exists is run.
+        name: Name on the command line, and of the module in `dmlcore.bench`.
         limit: Time limit in seconds.
         small: Arguments of the module with small sizes.
     """
 
     name: str
-    modules: tuple[str, ...]
     limit: float
     small: tuple[str, ...] = ("--small",)
 
 
 PARTS = (
-    Part("losses", ("benchmarks.gpu_losses", "dmlcore.bench.losses"), 160),
+    Part("losses", 140),
     # a C++ compiler takes minutes for the compiled network on a CPU
-    Part("step", ("benchmarks.gpu_step", "dmlcore.bench.step"), 140, ("--small", "--mode", "eager", "graphs")),
-    Part("search", ("dmlcore.bench.search",), 40),
-    Part("embedding", ("dmlcore.bench.embedding",), 40),
-    Part("checks", ("dmlcore.bench.checks",), 100),
-    Part("maps", ("dmlcore.bench.maps",), 80),
+    Part("step", 125, ("--small", "--mode", "eager", "graphs")),
+    Part("search", 25),
+    Part("embedding", 25),
+    Part("checks", 85),
+    Part("maps", 80),
 )
 
 
@@ -95,8 +93,7 @@ def run(part: Part, limit: float, *, small: bool) -> str:
     if limit < 5:
         return "not started, no time left"
     paths = [str(HOME), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    module = next(name for name in part.modules if exists(name))
-    command = [sys.executable, "-u", "-m", module, *(part.small if small else ())]
+    command = [sys.executable, "-u", "-m", f"{PACKAGE}.{part.name}", *(part.small if small else ())]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     process = subprocess.Popen(command, env=environment, stderr=subprocess.STDOUT, start_new_session=True)
     try:
@@ -107,11 +104,3 @@ def run(part: Part, limit: float, *, small: bool) -> str:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-
-
-def exists(module: str) -> bool:
-    """Return True if a module can be imported here; modules in `benchmarks` exist only in a checkout."""
-    package, _, name = module.rpartition(".")
-    if package == "benchmarks":
-        return (HOME / "benchmarks" / f"{name}.py").is_file()
-    return find_spec(module) is not None

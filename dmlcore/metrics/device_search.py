@@ -27,8 +27,9 @@ from dmlcore.metrics.nearest_neighbours import (
     above,
     direct_distances,
     error_bound,
+    exponent_of,
 )
-from dmlcore.typing import Ints, Reals, Singles
+from dmlcore.typing import Ints, Reals
 
 NUMBERS = 2**26  # maximum number of elements in a temporary tensor, which then takes 512 MB in float64
 
@@ -50,15 +51,34 @@ class DeviceSearch(NeighbourSearch):
         self.device = device
         super().__init__(queries, gallery, exclude_self=exclude_self)
 
-    def _list(self, near: Singles) -> None:
-        alone = self._queries32 is near
+    def _prepare(self, alone: bool) -> None:
+        """Scale, centre and round queries and gallery as on the CPU, but on the device."""
         self._points = self._there(self.gallery)
         self._query_points = self._points if alone else self._there(self.queries)
-        gallery = self._there(near)
-        queries = gallery if alone else self._there(self._queries32)
-        self._single = _Sides(gallery, queries, 2.0**-24)
+        sides = (self._points,) if alone else (self._points, self._query_points)
+        self.exponent = max(exponent_of(side) for side in (self.gallery, self.queries)[: len(sides)])
+        self._middle = sum(part.sum(0) for part in self._units_of(self._points)) / len(self._points)
+        farthest = max(float((part - self._middle).abs().max()) for side in sides for part in self._units_of(side))
+        self._shrink = -int(np.frexp(farthest)[1])
+        near, norms = self._rounded_there(self._points)
+        asking, lengths = (near, norms) if alone else self._rounded_there(self._query_points)
+        self._longest, self._norms = float(norms.max()), lengths.cpu().numpy()
+        self._single = _Sides(near, asking, 2.0**-24)
         self._double: _Sides | None = None  # made when the first tile needs it
         self._double_first = False  # True once float32 has left most queries of a tile open
+
+    def _units_of(self, points: Tensor) -> Iterator[Tensor]:
+        """Yield chunks of points divided by 2**exponent, in float64."""
+        return (self._scaled(part) for part in points.split(max(1, NUMBERS // points.shape[1])))
+
+    def _rounded_there(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Return centred and scaled points in float32, and their norms computed before rounding."""
+        near, norms = [], []
+        for part in self._units_of(points):
+            _times_power_of_two(part.sub_(self._middle), self._shrink)
+            near.append(part.float())
+            norms.append(torch.linalg.vector_norm(part, dim=1))
+        return torch.cat(near), torch.cat(norms)
 
     def _there(self, side: Reals) -> Tensor:
         return torch.from_numpy(side).to(self.device)
@@ -151,8 +171,7 @@ class DeviceSearch(NeighbourSearch):
 
     def _centred(self, points: Tensor) -> Tensor:
         """Return points as the float32 copies have them, scaled and centred, but in float64."""
-        centre = torch.from_numpy(self._centre).to(self.device)
-        return _times_power_of_two(self._scaled(points).sub_(centre), self._shrink)
+        return _times_power_of_two(self._scaled(points).sub_(self._middle), self._shrink)
 
 
 class _Sides:

@@ -136,10 +136,10 @@ class NeighbourSearch:
         copy in double precision is ever held. `alone` is True if the queries are the gallery.
         """
         sides = (self.gallery,) if alone else (self.gallery, self.queries)
-        self.exponent = max(_exponent(side) for side in sides)
+        self.exponent = max(exponent_of(side) for side in sides)
         centre = sum(part.sum(axis=0) for _, part in self._parts(self.gallery)) / len(self.gallery)
         self._centre = centre
-        self._shrink = -max(_exponent(part - centre) for side in sides for _, part in self._parts(side))
+        self._shrink = -max(exponent_of(part - centre) for side in sides for _, part in self._parts(side))
         near, norms = self._rounded(self.gallery, centre)
         self._longest = float(norms.max())
         self._queries32, self._norms = (near, norms) if alone else self._rounded(self.queries, centre)
@@ -357,7 +357,7 @@ def _scaled(points: Reals, exponent: int) -> Floats:
     return np.multiply(points, 2.0**exponent, dtype=np.float64)
 
 
-def _exponent(points: Reals) -> int:
+def exponent_of(points: Reals) -> int:
     """Return the exponent of the smallest power of two that exceeds the magnitudes of all coordinates."""
     return int(np.frexp(max(float(points.max()), -float(points.min())))[1])
 
