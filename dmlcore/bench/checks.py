@@ -11,7 +11,7 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ from dmlcore.training import build, loop
 SPEC = RunSpec().with_overrides(
     [
         *("model.name=resnet18", "model.embedding_dim=128", "loss.name=distance_sensitive", "batch.classes=8"),
-        *("batch.samples=4", "data.validation=none", "schedule.steps=40", "schedule.checkpoint_every=15"),
+        *("batch.samples=4", "data.validation=none", "schedule.steps=24", "schedule.checkpoint_every=10"),
         *("data.crop=resized", "compute.precision=bfloat16"),
     ]
 )
@@ -45,16 +45,16 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 def main() -> None:
     small = is_small()
     variants = dict(list(VARIANTS.items())[:2]) if small else VARIANTS
-    heading("run", "repeated: same bytes", "resumed: same bytes", "waits per step", "lines")
-    for name, overrides in variants.items():
-        spec = SPEC.with_overrides([*(SMALL if small else ()), *overrides])
-        row(name, *resumed(spec), *waits(spec))
     for optimiser in ("adam",) if small else ("adam", "sgd", "rmsprop"):
         print(f"started on the CPU, continued here, {optimiser}: {moved(optimiser)}", flush=True)
     for name, error in without_deterministic_kernel().items():
         print(f"no deterministic kernel: {name}: {error}", flush=True)
     count = len(losses.LOSSES) + len(mining.names()) + len(pooling.names())
     print(f"{count} losses, miners and poolings were checked for deterministic kernels", flush=True)
+    heading("run", "repeated: same bytes", "resumed: same bytes", "waits per step", "lines")
+    for name, overrides in variants.items():
+        spec = SPEC.with_overrides([*(SMALL if small else ()), *overrides])
+        row(name, *resumed(spec), *waits(spec))
 
 
 def resumed(spec: RunSpec) -> tuple[bool, bool]:
@@ -134,7 +134,12 @@ def waits(spec: RunSpec) -> tuple[float, str]:
 
 def images_of(spec: RunSpec) -> Any:
     """Return the images of a run: of 227 px, or of 32 px for the small network."""
-    return random_photographs(8, 32 if spec.model.name.startswith("conv") else 227)
+    return _images(32 if spec.model.name.startswith("conv") else 227)
+
+
+@cache
+def _images(side: int) -> Any:
+    return random_photographs(8, side)
 
 
 def train(store: RunStore, spec: RunSpec, run: Run | None = None, stop_at: int = 0) -> Run:
