@@ -212,9 +212,8 @@ def check_random_batches(small: bool) -> None:
 def check_bank(small: bool) -> None:
     """Time the mean over all triplets of a memory bank, and check the gradients of four samples in float64."""
     heading("memory bank", "triplets", "seconds", "GiB", "largest error of a gradient")
-    for name, size in itertools.product(
-        ("ranking", "distance_sensitive", "moving"), (64,) if small else (1 << 12, 1 << 16)
-    ):
+    names, sizes = ("ranking", "distance_sensitive", "moving"), (64,) if small else (1 << 12, 1 << 16)
+    for name, size in [*itertools.product(names, sizes), *([] if small else [("ranking", 1 << 18)])]:
         points, labels = batch(size)
         loss = losses.create(name).to(DEVICE)
         if not small:
