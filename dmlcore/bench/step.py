@@ -269,7 +269,7 @@ def idle() -> float:
     return time.perf_counter()
 
 
-class Photographs:
+class RandomPhotographs:
     """Random images in memory with a short side as in the image store, and a long side of up to 1.5 times that."""
 
     def __init__(self, count: int, side: int) -> None:
@@ -295,7 +295,7 @@ def photographs(classes: int, side: int) -> Dataset:
     labels = np.repeat(np.arange(classes), 32)
     everything = np.arange(len(labels))
     splits = {"train": everything, "validation": everything[:0], "test": everything[::16]}
-    return Dataset("random", Photographs(len(labels), side), labels, tuple(map(str, range(classes))), splits, None, ())
+    return Dataset("random", RandomPhotographs(len(labels), side), labels, tuple(map(str, range(classes))), splits, None, ())
 
 
 def never(_: Any) -> Any:
