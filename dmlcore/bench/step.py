@@ -295,7 +295,9 @@ def photographs(classes: int, side: int) -> Dataset:
     labels = np.repeat(np.arange(classes), 32)
     everything = np.arange(len(labels))
     splits = {"train": everything, "validation": everything[:0], "test": everything[::16]}
-    return Dataset("random", RandomPhotographs(len(labels), side), labels, tuple(map(str, range(classes))), splits, None, ())
+    return Dataset(
+        "random", RandomPhotographs(len(labels), side), labels, tuple(map(str, range(classes))), splits, None, ()
+    )
 
 
 def never(_: Any) -> Any:
