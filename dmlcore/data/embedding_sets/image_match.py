@@ -27,7 +27,7 @@ class ImageMatch:
 
 
 def match_images(
-    files: Sequence[str], rows: int, paths: Sequence[str | None] | None, ids: Sequence[str] | None
+    files: Sequence[str], rows: int, paths: Sequence[str | None] | None, ids: Sequence[str | None] | None
 ) -> ImageMatch:
     """Assign image files to rows as `images.assign` does, but count the rows instead of raising an error.
 

@@ -127,7 +127,7 @@ def _match(given: ImportRequest, changed: str) -> ImageMatch | None:
         return None  # the import reports the reason
     if paths is not None and images.are_absolute(paths):
         return None
-    return image_match.match_images(names, table.vectors.shape[0], paths, ids and [value or "" for value in ids])
+    return image_match.match_images(names, table.vectors.shape[0], paths, ids)
 
 
 def _texts(table: VectorTable, name: str | None) -> list[str | None] | None:
