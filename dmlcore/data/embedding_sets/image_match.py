@@ -42,21 +42,21 @@ def match_images(
     for kind, values in (("image column", paths), ("ids", ids if paths is None else None)):
         if values is None:
             continue
-        found = [value is not None and PurePosixPath(value).as_posix() in by_path for value in values]
-        if not any(found):
-            found = [value is not None and PurePosixPath(value).name in by_name for value in values]
-        matched = sum(found)
+        has_image = [value is not None and PurePosixPath(value).as_posix() in by_path for value in values]
+        if not any(has_image):
+            has_image = [value is not None and PurePosixPath(value).name in by_name for value in values]
+        matched = sum(has_image)
         if matched or kind == "image column":
-            return ImageMatch(rows, matched, len(files), _first_without(found, values))
+            return ImageMatch(rows, matched, len(files), _first_without(has_image, values))
     if len(files) == rows:
         return ImageMatch(rows, rows, rows, "")
     return ImageMatch(rows, 0, len(files), "no column names the files, so there must be as many files as rows")
 
 
-def _first_without(found: Sequence[bool], values: Sequence[str | None]) -> str:
+def _first_without(has_image: Sequence[bool], values: Sequence[str | None]) -> str:
     """Return a message that names the first row without an image; "" if there is none."""
-    if all(found):
+    if all(has_image):
         return ""
-    row = found.index(False)
+    row = has_image.index(False)
     value = values[row]
     return f"row {row + 1:,} is the first without one" + (f" ({shown(value)})" if value else "")

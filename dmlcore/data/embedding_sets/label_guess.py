@@ -31,8 +31,8 @@ def guess_label(columns: pa.Table, taken: Collection[str]) -> str | None:
         taken: Names of columns with another role.
     """
     free = [name for name in columns.column_names if name not in taken][:MOST_COLUMNS]
-    usual = [f"{name}{ending}" for name in CLASS_NAMES for ending in _ENDINGS]
-    named = [name for name in free if name.strip().lower() in usual and _repeats(columns.column(name))]
+    known = [f"{name}{ending}" for name in CLASS_NAMES for ending in _ENDINGS]
+    named = [name for name in free if name.strip().lower() in known and _repeats(columns.column(name))]
     if named:
         return named[0] if len(named) == 1 else None
     text = [name for name in free if _is_text(columns.column(name)) and _repeats(columns.column(name))]

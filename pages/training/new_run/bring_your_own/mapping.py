@@ -49,16 +49,16 @@ def show_rows(seen: Preview) -> None:
         st.caption(more)
 
 
-def show_match(found: ImageMatch | None) -> None:
+def show_match(match: ImageMatch | None) -> None:
     """Show how many rows have an image; warn if some have none, because the import refuses them."""
-    if found is None:
+    if match is None:
         return
-    text = f"{found.matched:,} of {found.rows:,} rows have an image"
-    if found.matched == found.rows:
+    text = f"{match.matched:,} of {match.rows:,} rows have an image"
+    if match.matched == match.rows:
         st.markdown(f":green[:material/check_circle:] {text}")
         return
     st.warning(f"**{text}.** {REMEDY}", icon=":material/hide_image:")
-    st.text(words.plain(found.reason))
+    st.text(words.plain(match.reason))
 
 
 def choose_roles(seen: Preview, key: str) -> Roles:
