@@ -147,7 +147,7 @@ def test_two_sets_of_the_same_samples_are_compared(page, server, full):
     expect(page.get_by_text("R@1, A → B")).to_be_visible()
     expect(page.get_by_text("Weights of A")).to_have_count(0)
     go(page, f"{server.url}/differences?run={full.id}&other={make_set(server.runs, ids=False, project=False).id}")
-    expect(page.get_by_text("no sample in common")).to_be_visible()
+    expect(page.get_by_text("no column of ids or images")).to_be_visible()
 
 
 def test_a_failure_of_an_embedding_set_offers_no_training_step(page, server, full):
