@@ -157,7 +157,14 @@ def test_a_run_begun_on_the_cpu_goes_on_there_and_back(tmp_path: Path) -> None:
 def test_a_plain_step_waits_for_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics_log, "LATER", 1e9)
     waited: list[Record] = []
-    spec = SHORT.with_overrides([f"optimiser.name={name}", "schedule.measure_every=100", "schedule.validate_every=100"])
+    spec = SHORT.with_overrides(
+        [
+            f"optimiser.name={name}",
+            "loss.name=proxy_anchor",
+            "schedule.measure_every=100",
+            "schedule.validate_every=100",
+        ]
+    )
     with pretended() as record:
         run = RunStore(tmp_path).create(spec.with_overrides(["schedule.checkpoint_every=100", "data.validation=none"]))
 

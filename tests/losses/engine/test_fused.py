@@ -17,7 +17,7 @@ from dmlcore.losses.engine.table import Counts
 from tests.members import note_member
 
 if torch.cuda.is_available():
-    pytest.skip("kernels are compiled on this machine; benchmarks.gpu_losses checks them", allow_module_level=True)
+    pytest.skip("kernels are compiled on this machine; dml bench gpu checks them", allow_module_level=True)
 with pytest.MonkeyPatch.context() as _here:
     _here.setenv("TRITON_INTERPRET", "1")  # is read when Triton is imported
     pytest.importorskip("triton", reason="Triton is not installed")
