@@ -488,10 +488,10 @@ class ComputeSpec(Section):
     compile: bool = Field(
         False, description="Compile the network with torch.compile: minutes at first, then faster steps"
     )
-    mode: Literal["auto", "eager", "graphs", "compiled"] = Field(
-        "auto",
-        description="How the network is launched: kernel by kernel, as CUDA graphs, or compiled as with compile; auto: "
-        "graphs on a GPU where the network allows them",
+    mode: Literal["eager", "graphs", "compiled"] = Field(
+        "eager",
+        description="How the network is launched: kernel by kernel, as CUDA graphs where a network in bfloat16 allows "
+        "them, or compiled as with compile",
     )
     workers: int = Field(
         -1, ge=-1, le=64, description="Processes that read batches; -1: some for long runs on a GPU, else none"

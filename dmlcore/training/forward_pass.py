@@ -25,8 +25,6 @@ log = logging.getLogger(__name__)
 def choose(spec: RunSpec, model: Network, device: torch.device) -> str:
     """Return how the network is launched, as `compute.mode` names it: "eager", "graphs" or "compiled"."""
     mode = "compiled" if spec.compute.compile else spec.compute.mode
-    if mode == "auto":
-        mode = "graphs"
     return mode if mode != "graphs" or _can_be_captured(spec, model, device) else "eager"
 
 
@@ -34,12 +32,17 @@ def create(spec: RunSpec, model: Network, mode: str) -> Callable[[Tensor], Tenso
     """Return the forward pass of `model` in the mode that `choose` returned."""
     if mode == "compiled":
         return torch.compile(model, dynamic=False)
-    return Graphs(model, spec.compute.precision == "bfloat16") if mode == "graphs" else model
+    return Graphs(model) if mode == "graphs" else model
 
 
 def _can_be_captured(spec: RunSpec, model: Network, device: torch.device) -> bool:
-    """Return True if the kernels of a forward and backward pass are the same in each step and need no host."""
+    """Return True if the kernels of a forward and backward pass are the same in each step and need no host.
+
+    Captures in float32 failed on an H100 with PyTorch 2.11 and left the random generator of the device unusable.
+    """
     if device.type != "cuda" or torch.version.cuda is None or processes.shares_work():
+        return False
+    if spec.compute.precision != "bfloat16":
         return False
     plain = isinstance(model, ImageNetwork) and ":" not in spec.model.name and spec.model.gather == "none"
     return plain and spec.pooling.name in STATIC_POOLINGS and not getattr(model.embedding_layer, "keeps_input", False)
@@ -54,12 +57,12 @@ class Graphs:
     by one from then on.
 
     Args:
-        model: Network on a GPU. Its parameters and buffers may change in place only.
-        bfloat16: True to capture under autocast to bfloat16.
+        model: Network on a GPU, captured under autocast to bfloat16. Its parameters and buffers may change in place
+            only.
     """
 
-    def __init__(self, model: nn.Module, bfloat16: bool) -> None:
-        self._model, self._bfloat16 = model, bfloat16
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
         self._key: object = None
         self._call: Callable[[Tensor], Tensor] = model
 
@@ -78,7 +81,7 @@ class Graphs:
         random = torch.cuda.get_rng_state(inputs.device)
         call: Callable[[Tensor], Tensor] = self._model
         try:
-            with torch.autocast("cuda", torch.bfloat16, enabled=self._bfloat16, cache_enabled=False):
+            with torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
                 call = _Captured(self._model, inputs.clone())
         except Exception as error:  # of any kind: the run can go on without graphs
             log.warning("kernels are launched one by one, because CUDA graphs failed: %s", error)

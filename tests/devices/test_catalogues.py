@@ -17,7 +17,7 @@ from dmlcore.spec import ModelSpec, PoolingSpec
 from dmlcore.spec.sections import DataSpec
 from dmlcore.training import batches
 from dmlcore.training.objective import has_proxies_among_samples
-from tests.devices.pretended import Record, pretended
+from tests.devices.pretended import REAL, Record, pretended
 from tests.members import all_of, in_one_case
 
 DEVICES = "cpu", "cuda"
@@ -41,13 +41,13 @@ def embeddings(seed: int = 0) -> Tensor:
     return torch.randn(len(LABELS), DIMENSION, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-def compare(compute: Callable[[str], list[Tensor]]) -> Record:
-    """Assert that the results of a function are on the device and equal those on the CPU."""
+def compare(compute: Callable[[str], list[Tensor]], atol: float = 1e-11) -> Record:
+    """Assert that the results of a function are on the device and equal those on the CPU within `atol`."""
     with pretended() as record:
         expected, found = (compute(device) for device in DEVICES)
         assert all(tensor.device.type == "cuda" for tensor in found)
     for one, other in zip(expected, found, strict=True):
-        torch.testing.assert_close(one.detach(), other.detach().cpu(), rtol=1e-9, atol=1e-11)
+        torch.testing.assert_close(one.detach(), other.detach().cpu(), rtol=1e-9, atol=atol)
     return record
 
 
@@ -170,7 +170,9 @@ def test_every_crop(crop: str) -> None:
         DataSpec(augment=True, crop=crop),
         np.random.default_rng(0).integers(0, 256, (4, 3, 20, 16), np.uint8),
     )
-    compare(lambda device: [batches.augment(batches.Gathered(images), 16, data, 1, device)])
+    # on a real GPU, a kernel may round an interpolated pixel to the next grey value
+    rounding = {"atol": 1.0} if REAL else {}
+    compare(lambda device: [batches.augment(batches.Gathered(images), 16, data, 1, device)], **rounding)
 
 
 def test_every_network() -> None:

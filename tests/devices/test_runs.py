@@ -115,7 +115,8 @@ def test_a_run_on_a_device_is_the_run_on_the_cpu_and_goes_on_bit_for_bit(kind: s
     assert {row["kind"] for row in rows} == {row["kind"] for row in expected}
     losses, wanted = ([row["loss"] for row in each if row["kind"] == "step"] for each in (rows, expected))
     # Kernels differ in their last digit, which grows from step to step, most of all with steps as large as one.
-    far = "bfloat16" in kind or (REAL and spec.optimiser.learning_rate == 1)
+    # The kernel that crops images rounds some pixels to the next grey value.
+    far = "bfloat16" in kind or (REAL and (spec.optimiser.learning_rate == 1 or "images" in kind))
     assert losses[:3] == pytest.approx(wanted[:3], rel=0.05 if far else 5e-3)
 
 

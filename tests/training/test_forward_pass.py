@@ -31,9 +31,9 @@ def chosen(device: torch.device, *overrides: str) -> str:
 def test_graphs_are_for_plain_networks_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     assert chosen(CPU) == chosen(CPU, "compute.mode=graphs") == "eager"
-    assert chosen(CUDA) == chosen(CUDA, "compute.mode=graphs") == "graphs"
-    assert chosen(CUDA, "compute.mode=eager") == "eager"
-    assert chosen(CUDA, "pooling.name=gsp") == "eager"
+    graphs = ("compute.mode=graphs", "compute.precision=bfloat16")
+    assert chosen(CUDA, *graphs) == "graphs"
+    assert chosen(CUDA) == chosen(CUDA, graphs[0]) == chosen(CUDA, *graphs, "pooling.name=gsp") == "eager"
     assert chosen(CPU, "compute.compile=true") == chosen(CPU, "compute.mode=compiled") == "compiled"
 
 
@@ -57,7 +57,7 @@ def captures(monkeypatch: pytest.MonkeyPatch) -> list[torch.Size]:
 
 def test_graphs_are_captured_once_per_shape_and_set_of_trained_parameters(captures: list[torch.Size]) -> None:
     model, plain = network().train(), network().train()
-    graphs = Graphs(model, False)
+    graphs = Graphs(model)
     for inputs in (IMAGES, IMAGES + 1):
         assert torch.equal(graphs(inputs), plain(inputs))
     assert len(captures) == 1
@@ -77,7 +77,7 @@ def test_a_refused_capture_launches_kernels_one_by_one(
     captures: list[torch.Size], caplog: pytest.LogCaptureFixture
 ) -> None:
     model, plain = network().train(), network().train()
-    graphs = Graphs(model, False)
+    graphs = Graphs(model)
     for _ in range(2):
         assert torch.equal(graphs(IMAGES[:3]), plain(IMAGES[:3]))
     assert len(captures) == 1
