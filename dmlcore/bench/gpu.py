@@ -95,7 +95,7 @@ def run(part: Part, limit: float, *, small: bool) -> str:
     paths = [str(HOME), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     command = [sys.executable, "-u", "-m", f"{PACKAGE}.{part.name}", *(part.small if small else ())]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.STDOUT, start_new_session=True)
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.STDOUT, process_group=0)
     try:
         return "done" if process.wait(limit) == 0 else f"FAILED (exit status {process.returncode})"
     except subprocess.TimeoutExpired:

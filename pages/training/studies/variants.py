@@ -70,10 +70,13 @@ def _show_scores(name: str, place: DeltaGenerator, method: DeltaGenerator) -> No
         return
     with place:
         study_scores.verdict(name, results, noise)
-    drawn(_correlations, name, studies.read(name), results)
-    drawn(_sweep, name, studies.read(name), results)
+    study = studies.read(name)
+    if study.correlations:
+        drawn(_correlations, name, study, results)
+    if study.sweep:
+        drawn(_sweep, name, study, results)
     study_scores.bars(name, results)
-    drawn(_own_baselines, name, studies.read(name), results)
+    drawn(_own_baselines, name, study, results)
     drawn(_selection, name, results)
     if published := _published(name):
         _compare_with_published(name, results, published)
@@ -87,7 +90,7 @@ def _show_scores(name: str, place: DeltaGenerator, method: DeltaGenerator) -> No
 def _correlations(name: str, study: Study, results: Sequence[Measured]) -> None:
     """Show a scatter plot for each correlation that the study asks about, two plots in a row."""
     measure = studies.MEASURES.get(study.judged, study.judged)
-    for place, asked in zip(st.columns(max(1, len(study.correlations))), study.correlations, strict=False):
+    for place, asked in zip(st.columns(len(study.correlations)), study.correlations, strict=True):
         points = studies.points(results, asked.score, study.judged, asked.over)
         if points:
             association = associate(*zip(*points.values(), strict=True))
@@ -97,8 +100,7 @@ def _correlations(name: str, study: Study, results: Sequence[Measured]) -> None:
                 chart(
                     f"correlation-{asked.title}-{name}", figure, f"{words}. {association.words if association else ''}"
                 )
-    if study.correlations:
-        st.caption(f"One point per variant: mean over its {study.repeats}. Above: rank correlation, 95 % interval.")
+    st.caption(f"One point per variant: mean over its {study.repeats}. Above: rank correlation, 95 % interval.")
 
 
 def _sweep(name: str, study: Study, results: Sequence[Measured]) -> None:
@@ -113,7 +115,7 @@ def _sweep(name: str, study: Study, results: Sequence[Measured]) -> None:
         for label, line in study.sweep_lines().items()
     }
     swept = {label: line for label, line in swept.items() if line}
-    if study.sweep and swept:
+    if swept and study.sweep:
         figure = lines(swept, title=study.sweep.title, measure=measure)
         chart(f"sweep-{name}", figure, f"{measure} against {study.sweep.title}: {'; '.join(swept)}")
         st.caption(f"Mean ± standard deviation over the {study.repeats}; values of the setting are equally spaced.")
