@@ -131,7 +131,7 @@ FIRST: Mapping[str, Any] = {
     "compute": {
         "precision": "float32",
         "compile": False,
-        "mode": "eager",
+        "graphs": False,
         "workers": -1,
     },
     "fork": {

@@ -488,11 +488,15 @@ class ComputeSpec(Section):
     compile: bool = Field(
         False, description="Compile the network with torch.compile: minutes at first, then faster steps"
     )
-    mode: Literal["eager", "graphs", "compiled"] = Field(
-        "eager",
-        description="How the network is launched: kernel by kernel, as CUDA graphs where a network in bfloat16 allows "
-        "them, or compiled as with compile",
+    graphs: bool = Field(
+        False, description="On a GPU, launch a network in bfloat16 whose shapes are fixed as CUDA graphs"
     )
     workers: int = Field(
         -1, ge=-1, le=64, description="Processes that read batches; -1: some for long runs on a GPU, else none"
     )
+
+    @model_validator(mode="after")
+    def _one_launch(self) -> Self:
+        if self.compile and self.graphs:
+            raise ValueError("graphs: a network is compiled or launched as CUDA graphs; set one of compile and graphs")
+        return self

@@ -89,7 +89,6 @@ def advice(error: Exception, spec: RunSpec) -> str:
         return f"memory: the batch of {batch} did not fit; lower batch.classes, batch.samples or data.image_size"
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return f"disk full: {text}; the last checkpoint is intact; free some space, then resume"
-    compiles = spec.compute.compile or spec.compute.mode == "compiled"
-    if compiles and type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
-        return f"compute.compile: torch.compile failed ({text.partition(chr(10))[0]}); set compute.mode=eager"
+    if spec.compute.compile and type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
+        return f"compute.compile: torch.compile failed ({text.partition(chr(10))[0]}); set compute.compile=false"
     return ""

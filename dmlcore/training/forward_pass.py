@@ -23,9 +23,10 @@ log = logging.getLogger(__name__)
 
 
 def choose(spec: RunSpec, model: Network, device: torch.device) -> str:
-    """Return how the network is launched, as `compute.mode` names it: "eager", "graphs" or "compiled"."""
-    mode = "compiled" if spec.compute.compile else spec.compute.mode
-    return mode if mode != "graphs" or _can_be_captured(spec, model, device) else "eager"
+    """Return how the network is launched: "eager" (kernel by kernel), "graphs" or "compiled"."""
+    if spec.compute.compile:
+        return "compiled"
+    return "graphs" if spec.compute.graphs and _can_be_captured(spec, model, device) else "eager"
 
 
 def create(spec: RunSpec, model: Network, mode: str) -> Callable[[Tensor], Tensor]:

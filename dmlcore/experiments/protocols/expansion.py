@@ -23,7 +23,7 @@ NEUTRAL = (
     "data.root",
     "data.fold",
     "compute.compile",
-    "compute.mode",
+    "compute.graphs",
     "compute.workers",
     "schedule.checkpoint_every",
     "schedule.keep_every",

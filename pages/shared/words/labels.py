@@ -109,7 +109,7 @@ LABELS: Mapping[str, str] = {
     "schedule.validate_test": "Test score at each validation",
     "compute.precision": "Arithmetic",
     "compute.compile": "Compile the network",
-    "compute.mode": "Launch of the network",
+    "compute.graphs": "Launch the network as CUDA graphs",
     "compute.workers": "Processes that read batches",
     "fork.run": "Forked run",
     "fork.step": "Fork step",

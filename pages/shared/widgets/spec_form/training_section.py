@@ -109,7 +109,7 @@ def _compute(form: Form) -> None:
     field(form, "device", words=device)
     field(form, "compute.precision")
     field(form, "compute.compile")
-    field(form, "compute.mode")
+    field(form, "compute.graphs")
     field(form, "compute.workers")
     form.choice(
         "protocol",
