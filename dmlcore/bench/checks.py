@@ -43,6 +43,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 
 
 def main() -> None:
+    """Run all checks and print their results."""
     small = is_small()
     variants = dict(list(VARIANTS.items())[:2]) if small else VARIANTS
     for optimiser in ("adam",) if small else ("adam", "sgd", "rmsprop"):

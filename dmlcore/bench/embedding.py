@@ -13,6 +13,7 @@ from dmlcore.training.state import TrainingState
 
 
 def main() -> None:
+    """Measure both precisions and print a table."""
     small = is_small()
     spec = step_spec(small)
     state = build.build(

@@ -2,7 +2,7 @@
 
 Unit embeddings in float32, 128 dimensions, 8 samples per class. Prints, as Markdown tables: every triplet loss with its
 time and memory; one loss over a memory bank, whose gradient is checked in float64 for a few samples; the largest errors
-of 1,000 random batches against float64 on the CPU; every other loss with its counterpart in PML; and sizes of tiles.
+of 1,000 random batches against float64 on the CPU; and every other loss with its counterpart in PML.
 Times are medians from an idle to an idle device. `--small` tries the code on a CPU, with the tables instead of kernels.
 """
 
@@ -13,12 +13,11 @@ import functools
 import itertools
 import math
 import random
-import statistics
 import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -26,9 +25,9 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from dmlcore import losses
+from dmlcore.bench.measuring import DEVICE, heading, idle, peak_mebibytes, row, seconds
 from dmlcore.geometry import Triplet
-from dmlcore.losses.engine import gpu
-from dmlcore.losses.engine.distances import euclidean
+from dmlcore.losses.engine import table
 
 try:
     from pytorch_metric_learning import losses as pml
@@ -36,7 +35,6 @@ try:
 except ImportError:
     pml = None
 
-DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 DIM, PER_CLASS = 128, 8
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -71,7 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", action="store_true", help="small sizes, for a machine without a GPU")
     parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--compile", nargs="*", help="only compile the kernels of these jobs of `JOBS`")
+    parser.add_argument("--compile", nargs="*", help="only compile the kernels of these losses")
     arguments = parser.parse_args()
     if DEVICE.type == "cpu" and not arguments.small:
         print("this machine has no usable CUDA device: nothing was measured (--small tries the code)")
@@ -81,47 +79,37 @@ def main() -> None:
     if arguments.compile:
         compile_kernels(arguments.compile)
         return
+    failed = False
     for name in arguments.only:
         began = time.perf_counter()
         try:
             PARTS[name](arguments.small)
         except Exception:
+            failed = True
             traceback.print_exc()
         torch.cuda.empty_cache()
         print(f"\n({name}: {time.perf_counter() - began:.1f} s)", flush=True)
+    sys.exit(failed)
 
 
 # ---- compilation: the disk cache of Triton hands the kernels to this process
 
-TILES = ((8, 128, 4), (8, 256, 4), (8, 64, 2), (8, 128, 8), (8, 32, 1))
-TILED = ("distance_sensitive", "moving")
-JOBS = [(name, TILES[0]) for name in losses.names()] + list(itertools.product(TILED, TILES[1:]))
 PROCESSES = 14
 
 
 def compile_in_processes() -> None:
-    """Compile all kernels that this script needs, in parallel."""
+    """Compile the kernels of all triplet losses, in parallel."""
     command = [sys.executable, "-m", "dmlcore.bench.losses", "--compile"]
-    jobs = [list(map(str, range(len(JOBS))[start::PROCESSES])) for start in range(PROCESSES)]
-    started = [subprocess.Popen([*command, *numbers]) for numbers in jobs]
+    started = [subprocess.Popen([*command, *losses.names()[start::PROCESSES]]) for start in range(PROCESSES)]
     for process in started:
         process.wait(90)
 
 
-def compile_kernels(numbers: list[str]) -> None:
-    """Compile the kernels of some jobs, for batches whose size is a multiple of 16 and for other ones."""
-    for number in numbers:
-        name, tile = JOBS[int(number)]
-        set_tile(tile)
-        for size in (64, 50) if tile == TILES[0] else (64,):
+def compile_kernels(names: Sequence[str]) -> None:
+    """Compile the kernels of some losses, for batches whose size is a multiple of 16 and for other ones."""
+    for name in names:
+        for size in (64, 50):
             run(losses.create(name), *batch(size))
-
-
-def set_tile(tile: tuple[int, int, int]) -> None:
-    """Choose the tile (positives, negatives, warps) of the triplet kernels."""
-    from dmlcore import kernels
-
-    kernels.POSITIVES, kernels.NEGATIVES, kernels.WARPS = tile
 
 
 # ---- tables
@@ -135,7 +123,7 @@ def time_triplet_losses(small: bool) -> None:
         run(first["ranking"], *batch(64))
         print(f"\nfirst call of one loss, compilation included: {idle() - began:.1f} s", flush=True)
         compile_in_processes()
-        print(f"first call of {len(JOBS)} kernels in {PROCESSES} processes: {idle() - began:.1f} s", flush=True)
+        print(f"first call of all triplet losses, in {PROCESSES} processes: {idle() - began:.1f} s", flush=True)
     for size in (32, 64) if small else (128, 512, 2048):
         heading(f"batch {size}", "ms", "of PML", "of cdist", "MiB", "of PML", "host waits")
         points, labels = batch(size)
@@ -216,68 +204,18 @@ def check_bank(small: bool) -> None:
     for name, size in [*itertools.product(names, sizes), *([] if small else [("ranking", 1 << 18)])]:
         points, labels = batch(size)
         loss = losses.create(name).to(DEVICE)
-        if not small:
-            run(loss, points[:4096], labels[:4096])
-        reset_peak()
-        began = idle()
-        x = points.clone().requires_grad_()
-        loss(x, labels).backward()
-        seconds, gibibytes = idle() - began, peak_mebibytes() / 1024
+        call = functools.partial(run, loss, points, labels)
+        spent, gibibytes, gradient = seconds(call, 1), peak_mebibytes(call) / 1024, call()
         error = 0.0
         for i in (0, size // 2, size - 3):
             right = sample_gradient(loss, points.double(), i) / loss.counts.valid
-            assert x.grad is not None
-            error = max(error, relative(x.grad[i], right))
-        row(f"{name}, {size} x {DIM}", f"{loss.counts.valid:.3g}", f"{seconds:.3f}", f"{gibibytes:.2f}", f"{error:.1e}")
-
-
-def time_variants(small: bool) -> None:
-    """Time parts of the triplet kernels, sizes of tiles, distances, and large classes."""
-    if not gpu.is_supported(batch(64)[0]):
-        print("the kernels need a CUDA device and Triton")
-        return
-    from dmlcore import kernels
-
-    size = 64 if small else 2048
-    points, labels = batch(size)
-    heading(f"distances {size} x {size} x {DIM}", "ms")
-    row("euclidean (differences)", f"{device_ms(lambda: euclidean(points, points)):.3f}")
-    row("torch.cdist (matrix product)", f"{device_ms(lambda: torch.cdist(points, points)):.3f}")
-    columns, before = points.T.contiguous(), (kernels.ROWS, kernels.COLUMNS)
-    for kernels.ROWS, kernels.COLUMNS in ((32, 64), (16, 64), (64, 64), (32, 128)):
-        ms = device_ms(lambda: gpu.distances(columns, columns))
-        row(f"kernel, tile {kernels.ROWS} x {kernels.COLUMNS}", f"{ms:.3f}")
-    kernels.ROWS, kernels.COLUMNS = before
-    heading(f"batch {size}, tile and warps", *(f"{name}, ms" for name in TILED))
-    for tile in TILES[:: -1 if not small else 4]:
-        set_tile(tile)
-        times = [device_ms(functools.partial(run, losses.create(name), points, labels)) for name in TILED]
-        row("{} x {}, {}".format(*tile), *(f"{ms:.3f}" for ms in times))
-    set_tile(TILES[0])
-    heading("batch 2048, samples per class", "ranking, kernels, ms", "ranking, sorting, ms")
-    for per_class in (8, 64, 512):
-        classes = torch.arange(size, device=DEVICE) // per_class
-        rivals: tuple[Loss, Loss] = losses.create("ranking"), Tables("ranking", ranked=True)
-        row(per_class, *(f"{device_ms(functools.partial(run, rival, points, classes)):.3f}" for rival in rivals))
-    for name, size in (("ranking", 512), ("distance_sensitive", 512)):
-        print(f"\n{name}, batch {size}: host and device per call", flush=True)
-        profile(losses.create(name), *batch(size))
-
-
-def profile(loss: Loss, points: Tensor, labels: Tensor) -> None:
-    """Print the operations that take most time of the host and of the device."""
-    kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
-    with torch.profiler.profile(activities=kinds[: 1 + (DEVICE.type == "cuda")]) as profiler:
-        for _ in range(10):
-            run(loss, points, labels)
-        idle()
-    rows = profiler.key_averages()
-    for attribute in ("self_cpu_time_total", "self_device_time_total"):
-        largest = sorted(rows, key=lambda r: -getattr(r, attribute))[:14]
-        total = sum(getattr(r, attribute) for r in rows) / 1e4
-        print(
-            f"{attribute}: {total:.3f} ms; "
-            + "; ".join(f"{r.key[:40]} {getattr(r, attribute) / 1e4:.3f} ({r.count // 10})" for r in largest)
+            error = max(error, relative(gradient[i], right))
+        row(
+            f"{name}, {size} x {DIM}",
+            f"{loss.counts.valid:.3g}",
+            f"{spent:.3f}",
+            f"{gibibytes:.2f}",
+            f"{error:.1e}",
         )
 
 
@@ -363,18 +301,16 @@ def sample_gradient(loss: losses.TripletLoss, points: Tensor, i: int) -> Tensor:
 
 
 class Tables:
-    """A triplet loss without kernels, evaluated in blocks; if `ranked`, by sorting the negatives."""
+    """A triplet loss without kernels, evaluated in blocks."""
 
-    def __init__(self, name: str, ranked: bool = False) -> None:
-        self.loss, self.ranked = losses.create(name), ranked
+    def __init__(self, name: str) -> None:
+        self.loss = losses.create(name)
 
     def __call__(self, points: Tensor, labels: Tensor) -> Tensor:
-        from dmlcore.losses.engine import table
-
         loss = self.loss
         energy, counts = table.table_energy(
             *table.pair_tables(points),
-            lambda _: table.valid_blocks(labels, loss.formula.symmetric, points.device, self.ranked),
+            lambda _: table.valid_blocks(labels, loss.formula.symmetric, points.device, False),
             loss._energy,
             loss._window(),
             loss.floor,
@@ -385,57 +321,16 @@ class Tables:
 # ---- clocks
 
 
-def run(loss: Loss, points: Tensor, labels: Tensor) -> None:
-    """Compute a loss and its gradient."""
-    loss(points.clone().requires_grad_(), labels).backward()
-
-
-def idle() -> float:
-    """Wait until the device is idle; return the current time in seconds."""
-    if DEVICE.type == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter()
+def run(loss: Loss, points: Tensor, labels: Tensor) -> Tensor:
+    """Compute a loss and return its gradient with respect to the embeddings."""
+    x = points.clone().requires_grad_()
+    return torch.autograd.grad(loss(x, labels), x)[0]
 
 
 def measure(loss: Loss, points: Tensor, labels: Tensor, repeats: int = 15) -> tuple[float, float]:
     """Return the median milliseconds of forward and backward, and the peak memory in MiB above the inputs."""
-    run(loss, points, labels)
-    reset_peak()
-    run(loss, points, labels)
-    mebibytes, times = peak_mebibytes(), []
-    for _ in range(repeats):
-        began = idle()
-        run(loss, points, labels)
-        times.append(1e3 * (idle() - began))
-    return statistics.median(times), mebibytes
-
-
-def device_ms(call: Callable[[], object], repeats: int = 20 if DEVICE.type == "cuda" else 1) -> float:
-    """Return the milliseconds per call of several calls that are started without waiting for each other."""
-    call()
-    call()
-    began = idle()
-    for _ in range(repeats):
-        call()
-    return 1e3 * (idle() - began) / repeats
-
-
-_before = 0
-
-
-def reset_peak() -> None:
-    """Reset the recorded peak of the GPU memory."""
-    global _before
-    if DEVICE.type == "cuda":
-        idle()
-        torch.cuda.reset_peak_memory_stats()
-        _before = torch.cuda.memory_allocated()
-
-
-def peak_mebibytes() -> float:
-    """Return the peak memory in MiB since `reset_peak`; NaN on a CPU."""
-    idle()
-    return (torch.cuda.max_memory_allocated() - _before) / 2**20 if DEVICE.type == "cuda" else math.nan
+    call = functools.partial(run, loss, points, labels)
+    return 1e3 * seconds(call, repeats), peak_mebibytes(call)
 
 
 def count_waits(loss: Loss, points: Tensor, labels: Tensor) -> str:
@@ -452,24 +347,11 @@ def count_waits(loss: Loss, points: Tensor, labels: Tensor) -> str:
         torch.cuda.set_sync_debug_mode("default")
 
 
-def heading(*cells: str) -> None:
-    """Print the heading of a Markdown table."""
-    print()
-    row(*cells)
-    row("---", *["--:"] * (len(cells) - 1))
-
-
-def row(*cells: object) -> None:
-    """Print one row of a Markdown table at once."""
-    print("|", " | ".join(map(str, cells)), "|", flush=True)
-
-
 PARTS = {
     "triplets": time_triplet_losses,
     "bank": check_bank,
     "random": check_random_batches,
     "others": time_other_losses,
-    "variants": time_variants,
 }
 
 if __name__ == "__main__":

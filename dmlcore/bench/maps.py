@@ -12,6 +12,7 @@ from dmlcore.bench.measuring import heading, is_small, row
 
 
 def main() -> None:
+    """Time both projections on the CPU and, if cuML is installed, on the GPU, and print a table."""
     small = is_small()
     points = torch.randn(200 if small else 10_000, 64, generator=torch.Generator().manual_seed(0)).numpy()
     heading(f"map of {len(points):,} points", "CPU, seconds", "GPU, seconds")

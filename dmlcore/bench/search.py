@@ -16,6 +16,7 @@ from dmlcore.metrics import retrieval
 
 
 def main() -> None:
+    """Measure the search for two values of k and print a table."""
     small = is_small()
     count, dimensions, ks = (1500, 32, (10, 100)) if small else (60_502, 512, (10, 1000))
     points = torch.nn.functional.normalize(torch.randn(count, dimensions, generator=torch.Generator().manual_seed(0)))

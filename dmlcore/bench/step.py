@@ -15,11 +15,9 @@ are measured. Equal losses of step 100 say that two modes compute the same.
 from __future__ import annotations
 
 import argparse
-import copy
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -27,18 +25,16 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-import numpy as np
 import torch
 
-from dmlcore.data import Dataset
-from dmlcore.spec import RunSpec
-from dmlcore.storage.runs import RunStore
-from dmlcore.training import batches, loop, optimisers, starts
-from dmlcore.training.build import build
+from dmlcore.bench.measuring import DEVICE, heading, idle, row
+from dmlcore.bench.workloads import bare_step, random_photographs, step_spec, trained
+from dmlcore.training import batches, loop
 from dmlcore.training.checkpoint_writer import CheckpointWriter
 from dmlcore.training.state import TrainingState
 
-MODES = ("eager", "compiled", "graphs")
+# overrides of each mode; the first one measured is the most important
+MODES = {"eager": (), "compiled": ("compute.compile=true",), "graphs": ("compute.graphs=true",)}
 RESERVED = 22.0  # seconds left for each later mode
 HEADING = (
     "per checkpoint: training waits",
@@ -48,12 +44,13 @@ HEADING = (
     "loss of step 100",
     "blocks, ms a step",
 )
-CUDA = torch.cuda.is_available()
+CUDA = DEVICE.type == "cuda"
 
 
 def main() -> None:
+    """Measure each mode in a process of its own, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mode", nargs="+", choices=MODES, default=MODES)
+    parser.add_argument("--mode", nargs="+", choices=MODES, default=[*MODES])
     parser.add_argument("--limit", type=float, default=100.0, help="seconds for all modes together")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--here", action="store_true", help="measure in this process")
@@ -66,8 +63,8 @@ def main() -> None:
         measure(arguments.mode[0], arguments.small, arguments.overrides)
         return
     end = time.monotonic() + arguments.limit
-    row("mode", "training ms", "bare ms", "bare / training", "of which: next batch", "finishing it", *HEADING)
-    row("---", *["--:"] * 11)
+    heading("mode", "training ms", "bare ms", "bare / training", "of which: next batch", "finishing it", *HEADING)
+    failed = False
     for later, mode in zip(reversed(range(len(arguments.mode))), arguments.mode, strict=True):
         limit = max(5.0, end - time.monotonic() - RESERVED * later)
         command = [sys.executable, "-m", str(__spec__ and __spec__.name), "--here", "--mode", mode]
@@ -75,37 +72,28 @@ def main() -> None:
         try:
             done = subprocess.run([*command, "--", *arguments.overrides], timeout=limit)
             if done.returncode:
+                failed = True
                 row(mode, f"failed with exit status {done.returncode}")
         except subprocess.TimeoutExpired:
             row(mode, f"not finished within {limit:.0f} s")
-
-
-def row(*cells: object) -> None:
-    """Print one row of a Markdown table at once."""
-    print("|", " | ".join(map(str, cells)), "|", flush=True)
+    sys.exit(failed)
 
 
 def measure(mode: str, small: bool, overrides: list[str]) -> None:
     """Train in one mode, print a row with the times per step, and in eager mode the parts of a step."""
     block, blocks, warm = (3, 2, 1) if small else (50, 3, 2)
-    tiny = ["model.name=conv4_32", "batch.classes=2", "batch.samples=4", "compute.workers=1"] if small else []
-    spec = RunSpec().with_overrides(
-        [
-            *("model.name=resnet50", "model.embedding_dim=512", "loss.name=distance_sensitive", "batch.classes=28"),
-            *("batch.samples=4", "compute.precision=bfloat16", "data.crop=resized", "data.validation=none"),
-            *("schedule.steps=10000", "schedule.validate_every=10000", f"schedule.checkpoint_every={block}"),
-            *(f"compute.mode={mode}", *tiny, *overrides),
-        ]
-    )
+    longer = ("schedule.steps=10000", "schedule.validate_every=10000", f"schedule.checkpoint_every={block}")
+    workers = ("compute.workers=1",) if small else ()
+    spec = step_spec(small, [*longer, *workers, *MODES[mode], *overrides])
     times: list[tuple[float, float]] = []
     spent: dict[str, list[float]] = defaultdict(list)
     bare: Callable[[], None] | None = None
     began, first, peak, steps = idle(), 0.0, 0, 0
-    states: list[TrainingState] = []
+    losses: list[torch.Tensor] = []
 
-    def stop() -> bool:
+    def after_step(state: TrainingState) -> bool:
         nonlocal bare, began, first, peak, steps
-        state, steps = states[0], steps + 1
+        steps += 1
         if steps == 1:
             first = idle() - began
         if steps % block:
@@ -129,26 +117,18 @@ def measure(mode: str, small: bool, overrides: list[str]) -> None:
         nonlocal began
         if number == 1:
             began = idle()
-        return step(state, number)
-
-    def keep(*options: Any, **more: Any) -> TrainingState:
-        states.append(build(*options, **more))
-        return states[0]
+        losses.append(step(state, number))
+        return losses[-1]
 
     step = loop.step
-    data = photographs(max(16, spec.batch.classes), 32 if small else 227)
-    with timed(spent), tempfile.TemporaryDirectory() as folder:
-        run = RunStore(folder).create(spec)
-        with run.lock(), mock.patch.object(starts, "build", keep), mock.patch.object(loop, "step", counted):
-            final = loop.train(run, dataset=data, stop=stop)
-        if final.state != "cancelled":
-            sys.exit(final.message)
-        losses = [step_row["loss"] for step_row in run.metrics()[0] if step_row["kind"] == "step"]
+    data = random_photographs(max(16, spec.batch.classes), 32 if small else 227)
+    with timed(spent), mock.patch.object(loop, "step", counted):
+        state = trained(spec, data, after_step)
     whole, plain = (statistics.mean(column) for column in zip(*times, strict=True))
     ratios = sorted(b / a for a, b in times)
     count = block * blocks
     row(
-        mode if states[0].mode == mode else f"{mode}, but ran in mode {states[0].mode}",
+        mode if state.mode == mode else f"{mode}, but ran in mode {state.mode}",
         f"{1e3 * whole:.1f}",
         f"{1e3 * plain:.1f}",
         f"{plain / whole:.3f} ({ratios[0]:.2f} to {ratios[-1]:.2f})",
@@ -156,11 +136,11 @@ def measure(mode: str, small: bool, overrides: list[str]) -> None:
         *(f"{1e3 * statistics.mean(spent[name] or [float('nan')]):.1f}" for name in ("wait", "write")),
         f"{first:.1f}",
         f"{peak / 2**30:.2f}",
-        repr(losses[min(100, len(losses)) - 1]),
+        repr(losses[:100][-1].item()),
         " ".join(f"{1e3 * a:.1f}" for a, _ in times),
     )
     if mode == "eager":
-        parts(states[0], 2 if small else 10)
+        parts(state, 2 if small else 10)
 
 
 def parts(state: TrainingState, count: int) -> None:
@@ -180,8 +160,7 @@ def parts(state: TrainingState, count: int) -> None:
 
     step = loop.step
     batch = state.batches.make(next(numbers), never)
-    row("one part, in this process only", "ms")
-    row("---", "--:")
+    heading("one part, in this process only", "ms")
     row("reading a batch", f"{milliseconds(lambda: state.batches._gather(next(numbers))):.2f}")
     read = state.batches._read(1)
     row("finishing a batch", f"{milliseconds(lambda: state.batches._upload(1, *read)):.2f}")
@@ -206,30 +185,6 @@ def parts(state: TrainingState, count: int) -> None:
     row("kernels", f"{sum(k.count for k in kernels) / 5:.0f}")
     for event in sorted(kernels, key=lambda event: -event.self_device_time_total)[:8]:
         row(event.key[:60], f"{event.self_device_time_total / 5e3:.2f}")
-
-
-def bare_step(state: TrainingState) -> Callable[[], None]:
-    """Return a function that performs a bare step: forward pass, backward pass of a sum, and optimiser step.
-
-    It is launched kernel by kernel.
-    """
-    model = copy.deepcopy(state.model).train()
-    optimiser = optimisers.create(state.spec, model, torch.nn.Module())
-    size = state.spec.batch.classes * state.spec.batch.samples
-    inputs = state.batches.prepared(np.arange(size), 1)
-    direction = torch.randn(size, state.spec.model.embedding_dim, device=inputs.device)
-
-    def step() -> None:
-        with torch.autocast(inputs.device.type, torch.bfloat16, enabled=state.spec.compute.precision == "bfloat16"):
-            embeddings = model(inputs)
-        loss = (embeddings.float() * direction).sum()
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-
-    for _ in range(3):
-        step()
-    return step
 
 
 @contextmanager
@@ -262,45 +217,8 @@ def timed(spent: dict[str, list[float]]) -> Iterator[None]:
             patch.stop()
 
 
-def idle() -> float:
-    """Wait until the device is idle; return the current time in seconds."""
-    if CUDA:
-        torch.cuda.synchronize()
-    return time.perf_counter()
-
-
-class RandomPhotographs:
-    """Random images in memory with a short side as in the image store, and a long side of up to 1.5 times that."""
-
-    def __init__(self, count: int, side: int) -> None:
-        draw, high = np.random.default_rng(0), round(side * 256 / 227)
-        widths = draw.integers(high, high * 3 // 2, count)
-        self.images = [draw.integers(0, 256, (high, width, 3), dtype=np.uint8) for width in widths]
-        self.shape, self.dtype = (count, 3, side, side), np.dtype(np.uint8)
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def __getitem__(self, index: Any) -> Any:
-        side, rows = self.shape[-1], np.arange(len(self.images))[index]
-        return np.stack([self.images[row][:side, :side] for row in rows]).transpose(0, 3, 1, 2)
-
-    def uncut(self, indices: Any) -> list[Any]:
-        """Return the full images (h, w, 3) for some indices."""
-        return [self.images[row] for row in indices]
-
-
-def photographs(classes: int, side: int) -> Dataset:
-    """Return a data set of random photographs, 32 per class."""
-    labels = np.repeat(np.arange(classes), 32)
-    everything = np.arange(len(labels))
-    splits = {"train": everything, "validation": everything[:0], "test": everything[::16]}
-    return Dataset(
-        "random", RandomPhotographs(len(labels), side), labels, tuple(map(str, range(classes))), splits, None, ()
-    )
-
-
 def never(_: Any) -> Any:
+    """Raise AssertionError: embed samples for a table of neighbours, which balanced batches do not need."""
     raise AssertionError("the sampler needs no table")
 
 

@@ -71,8 +71,8 @@ def random_photographs(classes: int, image_size: int) -> Dataset:
     return Dataset("random", images, labels, tuple(map(str, range(classes))), splits, None, ())
 
 
-def trained(spec: RunSpec, dataset: Dataset, after_step: Callable[[TrainingState], None]) -> TrainingState:
-    """Train with the loop of the command line and call `after_step` after each step; return the trained state."""
+def trained(spec: RunSpec, dataset: Dataset, after_step: Callable[[TrainingState], bool | None]) -> TrainingState:
+    """Train with the loop of the command line until `after_step`, which is called after each step, returns True."""
     states: list[TrainingState] = []
 
     def keep(*args: Any, **options: Any) -> TrainingState:
@@ -80,28 +80,26 @@ def trained(spec: RunSpec, dataset: Dataset, after_step: Callable[[TrainingState
         return states[0]
 
     def stop() -> bool:
-        after_step(states[0])
-        return False
+        return bool(after_step(states[0]))
 
     with tempfile.TemporaryDirectory() as folder, mock.patch.object(starts, "build", keep):
         run = RunStore(folder).create(spec)
         with run.lock():
             state = loop.train(run, dataset=dataset, stop=stop)
-    if state.state != "done":
+    if state.state not in ("done", "cancelled"):
         sys.exit(state.message)
     return states[0]
 
 
-def bare_step(state: TrainingState, *, plain: bool) -> Callable[[], None]:
+def bare_step(state: TrainingState, *, plain: bool = False) -> Callable[[], None]:
     """Return a function that performs a bare step: forward pass, backward pass of a sum, and optimiser step.
 
-    If `plain`, the optimiser is not fused.
+    It is launched kernel by kernel. If `plain`, the optimiser is not fused.
     """
     model = copy.deepcopy(state.model).train()
     optimiser = optimisers.create(state.spec, model, torch.nn.Module())
     if plain:
         optimisers.disable_fused(optimiser)
-    forward: Callable[..., torch.Tensor] = torch.compile(model) if state.spec.compute.compile else model
     size = state.spec.batch.classes * state.spec.batch.samples
     inputs = state.batches.prepared(state.data.splits["train"][:size], 1)
     direction = torch.randn(size, state.spec.model.embedding_dim, device=inputs.device)
@@ -109,11 +107,12 @@ def bare_step(state: TrainingState, *, plain: bool) -> Callable[[], None]:
 
     def step() -> None:
         with torch.autocast(inputs.device.type, torch.bfloat16, enabled=bfloat16):
-            embeddings = forward(inputs)
+            embeddings = model(inputs)
         loss = (embeddings.float() * direction).sum()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
 
-    step()
+    for _ in range(3):  # memory is allocated and kernels are chosen
+        step()
     return step
