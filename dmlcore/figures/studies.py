@@ -18,6 +18,8 @@ CEILING = "#7F7F7F"
 STEP, LEAST_STEP = 26, 13  # in pixels: default height per bar, and its minimum if there are many bars
 # maximum height of all bars in pixels unless LEAST_STEP requires more, so that the first and last bar fit on one screen
 IN_SIGHT = 480
+# in pixels; the title at the right end is some pixels wider than Vega measures
+PADDING = {"left": 5, "right": 9, "top": 5, "bottom": 5}
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ def bars(
         base.mark_text(align="right", fontSize=font, color=CEILING).encode(alt.XValue("width"), alt.Text("label:N")),
         *baselines.layers_over_bars(against or {}, y),
     ]
-    return specification(alt.layer(*layers, data=ROWS, height=alt.Step(step), autosize=FIT)), columns
+    return specification(alt.layer(*layers, data=ROWS, height=alt.Step(step), autosize=FIT, padding=PADDING)), columns
 
 
 def _room(columns: Columns, against: Levels) -> alt.Scale:

@@ -24,7 +24,7 @@ def _table(_sources: Sequence[object]) -> list[ClaimRow]:
 def _filter(rows: Sequence[ClaimRow]) -> list[ClaimRow]:
     """Show the filters and return the rows that match them."""
     sources = list(dict.fromkeys(row.claim.source for row in rows))
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True):
         source = st.pills("Source", sources, key="source", bind="query-params")
         verdict = st.pills("Verdict", VERDICTS, key="verdict", bind="query-params")
     return [row for row in rows if source in (None, row.claim.source) and verdict in (None, row.verdict)]
