@@ -125,7 +125,8 @@ def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarr
     from dmlcore.storage import checkpoint, metrics_rows
     from dmlcore.storage.runs import RunStore
     from dmlcore.training.build import build, load_data
-    from dmlcore.training.state import embedder, save
+    from dmlcore.training.checkpoint_writer import save
+    from dmlcore.training.state import embedder
 
     overrides = ["data.name=sop", f'data.root="{shop}"', f"data.image_size={side}", f"model.name={name}"]
     more = ["batch.classes=8", "batch.samples=2", "model.embedding_dim=128", "device=cpu"]

@@ -19,9 +19,10 @@ from PIL import Image
 from dmlcore.figures.recordings import draw_projection, save_figure
 from dmlcore.geometry import average_covering_radius
 from dmlcore.spec import RunSpec
-from dmlcore.training import build, evaluation, loop, projections
+from dmlcore.training import build, evaluation, loop, methods
 from dmlcore.training.batches import embed
-from dmlcore.training.projections import in_ball
+from dmlcore.training.coverings import in_ball
+from dmlcore.training.methods.projections import Projections, proxies_of
 from dmlcore.typing import Floats, Ints
 
 FILE = Path(__file__).resolve().parent / "projections.gif"
@@ -63,16 +64,17 @@ def frames(spec: RunSpec = SPEC) -> list[Frame]:
     with torch.no_grad():
         for parameter in list(state.model.parameters())[-2:]:
             parameter.mul_(SMALL)
+    projections = methods.get(state, Projections)
     projections.begin(state)
     indices = data.splits["validation"]
     labels = data.labels[indices]
 
     def seen(rows: list[dict[str, float]], title: str = "") -> Frame:
         points = in_ball(embed(state.model, data, indices, state.device).astype(np.float64))
-        proxies = projections.proxies_of(state).detach().double()
+        proxies = proxies_of(state).detach().double()
         flat = in_ball(proxies.reshape(-1, 2).numpy()).reshape(proxies.shape)
         radius = average_covering_radius(points, labels)
-        number = state.progress.projection
+        number = projections.projection
         return Frame(state.progress.step, number, points, labels, flat, rows[-1]["map_at_r"], radius, title)
 
     rows = evaluation.validate(state)
@@ -85,7 +87,7 @@ def frames(spec: RunSpec = SPEC) -> list[Frame]:
         if step % spec.schedule.validate_every == 0:
             rows = evaluation.validate(state)
             frame = seen(rows)
-            if projections.after_validation(state, rows):
+            if projections.after_step(state, rows):
                 shown.append(Frame(**{**vars(frame), "title": f"projection {frame.projection} ends"}))
                 shown.append(seen(rows, "new proxies"))
             else:

@@ -87,8 +87,9 @@ def neighbours() -> list[dict[str, Any]]:
     import torch
 
     from dmlcore.spec import RunSpec
-    from dmlcore.training import batches, conditioning, loop
+    from dmlcore.training import batches, loop, methods
     from dmlcore.training.build import build, load_data
+    from dmlcore.training.methods.conditioning import Conditioning
     from dmlcore.training.neighbours import neighbours as listed
     from dmlcore.training.state import embedder
 
@@ -98,8 +99,7 @@ def neighbours() -> list[dict[str, Any]]:
     for number in range(1, spec.schedule.steps + 1):
         loop.step(state, number)
         state.progress.step = number
-        if conditioning.is_due(state):
-            conditioning.begin(state)
+        methods.get(state, Conditioning).begin(state)  # does nothing before the last step
     indices, k = state.data.splits["test"], spec.conditioning.neighbours
     labels = state.data.labels[indices]
     points = batches.embed(embedder(state), state.data, indices, state.device)

@@ -88,13 +88,12 @@ class _Embedder:
         from dmlcore.storage import checkpoint
         from dmlcore.training import evaluation
         from dmlcore.training.build import build, prepare_device
-        from dmlcore.training.state import TrainingProgress, embedder, restore_weights
+        from dmlcore.training.state import embedder, restore_weights
 
         spec, saved = self.run.spec, checkpoint.read(snapshot.checkpoint)
         device = prepare_device(spec.device, int(saved.facts["threads"]))
         self._state = state = self._state or build(spec, self.data, device, start=False)
-        restore_weights(state, saved.tensors)
-        state.progress = TrainingProgress.from_facts(saved.facts)
+        restore_weights(state, saved.tensors, saved.facts)
         embeddings = evaluation.embed(embedder(state), state.data, "test", device)
         scores = evaluation.score(embeddings, self.data, "test", spec.ks)
         path = snapshot.checkpoint.with_suffix(".npz")

@@ -25,12 +25,14 @@ from dmlcore.inspection import own_images
 from dmlcore.inspection.own_images import InputFormat
 from dmlcore.models import conditioned, networks
 from dmlcore.spec import RunSpec, SpecError
+from dmlcore.spec.sections import NO_METHOD
 from dmlcore.storage import atomic_files, checkpoint, run_directory
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.training import objective, starts
 from dmlcore.training.build import classes_of
+from dmlcore.training.methods.ensembles import Joined
 from dmlcore.training.neighbours import Conditioned
-from dmlcore.training.state import Joined, embedder, use_best
+from dmlcore.training.state import embedder, use_best
 from dmlcore.typing import Array
 
 if TYPE_CHECKING:
@@ -219,7 +221,8 @@ def _from_run(run: Run, step: int | None) -> TrainedModel:
         raise RunError(f"{run.id} has no checkpoint yet, so there is no network to load; train it first")
     weights = checkpoint.select_prefix(saved.tensors, "best") if step is None else {}
     at = int(saved.facts["best_step"] if weights else saved.facts["step"])
-    if saved.facts.get("conditioned") or objective.joins_learners(run.spec.loss.name):
+    further = run.spec.method.name != NO_METHOD  # may score another network
+    if further or saved.facts.get("conditioned") or objective.joins_learners(run.spec.loss.name):
         state = starts.load_for_evaluation(run, saved, device=torch.device("cpu"))
         if step is None:
             use_best(state)

@@ -24,7 +24,7 @@ from dmlcore.spec import RunSpec, SpecError
 from dmlcore.timeline.history import History
 from dmlcore.training import batches, build, final_analyses, loop
 from dmlcore.training.build import Objective, TrainingError
-from dmlcore.training.state import TrainingState, restore, tensors
+from dmlcore.training.state import TrainingState, progress_facts, restore, tensors
 from dmlcore.typing import Bytes, Floats, Ints, Singles
 
 Moves = Literal["both", "pulls", "pushes"]
@@ -125,6 +125,7 @@ class TrainingFrame:
 @dataclass(frozen=True, eq=False)
 class _Snapshot:
     tensors: dict[str, Tensor]
+    facts: dict[str, Any]
     run: RunSpec
 
 
@@ -206,7 +207,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
         step = kept[bisect_right(kept, self.recorded) - 1]
         snapshot = self._snapshots[step]
         self._state = self._build(snapshot.run)
-        restore(self._state, snapshot.tensors)
+        restore(self._state, snapshot.tensors, snapshot.facts, fused=True)
         self._at = step
         while self._at < self.recorded:
             self._step()
@@ -224,7 +225,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
 
     def _keep_state(self) -> None:
         kept = {name: tensor.detach().clone() for name, tensor in tensors(self._state).items()}
-        self._snapshots[self._at] = _Snapshot(kept, self._state.spec)
+        self._snapshots[self._at] = _Snapshot(kept, progress_facts(self._state), self._state.spec)
 
     def _obey(self, run: RunSpec) -> None:
         """Switch to a changed spec, keeping the network weights and the optimiser state."""

@@ -86,6 +86,10 @@ FIRST: Mapping[str, Any] = {
         "continued": False,
         "among": "own",
     },
+    "method": {
+        "name": "none",
+        "parameters": {},
+    },
     "miner": {
         "name": "all",
         "parameters": {},

@@ -23,6 +23,7 @@ from dmlcore.spec.sections import (
     DataSpec,
     ForkSpec,
     LossSpec,
+    MethodSpec,
     MinerSpec,
     ModelSpec,
     OptimiserSpec,
@@ -73,6 +74,7 @@ class RunSpec(Section):
     loss: LossSpec = LossSpec()
     projection: ProjectionSpec = ProjectionSpec()
     conditioning: ConditioningSpec = ConditioningSpec()
+    method: MethodSpec = MethodSpec()
     miner: MinerSpec = MinerSpec()
     batch: BatchSpec = BatchSpec()
     optimiser: OptimiserSpec = OptimiserSpec()
@@ -184,7 +186,9 @@ class RunSpec(Section):
         """Return a copy with `key=value` assignments applied in order, such as `schedule.steps=100` or `loss.m=0.2`.
 
         Values are TOML; a bare word is a string. `loss.x` is short for `loss.parameters.x`, and a new `loss.name`
-        removes the parameters of the previous loss; the same applies to `pooling` and `miner`. Raises SpecError.
+        removes the parameters of the previous loss; the same applies to `pooling`, `method` and `miner`.
+
+        Raises SpecError.
         """
         data = self.model_dump()
         for count, assignment in enumerate(assignments, 1):
@@ -227,7 +231,12 @@ def _known_under(path: Sequence[str]) -> list[str]:
     return sorted({k.removeprefix(parent + ".").split(".")[0] for k in keys() if not parent or k.startswith(parent)})
 
 
-_WITH_PARAMETERS: dict[str, type[Section]] = {"loss": LossSpec, "pooling": PoolingSpec, "miner": MinerSpec}
+_WITH_PARAMETERS: dict[str, type[Section]] = {
+    "loss": LossSpec,
+    "pooling": PoolingSpec,
+    "method": MethodSpec,
+    "miner": MinerSpec,
+}
 
 
 def _toml(text: str) -> dict[str, Any]:

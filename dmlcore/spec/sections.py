@@ -356,6 +356,18 @@ class MinerSpec(Section):
     )
 
 
+NO_METHOD = "none"  # value of `method.name` for a run without a method
+
+
+class MethodSpec(Section):
+    name: Identifier = Field(
+        NO_METHOD, description="Further method of training, for example one of a plug-in; none: no method"
+    )
+    parameters: dict[Identifier, HyperParameter] = Field(
+        default_factory=dict, description="Parameters of the method; those left out keep their defaults"
+    )
+
+
 class BatchSpec(Section):
     classes: int = Field(8, ge=2, le=4096, description="Classes per batch")
     samples: int = Field(8, ge=1, le=4096, description="Samples of each class per batch")

@@ -231,6 +231,13 @@ def to_device(dataset: Dataset, indices: Ints, device: torch.device) -> Tensor:
     return upload((dataset.inputs if dataset.features is None else dataset.features)[indices], device)
 
 
+def rows_of(data: Dataset, split: str) -> tuple[Ints, Bools]:
+    """Return the sample indices (n,) to embed for scoring a split, and a mask (n,) of the gallery among them."""
+    indices = data.splits[split]
+    gallery = data.splits.get("gallery", indices[:0]) if split == "test" else indices[:0]
+    return np.concatenate([indices, gallery]), np.arange(len(indices) + len(gallery)) >= len(indices)
+
+
 @contextmanager
 def evaluation_mode(model: Callable[[Tensor], Tensor]) -> Iterator[None]:
     """Put the model into evaluation mode; on exit restore the mode of every module.

@@ -21,7 +21,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.spec.sections import IDENTITY
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import RunError, RunStore
-from dmlcore.training import forward_pass, linear_start, objective, optimisers, proxy_start, reference, stored_features
+from dmlcore.training import forward_pass, linear_start, methods, objective, optimisers, proxy_start, stored_features
 from dmlcore.training.batches import Batches
 from dmlcore.training.errors import DeferredFiniteCheck, StepError, TrainingError
 from dmlcore.training.forks.training_split import edit_split
@@ -68,10 +68,6 @@ def build(
     if spec.model.freeze != "none" and dataset.features is None:
         features = stored_features.StoredFeatures(cast(ImageNetwork, model), spec, dataset, device)
         dataset = replace(dataset, features=features)
-    # train only the proxies of classes with samples; those of other classes are never initialised
-    if spec.projection.pool:
-        present = np.unique(dataset.labels[dataset.splits["train"]])
-        loss.metric.trained = torch.from_numpy(present.astype(np.int64)).to(device)
     mode = mode or forward_pass.choose(spec, model, device)
     state = TrainingState(
         spec=spec,
@@ -92,7 +88,7 @@ def build(
         linear_start.scale(model, spec.model.embedding_scale)
     if start and spec.loss.proxy_start == "means":
         proxy_start.begin(state)
-    state.reference = reference.create(model, spec)
+    state.methods = methods.create(state)
     return state
 
 
@@ -110,6 +106,7 @@ def refuse_unusable(spec: RunSpec) -> None:
         DataError: If data are missing.
     """
     objective.refuse_unknown(spec)
+    methods.refuse_unknown(spec)
     objective.refuse_unusable(spec)
     if spec.model.name == IDENTITY:
         raise TrainingError(

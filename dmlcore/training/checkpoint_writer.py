@@ -10,13 +10,38 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dmlcore import processes
+from dmlcore.storage import checkpoint, run_directory
 from dmlcore.storage.checkpoint import Packed, TensorLayout
 from dmlcore.storage.runs import Run
-from dmlcore.training import state as training_state
-from dmlcore.training.state import TrainingState
+from dmlcore.training import optimisers
+from dmlcore.training.state import TrainingState, device_model, is_kept, progress_facts, tensors
 
 # prefixes of tensors that training replaces as a whole and never modifies in place, so that no copy is needed
-REPLACED = ("best.", "best_loss.", "anchor.", "candidate.", "table.")
+REPLACED = ("best.", "table.")
+
+
+def save(run: Run, state: TrainingState, metrics_offset: int) -> None:
+    """Write a checkpoint.
+
+    `metrics_offset` is the length of metrics.jsonl in bytes; all rows before this offset must be on disk.
+    """
+    write(run, tensors(state), facts(run, state, metrics_offset))
+
+
+def facts(run: Run, state: TrainingState, metrics_offset: int) -> dict[str, Any]:
+    """Return the entries of a checkpoint other than its tensors, such as progress, spec and number of threads."""
+    known = progress_facts(state) | {"metrics_offset": metrics_offset, "threads": torch.get_num_threads()}
+    known |= {"torch": str(torch.__version__), "device": device_model(state.device)}
+    known |= {"spec": run.spec.to_json(), "fused": optimisers.is_fused(state.optimiser), "mode": state.mode}
+    return known | {"processes": processes.size()}
+
+
+def write(run: Run, contents: Mapping[str, Tensor] | Packed, facts: Mapping[str, Any]) -> None:
+    """Write the newest checkpoint, and also copy it permanently if `is_kept` returns True for its step."""
+    checkpoint.save(run.path, contents, facts)
+    if is_kept(run.spec.schedule, facts["step"]):
+        checkpoint.keep(run.path, facts["step"], run.path / run_directory.LAST)
 
 
 class CheckpointWriter:
@@ -63,16 +88,16 @@ class CheckpointWriter:
             sync_metrics: Function that writes all metrics rows to disk and returns the length of metrics.jsonl in
                 bytes. It waits for the device, so it is called after the copies on the device have been launched.
         """
-        tensors = training_state.tensors(state)
         if self._thread is None or self._stream is None:
-            training_state.write(self._run, tensors, training_state.facts(self._run, state, sync_metrics()))
+            save(self._run, state, sync_metrics())
             return
+        contents = tensors(state)
         self.wait()
-        layout = TensorLayout.of(tensors)
+        layout = TensorLayout.of(contents)
         if layout != self._block.layout:
             self._block = _DeviceCopy(layout, self._device)
         ready, copied = torch.cuda.Event(), torch.cuda.Event()
-        self._block.fill(tensors)
+        self._block.fill(contents)
         ready.record()
         # in the stream of the training steps, this copy would delay the next steps
         with torch.cuda.stream(self._stream):
@@ -81,19 +106,19 @@ class CheckpointWriter:
             copied.record()
         others = {
             name: tensor if name.startswith(REPLACED) else tensor.clone()
-            for name, tensor in tensors.items()
+            for name, tensor in contents.items()
             if tensor.device.type != "cuda"
         }
-        facts = training_state.facts(self._run, state, sync_metrics())
-        self._under_way = self._thread.submit(self._write, self._block, others, facts, copied)
+        known = facts(self._run, state, sync_metrics())
+        self._under_way = self._thread.submit(self._write, self._block, others, known, copied)
 
     def _write(
-        self, block: _DeviceCopy, others: Mapping[str, Tensor], facts: Mapping[str, Any], copied: torch.cuda.Event
+        self, block: _DeviceCopy, others: Mapping[str, Tensor], known: Mapping[str, Any], copied: torch.cuda.Event
     ) -> None:
         copied.synchronize()
         for name, place in block.layout.views(block.host, others).items():
             place.copy_(others[name])
-        training_state.write(self._run, Packed(block.layout, block.host), facts)
+        write(self._run, Packed(block.layout, block.host), known)
 
 
 class _DeviceCopy:
@@ -110,10 +135,10 @@ class _DeviceCopy:
             self.host = self.host.pin_memory()
         self._places: dict[str, Tensor] = {}
 
-    def fill(self, tensors: Mapping[str, Tensor]) -> None:
+    def fill(self, contents: Mapping[str, Tensor]) -> None:
         """Copy the tensors that are on the device into the block, with a few kernels."""
-        here = {name: tensor.detach() for name, tensor in tensors.items() if tensor.device.type == "cuda"}
-        self._places = self._places or self.layout.views(self.device, tensors)
+        here = {name: tensor.detach() for name, tensor in contents.items() if tensor.device.type == "cuda"}
+        self._places = self._places or self.layout.views(self.device, contents)
         # One kernel copies many tensors if they have one type, and memory in the same order as in the file.
         alike: dict[tuple[torch.dtype, bool], list[str]] = {}
         for name, tensor in here.items():

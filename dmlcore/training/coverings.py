@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 from dmlcore.data import Dataset
 from dmlcore.geometry import average_covering_radius, covering_radius
 from dmlcore.losses.engine.batch_loss import ProxyLoss
+from dmlcore.losses.engine.distances import clip_to_unit_ball
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.training.batches import embed
 from dmlcore.training.objective import has_proxies_among_samples, seed_of
-from dmlcore.training.projections import in_ball
 from dmlcore.training.state import TrainingState, embedder
-from dmlcore.typing import Ints
+from dmlcore.typing import Floats, Ints
 
 CLASSES, SAMPLES = 500, 50  # maximum number of classes per split, and of samples per class
 
@@ -58,6 +59,11 @@ def row(state: TrainingState, kind: str = "covering", step: int | None = None) -
                 np.mean([covering_radius(points[labels == label], own[label]) for label in classes])
             )
     return {"kind": kind, "step": state.progress.step if step is None else step} | numbers
+
+
+def in_ball(points: Floats) -> Floats:
+    """Scale points (N, D) longer than 1 to unit length, because losses with proxies compare points in the unit ball."""
+    return clip_to_unit_ball(torch.from_numpy(points)).numpy()
 
 
 def _draw_samples(data: Dataset, split: str, seed: int) -> Ints:

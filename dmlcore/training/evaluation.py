@@ -27,7 +27,8 @@ from dmlcore.storage import arrays, atomic_files, checkpoint
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import embeddings_path
 from dmlcore.storage.runs import Run
-from dmlcore.training import batches, coverings, final_analyses, fixed_neighbours
+from dmlcore.training import batches, coverings, final_analyses
+from dmlcore.training.batches import rows_of
 from dmlcore.training.neighbours import Conditioned
 from dmlcore.training.state import TrainingState, embedder, keep_best, use_best
 from dmlcore.typing import Array, Bools, Ints, Singles
@@ -36,13 +37,6 @@ MAX_SAMPLES = {"cpu": 256, "cuda": 1024}  # samples per forward pass
 # Maximum number of input values per forward pass: 54 images of 227 pixels per side on a CPU, 434 on a GPU.
 MAX_VALUES = {"cpu": 2**23, "cuda": 2**26}
 RAW_SIDE = 32  # maximum side in pixels to which raw images are reduced before they are compared
-
-
-def rows_of(data: Dataset, split: str) -> tuple[Ints, Bools]:
-    """Return the sample indices (n,) to embed for scoring a split, and a mask (n,) of the gallery among them."""
-    indices = data.splits[split]
-    gallery = data.splits.get("gallery", indices[:0]) if split == "test" else indices[:0]
-    return np.concatenate([indices, gallery]), np.arange(len(indices) + len(gallery)) >= len(indices)
 
 
 def embed(
@@ -159,9 +153,10 @@ def _tested(run: Run, state: TrainingState, network: nn.Module, embeddings: Sing
             cluster(other, state.data, "test", state.spec.seed),
         )
         rows.append(row(name, step, *others) | ({"transductive": True} if name == "transductive" else {}))
-    if not state.progress.conditioned:  # these analyses are defined for unconditioned networks only
+    if not isinstance(network, Conditioned):  # these analyses are defined for unconditioned networks only
         rows += final_analyses.rows(state.model, state.data, "test", state.device, step)
-    rows += fixed_neighbours.score_rows(state, embeddings, *rows_of(state.data, "test"), step)
+    for method in state.methods:
+        rows += method.after_test(state, embeddings, step)
     if state.spec.schedule.covering_every:
         rows.append(coverings.row(state, "tested_covering", step))
     return scores.map_at_r, rows

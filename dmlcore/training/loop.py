@@ -26,25 +26,16 @@ from dmlcore.significance.transductive import mark_transductive
 from dmlcore.spec.sections import ScheduleSpec
 from dmlcore.storage import atomic_files, checkpoint, run_directory
 from dmlcore.storage.checkpoint import CheckpointError
+from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import MetricsWriter, Run, RunError, RunState, scores
-from dmlcore.training import (
-    batch_statistics,
-    conditioning,
-    coverings,
-    evaluation,
-    fixed_neighbours,
-    optimisers,
-    projections,
-    reference,
-    starts,
-)
-from dmlcore.training.batches import embed
+from dmlcore.training import batch_statistics, coverings, evaluation, optimisers, starts
+from dmlcore.training.batches import Batch, embed
 from dmlcore.training.build import device_name
 from dmlcore.training.checkpoint_writer import CheckpointWriter
 from dmlcore.training.errors import StepError, TrainingError, advice
 from dmlcore.training.metrics_log import MetricsLog, Reporter
 from dmlcore.training.objective import seed_of
-from dmlcore.training.state import TrainingState, is_kept
+from dmlcore.training.state import TrainingState, autocast, is_kept
 
 log = logging.getLogger(__name__)
 
@@ -63,41 +54,18 @@ def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | N
         StepError: If loss or gradient is not finite; the weights are unchanged. On a GPU, the error is raised later, by
             `state.finite_check.wait`.
     """
-    spec, model, optimiser = state.spec, state.model, state.optimiser
-
-    # Set the learning rates, the trainable parameters and the seed of dropout.
-    factor = decay(spec.schedule, number) * spec.schedule.plateau_factor**state.progress.halvings
-    for group in optimiser.param_groups:
-        group["lr"] = group["base_lr"] * factor
+    optimiser, clipping = state.optimiser, state.spec.optimiser
+    set_learning_rates(state, number)
     begin(state, number)
+    batch = state.batches.make(number, lambda indices: embed(state.model, state.data, indices, state.device))
 
-    # Batch: choose and augment samples on the device; add tuples if the sampler mines them, and the generator for a
-    # random miner.
-    batch = state.batches.make(number, lambda indices: embed(model, state.data, indices, state.device))
-    random = torch.Generator().manual_seed(seed_of(spec.seed, "miner", number)) if state.loss.miner else None
-
-    # Forward pass: the network in the precision of the spec, the loss in float32.
+    # Forward pass and loss.
     try:
-        with torch.autocast(state.device.type, torch.bfloat16, enabled=spec.compute.precision == "bfloat16"):
-            embeddings = state.forward(batch.inputs)
-            started = None if state.reference is None else reference.embed(state.reference, batch.inputs)
-        # With several processes, each process gathers the embeddings of the whole batch.
-        samples = len(batch.labels)
-        own = processes.gather(pooling.at_least_float32(embeddings), samples)
-        started, shares, pooled = (
-            None if each is None else processes.gather(each, samples) for each in (started, model.shares, model.pooled)
-        )
-        if processes.shares_work():  # from here on, all processes compute identical values
-            _seed_dropout(state, number)
-        embeddings = conditioning.embeddings(state, number, own, batch.indices)
-        loss = (objective or state.loss)(embeddings, batch.labels, shares, batch.tuples, random, pooled)
+        loss = _loss(state, number, batch, objective or state.loss)
     except ValueError as error:  # the loss rejects embeddings that are not finite or whose squares overflow
         if state.finite_check is not None:
             state.finite_check.wait()
         raise StepError(str(error), number, batch.indices) from None
-    if started is not None and own.requires_grad:  # embeddings have no gradient while the network is frozen
-        reference_distance = reference.distance(own, started)
-        loss, state.reference_distance = loss + spec.loss.start_weight * reference_distance, reference_distance.detach()
     if state.finite_check is None and not torch.isfinite(loss.detach()):
         raise StepError.not_finite("loss", number, batch.indices)
 
@@ -106,35 +74,68 @@ def step(state: TrainingState, number: int, objective: Callable[..., Tensor] | N
     loss.backward()
     gradients = gradients_of(optimiser)
     processes.average(gradients)
-    projections.pull(state)
+    for method in state.methods:
+        method.after_backward(state)
 
-    # Check for NaN and infinity: on a GPU later, on a CPU at once by the sum, which takes half the time of the norm.
-    clips = spec.optimiser.clip_norm > 0 or spec.optimiser.clip_value > 0
+    # Check for NaN and infinity (on a GPU later), and clip the gradients.
+    clips = clipping.clip_norm > 0 or clipping.clip_value > 0
     state.norm = nn.utils.get_total_norm(gradients) if clips else None
     if state.finite_check is not None:
         state.finite_check.note(loss, gradients, number, batch.indices)
-    else:
-        total = torch.stack([gradient.sum() for gradient in gradients]).sum() if state.norm is None else state.norm
-        if not torch.isfinite(total):
-            raise StepError.not_finite("gradient", number, batch.indices)
+    elif not torch.isfinite(_sum(gradients) if state.norm is None else state.norm):
+        raise StepError.not_finite("gradient", number, batch.indices)
     if state.norm is not None:
-        optimisers.clip(optimiser, spec.optimiser, state.norm)
+        optimisers.clip(optimiser, clipping, state.norm)
 
     # Update.
     if state.finite_check is not None:
         state.finite_check.guard(optimiser)
     optimiser.step()
-    model.after_step()
-    state.last_batch = embeddings.detach(), batch.labels
+    state.model.after_step()
+    for method in state.methods:
+        method.after_update(state)
     return loss.detach()
+
+
+def _loss(state: TrainingState, number: int, batch: Batch, objective: Callable[..., Tensor]) -> Tensor:
+    """Compute the loss of a batch: the network in the precision of the spec, the loss in float32.
+
+    With several processes, each embeds its share and gathers the outputs for the whole batch.
+    """
+    model, samples = state.model, len(batch.labels)
+    with autocast(state):
+        outputs = state.forward(batch.inputs)
+    own = processes.gather(pooling.at_least_float32(outputs), samples)
+    shares, pooled = (None if t is None else processes.gather(t, samples) for t in (model.shares, model.pooled))
+    if processes.shares_work():  # from here on, all processes compute identical values
+        _seed_dropout(state, number)
+    embeddings = own
+    for method in state.methods:
+        embeddings = method.embeddings(state, number, embeddings, batch)
+    random = torch.Generator().manual_seed(seed_of(state.spec.seed, "miner", number)) if state.loss.miner else None
+    loss = objective(embeddings, batch.labels, shares, batch.tuples, random, pooled)
+    for method in state.methods:
+        penalty = method.penalty(state, own, batch)
+        loss = loss if penalty is None else loss + penalty
+    state.last_batch = embeddings.detach(), batch.labels
+    return loss
 
 
 def begin(state: TrainingState, number: int) -> None:
     """Prepare step `number`: set which parameters are trained, and seed the generator for dropout."""
     for parameter in state.frozen_at_first:
         parameter.requires_grad_(number > state.spec.schedule.warm_up)
-    conditioning.before_step(state, number)
+    for method in state.methods:
+        method.before_step(state, number)
     _seed_dropout(state, number, processes.rank())
+
+
+def set_learning_rates(state: TrainingState, number: int) -> None:
+    """Set the learning rates of step `number`, which follow the schedule and the reductions at plateaus."""
+    schedule = state.spec.schedule
+    factor = decay(schedule, number) * schedule.plateau_factor**state.progress.halvings
+    for group in state.optimiser.param_groups:
+        group["lr"] = group["base_lr"] * factor
 
 
 def _seed_dropout(state: TrainingState, number: int, rank: int = 0) -> None:
@@ -166,6 +167,11 @@ def decay(schedule: ScheduleSpec, number: int) -> float:
 def gradients_of(optimiser: torch.optim.Optimizer) -> list[Tensor]:
     """Return the gradients of all parameters that have one; frozen parameters have none."""
     return [p.grad for group in optimiser.param_groups for p in group["params"] if p.grad is not None]
+
+
+def _sum(gradients: list[Tensor]) -> Tensor:
+    """Return the sum of all entries, which is finite only if they are; it takes half the time of the norm."""
+    return torch.stack([gradient.sum() for gradient in gradients]).sum()
 
 
 def train(
@@ -261,7 +267,7 @@ def _train(
         tested = _test(run, state, metrics)
         tested_rows = scores(run.metrics()[0])
         untrained = tested_rows.get("untrained", {}).get("map_at_r")
-        words = mark_transductive("test MAP@R", state.progress.conditioned and spec.conditioning.transductive)
+        words = mark_transductive("test MAP@R", tested_rows["trained"].get("transductive"))
         message = f"{words} {_percent(untrained)} → {_percent(tested)}"
         message += f"; it {start.moved}" if start.moved else ""
         before_done(run)
@@ -308,8 +314,6 @@ def _make_steps(
     state.model.train()
     while progress.step < schedule.steps and not 0 < schedule.patience <= progress.stale:
         number = progress.step + 1
-        if fixed_neighbours.is_due(state, number):
-            fixed_neighbours.find(state, *evaluation.rows_of(state.data, "test"))
         loss = step(state, number)
 
         # Log the step, then measure, validate, save or stop if due.
@@ -317,13 +321,13 @@ def _make_steps(
         metrics.append({"kind": "step", "step": number, "loss": loss} | state.loss.measured())
         if number % schedule.measure_every == 0:
             metrics.append({"kind": "measure", "step": number} | _measure(state))
-        due = conditioning.is_due(state)
-        if number % schedule.validate_every == 0 or number == schedule.steps or due:
+        validation: list[Row] = []
+        if number % schedule.validate_every == 0 or number == schedule.steps:
             metrics.flush()
-            rows = evaluation.validate(state)
-            metrics.extend([*rows, *projections.after_validation(state, rows)])
-        if due:
-            metrics.extend([*conditioning.begin(state), *evaluation.validate(state)])
+            validation = evaluation.validate(state)
+            metrics.extend(validation)
+        for method in state.methods:
+            metrics.extend(method.after_step(state, validation))
         if coverings.is_due(state, number):
             metrics.append(coverings.row(state))
         stopping = processes.on_first(stop)
@@ -355,8 +359,9 @@ def _measure(state: TrainingState) -> dict[str, Any]:
     norm = nn.utils.get_total_norm(gradients_of(state.optimiser)) if state.norm is None else state.norm
     metric = state.loss.metric
     statistics = batch_statistics.measure(*state.last_batch, getattr(metric, "difference_window", None), loss=metric)
-    held = projections.distance(state) | getattr(metric, "chosen_margin", dict)()
-    held |= {} if state.reference_distance is None else {"start_distance": state.reference_distance}
+    held = getattr(metric, "chosen_margin", dict)()
+    for method in state.methods:
+        held |= method.measured(state)
     return statistics | {"gradient_norm": norm} | held | optimisers.learning_rates(state.optimiser)
 
 

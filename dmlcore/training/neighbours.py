@@ -93,11 +93,8 @@ class Conditioned(nn.Module):
         return torch.cat(parts)
 
     def _tested(self) -> Tensor:
-        # imported here because it imports `state`, which imports this module
-        from dmlcore.training.evaluation import rows_of
-
         if self._test is None:
-            self._test = self._embedded(rows_of(self.data, "test")[0])
+            self._test = self._embedded(batches.rows_of(self.data, "test")[0])
         return self._test
 
     def _training(self) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import torch
 
@@ -16,7 +16,7 @@ from dmlcore.storage import checkpoint, run_directory, validation_frames
 from dmlcore.storage.checkpoint import Checkpoint, CheckpointError
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run
-from dmlcore.training import baselines, conditioning, coverings, evaluation, optimisers, projections
+from dmlcore.training import baselines, coverings, evaluation, optimisers
 from dmlcore.training.build import build, classes_of, device_name, keep_freed_memory, load_data, prepare_device
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.forks import transfer
@@ -24,10 +24,10 @@ from dmlcore.training.forks.transfer import Origin
 from dmlcore.training.frame_recorder import FrameRecorder
 from dmlcore.training.metrics_log import Reporter
 from dmlcore.training.state import (
-    TrainingProgress,
     TrainingState,
     device_model,
     is_kept,
+    progress_facts,
     restore,
     restore_weights,
     tensors,
@@ -76,10 +76,9 @@ def start_new(run: Run, dataset: Dataset | None, report: Reporter) -> Start:
     _open_features(start.state, report)
     report(0, "scoring raw inputs and the untrained network")
     start.rows = baselines.first_rows(start.state)
-    if conditioning.is_due(start.state):
-        start.rows += conditioning.begin(start.state)
+    for method in start.state.methods:
+        start.rows += method.begin(start.state)
     start.rows += evaluation.validate(start.state)
-    projections.begin(start.state)
     if coverings.is_due(start.state, 0):
         start.rows.append(coverings.row(start.state))
     return start
@@ -90,8 +89,7 @@ def resume(run: Run, saved: Checkpoint, dataset: Dataset | None, report: Reporte
     step = saved.facts["step"]
     start, _ = _prepare(run, dataset, report, saved, step)
     # Checkpoints from releases without fused kernels do not have this entry.
-    restore(start.state, saved.tensors, fused=saved.facts.get("fused", False))
-    start.state.progress = TrainingProgress.from_facts(saved.facts)
+    restore(start.state, saved.tensors, saved.facts, fused=saved.facts.get("fused", False))
     start.offset = saved.facts["metrics_offset"]
     _open_features(start.state, report)
     if is_kept(run.spec.schedule, step) and step not in run_directory.kept_checkpoints(run.path):
@@ -106,15 +104,11 @@ def start_fork(run: Run, origin: Origin, dataset: Dataset | None, report: Report
     state, parent = start.state, run.spec.fork.run
     report(0, f"continuing from step {origin.saved.facts['step']} of {parent}")
     transferred = transfer.transfer(state, origin, classes_of(data))
-    state.progress = TrainingProgress.from_facts(transferred.facts)
-    if state.progress.conditioned and not state.neighbourhood:
-        conditioning.find(state)
     start.rows = [row for row in origin.rows if transferred.whole or row["kind"] == "scores"]
     words = {"changed": transferred.changed, "carried": transferred.carried, "anew": transferred.reset}
     start.rows.append({"kind": "fork", "step": state.progress.step, "run": parent, **words})
     if not transferred.whole:
         start.rows += evaluation.validate(state)
-        projections.begin(state, place=not transferred.has_proxies)
     return start
 
 
@@ -142,15 +136,14 @@ def load_for_evaluation(
         raise TrainingError(f"{run.id} has no checkpoint yet, so there is nothing to evaluate")
     device = device or prepare_device(run.spec.device, _threads(saved, run.spec))
     state = build(run.spec, dataset or load_data(run.spec), device, start=False)
-    restore_weights(state, saved.tensors)
-    state.progress = TrainingProgress.from_facts(saved.facts)
+    restore_weights(state, saved.tensors, saved.facts)
     return state
 
 
 def broadcast_state(state: TrainingState) -> None:
     """Broadcast the state from rank 0 to the other processes, and synchronise batch norm across all processes."""
     if processes.shares_work():
-        facts = {"spec": state.spec.to_json(), "progress": asdict(state.progress), "threads": torch.get_num_threads()}
+        facts = {"spec": state.spec.to_json(), "progress": progress_facts(state), "threads": torch.get_num_threads()}
         facts |= {"fused": optimisers.is_fused(state.optimiser)}
         processes.broadcast(checkpoint.pack(tensors(state), facts))
         processes.synchronise(state.model)
@@ -164,8 +157,7 @@ def receive_state(dataset: Dataset | None = None) -> TrainingState:
     if device.type == "cpu":
         keep_freed_memory()
     state = build(spec, dataset or load_data(spec), device, start=False)
-    restore(state, given, fused=facts["fused"])
-    state.progress = TrainingProgress.from_facts(facts["progress"])
+    restore(state, given, facts["progress"], fused=facts["fused"])
     processes.synchronise(state.model)
     return state
 

@@ -26,6 +26,7 @@ from torch.func import functional_call
 
 from dmlcore.inspection.failure.answers import READ_TOGETHER
 from dmlcore.pooling.base import at_least_float32
+from dmlcore.spec.sections import NO_METHOD
 from dmlcore.training import loop
 from dmlcore.training.batches import Batch, embed
 from dmlcore.training.errors import TrainingError
@@ -97,6 +98,8 @@ def refuse(state: TrainingState) -> None:
         )
     if state.spec.conditioning.neighbours:
         raise TrainingError(READ_TOGETHER)
+    if state.spec.method.name != NO_METHOD:
+        raise TrainingError(f"The effects of the method {state.spec.method.name} cannot be decomposed by sample")
     if getattr(state.loss.metric, "reads_pooled", False):
         raise TrainingError(
             "The loss also reads the features before the embedding, and steps are decomposed by embeddings"

@@ -174,26 +174,25 @@ def _is_cheap(spec: RunSpec) -> bool:
 
 def _begin(state: TrainingState, stretch: Stretch) -> None:
     """Restore the training state that the run had at the start of a stretch."""
-    from dmlcore.training import projections
-    from dmlcore.training.state import TrainingProgress, restore
+    from dmlcore.training.state import restore
 
     if stretch.checkpoint is None:
+        for method in state.methods:
+            method.begin(state)
         _validate(state)
-        projections.begin(state)
         return
     saved = checkpoint.read(stretch.checkpoint)
-    restore(state, saved.tensors, fused=saved.facts.get("fused", False))
-    state.progress = TrainingProgress.from_facts(saved.facts)
+    restore(state, saved.tensors, saved.facts, fused=saved.facts.get("fused", False))
 
 
 def _validate(state: TrainingState) -> None:
     """Validate if the run was validated at this step and its learning rate or projections depend on the result."""
-    from dmlcore.training import evaluation, projections
+    from dmlcore.training import evaluation
 
     schedule, number = state.spec.schedule, state.progress.step
     if not (schedule.plateau or state.spec.projection.pool):
         return
     if number % schedule.validate_every == 0 or number == schedule.steps:
         rows = evaluation.validate(state)
-        if number:
-            projections.after_validation(state, rows)
+        for method in state.methods if number else ():
+            method.after_step(state, rows)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,15 +21,9 @@ from dmlcore.storage.checkpoint import Checkpoint
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import ORIGIN
 from dmlcore.storage.runs import Run
-from dmlcore.training import objective, optimisers, reference
+from dmlcore.training import methods, objective, optimisers
 from dmlcore.training.errors import TrainingError
-from dmlcore.training.state import (
-    TrainingState,
-    restore_fixed,
-    restore_moments,
-    restore_neighbourhood,
-    restore_projection,
-)
+from dmlcore.training.state import Parent, TrainingProgress, TrainingState, restore_moments
 
 # Settings that a fork cannot change: those of the network, because its weights are taken over, and those of the test
 # data.
@@ -55,19 +48,15 @@ class Transfer:
 
     Attributes:
         whole: True if the fork has the objective of its parent, so that the parent's best weights remain candidates.
-        facts: Checkpoint entries from which the progress of the fork is read.
         changed: Keys of changed settings.
         carried: Descriptions of tensors that were taken over.
         reset: Descriptions of tensors that were reset.
-        has_proxies: True if the proxies of the loss were taken over.
     """
 
     whole: bool
-    facts: dict[str, Any]
     changed: list[str]
     carried: list[str]
     reset: list[str]
-    has_proxies: bool = False
 
 
 def refused_keys(parent: RunSpec, fork: RunSpec) -> list[str]:
@@ -125,27 +114,33 @@ def transfer(state: TrainingState, parent: Origin, classes: int) -> Transfer:
     moments = _moments(state, parent, old_loss, kept)
     (carried if moments else reset).append(f"moments of {spec.optimiser.name}")
     restore_moments(state, moments, fused=saved.facts.get("fused", False))
-    _table(state, parent)
-    restore_fixed(state, saved.tensors)
-    if state.reference is not None and not reference.restore(
-        state.reference, checkpoint.select_prefix(saved.tensors, "reference")
-    ):
-        state.reference = reference.create(state.model, spec)
-        reset.append("reference network for loss.start_weight, from this step")
+    same_samples = _trains_on_same_samples(parent.spec, spec)
+    table = checkpoint.select_prefix(saved.tensors, "table").get("embeddings")
+    if table is not None and same_samples and state.batches.sampler.uses_table:
+        state.batches.table = table.numpy()
     facts = dict(saved.facts)
-    if whole:
-        state.best, state.best_loss = (checkpoint.select_prefix(saved.tensors, part) for part in ("best", "best_loss"))
-        restore_projection(state, saved.tensors)
-        carried.append("best weights so far")
-    else:
+    if not whole:
         slower = ("optimiser.learning_rate", "schedule.plateau", "schedule.plateau_factor")
         keeps = not any(key in _changes(parent.spec, spec) for key in slower)
         facts |= {"best_score": None, "best_step": saved.facts["step"], "stale": 0, "plateau": 0}
         # checkpoints of the first release do not contain this count
         facts |= {"halvings": facts.get("halvings", 0) if keeps else 0}
-        facts |= {"projection": 0, "projection_score": None, "projection_stale": 0}
+    state.progress = TrainingProgress.from_facts(facts)
+    state.methods = methods.create(state)  # again, with the weights of the parent
+    given = Parent(saved.tensors, facts, whole, same_samples, "metric.proxies" in kept)
+    for method in state.methods:
+        reset += method.fork(state, given)
+    if whole:
+        state.best = checkpoint.select_prefix(saved.tensors, "best")
+        carried.append("best weights so far")
+    else:
         reset.append("best weights, tracked from this step on")
-    return Transfer(whole, facts, _changes(parent.spec, spec), carried, reset, "metric.proxies" in kept)
+    return Transfer(whole, _changes(parent.spec, spec), carried, reset)
+
+
+def _trains_on_same_samples(parent: RunSpec, fork: RunSpec) -> bool:
+    before, now = parent.fork, fork.fork
+    return (before.leave_out, before.leave_out_samples) == (now.leave_out, now.leave_out_samples)
 
 
 def _changes(parent: RunSpec, fork: RunSpec) -> list[str]:
@@ -186,14 +181,3 @@ def _numbers(optimiser: torch.optim.Optimizer, model: nn.Module, loss: nn.Module
     named = {id(p): f"model.{name}" for name, p in model.named_parameters()}
     named |= {id(p): f"loss.{name}" for name, p in loss.named_parameters()}
     return {named[id(parameter)]: number for number, parameter in enumerate(optimisers.parameters(optimiser))}
-
-
-def _table(state: TrainingState, parent: Origin) -> None:
-    """Take over the stored embeddings of sampler and conditioning if fork and parent train on the same samples."""
-    table = checkpoint.select_prefix(parent.saved.tensors, "table").get("embeddings")
-    before, now = parent.spec.fork, state.spec.fork
-    same = (before.leave_out, before.leave_out_samples) == (now.leave_out, now.leave_out_samples)
-    if table is not None and same and state.batches.sampler.uses_table:
-        state.batches.table = table.numpy()
-    if same:
-        restore_neighbourhood(state, parent.saved.tensors)
