@@ -7,15 +7,16 @@ from typing import Any
 
 from dmlcore.catalogue import Catalogue
 from dmlcore.spec import RunSpec, flat
+from dmlcore.training.methods import METHODS
 from dmlcore.training.objective import CATALOGUES
 
 Settings = Mapping[str, Any]  # values by dotted key, as in `flat`
 
 
 def settings(spec: RunSpec) -> dict[str, Any]:
-    """Return every value of a spec by its dotted key, including default parameters of its loss, miner and pooling."""
+    """Return every value of a spec by its dotted key, including default parameters of its loss, miner and so on."""
     values = flat(spec)
-    for section, entries in CATALOGUES.items():
+    for section, entries in {**CATALOGUES, "method": METHODS}.items():
         values = {f"{section}.parameters.{name}": value for name, value in _defaults(entries, spec, section)} | values
     return values
 
@@ -23,7 +24,7 @@ def settings(spec: RunSpec) -> dict[str, Any]:
 def _defaults(entries: Catalogue[Any], spec: RunSpec, section: str) -> list[tuple[str, Any]]:
     try:
         return list(entries[getattr(spec, section).name].defaults.items())
-    except KeyError:  # loss, miner or pooling unknown to this release
+    except KeyError:  # no method, or a loss, miner, pooling or method unknown to this release
         return []
 
 

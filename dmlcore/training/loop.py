@@ -359,7 +359,7 @@ def _measure(state: TrainingState) -> dict[str, Any]:
     norm = nn.utils.get_total_norm(gradients_of(state.optimiser)) if state.norm is None else state.norm
     metric = state.loss.metric
     statistics = batch_statistics.measure(*state.last_batch, getattr(metric, "difference_window", None), loss=metric)
-    held = getattr(metric, "chosen_margin", dict)()
+    held: dict[str, Any] = getattr(metric, "chosen_margin", dict)()
     for method in state.methods:
         held |= method.measured(state)
     return statistics | {"gradient_norm": norm} | held | optimisers.learning_rates(state.optimiser)

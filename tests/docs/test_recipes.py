@@ -22,6 +22,7 @@ RECIPES = {
     "spirals": "tests/data/test_load.py",
     "patches": "tests/models/backbones/test_contract.py",
     "radam": "tests/spec/test_optimisers.py",
+    "lookahead": "tests/training/methods/test_contract.py",
     "worst_average_precision": "tests/metrics/test_scores.py",
     "C-9.1": "tests/published/test_tables.py",
     "far-negatives": "tests/lessons/test_contract.py",

@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from dmlcore.training.methods import METHODS
 from dmlcore.training.objective import CATALOGUES
 
 FILE = Path(__file__).with_suffix(".json")
@@ -23,7 +24,7 @@ def today() -> Defaults:
             name: {key: "inf" if value == float("inf") else value for key, value in entry.defaults.items()}
             for name, entry in catalogue.items()
         }
-        for section, catalogue in CATALOGUES.items()
+        for section, catalogue in {**CATALOGUES, "method": METHODS}.items()
     }
 
 

@@ -12,7 +12,7 @@ import torch
 
 from dmlcore import losses
 from dmlcore.losses.tuplets import FORMS, Tuplet, centre_losses
-from dmlcore.training.reference import distance
+from dmlcore.training.methods.start_distance import distance
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "losses.json").read_text())
 BATCHES = ("balanced", "uneven")

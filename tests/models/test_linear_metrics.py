@@ -8,9 +8,10 @@ from dmlcore.data import Dataset
 from dmlcore.metrics import retrieval
 from dmlcore.models import linear_metrics, whitening
 from dmlcore.spec import RunSpec
-from dmlcore.training import build, loop, reference
+from dmlcore.training import build, loop, methods
 from dmlcore.training.batches import embed
 from dmlcore.training.build import TrainingError, load_data
+from dmlcore.training.methods.start_distance import StartDistance
 
 CPU = torch.device("cpu")
 
@@ -125,9 +126,9 @@ def test_the_start_that_embeddings_are_held_to_is_the_fitted_one() -> None:
     spec = RunSpec().with_overrides(["model.embedding_start=pca", "model.embedding_dim=6"])
     held = spec.model_copy(update={"loss": spec.loss.model_copy(update={"start_weight": 0.3})})
     state = build.build(held, load_data(spec), CPU)
-    assert isinstance(state.reference, torch.nn.Module)
-    assert torch.equal(state.reference.linear.weight, state.model.linear.weight)
-    assert reference.create(state.model, spec) is None
+    assert torch.equal(methods.get(state, StartDistance).reference.linear.weight, state.model.linear.weight)
+    with pytest.raises(LookupError, match="StartDistance is not active"):
+        methods.get(build.build(spec, state.data, CPU), StartDistance)
 
 
 def test_a_network_without_such_a_layer_is_refused() -> None:

@@ -9,8 +9,9 @@ import torch
 
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.runs import RunStore
-from dmlcore.training import build
+from dmlcore.training import build, methods
 from dmlcore.training.build import TrainingError, load_data
+from dmlcore.training.methods.start_distance import StartDistance
 from dmlcore.training.state import tensors
 from tests.training.resumed import same_to_the_bit, trained
 
@@ -36,8 +37,7 @@ def test_the_factor_multiplies_the_first_embeddings_and_nothing_else(start: str)
 def test_the_reference_of_the_start_is_scaled_too() -> None:
     held = RAW.model_copy(update={"loss": RAW.loss.model_copy(update={"start_weight": 0.3})})
     state = build.build(held, load_data(held), CPU)
-    assert state.reference is not None
-    assert torch.equal(state.reference.linear.weight, state.model.linear.weight)
+    assert torch.equal(methods.get(state, StartDistance).reference.linear.weight, state.model.linear.weight)
 
 
 def test_a_resumed_run_is_not_scaled_again(tmp_path: Path) -> None:

@@ -1,14 +1,12 @@
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from dmlcore import losses, mining, pooling
 from dmlcore.spec import RunSpec, SpecError
-from dmlcore.training import batches, build, objective
+from dmlcore.training import build, objective
 from dmlcore.training.build import TrainingError
 from dmlcore.training.objective import Objective
-from dmlcore.training.state import embedder, keep_best, use_best
-from dmlcore.training.state import tensors as tensors_of
 
 EMBEDDINGS = torch.nn.functional.normalize(torch.randn(16, 4, generator=torch.Generator().manual_seed(0)))
 LABELS = torch.arange(16) // 4
@@ -80,38 +78,6 @@ def test_whether_it_can_be_made_is_asked_without_making_anything(monkeypatch: py
     for name in pooling.names():
         build.refuse_unusable(RunSpec().with_overrides([f"pooling.name={name}"]))
     build.refuse_unusable(RunSpec().with_overrides(["loss.name=contrastive", "loss.memory=9", "miner.name=hard"]))
-
-
-class _Halves(nn.Module):
-    """A loss with a parameter that takes part in embedding, like the losses of ensembles."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(()))
-
-    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        return (self.scale * embeddings).square().sum()
-
-    def embed(self, embeddings: Tensor) -> Tensor:
-        return self.scale * embeddings[:, :2]
-
-
-def test_a_loss_that_embeds_is_part_of_what_is_scored_and_of_the_best_weights() -> None:
-    spec = RunSpec().with_overrides(["model.hidden=[8]", "model.embedding_dim=4", "batch.classes=4"])
-    state = build.build(spec, build.load_data(spec), CPU)
-    assert embedder(state) is state.model
-    state.loss = Objective(_Halves())
-    inputs = batches.to_device(state.data, state.data.splits["test"][:8], CPU)
-    before = embedder(state)(inputs)
-    assert torch.equal(before, state.model(inputs)[:, :2])
-    keep_best(state)
-    tensors = {key: tensor.clone() for key, tensor in tensors_of(state).items()}
-    with torch.no_grad():
-        state.loss.metric.scale.fill_(3.0)
-    assert not torch.equal(embedder(state)(inputs), before)
-    use_best(state)
-    assert torch.equal(embedder(state)(inputs), before)
-    assert tensors["best_loss.metric.scale"] == 1
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.training import optimisers
 from dmlcore.training.build import build, prepare_device
 from dmlcore.training.loop import gradients_of, step
+from dmlcore.training.methods.start_distance import StartDistance
 from dmlcore.training.state import TrainingState
 from dmlcore.typing import Floats
 
@@ -104,8 +105,9 @@ def made(case: Case, precision: str, threads: int = 1, device: str = "cpu") -> T
         state.loss.double()
         for moments in state.optimiser.state.values():
             moments.update({name: moment.double() for name, moment in moments.items()})
-        if state.reference is not None:
-            state.reference.double()
+        for method in state.methods:
+            if isinstance(method, StartDistance):
+                method.reference.double()
     state.model.train()
     projection = getattr(getattr(state.model, "head", None), "projection", None)
     if projection is not None:

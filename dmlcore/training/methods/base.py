@@ -23,7 +23,7 @@ class MethodInfo(Entry):
             is chosen by `method.name`.
     """
 
-    made_by: type[Method]
+    made_by: Callable[..., Method]
     switch: Callable[[RunSpec], bool] | None
 
     def is_active(self, spec: RunSpec) -> bool:

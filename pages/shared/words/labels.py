@@ -73,6 +73,8 @@ LABELS: Mapping[str, str] = {
     "conditioning.after": "Steps without neighbours",
     "conditioning.continued": "Continue training the network",
     "conditioning.among": "Neighbours for scoring",
+    "method.name": "Method",
+    "method.parameters": "Method parameters",
     "miner.name": "Miner",
     "miner.parameters": "Miner parameters",
     "batch.classes": "Batch classes",

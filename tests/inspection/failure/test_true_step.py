@@ -58,7 +58,8 @@ def test_a_step_is_that_of_the_optimiser_and_all_is_embedded_again(run):
     triplet = [place[i] for i in samples]
     for name, hyper in chosen.items():
         state = build(run.spec, data, torch.device("cpu"), start=False)
-        restore_weights(state, checkpoint.load(run.path).tensors)
+        saved = checkpoint.load(run.path)
+        restore_weights(state, saved.tensors, saved.facts)
         use_best(state)
         model = state.model.eval()
         loss = losses.create(name, **hyper)

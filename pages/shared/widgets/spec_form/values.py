@@ -43,6 +43,7 @@ def values_of(spec: RunSpec) -> dict[str, Any]:
         values |= {"data.split": spec.data.split or info.split}
         values |= {"data.validation": spec.data.validation or info.validation}
     values |= _network_values(spec)
+    del values["method.name"], values["method.parameters"]  # not part of the form: `spec_of` keeps those of the base
     for section in CATALOGUES:
         del values[f"{section}.parameters"]
         formula = _formula(section, plain[section]["name"])
@@ -91,6 +92,7 @@ def spec_of(form: Form) -> RunSpec:
             (nested.setdefault(section, {}) if section else nested)[name] = values.get(key)
     info = data.describe(values["data.name"])
     nested["ks"] = _numbers(values["ks"])
+    nested["method"] = values["base"].method.model_dump()
     _data_of(nested, values, info)
     _model_of(nested, values, info)
     loss = losses.describe(values["loss.name"])

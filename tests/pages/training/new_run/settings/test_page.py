@@ -156,7 +156,7 @@ def test_every_key_of_a_spec_has_a_widget_with_its_description_as_help(open_page
     look()
     # Excluded: data set and loss have their own help, and tables of parameters consist of sliders.
     left = {"data.name", "loss.name", "loss.parameters", "pooling.parameters", "miner.parameters"}
-    left.add("model.options")  # for networks of the user, which no form offers
+    left |= {"model.options", "method.name", "method.parameters"}  # for code of the user, which no form offers
     left.add("schedule.validate_test")  # for studies of selection on the test split
     left |= {key for key in keys() if key.startswith("fork.")}  # forks have their own page
     assert {key for key, field in keys().items() if field.description not in helps} == left

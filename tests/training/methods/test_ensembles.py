@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor, nn
 
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
-from dmlcore.training import build, loop
+from dmlcore.training import batches, build, loop
+from dmlcore.training.objective import Objective
+from dmlcore.training.state import embedder, keep_best, use_best
+from dmlcore.training.state import tensors as tensors_of
 from tests.training.resumed import same_to_the_bit, trained
 
 BASE = RunSpec().with_overrides(
@@ -94,3 +98,35 @@ def test_a_network_that_pools_last_has_nothing_for_the_classifier(changes: list[
     spec = RunSpec().with_overrides(["loss.name=wel", "loss.classifier_input=features", *changes])
     with pytest.raises(build.TrainingError, match="no features before its embedding"):
         build.refuse_unusable(spec)
+
+
+class _Halves(nn.Module):
+    """A loss with a parameter that takes part in embedding, like the losses of ensembles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        return (self.scale * embeddings).square().sum()
+
+    def embed(self, embeddings: Tensor) -> Tensor:
+        return self.scale * embeddings[:, :2]
+
+
+def test_a_loss_that_embeds_is_part_of_what_is_scored_and_of_the_best_weights() -> None:
+    spec = RunSpec().with_overrides(["model.hidden=[8]", "model.embedding_dim=4", "batch.classes=4"])
+    state = build.build(spec, build.load_data(spec), torch.device("cpu"))
+    assert embedder(state) is state.model
+    state.loss = Objective(_Halves())
+    inputs = batches.to_device(state.data, state.data.splits["test"][:8], torch.device("cpu"))
+    before = embedder(state)(inputs)
+    assert torch.equal(before, state.model(inputs)[:, :2])
+    keep_best(state)
+    tensors = {key: tensor.clone() for key, tensor in tensors_of(state).items()}
+    with torch.no_grad():
+        state.loss.metric.scale.fill_(3.0)
+    assert not torch.equal(embedder(state)(inputs), before)
+    use_best(state)
+    assert torch.equal(embedder(state)(inputs), before)
+    assert tensors["best_loss.metric.scale"] == 1

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from dmlcore.geometry import average_covering_radius, covering_radius, k_center
+from dmlcore.geometry import covering_radius, k_center
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import RunStore
-from dmlcore.training import build, coverings, evaluation, loop, projections
+from dmlcore.training import build, loop, methods
 from dmlcore.training.batches import embed
 from dmlcore.training.build import TrainingError, load_data
+from dmlcore.training.methods.projections import Projections, proxies_of
 from dmlcore.training.state import TrainingState
 from tests.training.resumed import same_to_the_bit, trained
 
@@ -40,16 +41,20 @@ def data() -> Any:
 
 def make_state(data: Any, *overrides: str) -> TrainingState:
     state = build.build(SPEC.with_overrides(overrides), data, CPU)
-    projections.begin(state)
+    of(state).begin(state)
     state.model.train()
     return state
+
+
+def of(state: TrainingState) -> Projections:
+    return methods.get(state, Projections)
 
 
 def judged(state: TrainingState, *scores: float) -> list[dict[str, Any]]:
     """Return the rows of projections that these validations end."""
     rows = []
     for score in scores:
-        rows += projections.after_validation(state, [{"kind": "validation", "step": 0, "map_at_r": score}])
+        rows += of(state).after_step(state, [{"kind": "validation", "step": 0, "map_at_r": score}])
     return rows
 
 
@@ -71,12 +76,12 @@ def test_a_resume_repeats_what_would_have_been_bit_for_bit(tmp_path: Path) -> No
 def test_the_pull_is_the_gradient_of_the_proximal_term(data: Any) -> None:
     state = make_state(data)
     free = make_state(data)
-    state.anchor = {name: p.detach() + 0.3 for name, p in state.model.named_parameters()}
+    of(state).anchor = {name: p.detach() + 0.3 for name, p in state.model.named_parameters()}
     loop.step(state, 1)
     loop.step(free, 1)
     for name, parameter in free.model.named_parameters():
         begin = dict(make_state(data).model.named_parameters())[name].detach().requires_grad_()
-        term = SPEC.projection.weight / 2 * (begin - state.anchor[name]).square().sum()
+        term = SPEC.projection.weight / 2 * (begin - of(state).anchor[name]).square().sum()
         expected = parameter.grad + torch.autograd.grad(term, begin)[0]
         mine = dict(state.model.named_parameters())[name].grad
         torch.testing.assert_close(mine, expected, rtol=1e-5, atol=1e-7)
@@ -93,16 +98,16 @@ def test_a_projection_ends_when_patience_does_and_holds_on_to_its_best(data: Any
     proxies = state.loss.metric.proxies.detach().clone()
     loop.step(state, 3)
     running = {name: p.detach().clone() for name, p in state.model.named_parameters()}
-    assert projections.distance(state) == {}
+    assert of(state).measured(state) == {}
     (row,) = judged(state, 0.25, 0.31)
-    assert (row["projection"], row["score"], state.progress.projection) == (1, 0.31, 2)
-    assert state.progress.projection_score is None
-    assert all(torch.equal(state.anchor[name], best[name]) for name in best)
+    assert (row["projection"], row["score"], of(state).projection) == (1, 0.31, 2)
+    assert of(state).projection_score is None
+    assert all(torch.equal(of(state).anchor[name], best[name]) for name in best)
     # training continues from the current weights
     assert all(torch.equal(p, running[name]) for name, p in state.model.named_parameters())
     assert not torch.equal(state.loss.metric.proxies, proxies)
     assert state.loss.metric.proxies not in state.optimiser.state
-    assert projections.distance(state)["projection_distance"].item() == pytest.approx(
+    assert of(state).measured(state)["projection_distance"].item() == pytest.approx(
         sum(float((running[name] - best[name]).square().sum()) for name in best) ** 0.5, rel=1e-5
     )
 
@@ -110,15 +115,15 @@ def test_a_projection_ends_when_patience_does_and_holds_on_to_its_best(data: Any
 def test_new_proxies_are_the_farthest_of_the_pool_from_the_best_ones(data: Any) -> None:
     state = make_state(data)
     judged(state, 0.3)
-    best = projections.proxies_of(state).detach().clone()
+    best = proxies_of(state).detach().clone()
     loop.step(state, 1)
-    pools = projections._pools(state)
+    pools = of(state).pools(state)
     (row,) = judged(state, 0.2, 0.2)
     before, after = [], []
     for label, pool in pools.items():
         assert pool.shape == (5, 4)
         picked = pool[k_center(pool, best[label].double().numpy(), 3)]
-        np.testing.assert_allclose(projections.proxies_of(state)[label].detach(), picked, rtol=1e-6)
+        np.testing.assert_allclose(proxies_of(state)[label].detach(), picked, rtol=1e-6)
         before.append(covering_radius(pool, best[label].double().numpy()))
         after.append(covering_radius(pool, picked))
     assert row["radius_before"] == pytest.approx(np.mean(before), rel=1e-6)
@@ -130,22 +135,22 @@ def test_a_pool_is_of_its_class_and_drawn_anew_in_each_projection(data: Any) -> 
     state = make_state(data)
     train = data.splits["train"]
     points = embed(state.model, data, train, CPU)
-    first = projections._pools(state)
+    first = of(state).pools(state)
     for label, pool in first.items():
         own = points[data.labels[train] == label]
         nearest = np.linalg.norm(pool[:, None] - own[None], axis=-1).min(1)
         assert nearest.max() < 1e-5
-    state.progress.projection = 2
-    assert not np.array_equal(projections._pools(state)[0], first[0])
+    of(state).projection = 2
+    assert not np.array_equal(of(state).pools(state)[0], first[0])
 
 
 def test_first_proxies_are_samples_at_random_or_the_most_spread(data: Any) -> None:
     random, spread = make_state(data), make_state(data, "projection.first=spread")
-    pools = projections._pools(random)
+    pools = of(random).pools(random)
     for label, pool in pools.items():
-        np.testing.assert_allclose(projections.proxies_of(random)[label].detach(), pool[:3], rtol=1e-6)
+        np.testing.assert_allclose(proxies_of(random)[label].detach(), pool[:3], rtol=1e-6)
         longest = pool[np.linalg.norm(pool, axis=1).argmax()]
-        np.testing.assert_allclose(projections.proxies_of(spread)[label][0].detach(), longest, rtol=1e-6)
+        np.testing.assert_allclose(proxies_of(spread)[label][0].detach(), longest, rtol=1e-6)
 
 
 def test_classes_that_a_fold_holds_out_push_nothing() -> None:
@@ -153,28 +158,12 @@ def test_classes_that_a_fold_holds_out_push_nothing() -> None:
     spec = spec.with_overrides(["batch.classes=2"])
     data = load_data(spec)
     state = build.build(spec, data, CPU)
-    projections.begin(state)
+    of(state).begin(state)
     absent = set(range(state.loss.metric.classes)) - set(data.labels[data.splits["train"]].tolist())
     assert absent
-    before = projections.proxies_of(state)[list(absent)].detach().clone()
+    before = proxies_of(state)[list(absent)].detach().clone()
     loop.step(state, 1)
-    assert torch.equal(projections.proxies_of(state)[list(absent)], before)
-
-
-def test_covering_rows_say_how_thinly_classes_are_spread(data: Any) -> None:
-    state = make_state(data)
-    row = coverings.row(state)
-    for split in ("train", "test"):
-        chosen = coverings._draw_samples(data, split, SPEC.seed)
-        labels = data.labels[chosen]
-        assert max(np.bincount(labels)) <= coverings.SAMPLES
-        points = embed(state.model, data, chosen, CPU).astype(np.float64)
-        assert row[f"{split}_radius"] == pytest.approx(average_covering_radius(points, labels), rel=1e-6)
-    long = make_state(data, "model.lipschitz=false")
-    with torch.no_grad():
-        list(long.model.parameters())[-1].mul_(100.0)
-        list(long.model.parameters())[-2].mul_(100.0)
-    assert coverings.row(long)["train_between"] < 2  # in the ball, where the loss compares
+    assert torch.equal(proxies_of(state)[list(absent)], before)
 
 
 def test_a_fork_with_nothing_changed_goes_on_in_the_projection_and_another_begins_anew(tmp_path: Path) -> None:
@@ -207,19 +196,3 @@ def test_a_fork_with_nothing_changed_goes_on_in_the_projection_and_another_begin
 def test_what_cannot_be_projected_is_refused(overrides: list[str], message: str) -> None:
     with pytest.raises((TrainingError, SpecError), match=message):
         build.refuse_unusable(SPEC.with_overrides(overrides))
-
-
-def test_the_weights_that_are_tested_are_the_best_of_all_projections(tmp_path: Path) -> None:
-    run = trained(RunStore(tmp_path), SPEC)
-    rows = run.metrics()[0]
-    best = max((row for row in rows if row["kind"] == "validation"), key=lambda row: (row["map_at_r"], -row["step"]))
-    (tested,) = [row for row in rows if row["kind"] == "tested_covering"]
-    assert tested["step"] == best["step"]
-    assert "proxy_radius" not in tested
-    state = build.build(run.spec, load_data(run.spec), CPU)
-    saved = checkpoint.load(run.path)
-    assert saved is not None
-    state.model.load_state_dict(checkpoint.select_prefix(saved.tensors, "best"))
-    assert evaluation.score(
-        evaluation.embed(state.model, state.data, "validation", CPU), state.data, "validation", (1,)
-    ).map_at_r == pytest.approx(best["map_at_r"])

@@ -13,9 +13,11 @@ from dmlcore.metrics import retrieval
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import RunStore
-from dmlcore.training import build, conditioning, evaluation, loop, starts
+from dmlcore.training import build, evaluation, loop, methods, starts
+from dmlcore.training.batches import Batch
 from dmlcore.training.build import TrainingError, load_data
 from dmlcore.training.forks import fork_spec
+from dmlcore.training.methods.conditioning import Conditioning
 from dmlcore.training.neighbours import Conditioned, neighbours
 from dmlcore.training.state import TrainingState, embedder
 from tests.training.resumed import same_to_the_bit, trained
@@ -40,11 +42,15 @@ def begun(data: Any, *overrides: str) -> TrainingState:
     """Return a run at the step at which neighbours are first used."""
     state = build.build(SPEC.with_overrides(overrides), data, CPU)
     state.progress.step = state.spec.conditioning.after
-    assert conditioning.is_due(state)
-    conditioning.begin(state)
-    assert not conditioning.is_due(state)
+    assert of(state).is_due(state)
+    of(state).begin(state)
+    assert not of(state).is_due(state)
     state.model.train()
     return state
+
+
+def of(state: TrainingState) -> Conditioning:
+    return methods.get(state, Conditioning)
 
 
 def weights(state: TrainingState) -> dict[str, torch.Tensor]:
@@ -120,30 +126,31 @@ def test_what_is_scored_together_moves_transductive_embeddings_alone(data: Any) 
 def test_a_training_sample_is_never_its_own_neighbour(data: Any) -> None:
     state = begun(data, "conditioning.among=train", "conditioning.by=average")
     train = data.splits["train"]
-    listed = state.neighbourhood["neighbours"].numpy()
+    listed = of(state).neighbourhood["neighbours"].numpy()
     assert not (listed == np.arange(len(train))[:, None]).any()
     network = embedder(state)
     table = torch.from_numpy(evaluation.batches.embed(state.model, data, train, CPU))
     expected = state.model.condition(torch.cat([table[:9, None], table[listed[:9]]], 1)).detach().numpy()
     embedded = evaluation.batches.embed(network, data, train[:9], CPU)
     np.testing.assert_allclose(embedded, expected, rtol=1e-4, atol=1e-5)
-    batch = conditioning.embeddings(state, 7, table[:9], train[:9]).detach().numpy()
-    np.testing.assert_allclose(batch, expected, rtol=1e-4, atol=1e-5)
+    batch = Batch(train[:9], torch.empty(0), torch.empty(0), None)
+    joined = of(state).embeddings(state, 7, table[:9], batch).detach().numpy()
+    np.testing.assert_allclose(joined, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_network_is_still_or_goes_on(data: Any) -> None:
     for continued in (False, True):
         state = begun(data, f"conditioning.continued={str(continued).lower()}", "batch.refresh=2")
-        before, table = weights(state), state.neighbourhood["table"].clone()
+        before, table = weights(state), of(state).neighbourhood["table"].clone()
         for number in (7, 8):
             loop.step(state, number)
-        assert torch.equal(state.neighbourhood["table"], table)
+        assert torch.equal(of(state).neighbourhood["table"], table)
         loop.step(state, 9)
         moved = {name for name, tensor in weights(state).items() if not torch.equal(tensor, before[name])}
         own = {name for name in before if name.startswith("conditioning.")}
         assert own
         assert moved == (set(before) if continued else own)
-        assert torch.equal(state.neighbourhood["table"], table) != continued
+        assert torch.equal(of(state).neighbourhood["table"], table) != continued
 
 
 def test_before_neighbours_join_in_a_run_is_what_it_is_without_them(tmp_path: Path) -> None:
@@ -238,7 +245,7 @@ def test_a_sample_of_no_set_has_its_neighbours_where_scored_ones_have(data: Any,
 
 def test_the_network_computes_in_bfloat16_and_the_lstm_in_float32(data: Any) -> None:
     state = begun(data, "compute.precision=bfloat16")
-    assert state.neighbourhood["table"].dtype == torch.float32
+    assert of(state).neighbourhood["table"].dtype == torch.float32
     loss = loop.step(state, 7)
     assert loss.dtype == torch.float32
     assert state.last_batch is not None
