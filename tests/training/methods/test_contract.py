@@ -29,10 +29,8 @@ OWN: dict[str, list[str]] = {
     "ensemble": ["loss.name=wedl", "loss.classifier=off"],
     "neighbourhoods": ["batch.sampler=neighbourhood", "batch.neighbours=3", "batch.balanced_steps=4"],
     "projections": [
-        "loss.name=contrastive_proxy",
-        "projection.pool=4",
-        "projection.patience=1",
-        "schedule.validate_every=2",
+        *("loss.name=contrastive_proxy", "loss.per_class=2", "schedule.validate_every=2"),
+        *("projection.pool=4", "projection.patience=1"),
     ],
 }
 OTHERS = ("model", "loss", "optimiser", "best", "table")  # prefixes of tensors that no method may use
