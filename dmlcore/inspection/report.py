@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dmlcore import data, losses
 from dmlcore.figures.maps import in_square, palette
 from dmlcore.inspection import images
-from dmlcore.inspection.export import EmbeddingTable
+from dmlcore.inspection.embedding_table import EmbeddingTable
 from dmlcore.inspection.maps import maps
 from dmlcore.significance.gain import gain
 from dmlcore.significance.transductive import mark_transductive

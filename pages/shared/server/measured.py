@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 if TYPE_CHECKING:
-    from pages.shared.server.operations import Metrics
+    from pages.shared.server.prometheus import Metrics
 
 OURS = re.compile(r"/api/[a-z_-]+")
 
@@ -71,6 +71,6 @@ def _route(path: str, status: str) -> str:
 
 def _numbers() -> Metrics:
     # imported late, because it is needed only if metrics are collected
-    from pages.shared.server.operations import numbers
+    from pages.shared.server.prometheus import numbers
 
     return numbers()

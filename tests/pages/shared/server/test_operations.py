@@ -6,14 +6,14 @@ from starlette.testclient import TestClient
 from dmlcore.jobs import local_app
 from dmlcore.storage.runs import RunStore
 from pages import _server
-from pages.shared.server import host, measured, operations
+from pages.shared.server import host, measured, operations, prometheus
 from tests.made_runs import make_finished_run
 
 
 @pytest.fixture
 def client(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))
-    operations.numbers.cache_clear()
+    prometheus.numbers.cache_clear()
     return TestClient(Starlette(routes=operations.ROUTES, middleware=[Middleware(measured.Metering)]))
 
 
