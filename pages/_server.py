@@ -68,7 +68,6 @@ OPENED = (
     "dmlcore.monitoring.comparability",
     "dmlcore.published.reference",
     "dmlcore.published.tournament",
-    "dmlcore.monitoring.estimate.speed",
     "pandas",
     "pyarrow",
     "sklearn.datasets",

@@ -179,10 +179,9 @@ def run(*arguments: str, cwd: Path = HOME, timeout: float = 300) -> subprocess.C
 def starters() -> list[Any]:
     """Return the modules that call `spawn_detached`."""
     from dmlcore.jobs import launch
-    from dmlcore.monitoring.estimate import speed
     from dmlcore.storage import task
 
-    return [launch, speed, task]
+    return [launch, task]
 
 
 def _follow(order: dict[str, Any], files: Sequence[int]) -> int:

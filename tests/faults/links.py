@@ -39,7 +39,6 @@ from streamlit.testing.v1 import AppTest
 from dmlcore import data, losses
 from dmlcore.inspection import selections
 from dmlcore.inspection.maps import maps
-from dmlcore.monitoring.estimate import speed
 from dmlcore.published.errata import errata
 from dmlcore.spec import RunSpec, keys
 from dmlcore.storage.runs import Run, RunStore
@@ -187,7 +186,6 @@ def prepared(root: Path, patch: pytest.MonkeyPatch) -> Store:
     waiting = RunStore(root).create(RunSpec())
     (root / "damaged").mkdir()
     (root / "damaged" / "spec.json").write_text("[" * 100_000)
-    patch.setattr(speed, "measure_in_background", lambda: None)
     return Store(trained, waiting, kept.id)
 
 

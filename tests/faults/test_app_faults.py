@@ -10,7 +10,6 @@ import pytest
 
 from dmlcore.experiments.studies import StudyRequest, conductor
 from dmlcore.jobs import launch
-from dmlcore.monitoring.estimate import speed
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from dmlcore.storage.task import Task, TaskState
@@ -57,14 +56,12 @@ STARTS = {
     "download or check": lambda folder: Task(folder / "task", TaskState).start(
         ("-c", "import time; time.sleep(60)"), TaskState()
     ),
-    "speed of this machine": lambda folder: speed.measure_in_background(),
 }
 
 
 @pytest.mark.parametrize("kind", STARTS)
 def test_row_29_what_the_server_starts_has_a_session_of_its_own(kind, tmp_path, monkeypatch, started):
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(speed._Background, "started", False)
     STARTS[kind](tmp_path)
     (process,) = started
     assert os.getsid(process.pid) == process.pid

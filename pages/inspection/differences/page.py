@@ -16,7 +16,7 @@ from dmlcore.inspection.comparison import Incomparable
 from dmlcore.inspection.differences import Difference, Doubted, Kind, Turnover
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.inspection.snapshots import snapshots
-from dmlcore.monitoring.estimate.estimate import embedding_seconds
+from dmlcore.monitoring.estimate.estimate import DataSize, embedding_seconds
 from dmlcore.significance.noise import over_classes
 from dmlcore.storage.run_directory import LAST
 from dmlcore.storage.runs import Run
@@ -264,8 +264,10 @@ def _is_quick(run: Run, times: int) -> bool:
     """Return True if embedding the test split `times` times is estimated to take at most QUICK seconds."""
     with suppress(DataError), st.spinner("Reading the data set …", show_time=True):
         data = thumbnails.dataset(run.spec)
-        samples = times * len(data.splits["test"])
-        return embedding_seconds(run.spec, data.inputs.shape[1:], samples) <= QUICK
+        samples = {split: len(rows) for split, rows in data.splits.items()}
+        classes = len(np.unique(data.labels[data.splits["train"]]))
+        size = DataSize(data.inputs.shape[1:], classes, samples["train"], samples["validation"], samples["test"])
+        return embedding_seconds(run, size, times * size.test) <= QUICK
     return False
 
 

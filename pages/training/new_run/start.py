@@ -96,7 +96,7 @@ def _estimate(spec: RunSpec, summary: Summary, processes: int) -> None:
     """Show the estimated time and memory, and the basis of the estimate."""
     estimate = preflight.estimated(spec, summary)
     if estimate is None:
-        st.caption("There is no time estimate for this network.")
+        st.caption("Time and memory of this network are not known in advance.")
         return
     early = " at most" if spec.schedule.patience else ""
     where = "of the GPU" if estimate.gpu else "of the machine"
@@ -109,19 +109,16 @@ def _estimate(spec: RunSpec, summary: Summary, processes: int) -> None:
         if estimate.validation_share > MUCH
         else ""
     )
+    time, basis = "not known yet", "shown after the first steps"
+    if estimate.seconds is not None:
+        time = f"≈ {duration(estimate.seconds)}{early}"
+        basis = f"from {estimate.runs} finished run{'s' if estimate.runs > 1 else ''} like it"
     with st.container(horizontal=True, key="estimate"):
-        st.metric(
-            "time", f"≈ {duration(estimate.seconds)}{early}", estimate.basis, delta_color="off", delta_arrow="off"
-        )
+        st.metric("time", time, basis, delta_color="off", delta_arrow="off")
         st.metric("memory", f"≈ {_bytes(estimate.memory)}", where, delta_color="off", delta_arrow="off")
-        frozen = f"{_count(estimate.frozen_parameters)} frozen · " if estimate.frozen_parameters else ""
-        flops = f"{frozen}{estimate.flops / 1e9:,.3g} GFLOP per step"
-        st.metric("trainable parameters", _count(estimate.parameters), flops, delta_color="off", delta_arrow="off")
-    st.caption(
-        "Estimated for an idle machine. The estimate may be off by a factor of two until a similar run has finished."
-        + much
-        + waits
-    )
+        frozen = f"{_count(estimate.frozen_parameters)} frozen" if estimate.frozen_parameters else "none frozen"
+        st.metric("trainable parameters", _count(estimate.parameters), frozen, delta_color="off", delta_arrow="off")
+    st.caption(f"Estimated for an idle machine.{much}{waits}")
     if elsewhere:
         st.caption(
             f"**Runs on {machines.chosen_title()}.** The estimate is for this machine: nodes may be faster or slower, "

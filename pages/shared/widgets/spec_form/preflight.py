@@ -19,7 +19,6 @@ from dmlcore import data
 from dmlcore.data import Dataset, Folds
 from dmlcore.data.dataset import Split, Validation
 from dmlcore.jobs import launch as jobs
-from dmlcore.monitoring.estimate import speed
 from dmlcore.monitoring.estimate.estimate import DataSize, Estimate, estimate
 from dmlcore.spec import DataSpec, RunSpec
 from dmlcore.storage.runs import Run, RunError, RunStore
@@ -135,11 +134,7 @@ def _absent_weights(start: str | None, network: str, parent: str, _spec: RunSpec
 
 
 def estimated(spec: RunSpec, summary: Summary) -> Estimate | None:
-    """Return the estimated time and memory of a run; None if no estimate is possible.
-
-    The first call starts a benchmark of this machine's speed in the background.
-    """
-    speed.measure_in_background()
+    """Return the estimated time and memory of a run; None if the size of its network is unknown."""
     samples = {split: count for split, (count, _) in summary.splits.items()}
     size = DataSize(
         summary.input_shape,

@@ -22,7 +22,11 @@ def show() -> None:
         return
     estimate = preflight.estimated(spec, summary)
     (_, learned), (_, asked) = summary.splits["train"], summary.splits["test"]
-    takes = f"about {duration(estimate.seconds)} on this machine" if estimate else "well under a minute"
+    takes = (
+        f"about {duration(estimate.seconds)} on this machine"
+        if estimate and estimate.seconds
+        else "well under a minute"
+    )
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="first-offer"):
         with st.container(width="stretch"):
             st.markdown(

@@ -15,7 +15,6 @@ from streamlit.testing.v1 import AppTest
 from dmlcore.inspection import differences, neighbours, selections, snapshots
 from dmlcore.jobs import launch
 from dmlcore.monitoring.estimate import estimate
-from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore
 from pages.inspection.differences import queries as queries_view
 from pages.inspection.differences.queries import ROWS, ShownDifference
@@ -113,14 +112,6 @@ def test_a_run_that_is_not_evaluated_is_evaluated_at_once(run: Run, monkeypatch)
     monkeypatch.setattr(launch, "start_job", lambda run, task, *_: asked.append((run.id, task)))
     assert not open_page(run=run.id, other=run.id, before="best").exception
     assert asked == [(run.id, "evaluate")]
-
-
-def test_embedding_is_estimated_from_the_work_of_the_network() -> None:
-    spec = RunSpec()
-    one, many = (estimate.embedding_seconds(spec, (64,), samples) for samples in (1, 1000))
-    assert 0 < 1000 * one == pytest.approx(many)
-    large = spec.with_overrides(["model.name=resnet50", "data.name=cub"])
-    assert estimate.embedding_seconds(large, (3, 224, 224), 1) > 1000 * one
 
 
 @pytest.mark.parametrize("at", GONE_AT)

@@ -6,7 +6,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dmlcore.jobs import launch
-from dmlcore.monitoring.estimate import speed
 from dmlcore.storage.runs import RunStore
 from pages.shared.widgets.spec_form.form import presets
 from tests.pages.conftest import go_to, load_page
@@ -19,7 +18,6 @@ def store(tmp_path, monkeypatch):
     for variable, folder in (("DML_RUNS", "runs"), ("DML_DATA", "data"), ("DML_CACHE", "cache")):
         monkeypatch.setenv(variable, str(tmp_path / folder))
     monkeypatch.setattr("dmlcore.data.files.locate.HOME", tmp_path / "elsewhere" / "main")
-    monkeypatch.setattr(speed, "measure_in_background", lambda: None)
     monkeypatch.setattr(launch, "start_process", lambda *_: None)
     return RunStore()
 
