@@ -25,6 +25,20 @@ from dmlcore.storage.csv_text import as_csv
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Array
 
+__all__ = [
+    "EmbeddingTable",
+    "ExportError",
+    "map_csv",
+    "projector_zip",
+    "save_folder",
+    "sprite_side",
+    "table",
+    "write",
+    "write_npz",
+    "write_parquet",
+    "write_projector",
+]
+
 LARGEST_SPRITE = 8192  # largest side in pixels of a sprite that the Embedding Projector accepts
 _USUAL_SPRITE = 2560  # pixels; a sprite of this side still loads quickly
 _TSV = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"})

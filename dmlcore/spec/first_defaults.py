@@ -9,6 +9,8 @@ losses, poolings and miners are omitted from a spec if they have their default v
 from collections.abc import Mapping
 from typing import Any
 
+from dmlcore.spec.optimisers import settings
+
 FIRST: Mapping[str, Any] = {
     "name": "",
     "protocol": "",
@@ -103,6 +105,7 @@ FIRST: Mapping[str, Any] = {
         "neighbours": 16,
     },
     "optimiser": {
+        **{key: setting.default for key, setting in settings().items()},
         "name": "adam",
         "learning_rate": 0.001,
         "weight_decay": 0.0,

@@ -8,10 +8,9 @@ import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
-from dmlcore.spec import own_network
-from dmlcore.spec.optimisers import OPTIMISERS
+from dmlcore.spec import optimisers, own_network
 
 # maximum number of characters of a textual hyper-parameter, and of each part of a key in error messages
 MAX_WORD_LENGTH = 64
@@ -397,16 +396,14 @@ class BatchSpec(Section):
 if TYPE_CHECKING:
     OptimiserName = str
 else:
-    OptimiserName = Literal[tuple(OPTIMISERS)]
+    OptimiserName = Literal[tuple(optimisers.OPTIMISERS)]
 
 
-class OptimiserSpec(Section):
+class _AnyOptimiserSpec(Section):
     name: OptimiserName = Field("adam", description="Optimiser")
     learning_rate: float = Field(1e-3, gt=0, le=10, description="Learning rate of the network")
     weight_decay: float = Field(0.0, ge=0, le=1, description="L2 penalty on the parameters")
     decay_batch_norm: bool = Field(True, description="Apply the weight decay to batch norm and biases too")
-    momentum: float = Field(0.9, ge=0, lt=1, description="Momentum of sgd")
-    epsilon: float = Field(1e-8, gt=0, le=1, description="Smallest denominator of adam, adamw and rmsprop")
     head_factor: float = Field(
         1.0,
         gt=0,
@@ -415,6 +412,15 @@ class OptimiserSpec(Section):
     )
     clip_value: float = Field(0.0, ge=0, description="Maximum gradient of a weight; 0: no clipping")
     clip_norm: float = Field(0.0, ge=0, description="Maximum norm of the gradient; 0: no clipping")
+
+
+if TYPE_CHECKING:
+    OptimiserSpec = _AnyOptimiserSpec
+else:
+    # with the settings of single optimisers from the catalogue
+    OptimiserSpec = create_model(
+        "OptimiserSpec", __base__=_AnyOptimiserSpec, __module__=__name__, **optimisers.fields()
+    )
 
 
 class ScheduleSpec(Section):

@@ -27,7 +27,7 @@ def create(spec: RunSpec, model: Network, loss: nn.Module) -> torch.optim.Optimi
     weight decay share a group. Fused kernels are used where they are available and faster.
     """
     entry = OPTIMISERS[spec.optimiser.name]
-    arguments: dict[str, Any] = {name: getattr(spec.optimiser, field) for name, field in entry.arguments.items()}
+    arguments: dict[str, Any] = entry.arguments(spec.optimiser)
     if entry.fused:
         arguments["fused"] = _fused(entry, [*model.parameters(), *loss.parameters()])
     kind: type[torch.optim.Optimizer] = getattr(torch.optim, entry.torch_class)

@@ -21,7 +21,7 @@ RECIPES = {
     "hard_positive_semi_hard": "tests/mining/test_contract.py",
     "spirals": "tests/data/test_load.py",
     "patches": "tests/models/backbones/test_contract.py",
-    "radam": "tests/spec/test_optimisers.py",
+    "nadam": "tests/spec/test_optimisers.py",
     "lookahead": "tests/training/methods/test_contract.py",
     "worst_average_precision": "tests/metrics/test_scores.py",
     "C-9.1": "tests/published/test_tables.py",

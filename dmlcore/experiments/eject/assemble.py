@@ -150,8 +150,9 @@ def _values(spec: RunSpec, threads: int, digest: str) -> dict[str, str]:
 def _lines(spec: RunSpec, fused: bool) -> dict[str, str]:
     """Return the line of each choice in the template, by name; `fused`: True if a fused optimiser trained the run."""
     schedule, entry = spec.schedule, OPTIMISERS[spec.optimiser.name]
-    arguments = {keyword: getattr(spec.optimiser, setting) for keyword, setting in entry.arguments.items()}
-    arguments = {"lr": "LEARNING_RATE"} | arguments | {"weight_decay": spec.optimiser.weight_decay}
+    arguments = (
+        {"lr": "LEARNING_RATE"} | entry.arguments(spec.optimiser) | {"weight_decay": spec.optimiser.weight_decay}
+    )
     arguments |= {"fused": True} if fused else {}
     factor = {
         "none": "",

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from dmlcore import losses
 from dmlcore.catalogue import FROM_DATA
 from dmlcore.losses.engine.table import BLOCK
-from dmlcore.spec import RunSpec, flat
-from dmlcore.spec.optimisers import OPTIMISERS
+from dmlcore.spec import RunSpec, flat, optimisers
 from dmlcore.storage import checkpoint
 from dmlcore.storage.checkpoint import Checkpoint
 from dmlcore.storage.runs import Run
@@ -53,7 +52,7 @@ CHOICES: dict[str, Container[object]] = {  # settings of which only some values 
     "miner.name": ("all",),
     "batch.sampler": ("balanced",),
     "batch.samples": range(65),  # each class of these data sets has at least that many training samples
-    "optimiser.name": tuple(OPTIMISERS),
+    "optimiser.name": tuple(optimisers.OPTIMISERS),
 }
 FROZEN: dict[str, Container[object]] = {  # the same, for a linear layer on the features of a frozen network
     **CHOICES,
@@ -75,7 +74,7 @@ FREE = {
     *("batch.refresh", "batch.neighbours", "batch.balanced_steps", "loss.learning_rate", "data.standardize"),
     *("data.root", "data.augment", "data.crop", "data.crop_area", "data.crop_ratio"),
     *("model.hidden", "model.embedding_dim", "model.normalize"),
-    *(f"optimiser.{key}" for key in ("learning_rate", "weight_decay", "momentum", "epsilon")),
+    *(f"optimiser.{key}" for key in ("learning_rate", "weight_decay", *optimisers.settings())),
     *(f"schedule.{key}" for key in ("steps", "validate_every", "monitor", "decay", "decay_every")),
     *(f"schedule.{key}" for key in ("decay_factor", "checkpoint_every", "keep_every", "measure_every", "cluster")),
     *("schedule.covering_every", "schedule.plateau_factor", "schedule.validate_test"),

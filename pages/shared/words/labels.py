@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dmlcore.spec.optimisers import OPTIMISERS
+from dmlcore.spec import optimisers
 
 # All labels of spec keys in the app. Each label must be clear without context, for use in error messages and lists of
 # changes.
@@ -87,8 +87,7 @@ LABELS: Mapping[str, str] = {
     "optimiser.learning_rate": "Learning rate",
     "optimiser.weight_decay": "Weight decay",
     "optimiser.decay_batch_norm": "Decay batch norm and biases",
-    "optimiser.momentum": "Momentum",
-    "optimiser.epsilon": "Epsilon",
+    **{f"optimiser.{key}": setting.label for key, setting in optimisers.settings().items()},
     "optimiser.head_factor": "Head learning rate factor",
     "optimiser.clip_value": "Clip value",
     "optimiser.clip_norm": "Clip norm",
@@ -148,7 +147,7 @@ WORDS: Mapping[str, str] = {
     "mobilenet_v3_large": "MobileNetV3 large",
     "timm": "another network from timm",
     "tokens": "Table of token vectors, for bags",
-    **{name: entry.title for name, entry in OPTIMISERS.items()},
+    **{name: entry.title for name, entry in optimisers.OPTIMISERS.items()},
     "cpu": "CPU",
     "cuda": "CUDA",
     "map_at_r": "MAP@R",

@@ -54,11 +54,8 @@ def _optimiser(form: Form) -> None:
         if form.values["model.name"] != "tokens":
             field(form, "model.dropout", step=0.1)
     with right:
-        takes = OPTIMISERS[form.values["optimiser.name"]].arguments.values()
-        if "momentum" in takes:
-            field(form, "optimiser.momentum", step=0.05)
-        if "epsilon" in takes:
-            field(form, "optimiser.epsilon", step=1e-8)
+        for key, setting in OPTIMISERS[form.values["optimiser.name"]].settings.items():
+            field(form, f"optimiser.{key}", step=setting.step)
         field(form, "schedule.warm_up", step=10)
         field(form, "optimiser.clip_value", step=0.1)
         if form.values["model.name"] != "tokens":
