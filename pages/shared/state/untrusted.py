@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from dmlcore import losses
 from dmlcore.catalogue import Choice
@@ -16,6 +16,7 @@ REACH = 100.0  # coordinates are clipped to +-REACH
 MARGINS = 1000.0  # margins and clamps are clipped to +-MARGINS
 
 Point = tuple[float, float]
+Used = TypeVar("Used")
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,12 @@ def misreading() -> Iterator[list[Misread]]:
         _misread.reset(token)
 
 
-def _note(what: Literal["loss", "choice", "number"], asked: Any, used: Any, name: str = "") -> None:
+def _replace(what: Literal["loss", "choice", "number"], asked: Any, used: Used, name: str = "") -> Used:
+    """Note that `asked` is replaced with `used`, unless it is merely missing; return `used`."""
     if asked is not None and (misread := _misread.get()) is not None:
         words = ",".join(map(str, asked)) if isinstance(asked, (list, tuple)) else str(asked)
         misread.append(Misread(what, words, str(used), name))
+    return used
 
 
 def finite(value: Any) -> float | None:
@@ -67,10 +70,7 @@ def finite(value: Any) -> float | None:
 def bounded(value: Any, low: float, high: float, default: float) -> float:
     """Return the number `value`, clipped to [low, high]; `default` if it is not a number."""
     number = finite(value)
-    if number is None:
-        _note("number", value, default)
-        return default
-    return min(max(number, low), high)
+    return _replace("number", value, default) if number is None else min(max(number, low), high)
 
 
 def held(asked: Any, fitting: Callable[[], float], settle: bool, *, lock: bool = False) -> float:
@@ -88,20 +88,14 @@ def held(asked: Any, fitting: Callable[[], float], settle: bool, *, lock: bool =
 
 def one_of(value: Any, options: tuple[str, ...], default: str) -> str:
     """Return `value` if it is one of the options, else `default`."""
-    if isinstance(value, str) and value in options:
-        return value
-    _note("choice", value, default)
-    return default
+    return value if isinstance(value, str) and value in options else _replace("choice", value, default)
 
 
 def flag(value: Any, default: bool) -> bool:
     """Return a boolean given as a bool or as the text "0" or "1"; `default` for anything else."""
-    known = isinstance(value, (bool, str))
-    value_read = {True: True, False: False, "1": True, "0": False}.get(value) if known else None
-    if value_read is None:
-        _note("choice", value, default)
-        return default
-    return value_read
+    if isinstance(value, bool):
+        return value
+    return value == "1" if isinstance(value, str) and value in ("0", "1") else _replace("choice", value, default)
 
 
 def numbers(value: Any, default: tuple[float, ...], reach: float = REACH) -> tuple[float, ...]:
@@ -109,20 +103,15 @@ def numbers(value: Any, default: tuple[float, ...], reach: float = REACH) -> tup
 
     Returns `default` if `value` does not have the length of the default or contains anything but finite numbers.
     """
-    listed = isinstance(value, (list, tuple)) and len(value) == len(default)
-    finite_values = [finite(v) for v in value] if listed else [None]
-    if None in finite_values:
-        _note("number", value, default)
-        return default
-    return tuple(min(max(x, -reach), reach) for x in finite_values if x is not None)
+    listed = value if isinstance(value, (list, tuple)) and len(value) == len(default) else ()
+    clipped = tuple(min(max(x, -reach), reach) for each in listed if (x := finite(each)) is not None)
+    return clipped if len(clipped) == len(default) else _replace("number", value, default)
 
 
 def loss_name(value: Any, default: str, known: Collection[str] | None = None) -> str:
     """Return `value` if it names a loss in `known`, by default the losses with a force field; else `default`."""
-    if isinstance(value, str) and value in (known or losses.names()):
-        return value
-    _note("loss", value, default)
-    return default
+    fits = isinstance(value, str) and value in (known or losses.names())
+    return str(value) if fits else _replace("loss", value, default)
 
 
 def hyper(name: str, given: Any) -> dict[str, float | str]:
@@ -143,7 +132,7 @@ def hyper(name: str, given: Any) -> dict[str, float | str]:
             number = min(max(number, low), high)
             values[key] = number if parameter.holds(number) else parameter.low
         else:
-            _note("number", value, values[key], key)
+            _replace("number", value, values[key], key)
     return values
 
 
