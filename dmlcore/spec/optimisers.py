@@ -13,7 +13,7 @@ from pydantic import Field
 
 
 @dataclass(frozen=True)
-class Setting:
+class OptimiserSetting:
     """Number that some optimisers take, a key of the section `optimiser` of a spec.
 
     Attributes:
@@ -40,7 +40,7 @@ class OptimiserEntry:
     Attributes:
         title: Name shown to users.
         torch_class: Name of the class in `torch.optim`.
-        settings: Settings that it takes, by key. Optimisers that share a key share its `Setting`.
+        settings: Settings that it takes, by key. Optimisers that share a key share its `OptimiserSetting`.
         values_per_parameter: Number of values of optimiser state per network parameter, such as moments.
         scale_free: True if the length of the first step hardly depends on the scale of the gradient.
         fused: True if the class has fused kernels.
@@ -51,7 +51,7 @@ class OptimiserEntry:
 
     title: str
     torch_class: str
-    settings: Mapping[str, Setting] = field(default_factory=dict)
+    settings: Mapping[str, OptimiserSetting] = field(default_factory=dict)
     values_per_parameter: int = 1
     scale_free: bool = True
     fused: bool = True
@@ -63,8 +63,8 @@ class OptimiserEntry:
         return {setting.argument: getattr(section, key) for key, setting in self.settings.items()}
 
 
-MOMENTUM = {"momentum": Setting("momentum", "Momentum", "Momentum", 0.9, 0.05, {"ge": 0, "lt": 1})}
-EPSILON = {"epsilon": Setting("eps", "Epsilon", "Smallest denominator", 1e-8, 1e-8, {"gt": 0, "le": 1})}
+MOMENTUM = {"momentum": OptimiserSetting("momentum", "Momentum", "Momentum", 0.9, 0.05, {"ge": 0, "lt": 1})}
+EPSILON = {"epsilon": OptimiserSetting("eps", "Epsilon", "Smallest denominator", 1e-8, 1e-8, {"gt": 0, "le": 1})}
 
 OPTIMISERS: dict[str, OptimiserEntry] = {
     "rmsprop": OptimiserEntry("RMSprop", "RMSprop", EPSILON, fused=False),
@@ -75,7 +75,7 @@ OPTIMISERS: dict[str, OptimiserEntry] = {
 }
 
 
-def settings() -> dict[str, Setting]:
+def settings() -> dict[str, OptimiserSetting]:
     """Return the settings of all optimisers by key."""
     return {key: setting for entry in OPTIMISERS.values() for key, setting in entry.settings.items()}
 
