@@ -1,6 +1,6 @@
 """Execution of training runs and jobs on a backend chosen with `--backend`.
 
-This process waits for the task, monitors it and copies its results.
+This process waits for the task and monitors it; see `jobs.backends.remote`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dmlcore.jobs.backends import backend as backends
 from dmlcore.jobs.backends.choice import parse
 from dmlcore.jobs.backends.remote import RemoteWork
 from dmlcore.storage.runs import Run, RunState
-from dmlcore.storage.task import JobError, Progress
+from dmlcore.storage.task import JobError
 
 POLL_INTERVAL = 0.2  # seconds between two polls of a remote task
 
@@ -47,31 +47,28 @@ def train_on_backend(backend: str, run: Run, processes: int | None = None) -> Ru
         number = together.count_processes(processes, before.processes)
         if number != before.processes and before.state != "done":
             run.update(processes=number)
-        monitor(backends.create_backend(backend).begin(run, "train"), stop_on_signal())
+    monitor(backends.create_backend(backend).begin(run, "train"), stop_on_signal())
     return run.state()
 
 
-def run_job_on_backend(
-    backend: str, run: Run, task: str, settings: str, progress: Progress[launch.JobState]
-) -> launch.JobState:
-    """Execute a job on a remote backend, wait for its end and return its final state.
+def run_job_on_backend(backend: str, run: Run, task: launch.JobName, settings: str = "") -> str:
+    """Execute a job on a remote backend, wait for its end and return its final message.
 
-    The progress on the node is reported to `progress`. The caller must hold the run's lock. Raises JobError if the job
-    failed.
+    Raises:
+        JobError: The job failed.
+        KeyboardInterrupt: The job was cancelled.
     """
     work = backends.create_backend(backend).begin(run, task, settings)
     assert isinstance(work, RemoteWork)
-    try:
-        while not work.has_ended():
-            progress.report(work.progress.message, work.progress.done, work.progress.total)
-            time.sleep(POLL_INTERVAL)
-    except KeyboardInterrupt:
-        monitor(work, lambda: True)
-        raise
-    assert work.result is not None
-    if work.result.state == "failed":
-        raise JobError(work.result.message)
-    return progress.finished(work.result.message)
+    monitor(work, stop_on_signal())
+    job = launch.Job(run)
+    ended = job.state()
+    if ended and ended.state == "failed":
+        raise JobError(work.message)
+    if ended and ended.state == "cancelled":
+        raise KeyboardInterrupt
+    job.state_file.unlink(missing_ok=True)
+    return work.message
 
 
 def monitor(work: backends.Work, stop: Callable[[], bool]) -> None:

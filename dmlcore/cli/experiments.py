@@ -21,7 +21,6 @@ from dmlcore.cli.options import (
 )
 from dmlcore.inspection.maps.settings import DEVICES, METHODS, Settings
 from dmlcore.jobs.backends import backend as backends
-from dmlcore.jobs.backends.choice import parse
 from dmlcore.jobs.launch import Job, JobState
 from dmlcore.storage.runs import Run
 from dmlcore.storage.task import Progress
@@ -226,15 +225,10 @@ def project(
         seed=chosen.spec.seed if seed is None else seed,
     )
     asked = JobState(
-        task="project-over-training" if over_training else "project",
-        more=("--settings", settings.to_json()),
-        backend=parse(backend).text,
+        task="project-over-training" if over_training else "project", more=("--settings", settings.to_json())
     )
-    if asked.backend:
-        end = Job(chosen).execute(
-            lambda p: attended.run_job_on_backend(asked.backend, chosen, asked.task, settings.to_json(), p), asked
-        )
-        _say(end.message)
+    if where := attended.require_backend(backend):
+        _say(attended.run_job_on_backend(where, chosen, asked.task, settings.to_json()))
         return
     Job(chosen).execute(lambda progress: progress.finished(make_map(chosen, settings, over_training, progress)), asked)
 

@@ -39,7 +39,6 @@ from dmlcore.jobs import launch
 from dmlcore.spec import keys, own_network
 from dmlcore.storage import locks
 from dmlcore.storage.home import HOME
-from dmlcore.storage.task import Progress
 
 BENCHMARKS = HOME / "benchmarks"
 EX_TEMPFAIL = 75  # exit status of a temporary failure, as in sysexits.h, used if another process is working on the run
@@ -156,14 +155,12 @@ def evaluate(run: RunId, backend: Backend = "", runs: Runs = None) -> None:
     opened = open_store(runs).open(run)
     workers.log_to(opened)
     where = attended.require_backend(backend)
-    asked = launch.JobState(task="evaluate", backend=where)
-
-    def work(progress: Progress[launch.JobState]) -> launch.JobState:
-        if where:
-            return attended.run_job_on_backend(where, opened, "evaluate", "", progress)
-        return progress.finished(workers.evaluate(opened))
-
-    print(f"{opened.id}: {launch.Job(opened).execute(work, asked).message}")
+    if where:
+        message = attended.run_job_on_backend(where, opened, "evaluate")
+    else:
+        asked = launch.JobState(task="evaluate")
+        message = launch.Job(opened).execute(lambda work: work.finished(workers.evaluate(opened)), asked).message
+    print(f"{opened.id}: {message}")
 
 
 app.command()(study.study)

@@ -39,13 +39,9 @@ def work(
             else train(opened, wait=True, processes=processes)
         )
         return
-    asked = launch.JobState.model_validate(
-        {"task": task, "more": ("--settings", settings) if settings else (), "backend": backend}
-    )
+    asked = launch.JobState.model_validate({"task": task, "more": ("--settings", settings) if settings else ()})
     if backend:
-        launch.Job(opened).execute(
-            lambda progress: attended.run_job_on_backend(backend, opened, task, settings, progress), asked
-        )
+        attended.run_job_on_backend(backend, opened, asked.task, settings)
         return
 
     def in_turn(progress: Progress[launch.JobState]) -> launch.JobState:
@@ -125,7 +121,7 @@ def train(run: Run, *, resume: bool = False, wait: bool = False, processes: int 
 
 
 def train_now(run: Run, company: AbstractContextManager[None] | None) -> RunState:
-    """Train a queued run without waiting for a free device, and return its final state.
+    """Train a queued run on a node without waiting for a free device, and return its final state.
 
     Args:
         run: The run.
@@ -134,9 +130,8 @@ def train_now(run: Run, company: AbstractContextManager[None] | None) -> RunStat
     from dmlcore.training import loop
 
     with run.lock():
-        if run.cancel_requested():
-            return run.update(state="cancelled", message="cancelled before it started")
-        run.mark_running()
+        if run.state().state != "queued":
+            return run.state()  # the run was cancelled before it started
         return loop.train(run, before_done=keep_neighbours, company=company)
 
 

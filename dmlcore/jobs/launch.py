@@ -70,17 +70,23 @@ class Job(Task[JobState]):
         return self.state_file.with_suffix(".cancel")
 
     def is_alive(self) -> bool:
-        """Return True if the worker of this job, and no other process, holds the lock of the run."""
+        """Return True if the worker of this job, or the process that monitors it, holds the lock of the run.
+
+        The worker of a job on a backend may be a process of another machine.
+        """
         state, owner = self.state(), locks.holder(self.path / LOCK)
-        return state is not None and owner != 0 and owner == state.pid
+        return state is not None and owner != 0 and (owner == state.pid or state.backend != "")
 
     def lock(self, wait: float = 2.0) -> locks.ProcessLock:
         """Return the lock of the run, which a job shares with the training task."""
         return self.run.lock(wait)
 
     def record(self, state: JobState) -> JobState:
-        """Store the state; if the job is done, remove the state file, since the run directory holds the result."""
-        if state.state == "done":
+        """Store the state; if the job is done, remove the state file, since the run directory holds the result.
+
+        The state of a job on a backend is kept for the process that monitors it.
+        """
+        if state.state == "done" and not state.backend:
             self.state_file.unlink(missing_ok=True)
             return state
         self.state_file.parent.mkdir(parents=True, exist_ok=True)

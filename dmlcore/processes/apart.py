@@ -25,6 +25,8 @@ from dmlcore.processes.group import ProcessError
 ARRIVAL = timedelta(minutes=10)
 CONNECT = timedelta(seconds=10)
 POLL_INTERVAL = 0.2  # seconds between two queries for the address of rank 0
+_FAILURE = "failure"  # key of the message of a process that failed, in the store through which the processes meet
+_stores: list[TCPStore] = []  # the store of the group that this process has joined last
 INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 _ASK_ADDRESS = 0x8915  # SIOCGIFADDR on Linux
 
@@ -60,6 +62,7 @@ def lead(address: str, tell: Callable[[int], object]) -> None:
     listener = socket.create_server((address, 0))
     port = listener.getsockname()[1]
     store = TCPStore(address, port, None, True, ARRIVAL, wait_for_workers=False, master_listen_fd=listener.detach())
+    _stores[:] = [store]
     tell(port)
     _leave_by(address)
     with _arriving():
@@ -88,10 +91,22 @@ def follow(ask: Callable[[], tuple[str, int] | None]) -> None:
         time.sleep(POLL_INTERVAL)
     else:
         raise ProcessError("the first process has not published its address, or does not respond there")
+    _stores[:] = [store]
     _leave_by(own)
     with _arriving():
         store.set(f"here-{group.rank()}", "")
         group.join(store)
+
+
+def report_failure(reason: str) -> None:
+    """Tell rank 0 why this process fails; call this before leaving the group."""
+    for store in _stores:
+        store.set(_FAILURE, reason)
+
+
+def failure() -> str:
+    """Return, on rank 0, the message of another process that failed; "" if there is none."""
+    return next((store.get(_FAILURE).decode() for store in _stores if store.check([_FAILURE])), "")
 
 
 @contextmanager

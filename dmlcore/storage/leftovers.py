@@ -57,7 +57,8 @@ def sweep_folders(store: Path) -> int:
             with locks.ProcessLock(Path(entry) / LOCK, wait=0.0):
                 remove(Path(entry))
             count += 1
-        except locks.Busy:
+        # Another process removes the directory now, or the process that creates the run has completed and renamed it.
+        except (locks.Busy, FileNotFoundError):
             continue
         except OSError as error:
             log.warning("cannot remove the leftover %s: %s", entry.name, error)

@@ -14,6 +14,7 @@ import time
 from functools import cache
 from pathlib import Path
 
+REMOTE = -1  # holder of a lock that a process on another machine holds, of a file on a network file system
 _FLOCK = struct.Struct("hhqqi")  # struct flock of 64-bit Linux: type, whence, start, length, process ID
 
 # POSIX locks belong to a process: a second thread could acquire the same lock again, and closing any descriptor of its
@@ -43,7 +44,9 @@ class ProcessLock:
         deadline = time.monotonic() + self.wait
         while not self._try():
             if time.monotonic() >= deadline:
-                raise Busy(f"{self.path.parent.name} is in use by process {holder(self.path) or 'unknown'}")
+                owner = holder(self.path)
+                who = "another machine" if owner == REMOTE else f"process {owner or 'unknown'}"
+                raise Busy(f"{self.path.parent.name} is in use by {who}")
             time.sleep(0.05)
         return self
 
@@ -75,7 +78,7 @@ def is_held_here(path: Path) -> bool:
 
 
 def holder(path: Path) -> int:
-    """Return the process ID of the holder of the lock at `path`, or 0 if it is free.
+    """Return the process ID of the holder of the lock at `path`, REMOTE for another machine, or 0 if the lock is free.
 
     The kernel is queried (F_GETLK) without taking the lock, so watching a task cannot make its worker fail.
     """
@@ -91,7 +94,8 @@ def holder(path: Path) -> int:
             kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, question))
         finally:
             os.close(descriptor)
-    return 0 if kind == fcntl.F_UNLCK else pid
+    # NFS reports process ID 0 or a negative one for a lock of another machine
+    return 0 if kind == fcntl.F_UNLCK else pid if pid > 0 else REMOTE
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import platform
 import re
 import secrets
 import time
@@ -65,6 +66,7 @@ class RunState(TaskState):
     steps: Count = 0  # planned optimiser steps
     seconds: Seconds = 0.0  # training time, summed over all resumes
     device: Text = ""
+    host: Text = ""  # name of the machine of the last worker
     processes: Annotated[int, Field(ge=1, le=MAX_PROCESSES)] = 1  # number of data-parallel processes
     created: Seconds = 0.0  # wall-clock time of creation, for display and sorting only
 
@@ -213,7 +215,8 @@ class Run(Task[RunState]):
     def mark_running(self) -> RunState:
         """Record this process as the worker that trains the run; remove partial files left by a killed process."""
         leftovers.sweep_files(self.path)
-        return self.update(state="running", pid=os.getpid(), started=locks.start_time(os.getpid()), message="starting")
+        worker = {"pid": os.getpid(), "started": locks.start_time(os.getpid()), "host": platform.node()}
+        return self.update(state="running", message="starting", **worker)
 
     def delete(self) -> None:
         """Remove the run and all its files; raises locks.Busy while a process is working on it."""

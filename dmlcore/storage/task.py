@@ -237,9 +237,10 @@ class Task(Generic[S]):
                 if state := self._unfinished():
                     self.record(state.replace(state="cancelled", message="cancelled"))
         except locks.Busy:
-            # The kernel reports the holder of the lock; signal it only if it is also the worker named in the state.
+            # The kernel reports the holder of the lock; signal it only if it is also the worker named in the state. The
+            # scheduler of a backend would take a signal to its process for a loss of the node.
             owner, state = locks.holder(self.path / LOCK), self.state()
-            if owner and state and owner == state.pid:
+            if owner and state and owner == state.pid and not state.backend:
                 locks.terminate(owner, state.started)
 
     def _unfinished(self) -> S | None:

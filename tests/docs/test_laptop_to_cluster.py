@@ -1,7 +1,6 @@
 """Every line of "From laptop to cluster" (docs/cluster.md) runs, with fewer steps and stand-ins for other machines.
 
-Ray is started by its own line, on a free port; SLURM is submitit's
-local executor, a bucket a folder.
+Ray is started by its own line, on a free port; SLURM is submitit's local executor.
 """
 
 from __future__ import annotations
@@ -117,8 +116,6 @@ def test_a_line_of_the_way_runs(
     folder: Path,
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
-    tasks_begin_warm: None,
-    companions_begin_warm: None,
 ) -> None:
     package = needs(line)
     if package and find_spec(package) is None:
@@ -126,10 +123,8 @@ def test_a_line_of_the_way_runs(
     address = request.getfixturevalue("ray_address") if package == "ray" else ""
     if package == "submitit":
         from dmlcore.jobs.backends.slurm_engine import SlurmEngine
-        from tests.jobs.backends import warm_slurm
 
         monkeypatch.setattr(SlurmEngine.__init__, "__defaults__", ("local",))
-        warm_slurm.use(monkeypatch)
     store = RunStore(folder / "runs")
     monkeypatch.setenv("DML_RUNS", str(store.root))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
@@ -137,8 +132,7 @@ def test_a_line_of_the_way_runs(
     stands_for = {
         "photographs": str(photographs),
         "10.0.0.1:6379": address,
-        "/shared/dml": str(folder / "shared"),
-        "s3://bucket": f"file://{folder}/bucket",
+        "/shared/runs": str(store.root),
     }
     for printed, here in stands_for.items():
         line = line.replace(printed, here)

@@ -1,6 +1,6 @@
 """Attribution: which of the settings that a source leaves open changes a contrast of a study, and by how much."""
 
-from dmlcore.experiments.attribution.design import AttributionRun, contrast_of, expand, own_values
+from dmlcore.experiments.attribution.design import AttributionRun, Point, contrast_of, expand, overrides, own_values
 from dmlcore.experiments.attribution.effects import Effect, effects, rows, shares, summary
 from dmlcore.experiments.attribution.results import AttributionResults, ScoredRun, conduct, load, measured, write
 
@@ -8,6 +8,7 @@ __all__ = [
     "AttributionResults",
     "AttributionRun",
     "Effect",
+    "Point",
     "ScoredRun",
     "conduct",
     "contrast_of",
@@ -15,6 +16,7 @@ __all__ = [
     "expand",
     "load",
     "measured",
+    "overrides",
     "own_values",
     "rows",
     "shares",

@@ -1,6 +1,7 @@
 """Ledger of trials: every configuration that was run for a claim, including the one that the claim quotes.
 
-Trials of studies are counted from their results; trials outside studies are listed in trials.toml.
+Trials of studies and of their attributions are counted from their results; trials outside studies are listed in
+trials.toml.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from functools import lru_cache
 from pydantic import Field, ValidationError
 
 from dmlcore.experiments.studies.conductor import StudyRequest
-from dmlcore.experiments.studies.results import Measured, StudyResults, best_folds, load
-from dmlcore.experiments.studies.spec import PRETRAINING, Study, names, read
+from dmlcore.experiments.studies.results import Measured, best_folds, load
+from dmlcore.experiments.studies.spec import PRETRAINING, names, read
 from dmlcore.presets import TRIALS as FILE
 from dmlcore.significance import verdicts
 from dmlcore.spec import RunSpec, SpecError
@@ -122,20 +123,22 @@ def ledger(name: str) -> TrialLedger:
     claim, of_claim = _claim(name)
     by_settings: dict[str, Trial] = {}
     for study in of_claim:
-        for key, trial in _trials(study, claim.quoted).items():
+        for key, trial in [*_trials(study, claim.quoted).items(), *_attributed(study).items()]:
             if key not in by_settings or _priority(trial) > _priority(by_settings[key]):
                 by_settings[key] = trial  # if several studies share a configuration, count the one with the most seeds
     trials = sorted(by_settings.values(), key=lambda trial: (not trial.quoted, trial.rejected, -trial.mean))
     return TrialLedger(claim, tuple(trials))
 
 
-def sources(name: str) -> tuple[Study | StudyResults | None, ...]:
+def sources(name: str) -> tuple[object, ...]:
     """Return the studies and results from which the trial ledger of a study is computed.
 
     The objects are identical until one of their files changes, so they can serve as a cache key. Raises SpecError if a
     study cannot be read.
     """
-    return tuple(source for study in _claim(name)[1] for source in (read(study), load(study)))
+    from dmlcore.experiments import attribution  # imported late, as it is built on studies
+
+    return tuple(source for each in _claim(name)[1] for source in (read(each), load(each), attribution.load(each)))
 
 
 def _claim(name: str) -> tuple[Claim, list[str]]:
@@ -184,6 +187,34 @@ def _trials(name: str, quoted: tuple[str, str] | None) -> dict[str, Trial]:
                     quoted=False,
                     rejected=True,
                 )
+    return trials
+
+
+def _attributed(name: str) -> dict[str, Trial]:
+    """Return the configurations of a study's attribution by the same key as `_trials`."""
+    from dmlcore.experiments import attribution  # imported late, as it is built on studies
+
+    study, results, written = read(name), load(name), attribution.load(name)
+    if study.attribution is None or written is None:
+        return {}
+    settings = {
+        (each.point, each.variant): each.entry.spec
+        for each in attribution.expand(study, written.chosen, study.seeds[:1])
+    }
+    scores: dict[tuple[attribution.Point, str], list[float]] = {}
+    for run in written.runs:
+        scores.setdefault((run.point, run.variant), []).append(run.score)
+    trials = {}
+    for (point, variant), values in scores.items():
+        if spec := settings.get((point, variant)):  # None for a point that the study no longer has
+            trials[f"{_key(spec)} {results.overrides if results else ()}"] = Trial(
+                study=name,
+                variant=", ".join([variant, *attribution.overrides(study.attribution, point)]),
+                scores=tuple(values),
+                measure=attribution.contrast_of(study).score,
+                runs=len(values),
+                quoted=False,
+            )
     return trials
 
 

@@ -15,9 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dmlcore.storage.task import JobError
 
-SYNTAX = (
-    "local, ray[:ADDRESS] or slurm[:PARTITION], then ?cpus=4&gpus=1&gigabytes=16&minutes=60&folder=FOLDER as needed"
-)
+SYNTAX = "local, ray[:ADDRESS] or slurm[:PARTITION], then ?cpus=4&gpus=1&gigabytes=16&minutes=60 as needed"
 _NEEDS = {"ray": "ray", "slurm": "submitit"}
 _EXTRA = "pip install 'dml-lab[{kind}]', or in a checkout: .venv/bin/pip install {package}"
 
@@ -37,9 +35,6 @@ class BackendChoice(BaseModel):
     minutes: Annotated[int, Field(ge=1, le=10**6)] | None = None  # time limit of a SLURM job in minutes
     # number of SLURM nodes that share the processes of a run; None: one
     nodes: Annotated[int, Field(ge=1, le=4096)] | None = None
-    # path on a file system that all nodes share, or fsspec address; "": .away in the run store, which all nodes must
-    # share
-    folder: str = ""
 
     @property
     def text(self) -> str:
@@ -56,7 +51,7 @@ class BackendChoice(BaseModel):
         if self.kind == "local":
             return "This machine"
         name = {"ray": "Ray", "slurm": "SLURM"}[self.kind]
-        given = [f"{key} {value}" for key, value in self._given().items() if key != "folder"]
+        given = [f"{key} {value}" for key, value in self._given().items()]
         return ", ".join([f"{name} ({self.address})" if self.address else name, *given])
 
     def _given(self) -> dict[str, object]:
@@ -81,6 +76,11 @@ def parse(text: str) -> BackendChoice:
     kind, _, address = name.partition(":")
     try:
         given = dict(parse_qsl(options, strict_parsing=True)) if options else {}
+        if "folder" in given:
+            raise JobError(
+                f"backend {text!r}: folder was removed; nodes work in the run store, so put that on a folder that all "
+                "machines mount at the same path, with --runs or DML_RUNS"
+            )
         choice = BackendChoice.model_validate({"kind": kind or "local", "address": address} | given)
     except ValidationError as error:
         first = error.errors()[0]
@@ -94,8 +94,6 @@ def parse(text: str) -> BackendChoice:
         raise JobError(
             f"backend {text!r}: nodes is for SLURM only; Ray places the processes of a run on nodes with free resources"
         )
-    if choice.kind == "slurm" and "://" in choice.folder:
-        raise JobError(f"backend {text!r}: folder must be a path visible to all SLURM nodes, not an address")
     if "://" in choice.address:
         raise JobError(
             f"backend {text!r}: Ray's client (ray://) is not supported; let this machine join the cluster with "

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from dmlcore.jobs.backends.choice import BackendChoice
-from dmlcore.jobs.backends.order import ON_NODE, ProcessPlace
+from dmlcore.jobs.backends.submission import ON_NODE, ProcessPlace, Submission
 from dmlcore.spec import RunSpec
 from dmlcore.storage.task import JobError
 
@@ -35,11 +35,11 @@ LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 POLL_INTERVAL = 5.0  # seconds between two queries of the nodes' resources
 
 
-def carry_out(folder: str, rank: int = 0) -> None:
-    """Execute the order in `folder` within a Ray worker, which sees only the GPUs that Ray has assigned to it."""
+def carry_out(submission: Submission, rank: int = 0) -> None:
+    """Execute a submission within a Ray worker, which sees only the GPUs that Ray has assigned to it."""
     import ray
 
-    import_module(ON_NODE).carry_out(folder, ProcessPlace(rank=rank, address=ray.util.get_node_ip_address()))
+    import_module(ON_NODE).carry_out(submission, ProcessPlace(rank=rank, address=ray.util.get_node_ip_address()))
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,13 @@ class RayEngine:
         self._asked = 0.0
         self._known: list[tuple[float, float]] = []
 
-    def submit(self, folder: str, spec: RunSpec, processes: int) -> RayWork:
-        """Submit one Ray task per process.
+    def submit(self, submission: Submission, spec: RunSpec) -> RayWork:
+        """Submit one Ray task per process, each in a Ray worker of its own.
 
         Several tasks are in one placement group, so they start together or not at all. Raises JobError if no cluster
         can be reached.
         """
-        ray = connect(self._choice.address)
+        ray, processes = connect(self._choice.address), submission.processes
         demand = {"CPU": self._choice.cpus, "GPU": self._gpus(spec)}
         if self._choice.gigabytes:
             demand["memory"] = int(self._choice.gigabytes * 2**30)
@@ -79,12 +79,11 @@ class RayEngine:
                 {"scheduling_strategy": ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(room, rank)}
                 for rank in range(processes)
             ]
-        # Ray must not retry a lost task: the monitoring process retries it in a new folder, from the last checkpoint it
-        # has received.
+        # Ray must not retry a lost task: the monitoring process retries it once the lock of its run is free.
         asked: dict[str, Any] = {"num_cpus": demand.pop("CPU"), "num_gpus": demand.pop("GPU"), **demand}
-        asked |= {"name": Path(folder).name, "max_retries": 0}
-        task = ray.remote(carry_out)
-        tasks = [task.options(**asked, **place).remote(folder, rank) for rank, place in enumerate(places)]
+        asked |= {"name": f"{submission.run}.{submission.token}", "max_retries": 0}
+        task = ray.remote(max_calls=1)(carry_out)
+        tasks = [task.options(**asked, **place).remote(submission, rank) for rank, place in enumerate(places)]
         return RayWork(tasks, room)
 
     def ended(self, work: RayWork) -> bool:
@@ -108,7 +107,7 @@ class RayEngine:
                 return why + ("; install the same release of the lab on every node" if lacks else ""), False
         for error in errors:
             return str(error).strip().partition("\n")[0].partition(". ")[0], True
-        return "the folder of the job was deleted before the job started", False
+        return "a process of the run has stopped", True
 
     def _over(self, work: RayWork) -> list[tuple[Any, Exception | None]]:
         """Return the tasks that have ended, each with its error; None for a task that succeeded."""

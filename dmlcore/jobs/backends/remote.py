@@ -1,15 +1,16 @@
-"""Execution of a task on a cluster node, monitored by a process on this machine.
+"""Execution of a task on the nodes of a cluster, monitored by a process on this machine.
 
-The monitoring process holds the lock of the run and is the only one that writes to the run directory. The node works in
-a separate folder, which is created for each attempt (see `order`) on a shared file system or at a remote address. New
-files are copied from there to the run directory a few times per second. A lost or disconnected node therefore cannot
-damage the run: the next attempt starts in a new folder from the last checkpoint received.
+Nodes execute tasks in the run store, as workers of this machine do, so the store must be on a file system that all
+machines share, with locks. While a task is queued, the monitoring process holds the lock of the run. Once the node has
+locked its submission, it gets the lock of the run and writes all results. A task whose node has left without a result
+is submitted again and continues from the last checkpoint, once the lock of the node is released.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import secrets
 import time
 from contextlib import ExitStack
@@ -17,22 +18,19 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dmlcore.jobs import launch
-from dmlcore.jobs.backends import order
-from dmlcore.jobs.backends.address import Address, is_address
 from dmlcore.jobs.backends.choice import BackendChoice
-from dmlcore.jobs.backends.mirror import Mirror, copy_run
-from dmlcore.jobs.backends.order import Begun, Lost, NodeOutcome, Order
+from dmlcore.jobs.backends.submission import NODES, Submission
 from dmlcore.spec import RunSpec
-from dmlcore.storage import atomic_files, leftovers, locks
-from dmlcore.storage.run_directory import LOCK, STATE
-from dmlcore.storage.runs import RUN_ID, Run, RunError, RunStore
-from dmlcore.storage.task import JobError, ProgressState
+from dmlcore.storage import leftovers, locks
+from dmlcore.storage.run_directory import LOCK
+from dmlcore.storage.runs import Run, RunState
+from dmlcore.storage.task import BUSY, Task
 
-AWAY = ".away"  # folder in a run store that contains one folder per remote attempt
 # maximum number of tasks that one process submits at a time; the cluster decides which of them execute
 MAX_CONCURRENT = 64
 MAX_LOSSES = 3  # number of consecutive losses without a new checkpoint that are retried; after one more, the run fails
-POLL_INTERVAL = 1.0  # seconds between two polls of a remote address
+# seconds that a lost node may keep the lock of its run; an NFS server releases it after about 90 s
+LOCK_PATIENCE = 300.0
 
 
 class Engine(Protocol):
@@ -40,13 +38,12 @@ class Engine(Protocol):
 
     title: str
 
-    def submit(self, folder: str, spec: RunSpec, processes: int) -> Any:
-        """Submit a call of `carry_out` in module `order.ON_NODE`, to be executed once the cluster has free resources.
+    def submit(self, submission: Submission, spec: RunSpec) -> Any:
+        """Submit a call of `carry_out` in module `submission.ON_NODE`, to be executed once resources are free.
 
         Args:
-            folder: Path or address of the order's folder, passed to the call.
+            submission: Argument of the call; each of its processes is also passed its rank.
             spec: Spec of the run.
-            processes: Number of processes to start together; each is passed its rank.
 
         Returns:
             Handle of the submitted work.
@@ -82,207 +79,158 @@ class RemoteBackend:
 
 
 class RemoteWork:
-    """Handle of one remote task on one run.
-
-    `progress` is the current state of a job; `result` is the outcome of the task, or None until it has ended.
-    """
+    """Handle of one remote task on one run; `message` is its result once it has ended."""
 
     def __init__(self, run: Run, task: str, settings: str, choice: BackendChoice, engine: Engine) -> None:
-        self.run, self.choice, self.engine = run, choice, engine
-        self.result: NodeOutcome | None = None
-        self.progress = ProgressState()
-        self._order = Order(
-            run=run.id,
-            task=task,
-            settings=settings,
-            cpus=choice.cpus,
-            processes=run.state().processes if task == "train" else 1,
-            data=os.environ.get("DML_DATA", ""),
-        )
-        self._losses, self._last_step, self._cancelled, self._looked = 0, -1, False, 0.0
-        with ExitStack() as held:
-            if not locks.is_held_here(run.path / LOCK):
-                held.enter_context(run.lock())
-            if task == "train" and run.state().state != "queued":
-                launch.prepare_resume(run, choice.text)
-            elif task == "train":
-                run.update(backend=choice.text)  # recorded so that the run is resumed on the same backend
-            self._try()
-            self._held = held.pop_all()
+        self.run, self.choice, self.engine, self.message = run, choice, engine, ""
+        self.task: Task[Any] = run if task == "train" else launch.Job(run)
+        self._name, self._settings = task, settings
+        self._over, self._losses, self._last_step, self._left_since = False, 0, -1, 0.0
+        self._reason: tuple[str, bool] | None = None
+        self._held = ExitStack()
+        self._held.enter_context(run.lock())
+        try:
+            self._queue()
+            self._submit()
+        except BaseException:
+            self._held.close()
+            raise
 
     def cancel(self) -> None:
-        """Request that the task stop after its current step; `has_ended` passes the request on to the node."""
-        self._cancelled = True
+        """Request that the task stop after its current step."""
+        self.task.request_cancel()
 
     def has_ended(self) -> bool:
-        """Copy new files to the run and query the engine; return True once the task has ended and the lock is free."""
-        if self.result is None:
+        """Query the engine and pass the lock of the run to the node or back; return True once the task has ended."""
+        if not self._over:
             try:
-                self._look()
+                self._over = self._poll_queued() if locks.is_held_here(self.run.path / LOCK) else self._poll_running()
             except BaseException:
                 self._held.close()
                 raise
-            if self.result is not None:
-                self._held.close()
-        return self.result is not None
+        return self._over
 
-    def _look(self) -> None:
-        # Query the engine before the files are copied for the last time, so that no file is missed.
-        ended = self.engine.ended(self._work)
-        if self._address and not ended and time.monotonic() - self._looked < POLL_INTERVAL:
-            return
-        self._looked = time.monotonic()
-        try:
-            if self._address:
-                self._address.fetch(self._root)
-        # Nodes send no files that raise this error, so another program must have written to the address.
-        except JobError as error:
-            self.engine.withdraw(self._work)
-            self._end(NodeOutcome(state="failed", message=str(error)))
-            return
-        # Read the loss before the result: a failing process writes its result before the others notice that it is lost.
-        lost = order.read(self._root, Lost)
-        outcome = order.read(self._root, NodeOutcome)
-        begun = order.read(self._root, Begun)
-        self._mirror.copy_new_files()
-        self._tell(begun)
-        if outcome is None and (self._cancelled or self._asked_to_end()):
-            self._cancelled = True
-            if begun is None:
-                self.engine.withdraw(self._work)
-                outcome = NodeOutcome(state="cancelled", message="cancelled before it started")
-            else:
-                self._pass_on_cancel()
-        if outcome is None and (ended or lost):
-            outcome = self._lost(lost)
-        if outcome is not None:
-            self._end(outcome)
-
-    def _try(self) -> None:
-        """Start a new attempt: copy the run into a new folder and submit the task to the engine."""
-        store = self.run.path.parent
-        sweep(store, self.run)
-        name = f"{self.run.id}.{secrets.token_hex(4)}"
-        shared = "" if is_address(self.choice.folder) else self.choice.folder
-        self._root = Path(shared or store / AWAY).expanduser().resolve() / name
-        directory = self._root / self.run.id
-        directory.mkdir(parents=True)
-        state = self.run.state()
-        queued = state.replace(state="queued", message="", backend="") if self._order.task == "train" else state
-        atomic_files.replace_json(directory / STATE, queued.model_dump())
-        copy_run(self.run.path, directory)
-        self._bring_start(store)
-        order.write(self._root, self._order)
-        self._mirror, self._address, folder = Mirror(directory, self.run.path), None, str(self._root)
-        if is_address(self.choice.folder):
-            folder = f"{self.choice.folder.rstrip('/')}/{name}"
-            self._address = Address(folder)
-            self._address.send(self._root)
-            self._address.mark_all_fetched()
-        self._work = self.engine.submit(folder, self.run.spec, self._order.processes)
-
-    def _bring_start(self, store: Path) -> None:
-        """Copy the run that provides the initial backbone, if it is in the same store, to the order's folder."""
-        named = store / (self.run.spec.model.start or ".")
-        if named.parent == store and RUN_ID.fullmatch(named.name) and named.exists():
-            start = RunStore(store).open(named.name)
-            copy_run(start.path, self._root / start.id)
-            atomic_files.replace_json(self._root / start.id / STATE, start.state().model_dump())
-
-    def _tell(self, begun: Begun | None) -> None:
-        """Copy the progress on the node to the state of the run or, for a job, to `progress`.
-
-        While the work is queued, the message says which resources it waits for.
-        """
-        where = f" on {begun.host}" if begun else ""
-        there = Run(self._root / self.run.id)
-        if self._order.task != "train":
-            state = launch.Job(there).state() if begun else None
-            progress = state or ProgressState(message=self._waits_for())
-            self.progress = progress.replace(message=progress.message + where)
-            return
-        with contextlib.suppress(RunError):
-            now, new = self.run.state(), there.state()
-            if begun and new.state != "queued":
-                device = new.device + where if new.device else ""
-                seen = new.model_dump(include={"step", "steps", "seconds", "message"})
-                changes = seen | {"state": "running", "device": device}
-            else:
-                changes = {"message": self._waits_for()}
-            if now.pid or any(getattr(now, key) != value for key, value in changes.items()):
-                # Record pid 0, so that a cancellation uses the marker file and sends no signal to this process, which
-                # may monitor other tasks too.
-                self.run.update(**changes, pid=0)
-
-    def _waits_for(self) -> str:
-        return self.engine.waits_for(self.run.spec, self._order.processes)
-
-    def _asked_to_end(self) -> bool:
-        return self._order.task == "train" and self.run.cancel_requested()
-
-    def _pass_on_cancel(self) -> None:
-        name = cancel_file(self._order.task, Run(self._root / self.run.id))
-        if self._address:
-            self._address.write(name)
+    def _queue(self) -> None:
+        """Record the task as queued; a task that is queued already keeps its cancellation request."""
+        state = self._state()
+        if state is not None and state.state == "queued":
+            # process ID 0, so that a cancellation sends no signal to this process, which may monitor other tasks too
+            self.task.record(state.replace(backend=self.choice.text, pid=0))
+        elif isinstance(self.task, Run):
+            launch.prepare_resume(self.task, self.choice.text)
         else:
-            (self._root / name).parent.mkdir(parents=True, exist_ok=True)
-            (self._root / name).touch()
+            more = ("--settings", self._settings) if self._settings else ()
+            asked = {"task": self._name, "more": more, "backend": self.choice.text}
+            self.task.queue(launch.JobState.model_validate(asked))
 
-    def _lost(self, known: Lost | None) -> NodeOutcome | None:
-        """Handle work that ended without a result or lost a process.
+    def _submit(self) -> None:
+        """Start a new attempt; the caller holds the lock of the run."""
+        store = self.run.path.parent
+        remove_stale(store)
+        state = self._state()
+        self._submission = Submission(
+            store=str(store),
+            run=self.run.id,
+            task=self._name,
+            settings=self._settings,
+            token=secrets.token_hex(8),
+            host=platform.node(),
+            cpus=self.choice.cpus,
+            processes=state.processes if isinstance(state, RunState) else 1,
+            data=os.environ.get("DML_DATA", ""),
+        )
+        leftovers.remove(self._submission.folder)
+        self._submission.folder.mkdir(parents=True)
+        self._submission.lock_file.write_text(self._submission.token)
+        self._work, self._reason = self.engine.submit(self._submission, self.run.spec), None
 
-        Args:
-            known: Loss reported by rank 0, if any; otherwise the engine is queried for the reason.
+    def _poll_queued(self) -> bool:
+        """Wait for a node, and pass the lock of the run to it once it is there; this process holds the lock."""
+        state = self._state()
+        if state is None or self.task.cancel_requested():
+            self.engine.withdraw(self._work)
+            return self._end("cancelled", "cancelled before it started")
+        if locks.holder(self._submission.lock_file):
+            self.task.record(state.queued_now())
+            self._held.close()
+        elif self.engine.ended(self._work):
+            return self._retry()
+        elif state.message != (message := self.engine.waits_for(self.run.spec, self._submission.processes)):
+            self.task.record(state.replace(message=message))
+        return False
 
-        Returns:
-            The final result, or None if a new attempt was started.
+    def _poll_running(self) -> bool:
+        """Wait for the end of the task, and take the lock back if the node has left without a result."""
+        ended = self.engine.ended(self._work)
+        if not ended and locks.holder(self._submission.lock_file):
+            return False
+        if self._is_finished():
+            return ended and self._clear()
+        if ended and self._reason is None:
+            self._reason, self._left_since = self.engine.reason(self._work), time.monotonic()
+            self.engine.withdraw(self._work)
+        try:
+            self._held.enter_context(self.run.lock(wait=0.0))
+        except locks.Busy:
+            if not ended or time.monotonic() - self._left_since < LOCK_PATIENCE:
+                return False
+            self.message = f"{self.engine.title}: the node was lost, but still holds the lock of {self.run.id}"
+            launch.append_warning(self.run, self.message)
+            return self._clear()
+        if self._is_finished():
+            self._held.close()
+            return self._clear()
+        self.task.record(self._state().queued_now())
+        return False
+
+    def _state(self) -> Any:
+        """Return the recorded state.
+
+        The file is opened each time, because NFS then looks for a new version, whereas the cache of `Run.state`
+        compares attributes that NFS may report late.
         """
-        reason, lost = (known.message, True) if known else self.engine.reason(self._work)
+        return Task.state(self.task)
+
+    def _is_finished(self) -> bool:
+        state = self._state()
+        self.message = state.message if state else ""
+        return state is None or state.state not in BUSY
+
+    def _retry(self) -> bool:
+        """Submit a task whose work has ended without a result again, or record that it failed."""
+        reason, lost = self._reason or self.engine.reason(self._work)
         self.engine.withdraw(self._work)
-        if self._cancelled:
-            return NodeOutcome(state="cancelled", message="cancelled")
         step = self.run.state().step
         self._losses = 1 if step > self._last_step else self._losses + 1
         self._last_step = step
         if not lost or self._losses > MAX_LOSSES:
             tried = f"; {self._losses} attempts in a row failed" if lost else ""
             launch.append_warning(self.run, f"failed: {self.engine.title}: {reason}{tried}")
-            return NodeOutcome(state="failed", message=f"{self.engine.title}: {reason}{tried}")
+            return self._end("failed", f"{self.engine.title}: {reason}{tried}")
         launch.append_warning(self.run, f"{self.engine.title}: {reason}; resuming from the last checkpoint elsewhere")
-        self._clear()
-        self._try()
-        return None
-
-    def _end(self, outcome: NodeOutcome) -> None:
-        if self._order.task == "train":
-            state = self.run.state()
-            if outcome.state == "done" and state.state == "queued":
-                self.run.update(state="running")
-            self.run.update(state=outcome.state, message=outcome.message, pid=0)
-        self._clear()
-        self.result = outcome
-
-    def _clear(self) -> None:
         self.engine.release(self._work)
-        if self._address:
-            self._address.remove()
-        with contextlib.suppress(OSError):  # a disconnected node may still be writing; `sweep` removes the folder later
-            leftovers.remove(self._root)
+        self._submit()
+        return False
+
+    def _end(self, state: str, message: str) -> bool:
+        """Record the end of a task that no node executes."""
+        if before := self._state():
+            self.task.record(before.replace(state=state, message=message))
+        self.message = message
+        self._held.close()
+        return self._clear()
+
+    def _clear(self) -> bool:
+        """Free the resources of the ended work and remove its files; return True."""
+        self.engine.release(self._work)
+        with contextlib.suppress(OSError):
+            leftovers.remove(self._submission.folder)
+        return True
 
 
-def sweep(store: Path, run: Run) -> None:
-    """Remove the folders left by earlier remote attempts on this run, and by attempts on runs deleted since then.
-
-    The caller must hold the lock of the run.
-    """
-    for path in (store / AWAY).glob("*.*"):
-        name = path.name.partition(".")[0]
-        if name == run.id or not (store / name).exists():
+def remove_stale(store: Path) -> None:
+    """Remove the submissions of deleted runs, left by monitoring processes that were killed."""
+    for path in (store / NODES).glob("*"):
+        if not (store / path.name).exists():
             with contextlib.suppress(OSError):
                 leftovers.remove(path)
-
-
-def cancel_file(task: str, run: Run) -> str:
-    """Return the path of the file that requests cancellation of a task, relative to the folder of its order."""
-    file = run.cancel_file if task == "train" else launch.Job(run).cancel_file
-    return str(file.relative_to(run.path.parent))

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import socket
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Literal
 
 from dmlcore.jobs.backends.choice import BackendChoice
-from dmlcore.jobs.backends.order import ALONE, ON_NODE, ProcessPlace
+from dmlcore.jobs.backends.submission import ALONE, ON_NODE, ProcessPlace, Submission
 from dmlcore.spec import RunSpec
 from dmlcore.storage.task import JobError
 
 MINUTES = 24 * 60  # default time limit of a job in minutes
-_LOST = ("NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "TIMEOUT", "INTERRUPTED")
+# final states after which a run without a result is retried; COMPLETED: rank 0 has noticed that another process stopped
+_LOST = ("NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "TIMEOUT", "INTERRUPTED", "COMPLETED")
 
 
 class CarryOut:
     """Callable executed by a SLURM job; submitit calls `checkpoint` on preemption and before the time limit."""
 
-    def __call__(self, folder: str) -> None:
-        """Execute the order in `folder`; called in every process of the job."""
+    def __call__(self, submission: Submission) -> None:
+        """Execute a submission; called in every process of the job."""
         import submitit
 
         job = submitit.JobEnvironment()
         address = socket.gethostbyname(job.hostname) if job.num_nodes > 1 else ALONE.address
         place = ProcessPlace(job.global_rank, job.local_rank, job.num_tasks // job.num_nodes, address)
-        import_module(ON_NODE).carry_out(folder, place)
+        import_module(ON_NODE).carry_out(submission, place)
 
-    def checkpoint(self, folder: str) -> Any:
-        """Return the job to resubmit; it continues from the files in `folder`."""
+    def checkpoint(self, submission: Submission) -> Any:
+        """Return the job to requeue; it continues from the last checkpoint in the run directory."""
         import submitit
 
-        return submitit.helpers.DelayedSubmission(self, folder)
+        return submitit.helpers.DelayedSubmission(self, submission)
 
 
 class SlurmEngine:
@@ -43,14 +43,14 @@ class SlurmEngine:
     def __init__(self, choice: BackendChoice, cluster: Literal["slurm", "local"] = "slurm") -> None:
         self._choice, self._cluster = choice, cluster
 
-    def submit(self, folder: str, spec: RunSpec, processes: int) -> Any:
+    def submit(self, submission: Submission, spec: RunSpec) -> Any:
         """Submit a batch job; raises JobError if SLURM refuses it or is not available."""
         import submitit
 
         try:
-            executor = submitit.AutoExecutor(folder=Path(folder) / "slurm", cluster=self._cluster)
-            executor.update_parameters(**self.parameters(spec, processes))
-            return executor.submit(CarryOut(), folder)
+            executor = submitit.AutoExecutor(folder=submission.folder / "slurm", cluster=self._cluster)
+            executor.update_parameters(**self.parameters(spec, submission.processes))
+            return executor.submit(CarryOut(), submission)
         except (RuntimeError, OSError, submitit.core.utils.FailedJobError) as error:
             raise JobError(f"backend slurm: {error}") from None
 

@@ -94,7 +94,8 @@ def _where(state: RunState) -> str:
 
 
 def _on(state: RunState) -> str:
-    return f" · {state.device}" if state.device else ""
+    where = f" on {state.host}" if state.backend and state.host else ""
+    return f" · {state.device}{where}" if state.device else ""
 
 
 def _resume(run: Run) -> None:

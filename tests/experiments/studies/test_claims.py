@@ -2,7 +2,8 @@
 
 import pytest
 
-from dmlcore.experiments import studies
+from dmlcore.experiments import attribution, studies
+from dmlcore.experiments.attribution import design
 from dmlcore.experiments.studies import Measured, StudyResults, claims
 from dmlcore.experiments.studies.results import ValidationCurve
 from dmlcore.spec import SpecError
@@ -98,3 +99,27 @@ def test_the_best_fold_by_validation_stands_for_its_seed_and_a_start_may_be_left
     assert studies.best_folds(folds[1:2], started=False) == []
     plain = [measured(entry, 0.1), measured(entry, 0.2).model_copy(update={"seed": 9})]
     assert studies.best_folds(plain) == plain
+
+
+def test_the_runs_of_an_attribution_are_trials_and_its_first_point_is_the_study_itself(monkeypatch):
+    name = "forces-omniglot"
+    study, written = studies.read(name), studies.load(name)
+    variant = attribution.contrast_of(study).of[0]
+    chosen = {run.variant: run.candidate for run in written.runs if run.candidate}
+    points = design.points(study.attribution)[:2]
+    runs = [
+        attribution.ScoredRun(point=point, variant=variant, seed=seed, digest="", score=0.5, seconds=1.0)
+        for point in points
+        for seed in (0, 1)
+    ]
+    of_attribution = attribution.AttributionResults(
+        study=name, written="", torch="", machine="", chosen=chosen, runs=tuple(runs)
+    )
+    before, sources = claims.ledger(name), claims.sources(name)
+    monkeypatch.setattr(attribution, "load", lambda study: of_attribution if study == name else None)
+    after = claims.ledger(name)
+    assert after.configurations == before.configurations + 1
+    (added,) = [trial for trial in after.trials if trial.variant not in {each.variant for each in before.trials}]
+    settings = ", ".join(attribution.overrides(study.attribution, points[1]))
+    assert (added.variant, added.scores, added.runs) == (f"{variant}, {settings}", (0.5, 0.5), 2)
+    assert claims.sources(name) != sources

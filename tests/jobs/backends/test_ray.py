@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 import shlex
 import time
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from dmlcore.experiments import protocols, search, studies
 from dmlcore.inspection.maps.settings import Settings
 from dmlcore.jobs import launch
 from dmlcore.jobs.backends import backend as backends
-from dmlcore.jobs.backends.remote import AWAY
+from dmlcore.jobs.backends.submission import NODES
 from dmlcore.spec import RunSpec
 from dmlcore.storage.run_directory import LAST, METRICS, step_of
 from dmlcore.storage.runs import Run, RunStore
@@ -108,7 +109,7 @@ def digests(run: Run) -> dict[str, str]:
 
 
 def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(
-    cluster, tasks_begin_warm: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = f"ray:{cluster.address}"
     store = RunStore(tmp_path)
@@ -144,7 +145,7 @@ def test_every_other_kind_of_job_and_a_cancel_reach_the_cluster(
     launch.cancel(endless)
     until(lambda: not endless.is_alive(), endless)
     state = endless.state()
-    assert (state.state, state.backend, " on " in state.device) == ("cancelled", backend, True)
+    assert (state.state, state.backend, state.host) == ("cancelled", backend, platform.node())
     assert step_of(endless.path / LAST) == state.step
 
 
@@ -154,32 +155,31 @@ def test_the_commands_of_the_page_on_clusters_run(cluster, tmp_path: Path, monke
     # The preceding ones run in tests/docs/test_laptop_to_cluster.py.
     lines = [line for line in page.commands(after="\n## Ray on one machine\n") if line.startswith(".venv/bin/dml")]
     for line in lines:
-        words = line.replace("10.0.0.1:6379", cluster.address).replace("/shared/dml", str(tmp_path / "shared"))
-        answer = CliRunner().invoke(app, [*shlex.split(words)[1:], *SMALLER, "--runs", str(tmp_path / "runs")])
+        words = shlex.split(
+            line.replace("10.0.0.1:6379", cluster.address).replace("/shared/runs", str(tmp_path / "runs"))
+        )
+        answer = CliRunner().invoke(app, [*words[1:], *SMALLER, "--runs", str(tmp_path / "runs")])
         assert answer.exit_code == 0, (line, answer.output, answer.exception)
     runs = RunStore(tmp_path / "runs").list()
     # the search executes one trial and reuses the other
     assert [run.state().state for run in runs] == ["done"] * len(lines)
-    assert (tmp_path / "shared").is_dir()
 
 
-def test_a_run_on_two_processes_loses_a_node_and_equals_the_one_made_here(
-    cluster, companions_begin_warm: None, tmp_path: Path
-) -> None:
+def test_a_run_on_two_processes_loses_a_node_and_equals_the_one_made_here(cluster, tmp_path: Path) -> None:
     """One process per node; after one is killed, both wait for a replacement and start again."""
     store, spec = RunStore(tmp_path), RunSpec().with_overrides([*LITTLE, *OFTEN, "schedule.validate_every=30"])
     run = store.create(spec)
     with run.lock():
         run.update(processes=2)
-        with clusters.losing_a_node(cluster, store) as killed:
-            work = backends.create_backend(f"ray:{cluster.address}").begin(run, "train")
-            until(lambda: work.has_ended() or killed, run)
-        until(lambda: work.has_ended() or "the cluster has room for 1" in run.state().message, run)
-        cluster.join()
-        until(work.has_ended, run)
+    with clusters.losing_a_node(cluster, store) as killed:
+        work = backends.create_backend(f"ray:{cluster.address}").begin(run, "train")
+        until(lambda: work.has_ended() or killed, run)
+    until(lambda: work.has_ended() or "the cluster has room for 1" in run.state().message, run)
+    cluster.join()
+    until(work.has_ended, run)
     assert (run.state().state, run.state().processes) == ("done", 2), run.state()
     assert "resuming from the last checkpoint elsewhere" in "\n".join(run.log_tail(100))
-    assert not list((store.root / AWAY).iterdir())
+    assert not list((store.root / NODES).iterdir())
     twin = RunStore(tmp_path / "here").create(spec)
     assert workers.train(twin, processes=2).state == "done"
     assert digests(run) == digests(twin)
@@ -196,7 +196,6 @@ def made_here(folder: Path) -> None:
 
 def test_a_study_started_in_the_app_loses_a_node_and_equals_the_runs_made_here(
     cluster,
-    tasks_begin_warm: None,
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
@@ -216,7 +215,7 @@ def test_a_study_started_in_the_app_loses_a_node_and_equals_the_runs_made_here(
     assert (place.status(), place.state().backend) == ("done", backend), place.state()
     assert killed
     assert "resuming from the last checkpoint elsewhere" in "\n".join(store.open(killed[0]).log_tail(100))
-    assert not list((store.root / AWAY).iterdir())
+    assert not list((store.root / NODES).iterdir())
     assert "All 12 runs are done" in " ".join(said.value for said in app.run().markdown)
 
     runs, twins = (

@@ -14,6 +14,7 @@ import pytest
 
 from dmlcore.jobs.backends import choice
 from dmlcore.jobs.backends.remote import RemoteBackend
+from dmlcore.jobs.backends.submission import Submission
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from tests.jobs.backends.test_remote import SPEC, digests, pair, twin  # noqa: F401 - fixtures
@@ -60,10 +61,11 @@ def test_the_batch_script_asks_for_what_was_chosen(
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     engine = SlurmEngine(choice.parse(f"slurm:gpu?cpus=4&gpus=1&gigabytes=16&minutes=90&nodes={nodes}"))
-    job = engine.submit(str(tmp_path / "order"), RunSpec(), processes)
+    submission = Submission(str(tmp_path), "run", "train", "", "token", "head", cpus=4, processes=processes)
+    job = engine.submit(submission, RunSpec())
     assert job.job_id == "4711"
     script = (tmp_path / "script.sh").read_text()
-    asked = {"FOLDER": tmp_path / "order", "PYTHON": sys.executable, "NODES": nodes, "TASKS": tasks}
+    asked = {"FOLDER": submission.folder, "PYTHON": sys.executable, "NODES": nodes, "TASKS": tasks}
     asked |= {"GPUS": tasks, "MEMORY": 16 * tasks}
     expected = SCRIPT
     for word, value in asked.items():
@@ -75,7 +77,7 @@ def test_the_batch_script_asks_for_what_was_chosen(
             engine.parameters(RunSpec(), 3)
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(choice.JobError, match=r"backend slurm: .*srun"):
-        engine.submit(str(tmp_path / "order"), RunSpec(), processes)
+        engine.submit(submission, RunSpec())
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -85,10 +87,6 @@ def test_a_job_of_the_local_executor_makes_the_same_run(
     from dmlcore.jobs.backends.slurm_engine import SlurmEngine
 
     expected = request.getfixturevalue("twin" if processes == 1 else "pair")
-    if processes > 1:  # the other case tests the automatic start
-        from tests.jobs.backends import warm_slurm
-
-        warm_slurm.use(monkeypatch)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
     run = RunStore(tmp_path).create(SPEC)
     with run.lock():
@@ -97,8 +95,8 @@ def test_a_job_of_the_local_executor_makes_the_same_run(
     work = RemoteBackend(chosen, SlurmEngine(chosen, cluster="local")).begin(run, "train")
     deadline = time.monotonic() + 180
     while not work.has_ended():
-        assert time.monotonic() < deadline, work.progress
+        assert time.monotonic() < deadline, run.log_tail()
         time.sleep(0.1)
-    assert work.result.state == "done", work.result
+    assert run.state().state == "done", work.message
     assert run.state().backend == "slurm?minutes=10"
     assert digests(run) == expected
