@@ -208,6 +208,32 @@ def test_two_may_remove_the_same_folder(tmp_path: Path) -> None:
         assert not folder.exists()
 
 
+@pytest.mark.parametrize("vanishes", ["before its age is read", "before its lock is taken"])
+def test_a_run_that_is_completed_during_a_sweep_is_no_leftover(
+    vanishes: str,
+    store: RunStore,
+    old: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Concurrent creation in one store: another process renames its directory after this one has listed it."""
+    building = store.root / ".new-x"
+    building.mkdir(parents=True)
+    old()
+    where, name = (leftovers.os, "lstat") if vanishes == "before its age is read" else (locks.os, "open")
+    call = getattr(where, name)
+
+    def late(path: object, *more: object) -> object:
+        if building.exists() and str(path).startswith(str(building)):
+            building.rename(store.root / "x")
+        return call(path, *more)
+
+    monkeypatch.setattr(where, name, late)
+    assert leftovers.sweep_folders(store.root) == 0
+    assert os.listdir(store.root) == ["x"]
+    assert not caplog.records
+
+
 def test_a_new_run_sweeps_what_the_last_crash_left(store: RunStore, old: Callable[[], None]) -> None:
     (store.root / ".new-x").mkdir(parents=True)
     old()

@@ -1,3 +1,5 @@
+import errno
+import fcntl
 import json
 import math
 import os
@@ -111,6 +113,24 @@ def test_a_killed_owner_is_lost_at_once(run: Run) -> None:
         owner.kill()
         owner.wait()
     assert run.status() == "lost"
+
+
+@pytest.mark.parametrize("reported", [0, -4711])
+def test_a_lock_of_another_machine_is_held(run: Run, reported: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NFS 4 reports process 0 for it, NFS 3 a negative number."""
+    with run.lock():
+        run.update(state="running")
+    answer = locks._FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, reported)
+    monkeypatch.setattr(fcntl, "fcntl", lambda *_: answer)
+    assert locks.holder(run.path / "lock") == locks.REMOTE
+    assert run.status() == "running"
+
+    def refuse(*_: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "")
+
+    monkeypatch.setattr(fcntl, "lockf", refuse)
+    with pytest.raises(locks.Busy, match="in use by another machine"):
+        run.delete()
 
 
 def test_threads_of_one_process_exclude_each_other(run: Run) -> None:
