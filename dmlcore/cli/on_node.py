@@ -25,6 +25,7 @@ from dmlcore.storage.run_directory import LOCK
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.storage.task import JobError, Progress
 
+_DATA = os.environ.get("DML_DATA")  # as set on this node
 HANDOVER = 60.0  # seconds that the monitoring process may take to pass the lock of the run to this node
 log = logging.getLogger("dmlcore")
 
@@ -34,7 +35,7 @@ class Interrupted(BaseException):
 
 
 def carry_out(wanted: Submission, place: ProcessPlace = ALONE) -> None:
-    """Execute a submission in this process, which executes nothing else.
+    """Execute a submission in this process, which may have executed others before, but executes only one at a time.
 
     Args:
         wanted: The submission.
@@ -47,20 +48,32 @@ def carry_out(wanted: Submission, place: ProcessPlace = ALONE) -> None:
     run = Run(Path(wanted.store) / wanted.run)
     _require_store(wanted)
     os.environ["DML_RUNS"] = wanted.store
-    if wanted.data:
-        os.environ.setdefault("DML_DATA", wanted.data)
+    if data := _DATA or wanted.data:
+        os.environ["DML_DATA"] = data
     torch.set_num_threads(wanted.cpus * place.local_size)
-    workers.log_to(None if place.rank else run)
     if place.rank:
         _follow(wanted, place)
         return
     _require_locks(wanted, run)
-    with locks.ProcessLock(wanted.lock_file), suppress(Interrupted):
+    with _log_to(run), locks.ProcessLock(wanted.lock_file), suppress(Interrupted):
         _await_lock(run)
         if wanted.task == "train":
             workers.train_now(run, _lead(wanted, place) if wanted.processes > 1 else None)
         else:
             _execute_job(launch.Job(run), wanted)
+
+
+@contextmanager
+def _log_to(run: Run) -> Iterator[None]:
+    """Within this context, append the log records of this process to the log of the run."""
+    before = list(log.handlers)
+    workers.log_to(run)
+    try:
+        yield
+    finally:
+        for handler in [each for each in log.handlers if each not in before]:
+            log.removeHandler(handler)
+            handler.close()
 
 
 def _require_store(wanted: Submission) -> None:

@@ -38,7 +38,6 @@ def find(store: RunStore) -> Run | None:
     with suppress(RunError):
         return store.open(EXAMPLE)
     try:
-        store.root.mkdir(parents=True, exist_ok=True)
         return store.put(EXAMPLE, _unpack)
     except FileExistsError:  # another process is copying the example
         return None

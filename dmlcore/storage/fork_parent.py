@@ -9,9 +9,9 @@ import torch.
 from __future__ import annotations
 
 import os
+import shutil
 from functools import partial
 from pathlib import Path
-from typing import IO
 
 from dmlcore.spec import SpecError
 from dmlcore.spec.sections import ForkSpec
@@ -51,8 +51,8 @@ def copy_checkpoint(building: Path, store: Path, fork: ForkSpec) -> None:
         try:
             os.link(path, origin)
         except OSError:  # the file system does not support hard links
-            contents = path.read_bytes()
-            atomic_files.replace(origin, partial(_write, contents))
+            with open(path, "rb") as source:
+                atomic_files.replace(origin, partial(shutil.copyfileobj, source))
         # Read the step from the new link, since the parent may replace its last checkpoint at any time.
         if step_of(origin) == fork.step:
             atomic_files.replace_json(
@@ -64,10 +64,6 @@ def copy_checkpoint(building: Path, store: Path, fork: ForkSpec) -> None:
         f"fork.step: {fork.run} has no checkpoint of step {fork.step}; available steps: {there}. "
         "Set schedule.keep_every to keep more"
     )
-
-
-def _write(contents: bytes, file: IO[bytes]) -> None:
-    file.write(contents)
 
 
 def read_rows(folder: Path) -> list[Row]:

@@ -152,9 +152,8 @@ class Run(Task[RunState]):
         return scores(self._rows(b'"scores"'))
 
     def best_validation(self) -> float | None:
-        """Return the best validation MAP@R in 0..1, or None if there was no validation; parses only validation rows."""
-        rows = candidate_validations(self._rows(b'"validation"'))
-        return max((row["map_at_r"] for row in rows if row["map_at_r"] is not None), default=None)
+        """Return the best MAP@R on the validation split, as the function does; parses only validation rows."""
+        return best_validation(self._rows(b'"validation"'))
 
     def _rows(self, mark: bytes) -> Iterator[Row]:
         """Yield the complete rows whose lines contain the bytes `mark`; other lines are not parsed."""
@@ -294,13 +293,13 @@ class RunStore:
         """
         if reason := own_network.refusal(spec.model.name):
             raise SpecError(f"model.name: {reason}")
-        self.root.mkdir(parents=True, exist_ok=True)
-        leftovers.sweep_folders(self.root)
         run_id = run_id or self.free_id(spec.data.name, spec.loss.name)
         return self.put(run_id, lambda building: self._build(building, spec))
 
     def put(self, run_id: str, build: Callable[[Path], object]) -> Run:
         """Create a run directory filled by `build`; it appears under the id `run_id` only when it is complete."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        leftovers.sweep_folders(self.root)
         building = self.root / f"{leftovers.NEW}{run_id}"
         building.mkdir()
         try:
@@ -325,8 +324,6 @@ class RunStore:
         Raises:
             OSError: The disk is full; nothing is left behind.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
-        leftovers.sweep_folders(self.root)
         return self.put(run_id, lambda building: self._fill(building, spec, fill))
 
     def _fill(self, building: Path, spec: RunSpec, fill: Callable[[Path], tuple[str, Sequence[Row]]]) -> None:

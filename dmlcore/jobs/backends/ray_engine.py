@@ -61,7 +61,7 @@ class RayEngine:
         self._known: list[tuple[float, float]] = []
 
     def submit(self, submission: Submission, spec: RunSpec) -> RayWork:
-        """Submit one Ray task per process, each in a Ray worker of its own.
+        """Submit one Ray task per process.
 
         Several tasks are in one placement group, so they start together or not at all. Raises JobError if no cluster
         can be reached.
@@ -82,7 +82,7 @@ class RayEngine:
         # Ray must not retry a lost task: the monitoring process retries it once the lock of its run is free.
         asked: dict[str, Any] = {"num_cpus": demand.pop("CPU"), "num_gpus": demand.pop("GPU"), **demand}
         asked |= {"name": f"{submission.run}.{submission.token}", "max_retries": 0}
-        task = ray.remote(max_calls=1)(carry_out)
+        task = ray.remote(carry_out)
         tasks = [task.options(**asked, **place).remote(submission, rank) for rank, place in enumerate(places)]
         return RayWork(tasks, room)
 

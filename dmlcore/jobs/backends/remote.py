@@ -24,7 +24,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage import leftovers, locks
 from dmlcore.storage.run_directory import LOCK
 from dmlcore.storage.runs import Run, RunState
-from dmlcore.storage.task import BUSY, Task
+from dmlcore.storage.task import BUSY, JobError, Task
 
 # maximum number of tasks that one process submits at a time; the cluster decides which of them execute
 MAX_CONCURRENT = 64
@@ -124,7 +124,7 @@ class RemoteWork:
             self.task.queue(launch.JobState.model_validate(asked))
 
     def _submit(self) -> None:
-        """Start a new attempt; the caller holds the lock of the run."""
+        """Start a new attempt; the caller holds the lock of the run. Records and raises JobError if that fails."""
         store = self.run.path.parent
         remove_stale(store)
         state = self._state()
@@ -142,7 +142,11 @@ class RemoteWork:
         leftovers.remove(self._submission.folder)
         self._submission.folder.mkdir(parents=True)
         self._submission.lock_file.write_text(self._submission.token)
-        self._work, self._reason = self.engine.submit(self._submission, self.run.spec), None
+        try:
+            self._work, self._reason = self.engine.submit(self._submission, self.run.spec), None
+        except JobError as error:
+            self.task.record(state.replace(state="failed", message=str(error)))
+            raise
 
     def _poll_queued(self) -> bool:
         """Wait for a node, and pass the lock of the run to it once it is there; this process holds the lock."""

@@ -230,6 +230,17 @@ def test_a_job_that_waits_for_a_node_is_alive_and_can_be_cancelled(tmp_path) -> 
     assert (job.status(), job.is_alive()) == ("cancelled", False)
 
 
+@pytest.mark.parametrize("task", ["train", "evaluate"])
+def test_a_task_that_cannot_be_submitted_has_failed(task, tmp_path) -> None:
+    run = create(tmp_path)
+    chosen = choice.parse("ray:127.0.0.1:1")
+    with pytest.raises(JobError, match="cannot connect"):
+        RemoteBackend(chosen, ray_engine.RayEngine(chosen)).begin(run, task)
+    failed = run if task == "train" else launch.Job(run)
+    assert (failed.status(), run.is_alive()) == ("failed", False)
+    assert "cannot connect to a cluster at 127.0.0.1:1" in failed.state().message
+
+
 def test_a_task_has_its_own_number_of_threads(tmp_path) -> None:
     run = create(tmp_path)
     finish(RemoteBackend(choice.parse("ray?cpus=2"), LocalEngine(nodes.report_threads)).begin(run, "train"))
