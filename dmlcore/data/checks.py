@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from dmlcore.data import report
 from dmlcore.data.dataset import DataError, Dataset, Samples
@@ -88,17 +88,8 @@ def run(name: str, root: Path | str | None = None) -> tuple[DataCheck, Report]:
 def result(name: str, root: Path | str | None = None) -> DataCheck | None:
     """Return the last finished check, or None if there is none; it is outdated if `stamp_of` differs from `stamp`."""
     try:
-        plain = json.loads((task_of(name, root).path / "result.json").read_text())
-        return DataCheck(
-            samples=int(plain["samples"]),
-            failures=int(plain["failures"]),
-            unreadable=tuple((str(key), str(reason)) for key, reason in plain["unreadable"]),
-            groups=int(plain["groups"]),
-            copies=tuple(tuple(map(int, group)) for group in plain["copies"]),
-            seconds=float(plain["seconds"]),
-            stamp=str(plain["stamp"]),
-        )
-    except (OSError, ValueError, TypeError, KeyError):
+        return TypeAdapter(DataCheck).validate_json((task_of(name, root).path / "result.json").read_bytes())
+    except (OSError, ValueError):
         return None
 
 

@@ -50,7 +50,7 @@ def leave_out(samples: Samples) -> Samples:
     log.info(note)
     return replace(
         samples,
-        inputs=images.image_inputs(left, side),
+        inputs=StoredImages(left, side),
         labels=samples.labels[kept],
         official_train=None if samples.official_train is None else samples.official_train[kept],
         gallery=None if samples.gallery is None else samples.gallery[kept],

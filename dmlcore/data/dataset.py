@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol
+from typing import IO, Any, Generic, Literal, Protocol, TypeVar, overload
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from dmlcore.typing import Array, Bools, Halves, Ints, Pixels
 Split = Literal["classes", "samples", "own", "none"]
 Damaged = Literal["error", "skip"]  # action if images cannot be decoded: raise an error, or leave them out
 Validation = Literal["classes", "samples", "none", "own"]
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 class DataError(ValueError):
@@ -33,6 +36,25 @@ def rows_of(index: Any, count: int) -> Ints:
         raise IndexError("these inputs can only be indexed along their first axis")
     rows: Ints = np.arange(count)[index]
     return rows
+
+
+class LazySequence(Sequence[T], Generic[S, T]):
+    """Sequence of `make(row)` for each of `rows`; each item is created on access, because creating all is slow."""
+
+    def __init__(self, rows: Sequence[S], make: Callable[[S], T]) -> None:
+        self.rows, self._make = rows, make
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> LazySequence[S, T]: ...
+    def __getitem__(self, index: int | slice) -> T | LazySequence[S, T]:
+        if isinstance(index, slice):
+            return LazySequence(self.rows[index], self._make)
+        return self._make(self.rows[index])
 
 
 class FileStatus(Protocol):
@@ -156,7 +178,7 @@ class Samples:
     def __post_init__(self) -> None:
         object.__setattr__(self, "class_names", tuple(printable_names(self.class_names)))
         object.__setattr__(self, "notes", tuple(map(printable, self.notes)))
-        # Other sequences, such as ShardKeys, escape each key when it is accessed.
+        # A LazySequence, such as the keys of shards, escapes each key when it is accessed.
         if isinstance(self.keys, list | tuple):
             object.__setattr__(self, "keys", printable_names(self.keys, sys.maxsize))
 

@@ -150,17 +150,9 @@ def report(
     validation: Validation | None = None,
     folds: Folds | None = None,
     seed: int = 0,
-    check: bool = False,
 ) -> Report:
-    """Find, read and split a data set, and report on it; if `check`, also read every sample and report its problems."""
-    listed = find(name, root, seed=seed)
-    made = divide(listed, split=split, validation=validation, folds=folds, seed=seed)
-    if not check or made.dataset is None:
-        return made
-    from dmlcore.data import checks  # imported here because checks imports this module
-
-    verdicts = checks.verdicts(checks.examine(made.dataset), made.dataset)
-    return Report(listed, made.dataset, made.splits, made.compared, made.classes, made.notes, made.problems + verdicts)
+    """Find, read and split a data set, and report on it; `checks.run` also reads every sample."""
+    return divide(find(name, root, seed=seed), split=split, validation=validation, folds=folds, seed=seed)
 
 
 def _size(made: Dataset, rows: Ints) -> SplitSize:

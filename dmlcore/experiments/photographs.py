@@ -10,11 +10,10 @@ import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
-from dmlcore.data.dataset import DataError
+from dmlcore.data.dataset import DataError, LazySequence
 from dmlcore.data.embedding_sets import photographs
 from dmlcore.data.embedding_sets.files import from_arrays
 from dmlcore.data.embedding_sets.photographs import Photographs
-from dmlcore.data.files.image_table import Files
 from dmlcore.data.printable import printable
 from dmlcore.experiments import embedding_sets
 from dmlcore.models.pooled_features import PooledFeatures
@@ -122,7 +121,7 @@ def _compute(
         scratch / "vectors.npy", mode="w+", dtype=np.float32, shape=(total, network.dimensions)
     )
     report(ACTIVITY, 0, total)
-    for batch in network.batches(Files(listed.folder, listed.paths)):
+    for batch in network.batches(LazySequence(listed.paths, listed.folder.joinpath)):
         for row, vector in enumerate(batch, start=done):
             if isinstance(vector, DataError):
                 unreadable.append((row, vector))

@@ -18,7 +18,7 @@ from PIL import Image
 import dmlcore.data
 from dmlcore.data import DataError, splits
 from dmlcore.data.dataset import Samples
-from dmlcore.data.files import archives, images
+from dmlcore.data.files import archives, image_store, images
 from dmlcore.data.readers.cub import read_table
 from dmlcore.training.forks import fork_spec
 from dmlcore.training.samplers import BalancedSampler
@@ -38,8 +38,8 @@ def test_15_a_truncated_or_foreign_image_is_named_and_counted(tmp_path, monkeypa
     Image.fromarray(noise).save(paths[4], format="TIFF")
     for _ in range(2):  # the second attempt finds no partial results
         with pytest.raises(DataError, match=r"4 of 5 images are unreadable, the first: image .*cut.jpg cannot be dec"):
-            images.image_inputs(paths, 32)[0]
-    assert images.image_inputs(paths[:1], 32)[0].shape == (3, 32, 32)
+            image_store.StoredImages(paths, 32)[0]
+    assert image_store.StoredImages(paths[:1], 32)[0].shape == (3, 32, 32)
     for path in paths[2:]:
         with pytest.raises(
             DataError, match=rf"{path.name} is not in a supported format \(JPEG, PNG, WEBP, GIF, BMP\); replace it"

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dmlcore.data.dataset import DataError
+from dmlcore.data.dataset import DataError, LazySequence
 from dmlcore.data.embedding_sets import folder as layout
 from dmlcore.data.embedding_sets.images import require_inside
 from dmlcore.data.embedding_sets.raw import RawArray, read_npy
 from dmlcore.data.embedding_sets.roles import MAX_CLASSES, Roles, classes_of
 from dmlcore.data.embedding_sets.source import source_file
 from dmlcore.data.embedding_sets.table import MAX_DIMENSIONS, MAX_ROWS
-from dmlcore.data.files.image_table import Files
 from dmlcore.data.printable import printable
 from dmlcore.storage import atomic_files
 from dmlcore.typing import Array, Bools, Ints
@@ -185,7 +184,8 @@ def _images(folder: Path, about: _About) -> Sequence[Path]:
         require_inside(path, row)
     if about.image_folder is not None and not os.path.isabs(about.image_folder):
         raise _damaged(folder, "the folder of the images is not an absolute path")
-    return Files(Path(about.image_folder) if about.image_folder else folder / layout.COPIES, paths)
+    base = Path(about.image_folder) if about.image_folder else folder / layout.COPIES
+    return LazySequence(paths, base.joinpath)
 
 
 def _damaged(folder: Path, fault: str) -> DataError:

@@ -6,16 +6,28 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import overload
+from typing import Literal
 
 import numpy as np
 
 from dmlcore.data import published_counts
-from dmlcore.data.dataset import Description, ImageFile, MissingImages, Samples
-from dmlcore.data.files.images import SUFFIXES, image_inputs, thumbnail
+from dmlcore.data.dataset import Description, ImageFile, LazySequence, MissingImages, Samples
+from dmlcore.data.files.image_store import StoredImages
+from dmlcore.data.files.images import SUFFIXES, thumbnail
 from dmlcore.typing import Bools, Ints, Pixels
 
 IMAGE_SIZE = 64  # default side in pixels
+
+
+@dataclass(frozen=True)
+class PhotographSet(Description):
+    """Description of photographs in files, of which centre crops of any size are taken."""
+
+    kind: Literal["vectors", "images", "tokens"] = "images"
+    image_size: int | None = IMAGE_SIZE
+    centre_cut: bool = True
+    resizes: bool = True
+    needs_files: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,25 +51,6 @@ class ImageTable:
     notes: tuple[str, ...] = ()
 
 
-class Files(Sequence[Path]):
-    """Sequence of the paths `folder` / name; each Path is created on access, because creating all of them is slow."""
-
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        self._folder, self._names = folder, names
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    @overload
-    def __getitem__(self, index: int) -> Path: ...
-    @overload
-    def __getitem__(self, index: slice) -> Files: ...
-    def __getitem__(self, index: int | slice) -> Path | Files:
-        if isinstance(index, slice):
-            return Files(self._folder, self._names[index])
-        return self._folder / self._names[index]
-
-
 def compact(numbers: Sequence[int]) -> tuple[Ints, Ints]:
     """Return the distinct `numbers`, ascending, and the labels: for each number, its index among the distinct ones."""
     present, labels = np.unique(np.asarray(numbers, dtype=np.int64), return_inverse=True)
@@ -66,9 +59,9 @@ def compact(numbers: Sequence[int]) -> tuple[Ints, Ints]:
 
 def samples(info: Description, folder: Path, table: ImageTable, image_size: int | None) -> Samples:
     """Return samples (N, 3, S, S) uint8, decoded when indexed; raise MissingImages if an image is not in `folder`."""
-    files = Files(folder, table.paths)
+    files = LazySequence(table.paths, folder.joinpath)
     samples_read = of_files(info, files, table, image_size)
-    missing = Files(folder, _missing(folder, table.paths))
+    missing = LazySequence(_missing(folder, table.paths), folder.joinpath)
     if missing:
         is_there = os.path.lexists(missing[0])
         what = "not regular files, but pipes, devices, folders or broken links" if is_there else "missing"
@@ -88,7 +81,7 @@ def of_files(info: Description, files: Sequence[ImageFile], table: ImageTable, i
         return thumbnail(files[index])
 
     return Samples(
-        inputs=image_inputs(files, image_size or IMAGE_SIZE),
+        inputs=StoredImages(files, image_size or IMAGE_SIZE),
         labels=table.labels,
         class_names=table.class_names,
         train_classes=table.train_classes,

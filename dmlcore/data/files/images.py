@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from PIL import ExifTags, Image, JpegImagePlugin, UnidentifiedImageError
 
-from dmlcore.data.dataset import DataError, ImageFile, Inputs
+from dmlcore.data.dataset import DataError, ImageFile
 from dmlcore.data.shards.index import ShardImage
 from dmlcore.typing import Pixels
 
@@ -232,10 +232,3 @@ def _to_rgb(image: Image.Image) -> Image.Image:
         backdrop = Image.new("RGBA", image.size, "white")
         image = Image.alpha_composite(backdrop, image.convert("RGBA"))
     return image.convert("RGB")
-
-
-def image_inputs(paths: Sequence[ImageFile], size: int) -> Inputs:
-    """Return the images `paths` as network inputs (N, 3, size, size) uint8, decoded and cached when accessed."""
-    from dmlcore.data.files.image_store import StoredImages  # imported here because image_store imports this module
-
-    return StoredImages(paths, size)

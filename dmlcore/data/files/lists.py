@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from typing import NamedTuple
 from dmlcore.data.dataset import DataError, Description
 
 MAX_LIST_BYTES = 64 * 2**20
+NUMBER = r"([1-9]\d{0,8})"  # pattern of a number from 1 to 999,999,999
 
 
 class ListLine(NamedTuple):
@@ -36,6 +38,19 @@ def rows(path: Path, info: Description) -> list[ListLine]:
     if not lines:
         raise DataError(f"{path} is empty; restore it from {info.url}")
     return lines
+
+
+def parse(path: Path, lines: Iterable[ListLine], pattern: str, expected: str) -> list[tuple[str, ...]]:
+    """Return for each of the `lines` of a file its position "file:line", followed by the groups of `pattern`.
+
+    Raises DataError naming file, line and what is `expected` if the regular expression does not match a whole line.
+    """
+    match, name, parsed = re.compile(pattern, re.ASCII).fullmatch, str(path), []
+    for line, text in lines:
+        if (found := match(text)) is None:
+            raise DataError(f"{name}:{line}: expected {expected}, got {text[:80]!r}")
+        parsed.append((f"{name}:{line}", *found.groups()))
+    return parsed
 
 
 @contextlib.contextmanager

@@ -6,24 +6,19 @@ from pathlib import Path
 
 import numpy as np
 
-from dmlcore.data.dataset import DataError, Description, Samples, reader
+from dmlcore.data.dataset import DataError, Samples, reader
 from dmlcore.data.files import lists
-from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, samples
+from dmlcore.data.files.image_table import ImageTable, PhotographSet, compact, samples
 from dmlcore.data.files.lists import ListLine
 
 # number of training classes, the first variants in variants.txt; there is no standard class-disjoint split
 TRAIN_VARIANTS = 50
 
-INFO = Description(
+INFO = PhotographSet(
     name="aircraft",
     title="FGVC-Aircraft",
     sentence="Photographs of 100 variants of aircraft; the first 50 in their official list train, the last 50 test.",
     citation="S. Maji et al.: Fine-Grained Visual Classification of Aircraft. arXiv:1306.5151, 2013.",
-    kind="images",
-    image_size=IMAGE_SIZE,
-    centre_cut=True,
-    resizes=True,
-    needs_files=True,
     folder="fgvc-aircraft-2013b",
     other_folders=("FGVC-Aircraft", "aircraft"),
     markers=("data/images_variant_*.txt", "images_variant_*.txt"),
@@ -77,11 +72,8 @@ def _variants(path: Path) -> list[ListLine]:
 def _read_list(path: Path, variants: dict[str, int]) -> list[tuple[str, int, str]]:
     """Return (image number as a string, index of its variant, position "file:line") for each row of a list."""
     entries = []
-    for line, text in lists.rows(path, INFO):
-        image, _, name = text.partition(" ")  # at the first space only
-        if not (image.isascii() and image.isdigit()) or not name.strip():
-            raise DataError(f"{path}:{line}: expected '<image number> <variant>', got {text[:80]!r}")
-        if name.strip() not in variants:
-            raise DataError(f"{path}:{line}: variant {name.strip()[:80]!r} is not in {path.with_name('variants.txt')}")
-        entries.append((image, variants[name.strip()], f"{path}:{line}"))
+    for place, image, name in lists.parse(path, lists.rows(path, INFO), r"(\d+) +(.+)", "'<image number> <variant>'"):
+        if name not in variants:
+            raise DataError(f"{place}: variant {name[:80]!r} is not in {path.with_name('variants.txt')}")
+        entries.append((image, variants[name], place))
     return entries

@@ -7,24 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from dmlcore.data.dataset import DataError, Description, Samples, reader
+from dmlcore.data.dataset import DataError, Samples, reader
 from dmlcore.data.files import lists
-from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, folders_in, images_in, samples
+from dmlcore.data.files.image_table import ImageTable, PhotographSet, compact, folders_in, images_in, samples
 from dmlcore.data.files.lists import positive
 
 TRAIN_CLASSES = 100  # class numbers 1 to 100 are training classes, 101 to 200 test classes
 LISTS = ("images.txt", "image_class_labels.txt", "classes.txt", "train_test_split.txt")
 
-INFO = Description(
+INFO = PhotographSet(
     name="cub",
     title="CUB-200-2011",
     sentence="Photographs of 200 bird species; the first 100 train, the last 100 test.",
     citation="C. Wah et al.: The Caltech-UCSD Birds-200-2011 Dataset. Caltech, CNS-TR-2011-001, 2011.",
-    kind="images",
-    image_size=IMAGE_SIZE,
-    centre_cut=True,
-    resizes=True,
-    needs_files=True,
     folder="CUB_200_2011",
     other_folders=("cub200", "cub-200-2011", "CUB"),
     markers=("images.txt", "image_class_labels.txt", "classes.txt", "images/[0-2][0-9][0-9].*"),
@@ -54,7 +49,7 @@ def read_table(folder: Path) -> ImageTable:
     for rows in (class_of, is_train):
         rows.require_numbers_of(paths)
     for rows in (paths, class_names):
-        lists.require_distinct((value, rows.at(number)) for number, value in rows.values.items())
+        lists.require_distinct((value, rows.places[number]) for number, value in rows.values.items())
 
     class_numbers = [_class_number(number, paths, class_of, class_names) for number in paths.values]
     present, labels = compact(class_numbers)
@@ -98,35 +93,26 @@ def _read_folders(images: Path) -> ImageTable:
 
 @dataclass(frozen=True)
 class _List:
-    """Parsed text file with lines `<number> <value>`; `values` maps each number to its value."""
+    """Parsed text file with lines `<number> <value>`; maps each number to its value and to its position."""
 
     path: Path
     values: dict[int, str]
-    lines: dict[int, int]  # number at the start of a line -> position of that line in the file, from 1
-
-    def at(self, number: int) -> str:
-        return f"{self.path}:{self.lines[number]}"
+    places: dict[int, str]
 
     def require_numbers_of(self, images: _List) -> None:
         for number in images.values:
             if number not in self.values:
-                raise DataError(f"{images.at(number)}: image {number} has no row in {self.path}; restore the lists")
+                raise DataError(f"{images.places[number]}: image {number} has no row in {self.path}; restore the lists")
         for number in self.values:
             if number not in images.values:
-                raise DataError(f"{self.at(number)}: image {number} is not in {images.path}; restore the lists")
+                raise DataError(f"{self.places[number]}: image {number} is not in {images.path}; restore the lists")
 
 
 def _read_list(path: Path) -> _List:
-    rows = _List(path, {}, {})
-    for line, row in lists.rows(path, INFO):
-        first, _, value = row.partition(" ")
-        number = positive(first)
-        if number == 0 or not value:
-            raise DataError(f"{path}:{line}: expected '<number from 1> <value>', got {row[:80]!r}")
-        if number in rows.values:
-            raise DataError(f"{path}:{line}: number {number} is already listed in line {rows.lines[number]}")
-        rows.values[number], rows.lines[number] = value.strip(), line
-    return rows
+    rows = lists.parse(path, lists.rows(path, INFO), lists.NUMBER + r" +(.+)", "'<number from 1> <value>'")
+    lists.require_distinct((f"number {number}", place) for place, number, _ in rows)
+    values, places = ({int(row[1]): row[column] for row in rows} for column in (2, 0))
+    return _List(path, values, places)
 
 
 def _class_number(image: int, paths: _List, class_of: _List, class_names: _List) -> int:
@@ -134,21 +120,23 @@ def _class_number(image: int, paths: _List, class_of: _List, class_names: _List)
     value = class_of.values[image]
     number = positive(value)
     if number not in class_names.values:
-        raise DataError(f"{class_of.at(image)}: class {value[:80]!r} is not in {class_names.path}")
+        raise DataError(f"{class_of.places[image]}: class {value[:80]!r} is not in {class_names.path}")
     if not lists.is_inside(paths.values[image], parts=2):
-        raise DataError(f"{paths.at(image)}: expected '<class folder>/<file>', got {paths.values[image][:80]!r}")
+        raise DataError(f"{paths.places[image]}: expected '<class folder>/<file>', got {paths.values[image][:80]!r}")
     folder = paths.values[image].partition("/")[0]
     if folder != class_names.values[number]:
         raise DataError(
-            f"{paths.at(image)}: folder {folder!r} does not belong to class {number}, {class_names.values[number]!r} "
-            f"({class_of.at(image)})"
+            f"{paths.places[image]}: folder {folder!r} does not belong to class {number}, "
+            f"{class_names.values[number]!r} ({class_of.places[image]})"
         )
     return number
 
 
 def _flag(is_train: _List, image: int) -> bool:
     if is_train.values[image] not in ("0", "1"):
-        raise DataError(f"{is_train.at(image)}: expected 1 (train) or 0 (test), got {is_train.values[image][:80]!r}")
+        raise DataError(
+            f"{is_train.places[image]}: expected 1 (train) or 0 (test), got {is_train.values[image][:80]!r}"
+        )
     return is_train.values[image] == "1"
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dmlcore.data.dataset import DataError, Description, Samples, reader
+from dmlcore.data.dataset import DataError, Samples, reader
 from dmlcore.data.files import matlab
-from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, samples
+from dmlcore.data.files.image_table import ImageTable, PhotographSet, compact, samples
 from dmlcore.typing import Bools
 
 CLASSES = 102
@@ -16,17 +16,12 @@ CLASSES = 102
 TRAIN_CLASSES = 51
 SETS = ("trnid", "valid", "tstid")
 
-INFO = Description(
+INFO = PhotographSet(
     name="flowers",
     title="Oxford Flowers-102",
     sentence="Photographs of 102 flowers that grow in Britain; labels 1 to 51 train, 52 to 102 test.",
     citation="M.-E. Nilsback and A. Zisserman: Automated Flower Classification over a Large Number of Classes. "
     "ICVGIP 2008.",
-    kind="images",
-    image_size=IMAGE_SIZE,
-    centre_cut=True,
-    resizes=True,
-    needs_files=True,
     folder="flowers-102",
     other_folders=("flowers102", "102flowers", "oxford-102-flowers"),
     markers=("imagelabels.mat", "setid.mat"),

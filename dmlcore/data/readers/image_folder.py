@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dmlcore.data.dataset import DataError, Description, Samples, reader
-from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, folders_in, samples
+from dmlcore.data.dataset import DataError, Samples, reader
+from dmlcore.data.files.image_table import ImageTable, PhotographSet, folders_in, samples
 from dmlcore.data.files.images import SUFFIXES
 from dmlcore.data.shards import scan
 from dmlcore.data.shards.read import read as read_shards
@@ -21,16 +21,11 @@ SILENT = ("thumbs.db", "desktop.ini")  # files that operating systems create; th
 # names of the top-level folders in a tree that is divided into splits
 SPLITS = ("train", "test", "val", "valid", "validation")
 
-INFO = Description(
+INFO = PhotographSet(
     name="folder",
     title="Folder of class folders",
     sentence="Images of your own, one folder per class; by name, the first half of the classes train.",
     citation="Your own images.",
-    kind="images",
-    image_size=IMAGE_SIZE,
-    centre_cut=True,
-    resizes=True,
-    needs_files=True,
 )
 
 

@@ -7,26 +7,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dmlcore.data.dataset import DataError, Description, Samples, reader
+from dmlcore.data.dataset import DataError, Samples, reader
 from dmlcore.data.files import lists
-from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, samples
+from dmlcore.data.files.image_table import ImageTable, PhotographSet, samples
 from dmlcore.data.files.lists import positive
 
 LIST = "list_eval_partition.txt"
 HEADER = "image_name item_id evaluation_status"
 STATUSES = ("train", "query", "gallery")
 
-INFO = Description(
+INFO = PhotographSet(
     name="inshop",
     title="In-shop Clothes Retrieval",
     sentence="Photographs of 7,982 pieces of clothing; 3,997 train, the others are queries and gallery.",
     citation="Z. Liu et al.: DeepFashion: Powering Robust Clothes Recognition and Retrieval with Rich Annotations. "
     "CVPR 2016.",
-    kind="images",
-    image_size=IMAGE_SIZE,
-    centre_cut=True,
-    resizes=True,
-    needs_files=True,
     folder="In-shop Clothes Retrieval Benchmark",
     other_folders=("In-shop", "InShop", "inshop", "DeepFashion"),
     markers=tuple(f"{folder}{LIST}" for folder in ("Eval/", "", "Anno/")),
@@ -97,8 +92,11 @@ def _read_list(path: Path) -> list[_InshopImage]:
         )
     if not rest or rest[0].text.split() != HEADER.split():
         raise DataError(f"{path}:{rest[0].line if rest else line + 1}: expected the header {HEADER!r}")
-    name = str(path)  # formatted once, because it is used fifty thousand times
-    rows = [_image(text, f"{name}:{line}") for line, text in rest[1:]]
+    expected = f"'<image> <item> <{'|'.join(STATUSES)}>'"
+    rows = [
+        _image(*columns)
+        for columns in lists.parse(path, rest[1:], rf"(\S+)\s+(\S+)\s+({'|'.join(STATUSES)})", expected)
+    ]
     if len(rows) != int(count):
         raise DataError(
             f"{path}:{line}: announces {int(count):,} images, but {len(rows):,} rows follow; restore the list"
@@ -106,11 +104,7 @@ def _read_list(path: Path) -> list[_InshopImage]:
     return rows
 
 
-def _image(text: str, place: str) -> _InshopImage:
-    columns = text.split()  # split at any white space, because columns are padded with spaces
-    if len(columns) != 3 or columns[2] not in STATUSES:
-        raise DataError(f"{place}: expected '<image> <item> <{'|'.join(STATUSES)}>', got {text[:80]!r}")
-    image, item, status = columns
+def _image(place: str, image: str, item: str, status: str) -> _InshopImage:
     names = image.split("/")
     if not lists.is_inside(image, parts=5) or names[0] != "img":
         raise DataError(f"{place}: expected 'img/<sex>/<category>/<item>/<file>', got {image[:80]!r}")

@@ -7,26 +7,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dmlcore.data.dataset import DataError, Description, Samples, reader
+from dmlcore.data.dataset import DataError, Samples, reader
 from dmlcore.data.files import lists
-from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, samples
-from dmlcore.data.files.lists import positive
+from dmlcore.data.files.image_table import ImageTable, PhotographSet, compact, samples
 
 HEADER = "image_id class_id super_class_id path"
 CATEGORIES = (  # super-classes 1 to 12
     "bicycle", "cabinet", "chair", "coffee_maker", "fan", "kettle", "lamp", "mug", "sofa", "stapler", "table", "toaster"
 )  # fmt: skip
 
-INFO = Description(
+INFO = PhotographSet(
     name="sop",
     title="Stanford Online Products",
     sentence="Photographs of 22,634 products from eBay listings; half of the products train, the others test.",
     citation="H. O. Song et al.: Deep Metric Learning via Lifted Structured Feature Embedding. CVPR 2016.",
-    kind="images",
-    image_size=IMAGE_SIZE,
-    centre_cut=True,
-    resizes=True,
-    needs_files=True,
     folder="Stanford_Online_Products",
     other_folders=("online_products", "SOP"),
     markers=("Ebay_train.txt", "Ebay_test.txt", "Info_Files/Ebay_train.txt", "Info_Files/Ebay_test.txt"),
@@ -40,12 +34,7 @@ class _SopImage(NamedTuple):
     image_id: int
     class_id: int
     path: str
-    file: str
-    line: int
-
-    @property
-    def place(self) -> str:
-        return f"{self.file}:{self.line}"
+    place: str  # file:line
 
 
 @reader(INFO)
@@ -64,10 +53,8 @@ def read_table(folder: Path) -> ImageTable:
     where = folder / "Info_Files" if (folder / "Info_Files").is_dir() else folder
     train, test = _read_list(where / "Ebay_train.txt"), _read_list(where / "Ebay_test.txt")
     rows = train + test
-    # Search for the positions of duplicates only if there are any, because formatting all positions is slow.
-    if not len({row.image_id for row in rows}) == len({row.path for row in rows}) == len(rows):
-        lists.require_distinct((f"image_id {row.image_id}", row.place) for row in rows)
-        lists.require_distinct((row.path, row.place) for row in rows)
+    lists.require_distinct((f"image_id {row.image_id}", row.place) for row in rows)
+    lists.require_distinct((row.path, row.place) for row in rows)
     first_train, first_test = ({row.class_id: row for row in reversed(split)} for split in (train, test))
     lists.require_disjoint(
         ((str(number), row.place) for number, row in first_train.items()),
@@ -93,15 +80,10 @@ def _read_list(path: Path) -> list[_SopImage]:
         raise DataError(f"{path}:{line}: expected the header {HEADER!r}, got {header[:80]!r}")
     if not rows:
         raise DataError(f"{path} has a header but no rows; restore it from {INFO.url}")
-    name = str(path)  # formatted once, because it is used a hundred thousand times
-    return [_image(text, name, line) for line, text in rows]
-
-
-def _image(text: str, file: str, line: int) -> _SopImage:
-    columns = text.split(maxsplit=3)
-    numbers = [positive(column) for column in columns[:3]]
-    if len(columns) != 4 or 0 in numbers:
-        raise DataError(f"{file}:{line}: expected three numbers from 1 and a path, got {text[:80]!r}")
-    if not lists.is_inside(columns[3], parts=2):
-        raise DataError(f"{file}:{line}: expected '<category>_final/<file>', got {columns[3][:80]!r}")
-    return _SopImage(numbers[0], numbers[1], columns[3], file, line)
+    images = []
+    pattern = r"\s+".join([lists.NUMBER] * 3) + r"\s+(.+)"
+    for place, image_id, class_id, _, image in lists.parse(path, rows, pattern, "three numbers from 1 and a path"):
+        if not lists.is_inside(image, parts=2):
+            raise DataError(f"{place}: expected '<category>_final/<file>', got {image[:80]!r}")
+        images.append(_SopImage(int(image_id), int(class_id), image, place))
+    return images

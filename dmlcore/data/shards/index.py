@@ -14,12 +14,12 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, overload
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from dmlcore.data.dataset import DataError
+from dmlcore.data.dataset import DataError, LazySequence
 from dmlcore.data.printable import printable
 from dmlcore.storage import atomic_files
 from dmlcore.typing import Array
@@ -215,12 +215,9 @@ class ShardIndex:
     def _read_class_names(self) -> tuple[str, ...]:
         path = self.place / CLASSES
         try:
-            names = atomic_files.read_json(path, LARGEST)
+            return TypeAdapter(tuple[str, ...]).validate_python(atomic_files.read_json(path, LARGEST))
         except ValueError as error:
-            raise DataError(f"{path} is damaged ({error}); {AGAIN}") from None
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise DataError(f"{path} is not a list of names; {AGAIN}")
-        return tuple(names)
+            raise DataError(f"{path} is no list of names ({str(error).splitlines()[0]}); {AGAIN}") from None
 
     def _check_bounds(self) -> None:
         """Raise DataError if the index refers to bytes, classes or names that do not exist."""
@@ -282,40 +279,9 @@ class ShardImage:
         return f"{self.shards.key(self.row)} in {self.shards.shard_of(self.row)}"
 
 
-class ShardImages(Sequence[ShardImage]):
+class ShardImages(LazySequence[int, ShardImage]):
     """Sequence of the images in a shard index at the given row numbers, by default all."""
 
     def __init__(self, shards: ShardIndex, rows: Sequence[int] | None = None) -> None:
-        self.shards, self.rows = shards, range(len(shards.rows)) if rows is None else rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @overload
-    def __getitem__(self, index: int) -> ShardImage: ...
-    @overload
-    def __getitem__(self, index: slice) -> ShardImages: ...
-    def __getitem__(self, index: int | slice) -> ShardImage | ShardImages:
-        if isinstance(index, slice):
-            return ShardImages(self.shards, self.rows[index])
-        return ShardImage(self.shards, self.rows[int(index)])
-
-
-class ShardKeys(Sequence[str]):
-    """Sequence of the sample names in a shard index, each created on access."""
-
-    def __init__(self, shards: ShardIndex) -> None:
-        self._shards = shards
-
-    def __len__(self) -> int:
-        return len(self._shards.rows)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        rows = range(len(self))
-        if isinstance(index, slice):
-            return [self._shards.key(row) for row in rows[index]]
-        return self._shards.key(rows[int(index)])
+        super().__init__(range(len(shards.rows)) if rows is None else rows, functools.partial(ShardImage, shards))
+        self.shards = shards

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dmlcore.data.dataset import DataError, Description, Samples
+from dmlcore.data.dataset import DataError, Description, LazySequence, Samples
 from dmlcore.data.files.image_table import ImageTable, of_files
-from dmlcore.data.shards.index import ShardImages, ShardIndex, ShardKeys
+from dmlcore.data.shards.index import ShardImages, ShardIndex
 
 
 def read(info: Description, index: ShardIndex, image_size: int | None) -> Samples:
     """Return the samples that an index lists, with inputs (N, 3, S, S) uint8 that are decoded when indexed."""
     manifest, rows = index.manifest, index.rows
     table = ImageTable(
-        paths=ShardKeys(index),
+        paths=LazySequence(range(len(rows)), index.key),
         labels=rows["label"].astype("int64"),
         class_names=index.class_names,
         train_classes=manifest.train_classes,
