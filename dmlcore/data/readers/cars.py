@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dmlcore.data.dataset import DataError, Description, Samples, reader
+from dmlcore.data.dataset import DataError, Samples, reader
 from dmlcore.data.files import lists, matlab
-from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, folders_in, images_in, samples
+from dmlcore.data.files.image_table import ImageTable, PhotographSet, compact, folders_in, images_in, samples
 from dmlcore.data.files.lists import positive
 from dmlcore.typing import Bools
 
@@ -19,16 +19,11 @@ TRAIN_CLASSES = 98  # class numbers 1 to 98 are training classes, 99 to 196 test
 LAST_TRAINING_NAME = "Eagle Talon Hatchback 1998"
 LABELLED = "cars_test_annos_withlabels.mat"
 
-INFO = Description(
+INFO = PhotographSet(
     name="cars",
     title="Stanford Cars (CARS196)",
     sentence="Photographs of 196 models of cars; the first 98 train, the last 98 test.",
     citation="J. Krause et al.: 3D Object Representations for Fine-Grained Categorization. 3dRR at ICCV 2013.",
-    kind="images",
-    image_size=IMAGE_SIZE,
-    centre_cut=True,
-    resizes=True,
-    needs_files=True,
     folder="stanford_cars",
     other_folders=("cars196", "CARS196", "cars", "by_classes_folder", "stanford-car-dataset-by-classes-folder"),
     markers=("devkit/cars_*.mat", "cars_annos.mat", "anno_train.csv", "images/*[12][0-9][0-9][0-9]"),
@@ -69,12 +64,12 @@ def _read_single(folder: Path) -> ImageTable:
     """Read cars_annos.mat, which lists all images in random class order; it is the usual layout in metric learning."""
     path = folder / "cars_annos.mat"
     rows = matlab.read(path, INFO)
-    is_test = rows.field_integers("annotations", "test")
+    is_test = rows.integers("annotations.test")
     if wrong := np.flatnonzero((is_test != 0) & (is_test != 1)).tolist():
         raise DataError(f"{path}: annotations.test, entry {wrong[0] + 1}: expected 0 or 1, got {is_test[wrong[0]]}")
-    images = rows.field_words("annotations", "relative_im_path")
+    images = rows.words("annotations.relative_im_path")
     places = [f"{path}, entry {row}" for row in range(1, len(images) + 1)]
-    numbers = rows.field_integers("annotations", "class").tolist()
+    numbers = rows.integers("annotations.class").tolist()
     return _table(images, numbers, places, rows.words("class_names"), is_test == 0)
 
 
@@ -88,9 +83,9 @@ def _read_devkit(folder: Path) -> ImageTable:
     for split, rows in (("cars_train", _devkit_train(folder)), ("cars_test", _devkit_test(folder))):
         # Some copies nest an image folder in a folder of the same name.
         trunk = f"{split}/{split}" if (folder / split / split).is_dir() else split
-        names_in_list = rows.field_words("annotations", "fname")
+        names_in_list = rows.words("annotations.fname")
         images += [f"{trunk}/{name}" for name in names_in_list]
-        numbers += rows.field_integers("annotations", "class").tolist()
+        numbers += rows.integers("annotations.class").tolist()
         places += [f"{rows.path}, entry {row}" for row in range(1, len(names_in_list) + 1)]
         is_train += [split == "cars_train"] * len(names_in_list)
     return _table(images, numbers, places, names, np.array(is_train))
@@ -104,7 +99,7 @@ def _devkit_test(folder: Path) -> matlab.Variables:
     for path in (folder / LABELLED, folder / "devkit" / LABELLED, folder / "devkit" / "cars_test_annos.mat"):
         if path.is_file():
             table = matlab.read(path, INFO)
-            if table.has_field("annotations", "class"):
+            if "annotations.class" in table:
                 return table
     raise DataError(
         f"{folder / LABELLED} is missing; it contains the labels of the test images, and many copies lack it. Get it "

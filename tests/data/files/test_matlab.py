@@ -1,4 +1,3 @@
-import faulthandler
 import random
 import struct
 import zlib
@@ -28,22 +27,27 @@ def test_structs_cells_and_numbers_are_those_of_scipy(annotations):
     expected = loadmat(annotations, squeeze_me=True)
     found = read(annotations)
     rows = expected["annotations"]
-    assert found.field_words("annotations", "relative_im_path") == tuple(rows["relative_im_path"])
+    assert found.words("annotations.relative_im_path") == tuple(rows["relative_im_path"])
     for field in ("class", "test", "bbox_x1"):
-        assert found.field_integers("annotations", field).tolist() == rows[field].tolist()
+        assert found.integers(f"annotations.{field}").tolist() == rows[field].tolist()
     assert found.words("class_names") == tuple(expected["class_names"])
-    assert found.has_field("annotations", "class")
-    assert not found.has_field("annotations", "classes")
+    assert "annotations.class" in found
+    assert "annotations.classes" not in found
 
 
-@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"])
-@pytest.mark.parametrize("shape", [(1, 7), (7, 1), (1, 1)])
-def test_numbers_of_every_type_become_int64(tmp_path, dtype, shape):
-    values = np.arange(1, 1 + np.prod(shape)).reshape(shape).astype(dtype)
-    savemat(tmp_path / "a.mat", {"before": "x", "n": values, "after": np.zeros(3)})
-    found = read(tmp_path / "a.mat").integers("n")
-    assert found.dtype == np.int64
-    assert found.tolist() == values.ravel().tolist()
+def test_numbers_of_every_type_and_orientation_become_int64(tmp_path):
+    kinds = ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"]
+    shapes = [(1, 7), (7, 1), (1, 1)]
+    written = {
+        f"{kind}_{number}": np.arange(1, 1 + np.prod(shape)).reshape(shape).astype(kind)
+        for kind in kinds
+        for number, shape in enumerate(shapes)
+    }
+    savemat(tmp_path / "a.mat", written)
+    found = read(tmp_path / "a.mat")
+    for name, values in written.items():
+        assert found.integers(name).dtype == np.int64
+        assert found.integers(name).tolist() == values.ravel().tolist(), name
 
 
 def test_small_integers_do_not_wrap_around(tmp_path):
@@ -62,65 +66,68 @@ def test_big_endian_files_are_read(tmp_path):
     assert read(tmp_path / "a.mat").integers("n").tolist() == [258, 3]
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (np.array([[1.0, 2.5]]), r"n: expected whole numbers, got 2.5 at position 2"),
-        (np.array([[1.0, np.nan]]), r"n: expected whole numbers"),
-        (np.array([[1.0, np.inf]]), r"n: expected whole numbers"),
-        (np.array([[1 + 2j]]), r"n: not real numbers"),
-        (np.zeros((2, 2)), r"n: shape 2 x 2 instead of one row"),
-        (np.zeros((0, 0)), r"n: shape 0 x 0 instead of one row"),
-        ("word", r"n: not real numbers"),
-        (layouts.cells(["a", "b"]), r"n: not real numbers"),  # an object array
-        (layouts.structs(a=[1, 2]), r"n: not real numbers"),
-    ],
-)
-def test_what_is_not_whole_numbers_is_refused(tmp_path, value, message):
-    savemat(tmp_path / "a.mat", {"n": value})
-    with pytest.raises(DataError, match=rf"a.mat: {message}.*; restore it from https"):
-        read(tmp_path / "a.mat").integers("n")
-
-
-@pytest.mark.parametrize(
-    ("column", "ask", "message"),
-    [
-        ([1, "x"], "field_integers", "s.c, entry 2: not real numbers"),
-        (["x", 1], "field_words", "s.c, entry 2: expected text"),
-        (["x", "  "], "field_words", "s.c, entry 2: expected text"),
-    ],
-)
-def test_an_entry_of_another_kind_is_named(tmp_path, column, ask, message):
-    savemat(tmp_path / "a.mat", {"s": layouts.structs(c=column)})
-    with pytest.raises(DataError, match=message):
-        getattr(read(tmp_path / "a.mat"), ask)("s", "c")
-
-
-def test_nested_content_is_not_followed(tmp_path):
+def nested(value):
+    """Return a struct array of one entry with the field `c`."""
     found = np.zeros((1, 1), dtype=[("c", object)])
-    found[0, 0]["c"] = layouts.cells([layouts.cells(["deep"])])
-    savemat(tmp_path / "a.mat", {"s": found})
-    with pytest.raises(DataError, match=r"s.c, entry 1: not real numbers"):
-        read(tmp_path / "a.mat").field_integers("s", "c")
+    found[0, 0]["c"] = value
+    return found
 
 
-def test_a_missing_variable_or_field_says_what_there_is(annotations):
-    with pytest.raises(DataError, match=r"lacks the variable 'labels' \(it has annotations, class_names\)"):
-        read(annotations).integers("labels")
-    with pytest.raises(DataError, match=r"annotations: field 'fname' is missing; there are: relative_im_path, bbox_x1"):
-        read(annotations).field_words("annotations", "fname")
-    with pytest.raises(DataError, match=r"class_names: not a struct array"):
-        read(annotations).field_words("class_names", "fname")
+WRONG = {
+    "half": (np.array([[1.0, 2.5]]), ", entry 2: expected a whole number, got 2.5"),
+    "nan": (np.array([[1.0, np.nan]]), ", entry 2: expected a whole number, got nan"),
+    "inf": (np.array([[1.0, np.inf]]), ", entry 2: expected a whole number, got inf"),
+    "large": (np.array([[2.0**53]]), ", entry 1: expected a whole number"),
+    "complex": (np.array([[1 + 2j]]), ", entry 1: expected a whole number"),
+    "matrix": (np.zeros((2, 2)), ": shape 2 x 2 instead of one row"),
+    "empty": (np.zeros((0, 0)), ": shape 0 x 0 instead of one row"),
+    "word": ("word", ", entry 1: expected a whole number, got 'word'"),
+    "cells": (layouts.cells(["a", "b"]), ", entry 1: expected a whole number, got 'a'"),
+    "numbers.c": (layouts.structs(c=[1, "x"]), ", entry 2: expected a whole number, got 'x'"),
+    "deep.c": (nested(layouts.cells([layouts.cells(["deep"])])), ", entry 1: expected a whole number, got None"),
+    "pair.c": (nested(np.array([[1, 2]])), ", entry 1: expected a whole number, got None"),
+    "absent": (None, ": missing; the file has "),
+}
+
+
+def test_what_is_not_whole_numbers_is_refused(tmp_path):
+    savemat(
+        tmp_path / "a.mat", {name.partition(".")[0]: value for name, (value, _) in WRONG.items() if name != "absent"}
+    )
+    found = read(tmp_path / "a.mat")
+    for name, (_, message) in WRONG.items():
+        with pytest.raises(DataError, match=rf"a.mat: {name}{message}.*; restore it from https"):
+            found.integers(name)
+
+
+def test_what_is_not_text_is_refused(tmp_path):
+    savemat(tmp_path / "a.mat", {"s": layouts.structs(c=["x", 1], d=["x", "  "]), "n": np.arange(1, 3)})
+    found = read(tmp_path / "a.mat")
+    for name, row in (("s.c", 2), ("s.d", 2), ("n", 1)):
+        with pytest.raises(DataError, match=f"a.mat: {name}, entry {row}: expected text, got "):
+            found.words(name)
+    with pytest.raises(DataError, match=r"a.mat: s: missing; the file has n, s.c, s.d; restore"):
+        found.words("s")
+
+
+def test_a_file_is_read_again_only_after_it_has_changed(tmp_path, monkeypatch):
+    savemat(tmp_path / "a.mat", {"n": np.arange(1, 3)})
+    assert read(tmp_path / "a.mat").integers("n").tolist() == [1, 2]
+    with monkeypatch.context() as patch:
+        patch.setattr(matlab.subprocess, "run", None)
+        assert read(tmp_path / "a.mat").integers("n").tolist() == [1, 2]
+    savemat(tmp_path / "a.mat", {"n": np.arange(1, 9)})
+    assert read(tmp_path / "a.mat").integers("n").tolist() == list(range(1, 9))
 
 
 def ask_everything(path):
     found = read(path)
-    found.field_words("annotations", "relative_im_path")
-    found.field_integers("annotations", "class")
+    found.words("annotations.relative_im_path")
+    found.integers("annotations.class")
     found.words("class_names")
 
 
-@pytest.mark.parametrize("keep", [0, 1, 127, 128, 130, 200, 0.3, 0.7, 0.999])
+@pytest.mark.parametrize("keep", [0, 127, 130, 0.7])
 def test_20_a_cut_file_is_named(annotations, keep):
     raw = annotations.read_bytes()
     annotations.write_bytes(raw[: keep if isinstance(keep, int) else int(keep * len(raw))])
@@ -128,25 +135,23 @@ def test_20_a_cut_file_is_named(annotations, keep):
         ask_everything(annotations)
 
 
-def test_20_no_damaged_byte_does_more_than_raise(annotations):
+def test_20_no_damaged_byte_does_more_than_raise(tmp_path):
     """Some of these bytes make scipy crash with a segmentation fault, which only ends its own process."""
-    faulthandler.enable()
-    raw, draw, refused = annotations.read_bytes(), random.Random(0), []
-    for _ in range(120):
+    layouts.cars_single(tmp_path, compressed=False, images=False)
+    path = tmp_path / "cars_annos.mat"
+    raw, draw, refused = path.read_bytes(), random.Random(4), []
+    for _ in range(12):
         forged = bytearray(raw)
         for _ in range(draw.choice((1, 1, 4))):
             position = draw.randrange(draw.choice((600, len(raw))))
             forged[position] = draw.choice((0, 255, draw.randrange(256)))
-        annotations.write_bytes(forged)
+        path.write_bytes(forged)
         try:
-            ask_everything(annotations)
+            ask_everything(path)
         except DataError as error:
             refused.append(str(error))
-    assert len(refused) > 20
-    packed = raw[128] == 15
-    assert packed or any("scipy was terminated by SIGSEGV" in said for said in refused), (
-        "otherwise no separate process is needed"
-    )
+    assert len(refused) > 3
+    assert any("scipy was terminated by SIGSEGV" in message for message in refused), "needs no separate process"
 
 
 def test_20_other_files_are_refused_by_what_they_are(tmp_path):
@@ -168,16 +173,15 @@ def test_20_objects_and_functions_are_refused(tmp_path, kind):
     assert raw[144] == 6  # the class in the flags: double
     raw[144] = kind
     (tmp_path / "a.mat").write_bytes(raw)
-    for ask in ("integers", "words"):
-        with pytest.raises(DataError, match=r"a.mat(: n: no (real numbers|cells)| is damaged: )"):
-            getattr(read(tmp_path / "a.mat"), ask)("n")
+    with pytest.raises(DataError, match=r"a.mat(: n: not numbers, text, cells or structs| is damaged: )"):
+        read(tmp_path / "a.mat").integers("n")
 
 
 @pytest.mark.parametrize("kind", [MatlabObject, MatlabOpaque, MatlabFunction])
 def test_20_what_scipy_makes_of_them_is_neither_numbers_nor_structs(kind):
     content = np.zeros((1, 1), dtype=[("f", object)])
-    assert "fields" in matlab_worker.plain(content)
-    assert matlab_worker.plain(content.view(kind)) == {"shape": [1, 1]}
+    assert dict(matlab_worker.columns("n", content)) == {"n.f": [None]}
+    assert dict(matlab_worker.columns("n", content.view(kind))) == {"n": "not numbers, text, cells or structs"}
 
 
 def test_20_a_bomb_is_refused(tmp_path, monkeypatch):
@@ -206,5 +210,5 @@ def test_a_file_of_the_packs_is_read_as_scipy_reads_it(pack):
     path = locate("cars", pack("cars-annotations.tar.gz")) / "devkit" / "cars_train_annos.mat"
     expected = loadmat(path, squeeze_me=True)["annotations"]
     found = read(path)
-    assert found.field_integers("annotations", "class").tolist() == expected["class"].tolist()
-    assert found.field_words("annotations", "fname") == tuple(expected["fname"])
+    assert found.integers("annotations.class").tolist() == expected["class"].tolist()
+    assert found.words("annotations.fname") == tuple(expected["fname"])
