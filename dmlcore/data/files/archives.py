@@ -11,10 +11,10 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from dmlcore.data.dataset import DataError
 
@@ -23,12 +23,6 @@ MAX_BYTES = 8 * 2**30
 # maximum ratio of unpacked to packed bytes; gzip can reach 1032, but lists of paths only about 10
 MAX_EXPANSION = 100
 _BLOCK = 2**20
-
-
-class _Content(Protocol):
-    """Readable content of an archive member."""
-
-    def read(self, size: int, /) -> bytes: ...
 
 
 @dataclass(frozen=True)
@@ -179,91 +173,70 @@ def _require_digest(file: Path, content: io.BufferedReader, known: Archive) -> N
 
 def _extract(archive: Path, packed: BinaryIO, folder: Path, max_bytes: int) -> None:
     """Write the members of an archive into `folder`; refuse links, through which a member could leave the folder."""
+    gauge = _Gauge(archive, min(max_bytes, MAX_EXPANSION * archive.stat().st_size + _BLOCK))
     if archive.suffix == ".mat":
-        members: Iterator[tuple[tuple[str, ...], _Content | None]] = iter([((archive.name,), packed)])
+        with (folder / archive.name).open("xb") as file:
+            shutil.copyfileobj(packed, file)
+    elif archive.suffix.lower() == ".zip":
+        with zipfile.ZipFile(packed) as members:
+            for member in members.infolist():
+                kind = stat.S_IFMT(member.external_attr >> 16)  # 0 if packed on a system without file modes
+                is_plain = kind in (0, stat.S_IFDIR if member.is_dir() else stat.S_IFREG)
+                gauge.admit(member.orig_filename, is_plain, member.is_dir())
+                gauge.count(member.file_size)  # zipfile reads no more than this
+            members.extractall(folder)
     else:
-        read = _zipped if archive.suffix.lower() == ".zip" else _tarred
-        members = read(archive, packed, max_bytes)
-    for count, (parts, content) in enumerate(members, start=1):
-        if count > MAX_FILES:
-            raise DataError(f"refusing {archive}: it has more than {MAX_FILES:,} files")
-        target = folder.joinpath(*parts)
-        if content is None:
-            target.mkdir(parents=True, exist_ok=True)
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # mode "x": a duplicate file name raises an error instead of replacing the first file
-        with target.open("xb") as file:
-            while block := content.read(_BLOCK):
-                file.write(block)
-
-
-def _tarred(archive: Path, packed: BinaryIO, max_bytes: int) -> Iterator[tuple[tuple[str, ...], _Content | None]]:
-    """Yield (path components, content) for each member of a gzipped tar file; the content is None for a folder."""
-    with gzip.open(packed) as unpacked:
-        stream: Any = _MeteredFile(
-            unpacked, _Meter(archive, _ceiling(archive, max_bytes))
-        )  # counts tar headers as well
-        with tarfile.open(fileobj=stream, mode="r|") as members:
-            for member in members:
-                if not (member.isdir() or member.isfile()) or member.issparse():
-                    raise _not_plain(archive, member.name)
-                yield _safe_parts(archive, member.name), None if member.isdir() else members.extractfile(member)
-            # Read on to the end: tarfile stops at the end mark of the tar file, but gzip verifies its checksum only at
-            # the end.
+        with gzip.open(packed) as unpacked:
+            stream: Any = _Metered(unpacked, gauge)  # counts tar headers as well
+            with tarfile.open(fileobj=stream, mode="r|") as members:
+                members.extractall(folder, filter=gauge.filter)
+            # tarfile stops at the end mark of the tar file, but gzip verifies its checksum only at the end.
             while stream.read(_BLOCK):
                 pass
 
 
-def _zipped(archive: Path, packed: BinaryIO, max_bytes: int) -> Iterator[tuple[tuple[str, ...], _Content | None]]:
-    """Yield the members of a zip file as `_tarred` does; limit the bytes actually read, not the declared sizes."""
-    meter = _Meter(archive, _ceiling(archive, max_bytes))
-    with zipfile.ZipFile(packed) as members:
-        for member in members.infolist():
-            kind = stat.S_IFMT(member.external_attr >> 16)  # 0 if the zip was packed on a system without file modes
-            if kind not in (0, stat.S_IFDIR if member.is_dir() else stat.S_IFREG):
-                raise _not_plain(archive, member.orig_filename)
-            parts = _safe_parts(archive, member.orig_filename)
-            if member.is_dir():
-                yield parts, None
-                continue
-            with members.open(member) as content:
-                yield parts, _MeteredFile(content, meter)
-
-
-def _ceiling(archive: Path, max_bytes: int) -> int:
-    return min(max_bytes, MAX_EXPANSION * archive.stat().st_size + _BLOCK)
-
-
-def _safe_parts(archive: Path, name: str) -> tuple[str, ...]:
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
-        raise DataError(f"refusing {archive}: member {name!r} leads outside the folder")
-    return path.parts
-
-
-def _not_plain(archive: Path, name: str) -> DataError:
-    return DataError(f"refusing {archive}: member {name!r} is neither a regular file nor a folder")
-
-
-class _Meter:
-    """Counter of unpacked bytes that raises DataError if there are more than `ceiling`."""
+class _Gauge:
+    """Check of the members of an archive and of their total size, `ceiling` bytes; raises DataError or OSError."""
 
     def __init__(self, archive: Path, ceiling: int) -> None:
-        self._archive, self._ceiling, self._bytes = archive, ceiling, 0
+        self._archive, self._ceiling = archive, ceiling
+        self._members, self._bytes = 0, 0
+        self._files: set[PurePosixPath] = set()
 
-    def count(self, block: bytes) -> bytes:
-        self._bytes += len(block)
+    def admit(self, name: str, is_plain: bool, is_folder: bool) -> None:
+        """Refuse a member that leads outside the folder, is not `is_plain`, repeats a file, or is one too many."""
+        self._members += 1
+        if self._members > MAX_FILES:
+            raise DataError(f"refusing {self._archive}: it has more than {MAX_FILES:,} files")
+        if not is_plain:
+            raise DataError(f"refusing {self._archive}: member {name!r} is neither a regular file nor a folder")
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
+            raise DataError(f"refusing {self._archive}: member {name!r} leads outside the folder")
+        if path in self._files:
+            raise FileExistsError(f"member {name!r} exists twice")
+        if not is_folder:
+            self._files.add(path)
+
+    def filter(self, member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
+        """Admit a member of a tar file, without its owner, mode and time; a filter for `TarFile.extractall`."""
+        self.admit(member.name, member.isdir() or (member.isfile() and not member.issparse()), member.isdir())
+        return member.replace(mode=None, mtime=None, uid=None, gid=None, uname=None, gname=None, deep=False)  # type: ignore[arg-type]
+
+    def count(self, unpacked: int) -> None:
+        """Add a number of unpacked bytes to the total."""
+        self._bytes += unpacked
         if self._bytes > self._ceiling:
             raise DataError(f"refusing {self._archive}: it unpacks to more than {self._ceiling:,} bytes")
-        return block
 
 
-class _MeteredFile:
-    """Readable content of which each byte read is counted by a meter; several files may share one meter."""
+class _Metered:
+    """Readable content of which each byte read is counted."""
 
-    def __init__(self, content: _Content, meter: _Meter) -> None:
-        self._content, self._meter = content, meter
+    def __init__(self, content: gzip.GzipFile, gauge: _Gauge) -> None:
+        self._content, self._gauge = content, gauge
 
     def read(self, size: int, /) -> bytes:
-        return self._meter.count(self._content.read(size))
+        block = self._content.read(size)
+        self._gauge.count(len(block))
+        return block
