@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
+import itertools
 import json
 import logging
 import os
@@ -13,6 +15,7 @@ import tarfile
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,9 +32,8 @@ from dmlcore.storage import atomic_files
 from dmlcore.typing import Array
 
 SHARD_BYTES = 2**28  # default size of a shard in bytes
-BLOCK, RECORD = tarfile.BLOCKSIZE, tarfile.RECORDSIZE
-# Names in the staging folder: the file with the digest from `_plan`, and the folder with records of complete shards.
-PLAN, PARTS = "plan", "parts"
+BLOCK = tarfile.BLOCKSIZE
+PLAN = "plan"  # name of the file in the staging folder with the digest from `_plan`
 SAY_EVERY = 5.0  # seconds between two log messages about the progress
 # matches paths whose WebDataset key is the path without its extension
 _PLAIN = re.compile(r"([^/]+/)*[^./]+\.[A-Za-z]+")
@@ -150,74 +152,56 @@ def _start_anew_unless(staging: Path, plan: str) -> None:
     shutil.rmtree(staging)
 
 
+@dataclass(frozen=True, eq=False)
 class _Packing:
-    """Packing of one data set into shards of consecutive samples."""
+    """Packing of one data set into shards of consecutive samples; `sizes` are those of the files in bytes (N,)."""
 
-    def __init__(
-        self,
-        name: str,
-        samples: Samples,
-        files: Sequence[ImageFile],
-        keys: Sequence[str],
-        sizes: Array,
-        shard_bytes: int,
-        plan: str,
-    ) -> None:
-        self.name, self.samples, self.files, self.keys, self.plan = name, samples, files, keys, plan
-        # 3 further blocks per sample: the header of the image, and the class file with its header
-        begins = np.cumsum(_padded(sizes) + 3 * BLOCK) - 1
-        self.sizes, self.shard = sizes, begins // shard_bytes
-        self.cuts = [0, *(np.flatnonzero(np.diff(self.shard)) + 1).tolist(), len(sizes)]
+    name: str
+    samples: Samples
+    files: Sequence[ImageFile]
+    keys: Sequence[str]
+    sizes: Array
+    shard_bytes: int
+    plan: str
 
     def into(self, staging: Path) -> None:
         """Write shards, index and manifest into `staging`, reusing complete shards from an interrupted packing."""
         atomic_files.replace(staging / PLAN, lambda file: file.write(self.plan.encode()))
-        (staging / PARTS).mkdir(exist_ok=True)
+        # 3 further blocks per sample: the header of the image, and the class file with its header
+        ends = np.cumsum((self.sizes + BLOCK - 1) // BLOCK * BLOCK + 3 * BLOCK)
+        cuts = np.flatnonzero(np.diff((ends - 1) // self.shard_bytes)) + 1
         shards, rows = [], np.zeros(len(self.files), ROW)
         last_report = time.monotonic()
-        for number, (begin, end) in enumerate(zip(self.cuts, self.cuts[1:], strict=False)):
+        for number, (begin, end) in enumerate(itertools.pairwise([0, *cuts.tolist(), len(rows)])):
             shard, rows[begin:end] = self._shard(staging, number, begin, end)
             shards.append(shard)
             if time.monotonic() > last_report + SAY_EVERY:
                 log.info("packed %s of %s images", f"{end:,}", f"{len(self.files):,}")
                 last_report = time.monotonic()
         write_index(staging, self.name, _table_of(self.name, self.samples, self.keys), rows, shards, source=self.plan)
-        shutil.rmtree(staging / PARTS)
         (staging / PLAN).unlink()
 
     def _shard(self, staging: Path, number: int, begin: int, end: int) -> tuple[Shard, Array]:
-        """Return the record and the index rows of shard `number`; write its file unless it is already complete."""
-        path, part = staging / f"{self.name}-{number:05d}.tar", staging / PARTS / f"{number:05d}.json"
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            known = atomic_files.read_json(part, index.LARGEST)
-            shard = Shard.model_validate(known["shard"])
-            if path.stat().st_size == shard.size and shard.samples == end - begin:
-                return shard, self._rows(number, begin, end, known["offset"], known["crc"])
-        offsets: list[int] = []
-        checksums: list[int] = []
-
-        def write(file: IO[bytes]) -> None:
-            written = _Written(file)
-            for key, row in zip(self._member_names(begin, end), range(begin, end), strict=True):
-                content = self._content(row)
-                offsets.append(written.member(key, content))
-                checksums.append(zlib.crc32(content))
-                written.member(f"{os.path.splitext(key)[0]}.cls", str(self.samples.labels[row]).encode())
-            written.end()
-            shards.append(Shard(name=path.name, samples=end - begin, size=written.size, sha256=written.digest))
-
-        shards: list[Shard] = []
-        atomic_files.replace(path, write)
-        (shard,) = shards
-        known = {"shard": shard.model_dump(), "offset": offsets, "crc": checksums}
-        atomic_files.replace(part, lambda file: file.write(json.dumps(known).encode()))
-        return shard, self._rows(number, begin, end, offsets, checksums)
-
-    def _rows(self, number: int, begin: int, end: int, offsets: list[int], checksums: list[int]) -> Array:
+        """Write shard `number` unless it is already complete; return its record and index rows, read from the file."""
+        path = staging / f"{self.name}-{number:05d}.tar"
+        if not path.is_file():
+            atomic_files.replace(path, lambda file: self._write(file, begin, end))
         rows = np.zeros(end - begin, ROW)
-        rows["shard"], rows["size"] = number, self.sizes[begin:end]
-        rows["offset"], rows["crc"] = offsets, checksums
-        return rows
+        rows["shard"] = number
+        with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
+            for row, image in enumerate(itertools.islice(tar, 0, None, 2)):  # every other member is a class file
+                file.seek(image.offset_data)
+                crc = zlib.crc32(file.read(image.size))
+                rows["offset"][row], rows["size"][row], rows["crc"][row] = image.offset_data, image.size, crc
+            file.seek(0)
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return Shard(name=path.name, samples=end - begin, size=path.stat().st_size, sha256=digest), rows
+
+    def _write(self, file: IO[bytes], begin: int, end: int) -> None:
+        with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
+            for key, row in zip(self._member_names(begin, end), range(begin, end), strict=True):
+                _add(tar, key, self._content(row))
+                _add(tar, f"{os.path.splitext(key)[0]}.cls", str(self.samples.labels[row]).encode())
 
     def _content(self, row: int) -> bytes:
         try:
@@ -239,37 +223,6 @@ class _Packing:
                 name = f"{row:09d}{ending.lower() if ending.isascii() and ending.isprintable() else ''}"
             taken.add(stem)
             yield name
-
-
-class _Written:
-    """Tar file that is being written; its SHA-256 is updated with each write."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._sha, self.size = file, hashlib.sha256(), 0
-
-    @property
-    def digest(self) -> str:
-        return self._sha.hexdigest()
-
-    def member(self, name: str, content: bytes) -> int:
-        """Append a file to the archive; return the byte offset of its content."""
-        info = tarfile.TarInfo(name)  # no owner and no time, so that equal files give byte-identical shards
-        info.size = len(content)
-        self._write(info.tobuf(tarfile.PAX_FORMAT))
-        offset = self.size
-        self._write(content)
-        self._write(bytes(-len(content) % BLOCK))
-        return offset
-
-    def end(self) -> None:
-        """Append the zero blocks that end a tar file."""
-        self._write(bytes(2 * BLOCK))
-        self._write(bytes(-self.size % RECORD))
-
-    def _write(self, content: bytes) -> None:
-        self._file.write(content)
-        self._sha.update(content)
-        self.size += len(content)
 
 
 def write_index(
@@ -331,5 +284,8 @@ def _table_of(name: str, samples: Samples, keys: Sequence[str]) -> ImageTable:
     )
 
 
-def _padded(sizes: Array) -> Array:
-    return (sizes + BLOCK - 1) // BLOCK * BLOCK
+def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+    """Append a file without owner and time, so that equal files give byte-identical shards."""
+    info = tarfile.TarInfo(name)
+    info.size = len(content)
+    tar.addfile(info, io.BytesIO(content))

@@ -134,18 +134,18 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path, kept):
 def die_after(writes, tmp_path):
     """Pack, and kill the process in the middle of a write."""
     count = 0
-    member = pack._Written.member
+    add = pack._add
 
-    def dying(self, name, content):
+    def dying(tar, name, content):
         nonlocal count
         count += 1
         if count > writes:
-            self._file.write(b"torn")
-            self._file.flush()
+            tar.fileobj.write(b"torn")
+            tar.fileobj.flush()
             os.kill(os.getpid(), signal.SIGKILL)
-        return member(self, name, content)
+        add(tar, name, content)
 
-    pack._Written.member = dying
+    pack._add = dying
     packed(tmp_path)
 
 
