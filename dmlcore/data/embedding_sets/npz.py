@@ -12,7 +12,7 @@ import numpy as np
 from dmlcore.data.dataset import DataError
 from dmlcore.data.embedding_sets import raw
 from dmlcore.data.embedding_sets.source import SourceFile, reading
-from dmlcore.data.embedding_sets.table import Vectors, VectorTable, choose, require_dtype, require_shape
+from dmlcore.data.embedding_sets.table import Vectors, VectorTable, require_dtype, require_shape
 from dmlcore.typing import Array
 
 MAX_ARRAYS = 10_000
@@ -34,10 +34,6 @@ class _Member:
     def label(self) -> str:
         return f"{self.source.name}, array {self.name}"
 
-    @property
-    def size(self) -> int:
-        return int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
-
     def blocks(self, rows: int) -> Iterator[Array]:
         """Yield the rows of a matrix, or the values of a one-dimensional array, in blocks of at most `rows`."""
         with (
@@ -56,13 +52,19 @@ class _Member:
             if member.read(1):  # reading to the end verifies the CRC
                 raise ValueError(f"the array {self.name} is longer than its header says")
 
+    def values(self) -> Array:
+        """Return all values of a one-dimensional array."""
+        blocks = list(self.blocks(2**20))
+        return np.concatenate(blocks) if blocks else np.empty(0, self.dtype)
+
     def vectors(self) -> tuple[Vectors, tuple[str, ...]]:
         """Return the array as embeddings, with notes; raise DataError unless it is a usable matrix."""
         shape = require_shape(self.shape, self.label)
         dtype, notes = require_dtype(self.dtype, self.label)
-        if self.fortran and self.size > MAX_WHOLE:
+        size = shape[0] * shape[1] * self.dtype.itemsize
+        if self.fortran and size > MAX_WHOLE:
             raise DataError(
-                f"{self.label} is in Fortran order and takes {self.size:,} bytes; save it with "
+                f"{self.label} is in Fortran order and takes {size:,} bytes; save it with "
                 "numpy.save('embeddings.npy', numpy.ascontiguousarray(array))"
             )
         return Vectors(shape, dtype, self.label, self.blocks), notes
@@ -80,17 +82,7 @@ def read_npz(source: SourceFile, wanted: str | None) -> VectorTable:
     """
     with reading(source, "a .npz file"), source.open() as file, zipfile.ZipFile(file) as archive:
         members = _members(source, archive)
-    described = {name: f"{' x '.join(map(str, one.shape)) or '1'} {one.dtype}" for name, one in members.items()}
-    candidates = raw.matrices({name: (one.shape, one.dtype) for name, one in members.items()})
-    others = {name: what for name, what in described.items() if name not in candidates}
-    chosen = choose({name: described[name] for name in candidates}, others, wanted, source.name, "array")
-    vectors, notes = members[chosen].vectors()
-    rows = vectors.shape[0]
-    aligned = {name: one for name, one in members.items() if one.shape == (rows,)}
-    source.require_plausible(sum(one.size for one in aligned.values()), "its arrays")
-    columns = {name: raw.as_column(_whole(one), one.label) for name, one in aligned.items()}
-    left = [f"{name} ({described[name]})" for name in members if name not in aligned and name != chosen]
-    return VectorTable(vectors, raw.columns_table(columns), source.name, notes + raw.left_out(left, source.name))
+    return raw.table_of(members, wanted, source)
 
 
 def _members(source: SourceFile, archive: zipfile.ZipFile) -> dict[str, _Member]:
@@ -116,8 +108,3 @@ def _members(source: SourceFile, archive: zipfile.ZipFile) -> dict[str, _Member]
         raw.require_size(shape, dtype, info.file_size - offset, f"{source.name}, array {name}")
         members[name] = _Member(source, name, shape, dtype, fortran)
     return members
-
-
-def _whole(member: _Member) -> Array:
-    blocks = list(member.blocks(2**20))
-    return np.concatenate(blocks) if blocks else np.empty(0, member.dtype)

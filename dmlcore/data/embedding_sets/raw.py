@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.lib import format as npy
@@ -25,6 +25,19 @@ _SAFETENSORS = {
     **{"F64": "<f8", "F32": "<f4", "F16": "<f2", _BFLOAT16: "<u2", "BOOL": "?"},
     **{f"{kind.upper()}{bits}": f"<{kind}{bits // 8}" for kind in "iu" for bits in (8, 16, 32, 64)},
 }
+
+
+class StoredArray(Protocol):
+    """Array in a file, of which the header has been read."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    def values(self) -> Array: ...
+    def vectors(self) -> tuple[Vectors, tuple[str, ...]]: ...
 
 
 @dataclass(frozen=True)
@@ -164,41 +177,28 @@ def _tensor(source: SourceFile, name: str, entry: dict[str, Any], start: int) ->
     return RawArray(source, label, start + begin, shape, dtype, is_bfloat16=kind == _BFLOAT16)
 
 
-def table_of(arrays: dict[str, RawArray], wanted: str | None, source: SourceFile) -> VectorTable:
+def table_of(arrays: Mapping[str, StoredArray], wanted: str | None, source: SourceFile) -> VectorTable:
     """Return the table of a file with several arrays: one matrix of embeddings, and columns of N values.
 
-    Arrays of another shape are left out, with a note.
+    The embeddings are the only matrix of floats, or of integers if there are none. Arrays of another shape are left
+    out, with a note.
     """
+    import pyarrow as pa
+
     described = {name: f"{' x '.join(map(str, array.shape)) or '1'} {array.dtype}" for name, array in arrays.items()}
-    candidates = matrices({name: (array.shape, array.dtype) for name, array in arrays.items()})
+    numeric = [name for name, array in arrays.items() if len(array.shape) == 2 and array.dtype.kind in "fiu"]
+    candidates = [name for name in numeric if arrays[name].dtype.kind == "f"] or numeric
     others = {name: what for name, what in described.items() if name not in candidates}
     chosen = choose({name: described[name] for name in candidates}, others, wanted, source.name, "array")
     vectors, notes = arrays[chosen].vectors()
-    rows, columns, left = vectors.shape[0], {}, []
-    for name, array in arrays.items():
-        if array.shape == (rows,):
-            columns[name] = as_column(array.values(), array.label)
-        elif name != chosen:
-            left.append(f"{name} ({described[name]})")
-    return VectorTable(vectors, columns_table(columns), source.name, notes + left_out(left, source.name))
-
-
-def matrices(arrays: dict[str, tuple[tuple[int, ...], np.dtype[Any]]]) -> list[str]:
-    """Return the names of arrays that may be embeddings: matrices of floats, or of integers if there are none."""
-    numeric = [name for name, (shape, dtype) in arrays.items() if len(shape) == 2 and dtype.kind in "fiu"]
-    return [name for name in numeric if arrays[name][1].kind == "f"] or numeric
-
-
-def left_out(names: list[str], source: str) -> tuple[str, ...]:
-    """Return a note that names the arrays or columns that were not read; () if there are none."""
-    return (f"{source}: left out {listed(names)}",) if names else ()
-
-
-def columns_table(columns: dict[str, Any]) -> pa.Table:
-    """Return Arrow arrays of equal length by name as a table."""
-    import pyarrow as pa
-
-    return pa.table(columns)
+    rows = vectors.shape[0]
+    aligned = {name: array for name, array in arrays.items() if array.shape == (rows,)}
+    source.require_plausible(sum(array.dtype.itemsize * rows for array in aligned.values()), "its arrays")
+    columns = pa.table({name: as_column(array.values(), array.label) for name, array in aligned.items()})
+    left = [f"{name} ({what})" for name, what in described.items() if name not in aligned and name != chosen]
+    if left:
+        notes += (f"{source.name}: left out {listed(left)}",)
+    return VectorTable(vectors, columns, source.name, notes)
 
 
 def as_column(values: Array, label: str) -> pa.Array:
