@@ -146,6 +146,7 @@ def unreachable(url: str, timeout: float = 3.0, *, loopback: bool = False) -> st
     def ask() -> None:
         request = urllib.request.Request(url, headers={"User-Agent": AGENT})
         try:
+            _require_web(url, loopback)
             _opener(loopback).open(request, timeout=timeout).close()
             reasons.append(None)
         except (DownloadError, urllib.error.URLError, http.client.HTTPException, OSError) as error:
@@ -257,7 +258,10 @@ def _first_byte(headers: Message) -> int | None:
 
 
 def _opener(loopback: bool) -> urllib.request.OpenerDirector:
-    """Return a urllib opener for http and https that connects to public addresses only, also after redirects."""
+    """Return a urllib opener that connects to public addresses only; redirects lead to http and https only.
+
+    The caller checks the scheme of the first address with `_require_web`.
+    """
 
     def connect(address: tuple[str, int], timeout: Any = None, source: Any = None) -> socket.socket:
         host, port = address
@@ -290,12 +294,6 @@ def _opener(loopback: bool) -> urllib.request.OpenerDirector:
             tunnel = request.has_proxy() or bool(getattr(request, "_tunnel_host", None))
             return self.do_open(guarded(http.client.HTTPSConnection, tunnel), request)
 
-    class Check(urllib.request.BaseHandler):
-        handler_order = 0  # run before the proxy handlers, so that the original host is checked
-
-        def default_open(self, request: urllib.request.Request) -> None:
-            _require_web(request.full_url, loopback)
-
     class Redirect(urllib.request.HTTPRedirectHandler):
         def redirect_request(self, request: Any, file: Any, code: Any, message: Any, headers: Any, url: str) -> Any:
             _require_web(url, loopback)
@@ -303,18 +301,7 @@ def _opener(loopback: bool) -> urllib.request.OpenerDirector:
                 raise DownloadError(f"{request.full_url} redirects from https to {url}, which is refused")
             return super().redirect_request(request, file, code, message, headers, url)
 
-    opener = urllib.request.OpenerDirector()
-    for handler in (
-        Check(),
-        urllib.request.ProxyHandler(),
-        Http(),
-        Https(),
-        Redirect(),
-        urllib.request.HTTPErrorProcessor(),
-        urllib.request.HTTPDefaultErrorHandler(),
-    ):
-        opener.add_handler(handler)
-    return opener
+    return urllib.request.build_opener(Http, Https, Redirect)
 
 
 def _require_web(url: str, loopback: bool) -> None:
