@@ -12,8 +12,8 @@ import altair as alt
 import numpy as np
 
 from dmlcore.figures.curves import COLOURS, DASHES
-from dmlcore.figures.scales import round_top
 from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, square_legend, values
+from dmlcore.geometry.scales import round_top
 from dmlcore.typing import Floats, Ints
 
 RIGHT, WRONG, MARKED = "#009E73", "#D55E00", "#0072B2"

@@ -35,6 +35,7 @@ from dmlcore.figures.field_arrays import (
 from dmlcore.figures.field_layers import Shade
 from dmlcore.geometry import Probe
 from dmlcore.geometry.hardness import hardness
+from dmlcore.geometry.margins import RANKING_MARGIN
 from dmlcore.losses import TripletLoss
 from dmlcore.typing import Arrays
 
@@ -46,7 +47,6 @@ __all__ = ["about", "as_json", "as_npz", "draw_field", "field_arrays", "polyline
 
 SHADES: tuple[Shade, ...] = ("energy", "raw", "force", "none")
 FORMATS = ("svg", "pdf", "png")
-RANKING_MARGIN = 0.1  # margin of the ranking loss whose active discs are drawn, as in Karaman 2021, Fig. B.1
 DPI = 200
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "dml-lab",

@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmlcore.figures.scales import percentile, round_top
 from dmlcore.figures.strokes import INK, RAMP, SIGNED
 from dmlcore.geometry.boundary import level_lines
 from dmlcore.geometry.field_table import PROBES
 from dmlcore.geometry.forces import Probe
 from dmlcore.geometry.loss_variant import Variant, scan_variant
+from dmlcore.geometry.scales import percentile, round_top
 from dmlcore.simulation.marble import Roll, View
 from dmlcore.typing import Array, Floats
 

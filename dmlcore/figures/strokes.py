@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from dmlcore.figures.scales import percentile, round_top
+from dmlcore.geometry.scales import percentile, round_top
 from dmlcore.typing import Bools, Floats, Ints
 
 if TYPE_CHECKING:

@@ -16,10 +16,13 @@ from dmlcore.geometry.margins import (
     margin_from_data,
     triplet_count,
 )
+from dmlcore.geometry.plane_view import PlaneScene, PlaneView, view
 from dmlcore.geometry.triplet import Triplet, distance, margin_from_normalised, normalised_margin, power_potential
 
 __all__ = [
     "FieldTable",
+    "PlaneScene",
+    "PlaneView",
     "Probe",
     "Triplet",
     "Worked",
@@ -43,4 +46,5 @@ __all__ = [
     "scan",
     "snapshot",
     "triplet_count",
+    "view",
 ]

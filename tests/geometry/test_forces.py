@@ -8,9 +8,9 @@ import torch
 
 from dmlcore import losses
 from dmlcore.geometry import field_table, forces, scan, snapshot
+from dmlcore.geometry.boundary import streamlets
 from dmlcore.geometry.field_table import CHUNK
 from dmlcore.geometry.forces import direction
-from dmlcore.geometry.streams import streamlets
 from tests.members import in_one_case
 
 PROBES = ("anchor", "positive", "negative")

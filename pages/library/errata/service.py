@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute
 from torch import Tensor
 
 from dmlcore import losses
-from dmlcore.figures.scales import percentile, round_top
+from dmlcore.geometry.scales import percentile, round_top
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, POINTS, CounterExampleGradients, compare
 from pages.library.errata.state import Example
 from pages.shared.plane.readout.service import as_tensors

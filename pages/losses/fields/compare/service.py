@@ -17,10 +17,10 @@ import torch
 from starlette.routing import BaseRoute
 from torch import Tensor
 
-from dmlcore.figures.scales import percentile, round_top
 from dmlcore.geometry import FieldTable
 from dmlcore.geometry.boundary import level_lines
 from dmlcore.geometry.loss_variant import Variant, scan_variant
+from dmlcore.geometry.scales import percentile, round_top
 from dmlcore.typing import Array, Floats
 from pages.losses.fields.compare import sameness
 from pages.losses.fields.compare.state import ComparisonView

@@ -10,21 +10,18 @@ from typing import Any
 import torch
 
 from dmlcore import losses
-from dmlcore.geometry import field_table, margin_for_ellipse
+from dmlcore.geometry import field_table
 from dmlcore.geometry.derivations import (
     Worked,
     explain_balanced_rho,
     explain_margin_enclosing,
     explain_margin_for_ellipse,
 )
-from dmlcore.geometry.hardness import hardness
+from dmlcore.geometry.margins import RANKING_MARGIN
 from pages.shared.plane.state import POINTS, Scene
 from pages.shared.server.wire import number
 from pages.shared.state.untrusted import bounded
 from pages.shared.words.formulas import statements
-
-EDGES = ("ap", "an", "pn")
-RANKING_MARGIN = 0.1  # margin of the ranking loss for which the ranking discs are drawn, as in Karaman 2021, Fig. B.1
 
 
 def as_tensors(scene: object) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -58,30 +55,6 @@ def place(scene: Scene, at: tuple[float, ...]) -> dict[str, Any]:
             for x, y in ((names[0], names[1]), (names[0], names[2]), (names[1], names[2]))
         },
     }
-
-
-def discs(d: float) -> dict[str, Any] | None:
-    """Return the radius of the ranking discs and the semi-axes of the ellipse that encloses both discs.
-
-    The ellipse is that of Appendix B of Karaman 2021. `d` is the anchor-positive distance; returns None if it is 0.
-    """
-    if d <= 0:
-        return None
-    # for rho = 1/2 and s = 0, margin_for_ellipse returns the semi-major axis minus d
-    major = margin_for_ellipse(d, RANKING_MARGIN, 0, 0.5) + d
-    return {
-        "radius": d + RANKING_MARGIN,
-        "axes": [major, math.sqrt(major**2 - d**2 / 4)],
-    }
-
-
-def mining(scene: Scene) -> dict[str, Any]:
-    """Return the circle around the anchor that separates hard from semi-hard negatives, and label positions.
-
-    There is one label position for each of the regions of easy, semi-hard and hard negatives.
-    """
-    shares = hardness(scene.module(), *as_tensors(scene), scene.probe)
-    return {"centre": None if shares.radius is None else "anchor", "radius": shares.radius, "labels": shares.names}
 
 
 def describe_pair(scene: Scene, request: dict[str, Any]) -> dict[str, Any]:
