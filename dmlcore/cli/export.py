@@ -41,8 +41,7 @@ def export(
     chosen = selections.load(source, selection) if selection else None
     if selection and chosen is None:
         raise CommandError(f"--selection {selection}: the run has no such selection")
-    left = protocols.deviations(source.spec)
-    remarks = [f"The run deviates from the protocol {source.spec.protocol}: {'; '.join(left)}."] if left else []
+    remarks = protocols.remarks(source.spec)
     indices = None if chosen is None else chosen.indices
     print(exporting.write(source, given[0], indices, split=split, remarks=remarks, report=_warn))
 

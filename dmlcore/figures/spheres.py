@@ -183,11 +183,6 @@ def _bare(axes: Axes, view: tuple[float, float, float], dark: bool) -> Axes:
     return axes
 
 
-def _outward(arrays: Arrays) -> Floats:
-    """Return the radial components of the forces, which normalisation removes, shape (3, D)."""
-    return arrays["radials"][:, None] * arrays["points"]
-
-
 def _forces(
     axes: Axes,
     at: Floats,

@@ -17,7 +17,7 @@ from dmlcore.geometry.forces import EdgeEnergy, Probe
 from dmlcore.geometry.hardness import Hardness, hardness
 from dmlcore.geometry.margins import RANKING_MARGIN, margin_for_ellipse
 from dmlcore.geometry.scales import percentile, round_top
-from dmlcore.typing import Bools, Floats
+from dmlcore.typing import Array, Bools, Floats
 
 SAMPLES = 96  # samples per force law
 CUT = 160  # samples per cut
@@ -137,6 +137,7 @@ def view(scene: PlaneScene) -> PlaneView:
     x, y, places = _nodes(scene.window, n)
     at = places if scene.cut is None else np.concatenate((places, _segment(scene.cut)))
     points = np.array(scene.points)
+    a, p, s = map(torch.from_numpy, points)
     reach = _reach(points)
     field, triplet, laws = snapshot(loss, points, probe=scene.probe, at=at, reach=reach * _SHARES)
     raw, energy, active = (x.numpy()[: n * n].reshape(n, n) for x in (field.raw, field.energy, field.active))
@@ -154,7 +155,7 @@ def view(scene: PlaneScene) -> PlaneView:
     return PlaneView(
         raw=triplet.raw.item(),
         energy=triplet.energy.item(),
-        hit=triplet.active.item(),
+        hit=bool(triplet.active),
         forces=np.stack(triplet.forces) + 0.0,  # + 0.0 turns -0 into 0
         residuals=np.stack(triplet.residuals) + 0.0,
         edges=_by_edge(triplet.sides.lengths),
@@ -177,7 +178,7 @@ def view(scene: PlaneScene) -> PlaneView:
         streams=streamlets(np.moveaxis(force, 0, -1)) if scene.streams else None,
         cut=None if scene.cut is None else np.stack((field.raw.numpy()[n * n :], field.energy.numpy()[n * n :])),
         discs=_discs(float(triplet.sides.lengths[0])) if scene.discs else None,
-        mining=hardness(loss, *map(torch.from_numpy, points), scene.probe) if scene.mining else None,
+        mining=hardness(loss, a, p, s, scene.probe) if scene.mining else None,
     )
 
 
@@ -193,7 +194,7 @@ def _by_edge(values: Iterable[SupportsFloat]) -> dict[str, float]:
 
 
 @lru_cache(maxsize=64)
-def _nodes(window: Window, n: int) -> tuple[Floats, Floats, Floats]:
+def _nodes(window: Window, n: int) -> tuple[Array, Array, Array]:
     """Return the coordinates x (n,) and y (n,) of the grid, and the positions (n * n, 2) of its nodes, row by row."""
     x0, y0, half = window
     step = 2 * half / n

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,8 +20,11 @@ from dmlcore.data import DataError, Dataset
 from dmlcore.inspection import images
 from dmlcore.inspection import report as reports
 from dmlcore.inspection.embedding_table import EmbeddingTable, ExportError, table
+from dmlcore.inspection.metadata import samples_csv
 from dmlcore.inspection.neighbours import read
+from dmlcore.spec import RunSpec
 from dmlcore.storage import atomic_files
+from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.csv_text import as_csv
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Array
@@ -317,8 +321,13 @@ def _write_onnx(run: Run, to: Path, selection: ArrayLike | None, report: Callabl
     return to
 
 
-def _test_table(run: Run, selection: ArrayLike | None, report: Callable[[str], None]) -> EmbeddingTable:
-    """Return the table of the test embeddings of the last evaluation."""
+def _test_table(
+    run: Run,
+    selection: ArrayLike | None,
+    report: Callable[[str], None] = lambda text: None,
+    load: Callable[[RunSpec], Dataset] | None = None,
+) -> EmbeddingTable:
+    """Return the table of the test embeddings of the last evaluation; `load` reads the data set."""
     from dmlcore.training.build import load_data
 
     source = run.embeddings()
@@ -326,7 +335,7 @@ def _test_table(run: Run, selection: ArrayLike | None, report: Callable[[str], N
         raise ExportError(f"{run.id} has no embeddings yet: python -m dmlcore evaluate {run.id}")
     try:
         # Images and names are optional in an export.
-        data: Dataset | None = load_data(run.spec)
+        data: Dataset | None = (load or load_data)(run.spec)
     except DataError as error:
         data = None
         report(f"no images and no names, as the data set cannot be read: {error}")
@@ -351,3 +360,48 @@ def _split_table(run: Run, split: str, selection: ArrayLike | None) -> Embedding
         source = Path(folder) / f"{checkpoint.digest_of(network.state_dict())}.npz"
         evaluation.save_embeddings(source, embeddings, state.data, split)
         return table(run, source, read(source), state.data, selection, split)
+
+
+def content(
+    run: Run,
+    name: str,
+    selection: ArrayLike | None = None,
+    *,
+    load: Callable[[RunSpec], Dataset] | None = None,
+    remarks: Sequence[str] = (),
+) -> bytes:
+    """Return an export of the last evaluation of a run, as a server sends it.
+
+    Args:
+        run: Run to export.
+        name: "report.html", "samples.csv", "embeddings.npz", "embeddings.parquet", "projector.zip" or "map.csv".
+        selection: Sample indices in the data set; see `table`.
+        load: Function that reads the data set of a spec, by default `load_data`; a server passes one with a cache.
+        remarks: Lines shown below the scores of a report.
+
+    Raises:
+        ExportError: The name is unknown, or the run lacks the requested data.
+    """
+    rows, file = _test_table(run, selection, load=load), io.BytesIO()
+    if name == "report.html":
+        plane = None
+        with suppress(Unreadable):  # a report can be made without a map
+            plane = reports.newest_map(run)
+        return reports.html(rows, plane, remarks).encode()
+    if name == "samples.csv":
+        if rows.data is None:
+            raise ExportError("the data set of this run cannot be read; restore its files")
+        return samples_csv(rows.data, rows.indices).encode()
+    if name == "map.csv":
+        if (plane := reports.newest_map(run)) is None:
+            raise ExportError("the map of this run no longer exists; compute it again")
+        return map_csv(rows, plane.points).encode()
+    if name == "projector.zip":
+        return projector_zip(rows)
+    if name == "embeddings.npz":
+        write_npz(rows, file)
+    elif name == "embeddings.parquet":
+        write_parquet(rows, file, neighbours=True)
+    else:
+        raise ExportError(f"{name}: there is no such export of a run")
+    return file.getvalue()

@@ -19,7 +19,7 @@ from pages.shared.plane.state import Scene
 from pages.shared.server import thumbnails
 from pages.shared.state import run_reader
 from pages.shared.widgets import first_loss, menu, neighbour_grid, own_embeddings, run_picker, run_status
-from pages.shared.widgets.component import mount
+from pages.shared.widgets.live_component import mount
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.widgets.test_neighbours import learned, naming
 from pages.shared.words import glossary, titles

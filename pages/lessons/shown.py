@@ -23,7 +23,7 @@ from pages.losses.charges.state import ChargesState
 from pages.losses.fields.sphere import service as sphere_service
 from pages.losses.fields.sphere.state import SphereScene
 from pages.pooling.transport.state import TransportState, steps
-from pages.shared.plane.readout.service import as_tensors
+from pages.shared.plane.service import as_tensors
 from pages.shared.plane.state import POINTS, Scene
 from pages.shared.state.page_state import PageState
 from pages.shared.state.untrusted import bounded

@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 
 from dmlcore import losses
 from dmlcore.geometry import forces
-from pages.shared.plane.readout.service import as_tensors
+from pages.shared.plane.service import as_tensors
 from pages.shared.plane.state import POINTS, Scene
 from tests.browser.harness import becomes, counted, drag, eventually, go, press, quiet
 

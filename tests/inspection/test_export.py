@@ -15,11 +15,13 @@ from PIL import Image
 from dmlcore.data.embedding_sets import files
 from dmlcore.data.embedding_sets.roles import Roles
 from dmlcore.experiments import embedding_sets
-from dmlcore.inspection import export, neighbours
+from dmlcore.inspection import export, metadata, neighbours
 from dmlcore.inspection.export import ExportError
 from dmlcore.storage.runs import RunStore
 from tests.inspection import hostile
 from tests.wording import says
+
+CONTENTS = ("report.html", "samples.csv", "embeddings.npz", "embeddings.parquet", "projector.zip", "map.csv")
 
 
 @pytest.fixture
@@ -160,6 +162,27 @@ def test_an_export_by_the_ending_of_its_name(made, tmp_path, monkeypatch):
     run.embeddings().unlink()
     with pytest.raises(ExportError, match="dmlcore evaluate"):
         export.write(run, tmp_path / "b.npz")
+
+
+def test_the_content_of_an_export_by_its_name(made):
+    run, data, table = made
+    content = {name: export.content(run, name, load=lambda spec: data) for name in CONTENTS}
+    assert content["report.html"].startswith(b"<!DOCTYPE html>")
+    assert content["map.csv"].decode() == export.map_csv(table, table.learned.embeddings[:, :2])
+    assert content["samples.csv"].decode() == metadata.samples_csv(data, table.indices)
+    with np.load(io.BytesIO(content["embeddings.npz"])) as arrays:
+        assert np.array_equal(arrays["embeddings"], table.embeddings)
+    names = zipfile.ZipFile(io.BytesIO(content["projector.zip"])).namelist()
+    assert {"vectors.tsv", "metadata.tsv"} <= set(names)
+    some = export.content(run, "samples.csv", [50, 38, 3], load=lambda spec: data)  # 3 is not in the test split
+    assert len(some.decode().splitlines()) == 3
+    with pytest.raises(ExportError, match=r"no such export"):
+        export.content(run, "run.exe", load=lambda spec: data)
+    run.projection().write_bytes(b"damaged")
+    assert b'id="map"' not in export.content(run, "report.html", load=lambda spec: data)
+    run.projection().unlink()
+    with pytest.raises(ExportError, match="no longer exists"):
+        export.content(run, "map.csv", load=lambda spec: data)
 
 
 @pytest.mark.parametrize("has_images", [True, False])

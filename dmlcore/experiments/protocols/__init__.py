@@ -1,6 +1,6 @@
 """Protocols: TOML files that describe how published results are trained, selected, repeated and summarised."""
 
-from dmlcore.experiments.protocols.expansion import data_name, deviations, expand, images
+from dmlcore.experiments.protocols.expansion import data_name, deviations, expand, images, remarks
 from dmlcore.experiments.protocols.requests import ProtocolRequest, ProtocolState, conduct, describe, place_of
 from dmlcore.experiments.protocols.results import (
     Collection,
@@ -37,5 +37,6 @@ __all__ = [
     "place_of",
     "printed_rows",
     "read",
+    "remarks",
     "write",
 ]

@@ -198,6 +198,16 @@ def deviations(spec: RunSpec, training: int | None = None) -> list[str]:
     return min((_deviations(protocol, spec, word, training) for word in words), key=len)
 
 
+def remarks(spec: RunSpec) -> list[str]:
+    """Return the line of a report that lists the `deviations` of a spec from its protocol; [] if there are none.
+
+    Raises:
+        SpecError: If the protocol cannot be read.
+    """
+    lines = deviations(spec)
+    return [f"The run deviates from the protocol {spec.protocol}: {'; '.join(lines)}."] if lines else []
+
+
 def _deviations(protocol: Protocol, spec: RunSpec, loss: str, training: int | None) -> list[str]:
     network = spec.model.name if spec.model.name in protocol.networks else protocol.base.model.name
     keep = [f"model.name={network}"]

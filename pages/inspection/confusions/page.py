@@ -16,7 +16,7 @@ from pages.inspection.confusions import distances as distances_view
 from pages.inspection.confusions import hubs as hubs_view
 from pages.inspection.confusions import pairs as pairs_view
 from pages.shared.widgets import sampled
-from pages.shared.widgets.results import beside
+from pages.shared.widgets.score_context import beside
 from pages.shared.widgets.shown_run import ShownRun, headed, refuse_unlabelled
 from pages.shared.words import sentences as words
 from pages.shared.words.labels import SCORES

@@ -28,7 +28,7 @@ from pages.inspection.differences.sides import RunSide
 from pages.shared.server import thumbnails
 from pages.shared.widgets import error_boundary, job_button, menu, run_picker, selection
 from pages.shared.widgets.chart import chart
-from pages.shared.widgets.results import beside
+from pages.shared.widgets.score_context import beside
 from pages.shared.widgets.test_neighbours import learned, naming, refuse_other_data
 from pages.shared.words import sentences as words
 from pages.shared.words.labels import SCORES

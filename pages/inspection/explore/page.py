@@ -14,7 +14,7 @@ from pages.inspection.explore import making as making_view
 from pages.inspection.explore import service as map_service
 from pages.inspection.explore.service import MapData
 from pages.shared.widgets import export_menu, job_button, menu, own_embeddings, run_picker, selection
-from pages.shared.widgets.results import beside
+from pages.shared.widgets.score_context import beside
 from pages.shared.widgets.test_neighbours import outdated
 from pages.shared.words import sentences as words
 from pages.shared.words import titles

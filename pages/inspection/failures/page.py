@@ -22,7 +22,8 @@ from pages.inspection.failures.state import RealScene, home
 from pages.inspection.failures.true_step import panel as true_step_view
 from pages.shared.server import thumbnails
 from pages.shared.widgets import menu, misread_link, selection
-from pages.shared.widgets.component import component, mount
+from pages.shared.widgets.component import component
+from pages.shared.widgets.live_component import mount
 from pages.shared.widgets.presentation import Presentation
 from pages.shared.widgets.shown_run import ShownRun, headed, refuse_unlabelled
 from pages.shared.words.labels import SCORES

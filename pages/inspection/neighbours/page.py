@@ -19,7 +19,7 @@ from pages.inspection.neighbours import upload as upload_view
 from pages.inspection.neighbours import weights as weights_view
 from pages.shared.server import thumbnails
 from pages.shared.widgets import export_menu, menu, neighbour_grid, run_picker, sampled, selection
-from pages.shared.widgets.results import beside
+from pages.shared.widgets.score_context import beside
 from pages.shared.widgets.shown_run import ShownRun, headed
 from pages.shared.words import titles
 from pages.shared.words.labels import SCORES

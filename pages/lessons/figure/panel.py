@@ -22,8 +22,9 @@ from pages.pooling.transport.state import TransportState
 from pages.pooling.transport.state import options as transport_options
 from pages.shared.plane import service as plane_service
 from pages.shared.plane.state import Scene
-from pages.shared.widgets.component import KEPT, component, mount
+from pages.shared.widgets.component import KEPT, component
 from pages.shared.widgets.linked_box import linked
+from pages.shared.widgets.live_component import mount
 from pages.shared.widgets.study import scores as study_scores
 
 # controls to hide by kind of figure, in addition to the sliders that the lesson step does not use

@@ -21,7 +21,7 @@ from pages.library.errata.state import FIRST, Example
 from pages.library.errata.words import literal, marked, snippet, why_no_plot
 from pages.shared.server import static_files
 from pages.shared.widgets import menu, misread_link
-from pages.shared.widgets.component import mount
+from pages.shared.widgets.live_component import mount
 
 CHOSEN, HALF, SOURCE = "truth_erratum", "truth_half", "truth_source"
 ERRATA, REFERENCE = "Errata", "Loss reference"

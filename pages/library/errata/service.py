@@ -18,7 +18,7 @@ from dmlcore import losses
 from dmlcore.geometry.scales import percentile, round_top
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, POINTS, CounterExampleGradients, compare
 from pages.library.errata.state import Example
-from pages.shared.plane.readout.service import as_tensors
+from pages.shared.plane.service import as_tensors
 from pages.shared.server import wire
 from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import pack

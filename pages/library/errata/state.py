@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 from dmlcore import losses
 from dmlcore.geometry import Probe
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, POINTS
-from pages.shared.plane.readout.service import as_tensors
+from pages.shared.plane.service import as_tensors
 from pages.shared.plane.state import Scene
 from pages.shared.state import untrusted
 from pages.shared.state.page_state import ChoiceKind, Hyper, Kind, Numbers, PageState, WindowKind

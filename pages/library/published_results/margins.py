@@ -15,7 +15,7 @@ from dmlcore.published.reference import hyper_text
 from dmlcore.published.sweeps import AXIS_TITLES, Sweep, SweepSeries, sweeps
 from pages.library.published_results import service as published_service
 from pages.shared.widgets.chart import chart
-from pages.shared.widgets.linked_box import as_csv, linked
+from pages.shared.widgets.linked_box import csv_button, linked
 
 SHIFT = "m - ρ/2"
 PARAMETER = "sweep"  # URL parameter
@@ -80,15 +80,7 @@ def draw(sweep: Sweep, column: str, shifted: bool = False) -> None:
     ]
     with st.expander(f"The {len(records)} rows", icon=":material/table_rows:"):
         st.dataframe(records, hide_index=True, key=f"rows {sweep.key}")
-    st.download_button(
-        "Download rows (CSV)",
-        lambda: as_csv(records),
-        file_name=f"{sweep.key}.csv",
-        mime="text/csv",
-        icon=":material/csv:",
-        key=f"csv {sweep.key}",
-        on_click="ignore",
-    )
+    csv_button("Download rows (CSV)", lambda: records, sweep.key, f"csv {sweep.key}")
 
 
 def _x(sweep: Sweep, hyper: dict[str, float], shifted: bool) -> float:

@@ -15,7 +15,7 @@ from pages.library.published_results import service as published_service
 from pages.library.published_results.service import Ours
 from pages.shared.widgets import menu
 from pages.shared.widgets.drawn import drawn
-from pages.shared.widgets.linked_box import as_csv
+from pages.shared.widgets.linked_box import csv_button
 
 MARK = "●"
 DAMAGED = "?"  # mark after a value that was read from damaged text
@@ -43,14 +43,11 @@ def show(table: PublishedTable, passed: set[int]) -> None:
     drawn(_legend, table)
     _beside(table, ours, untrained)
     _notes(table)
-    st.download_button(
+    csv_button(
         "Download table with our results (CSV)",
-        lambda: as_csv([*_records(table, rows), *_own_records(table, ours)]),
-        file_name=f"{table.key}.csv",
-        mime="text/csv",
-        icon=":material/csv:",
-        key=f"csv {table.key}",
-        on_click="ignore",
+        lambda: [*_records(table, rows), *_own_records(table, ours)],
+        table.key,
+        f"csv {table.key}",
     )
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from dmlcore.published.collection import SHORT, PublishedRow, PublishedTable, collection, loss_title, search
 from pages.library.published_results import table as table_view
-from pages.shared.widgets.linked_box import as_csv, linked
+from pages.shared.widgets.linked_box import csv_button, linked
 
 ALL = ""  # value of an unset filter
 EVERYWHERE = ("R@1", "MAP@R", "NMI")  # score columns of the search results
@@ -89,15 +89,7 @@ def _matches(published: Sequence[tuple[PublishedTable, PublishedRow]]) -> None:
     )
     config = {column: st.column_config.NumberColumn(column, format="%.2f") for column in EVERYWHERE}
     st.dataframe(rows, hide_index=True, key="published_matches", height=300, column_config=config, placeholder="–")
-    st.download_button(
-        "Download rows (CSV)",
-        lambda: as_csv(rows),
-        file_name="published-rows.csv",
-        mime="text/csv",
-        icon=":material/csv:",
-        key="published_matches_csv",
-        on_click="ignore",
-    )
+    csv_button("Download rows (CSV)", lambda: rows, "published-rows", "published_matches_csv")
 
 
 def _chosen(keys: Sequence[str]) -> PublishedTable:

@@ -8,7 +8,7 @@ import streamlit as st
 from dmlcore.figures import published as figures
 from dmlcore.published.tournament import COMPETITIONS, Competition, Tournament, compete, printed_ranks, scores
 from pages.shared.widgets.chart import chart
-from pages.shared.widgets.linked_box import as_csv, linked
+from pages.shared.widgets.linked_box import csv_button, linked
 
 PARAMETER = "competition"  # URL parameter
 
@@ -56,15 +56,7 @@ def draw(key: str, competition: Competition, by_experiment: dict[str, dict[str, 
         config = {c: st.column_config.NumberColumn(c, format="%.2f") for c in frame.columns if "rank" in c}
         st.dataframe(frame, hide_index=True, key=f"standings {key}", column_config=config, height="content")
         st.caption(_moved(with_band, without, band))
-        st.download_button(
-            "Download standings (CSV)",
-            lambda: as_csv(records),
-            file_name=f"tournament-{key}.csv",
-            mime="text/csv",
-            icon=":material/csv:",
-            key=f"csv {key}",
-            on_click="ignore",
-        )
+        csv_button("Download standings (CSV)", lambda: records, f"tournament-{key}", f"csv {key}")
     with right:
         names = [standing.name for standing in with_band.standings]
         words = "; ".join(f"{s.name}: {s.wins} won, {s.ties} tied, {s.defeats} lost" for s in with_band.standings)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.losses.charges import service, state
 from pages.shared.widgets import first_loss, misread_link
-from pages.shared.widgets.component import mount_timeline
+from pages.shared.widgets.live_component import mount_timeline
 from pages.shared.widgets.presentation import Presentation
 from pages.shared.words import glossary
 

@@ -8,7 +8,7 @@ from pages.losses.toy_training import service, state
 from pages.losses.toy_training.options import options
 from pages.losses.toy_training.presets import PRESETS
 from pages.shared.widgets import misread_link
-from pages.shared.widgets.component import mount_timeline
+from pages.shared.widgets.live_component import mount_timeline
 from pages.shared.widgets.presentation import Presentation
 from pages.shared.words import glossary
 

@@ -8,7 +8,7 @@ from dmlcore.data.synthetic import tokens
 from pages.pooling.gap_vs_gsp import service, state
 from pages.shared.state.untrusted import bounded
 from pages.shared.widgets import menu, misread_link
-from pages.shared.widgets.component import mount_timeline
+from pages.shared.widgets.live_component import mount_timeline
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study.panel import Layout
 from pages.shared.words import glossary

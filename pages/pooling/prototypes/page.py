@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.pooling.prototypes import service, state
 from pages.shared.widgets import menu, misread_link
-from pages.shared.widgets.component import mount
+from pages.shared.widgets.live_component import mount
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study.panel import Layout
 from pages.shared.words import glossary

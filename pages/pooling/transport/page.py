@@ -9,7 +9,8 @@ import streamlit as st
 from pages.pooling.transport import service
 from pages.pooling.transport.state import TransportState, options
 from pages.shared.widgets import menu, misread_link
-from pages.shared.widgets.component import KEPT, mount
+from pages.shared.widgets.component import KEPT
+from pages.shared.widgets.live_component import mount
 from pages.shared.words import glossary
 from pages.shared.words.formulas import statements
 

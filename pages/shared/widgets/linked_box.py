@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from dmlcore.storage import csv_text
+from dmlcore.storage.csv_text import as_csv
 
 
 def linked(
@@ -44,7 +44,15 @@ def _follow(parameter: str) -> None:
     st.query_params[parameter] = st.session_state[f"box {parameter}"]
 
 
-def as_csv(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the rows of a table as CSV; a column that a row lacks is empty."""
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    return csv_text.as_csv([columns, *([row.get(column) for column in columns] for row in rows)])
+def csv_button(label: str, rows: Callable[[], Sequence[dict[str, Any]]], name: str, key: str) -> None:
+    """Show a button that downloads the rows of a table as NAME.csv; a column that a row lacks is empty.
+
+    `rows` is called when the button is clicked.
+    """
+
+    def make() -> str:
+        records = rows()
+        columns = list(dict.fromkeys(column for record in records for column in record))
+        return as_csv([columns, *([record.get(column) for column in columns] for record in records)])
+
+    st.download_button(label, make, f"{name}.csv", "text/csv", icon=":material/csv:", key=key, on_click="ignore")

@@ -13,7 +13,8 @@ from dmlcore import losses
 from pages.shared.state import untrusted
 from pages.shared.state.page_state import PageState, Preset
 from pages.shared.state.untrusted import Misread
-from pages.shared.widgets.component import KEPT, LECTURE
+from pages.shared.widgets.component import KEPT
+from pages.shared.widgets.live_component import LECTURE
 
 State = TypeVar("State", bound=PageState)
 _PLAIN = re.compile(r"[A-Za-z0-9_.,+-]{1,40}")  # text that needs no escaping in Markdown

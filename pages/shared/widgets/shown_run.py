@@ -12,11 +12,12 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.inspection.neighbours import TestNeighbours
+from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.typing import Ints
-from pages.shared.widgets import neighbour_grid, run_picker
-from pages.shared.widgets.last_evaluation import evaluated
-from pages.shared.widgets.test_neighbours import naming
+from pages.shared.widgets import job_button, neighbour_grid, run_picker
+from pages.shared.widgets.test_neighbours import learned, naming, outdated, refuse_other_data
+from pages.shared.words import sentences as words
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,5 +127,23 @@ def refuse_unlabelled(shown: ShownRun, what: str) -> bool:
 
 
 def _evaluated(run: Run | None, what: str) -> ShownRun | None:
-    known = run and evaluated(run, what)
-    return ShownRun(run, *known, naming(run)) if run and known else None
+    """Return a run with its last evaluation; if it has none that can be read, show a button that starts one."""
+    if run is None:
+        return None
+    source = run.embeddings()
+    if source is None:
+        if not run.is_logged:
+            st.markdown(f"This run has not been evaluated yet. Evaluate it to see its {what}.")
+        job_button.offer(run, "evaluate")
+        return None
+    if outdated(run, source):
+        st.caption("The run has been trained further since its last evaluation, which is shown below.")
+        job_button.offer(run, "evaluate")
+    try:
+        searched = learned(source)
+        refuse_other_data(run, source, searched)
+        return ShownRun(run, source, searched, naming(run))
+    except Unreadable as error:
+        st.error(words.plain(error), icon=":material/broken_image:")
+        job_button.offer(run, "evaluate")
+        return None

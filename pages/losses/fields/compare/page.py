@@ -8,7 +8,7 @@ from pages.losses.fields.compare import presets, service, state
 from pages.losses.fields.compare.state import ComparisonView
 from pages.shared.plane.state import LANDSCAPE, Scene
 from pages.shared.widgets import menu, misread_link
-from pages.shared.widgets.component import mount
+from pages.shared.widgets.live_component import mount
 from pages.shared.words import glossary
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 from pages.losses.fields.pair_weights import service
 from pages.losses.fields.pair_weights.state import SLIDES, PairWeightsView
 from pages.shared.widgets import first_loss, menu, misread_link
-from pages.shared.widgets.component import mount
+from pages.shared.widgets.live_component import mount
 from pages.shared.words import glossary
 from pages.shared.words.formulas import statements
 

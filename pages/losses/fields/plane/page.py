@@ -10,7 +10,7 @@ from pages.shared.plane import service
 from pages.shared.plane.state import FIRST, LANDSCAPE, Scene
 from pages.shared.state.untrusted import bounded
 from pages.shared.widgets import first_loss, menu, misread_link
-from pages.shared.widgets.component import mount
+from pages.shared.widgets.live_component import mount
 from pages.shared.widgets.presentation import Presentation
 from pages.shared.words import glossary
 

@@ -10,7 +10,7 @@ from pages.losses.fields.sphere import service
 from pages.losses.fields.sphere.state import FIRST, STATES, SphereScene
 from pages.losses.fields.sphere.words import named, row, statement
 from pages.shared.widgets import first_loss, menu, misread_link
-from pages.shared.widgets.component import mount
+from pages.shared.widgets.live_component import mount
 from pages.shared.widgets.presentation import Presentation
 from pages.shared.words import glossary
 

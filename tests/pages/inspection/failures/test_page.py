@@ -35,7 +35,7 @@ from pages.inspection.failures.influence import images as influence_images
 from pages.inspection.failures.state import RealScene, home, unit_of
 from pages.inspection.failures.true_step.panel import ranks_of
 from pages.inspection.failures.true_step.table import BEST, COLUMNS, best, change
-from pages.shared.plane.readout.service import as_tensors
+from pages.shared.plane.service import as_tensors
 from pages.shared.plane.state import POINTS
 from pages.shared.server.wire import unpack
 from pages.shared.widgets import job_button

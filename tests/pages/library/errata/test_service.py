@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, compare
 from pages.library.errata.service import answer, readout
 from pages.library.errata.state import Example
-from pages.shared.plane.readout.service import as_tensors
+from pages.shared.plane.service import as_tensors
 from pages.shared.plane.state import Scene
 from pages.shared.server.wire import unpack
 

@@ -16,7 +16,7 @@ from dmlcore import losses
 from dmlcore.geometry import field_table, forces, margin_enclosing, margin_for_ellipse, normalised_margin
 from pages.shared.plane import service as plane_service
 from pages.shared.plane import state as plane_state
-from pages.shared.plane.readout.service import as_tensors
+from pages.shared.plane.service import as_tensors
 from pages.shared.plane.state import POINTS, Scene
 from pages.shared.server import static_files
 from pages.shared.server.wire import ARROWS, unpack

@@ -16,7 +16,7 @@ from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.training.loop import train
 from pages.library.published_results import service as published
-from pages.shared.widgets.results import beside
+from pages.shared.widgets.score_context import beside
 from pages.shared.words import titles
 from tests.pages.conftest import load_page
 
