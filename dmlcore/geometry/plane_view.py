@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol, SupportsFloat
+from typing import SupportsFloat
 
 import numpy as np
 import torch
@@ -27,52 +27,25 @@ Place = tuple[float, float]
 Window = tuple[float, float, float]  # centre x, centre y, half width
 
 
-class PlaneLoss(EdgeEnergy, Protocol):
-    """Triplet loss as a function of edge lengths, with a margin."""
-
-    @property
-    def margin(self) -> float:
-        """Margin of the energy."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class PlaneScene:
-    """A triplet in the plane, its loss with hyper-parameters, and what `view` computes for it.
+    """A triplet in the plane, its loss with hyper-parameters, and the layers that `view` computes."""
 
-    Args:
-        loss: Triplet loss, for example from `losses.create`.
-        points: Anchor, positive and negative.
-        probe: Point that is moved over the window, and whose force is the field.
-        window: Centre x, centre y and half width of the square that is sampled.
-        grid: Nodes along each side of the window, at the centres of equal cells.
-        shade: Values to be coloured: "energy" (clamped), "raw" (before the clamp), "force" (its norm) or "none".
-        lines: Equipotentials of the "raw" or the "clamped" energy, or "none".
-        region: True for the polygons around the active region.
-        streams: True for streamlines of the force.
-        discs: True for the discs of the ranking loss and the ellipse around them.
-        mining: True for the regions of easy, semi-hard and hard triplets.
-        cut: End points (x0, y0, x1, y1) of a segment along which the energy is sampled; None for no cut.
-        scale: Value of the strongest colour, > 0; None to choose it.
-        reference: Force with an arrow of half length, > 0; None to choose it.
-        refit: True to replace `scale` and `reference` if they differ from the chosen ones by a factor above 1.6.
-    """
-
-    loss: PlaneLoss
-    points: tuple[Place, Place, Place]
-    probe: Probe
+    loss: EdgeEnergy  # for example from `losses.create`
+    points: tuple[Place, Place, Place]  # anchor, positive and negative
+    probe: Probe  # point that is moved over the window, and whose force is the field
     window: Window
-    grid: int
-    shade: str = "energy"
-    lines: str = "none"
-    region: bool = False
-    streams: bool = False
-    discs: bool = False
-    mining: bool = False
-    cut: Sequence[float] | None = None
-    scale: float | None = None
-    reference: float | None = None
-    refit: bool = False
+    grid: int  # nodes along each side of the window, at the centres of equal cells
+    shade: str = "energy"  # values to be coloured: "energy" (clamped), "raw" (before the clamp), "force" or "none"
+    lines: str = "none"  # equipotentials of the "raw" or the "clamped" energy, or "none"
+    region: bool = False  # polygons around the active region
+    streams: bool = False  # streamlines of the force
+    discs: bool = False  # discs of the ranking loss and the ellipse around them
+    mining: bool = False  # regions of easy, semi-hard and hard triplets
+    cut: Sequence[float] | None = None  # end points (x0, y0, x1, y1) of a segment along which the energy is sampled
+    scale: float | None = None  # value of the strongest colour, > 0; None to choose it
+    reference: float | None = None  # force with an arrow of half length, > 0; None to choose it
+    refit: bool = False  # replace a given `scale` or `reference` that is not within a factor of about 1.6 of the chosen
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

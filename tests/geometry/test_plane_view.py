@@ -1,4 +1,4 @@
-"""The view of a triplet in the plane holds the library's numbers, and only the layers that were asked for."""
+"""The view of a triplet in the plane holds the numbers of the library, and only the requested layers."""
 
 from __future__ import annotations
 

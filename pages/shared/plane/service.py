@@ -80,22 +80,22 @@ def render_scene(scene: Scene, request: Request, more: Mapping[str, Any] | None 
         **{name: getattr(scene, name) for name in ("probe", "shade", "lines", "region", "discs", "mining")},
     )
     shown = geometry.view(sampled)
-    header = _numbers(scene, sampled, shown) | {"id": identity, "n": sampled.grid, "view": scene.view}
+    header = _numbers(scene, shown) | {"id": identity, "n": sampled.grid, "view": scene.view}
     if settle:
         header["bring"] = None if header["hit"] else shown.nearest_active(getattr(scene, scene.probe))
         header |= {"query": scene.to_query(), "hyper": jsonable(scene.hyper)} | _describe_pair(scene, request)
     return pack(header | dict(more or {}), _quantised(scene, shown))
 
 
-def _numbers(scene: Scene, sampled: PlaneScene, shown: PlaneView) -> dict[str, Any]:
+def _numbers(scene: Scene, shown: PlaneView) -> dict[str, Any]:
     """Return the header entries of a view: numbers of the triplet, scales, and numbers of points of each line."""
     mining = shown.mining
     lines = {"outer": shown.outer, "inner": shown.inner} | ({} if shown.rings is None else {"rings": shown.rings})
     header = {
         "raw": number(shown.raw),
         "energy": number(shown.energy),
-        "m2": number(sampled.loss.m2),
-        "m1": number(sampled.loss.margin),
+        "m2": number(scene.module().m2),
+        "m1": number(scene.module().margin),
         "mu": scene.mu,
         "hit": shown.hit,
         "positive": _is_positive(scene.loss),
