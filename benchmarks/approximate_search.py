@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from benchmarks.harness import points_in_classes
 from dmlcore.metrics.approximate import BREADTH, PROBE, TITLES, ApproximateSearch, estimate_costs, index_bytes, recall
 
 CLASS = 50  # number of points per class, scattered around the class centre like embeddings
@@ -28,7 +29,8 @@ def main() -> None:
     count, dimensions = (int(word) for word in (sys.argv[1:] + ["1000000", "128"][len(sys.argv) - 1 :]))
     print(f"{count:,} x {dimensions}, classes of {CLASS}, {QUERIES} queries; load {os.getloadavg()[0]:.1f}", flush=True)
     with TemporaryDirectory() as folder:
-        points = _points(Path(folder) / "points.npy", count, dimensions)
+        points = np.lib.format.open_memmap(Path(folder) / "points.npy", "w+", np.float32, (count, dimensions))
+        points_in_classes(points, CLASS, 0.6)
         print("index        breadth  build s      MB  ms/query exact/it  recall@1 recall@100")
         exact = _measure("exact", points, (1,), None)
         for kind in list(TITLES)[1:]:
@@ -41,19 +43,6 @@ def main() -> None:
             fits = "" if cost.bytes < 0.8 * MEMORY else "  does not fit"
             times = f"build {cost.build / 3600:8.2f} h {cost.thousand:9.2f} ms per query"
             print(f"{n:12,} {cost.kind:8} {cost.bytes / GB:8.1f} GB  {times}{fits}")
-
-
-def _points(path: Path, count: int, dimensions: int) -> np.ndarray:
-    """Write unit vectors in classes around random centres to `path`, in chunks; return them memory-mapped."""
-    generator = np.random.default_rng(0)
-    points = np.lib.format.open_memmap(path, "w+", np.float32, (count, dimensions))
-    for start in range(0, count, 100_000):
-        rows = min(100_000, count - start)
-        centres = generator.standard_normal((-(-rows // CLASS), dimensions), dtype=np.float32)
-        part = np.repeat(centres, CLASS, axis=0)[:rows]
-        part += 0.6 * generator.standard_normal(part.shape, dtype=np.float32)
-        points[start : start + rows] = part / np.linalg.norm(part, axis=1, keepdims=True)
-    return points
 
 
 def _measure(kind: str, points: np.ndarray, breadths: tuple[int, ...], exact: float | None) -> float:

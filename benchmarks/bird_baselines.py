@@ -7,15 +7,11 @@ fitted to all training classes. The test classes are the same in every case. The
 Below each network: the whitening whose shrinkage has the best mean MAP@R on the validation classes of the four folds,
 and the score of the four folds' embeddings concatenated (Musgrave et al. 2020). A fold's own score is that of a model
 that has seen three quarters of the classes; the concatenation has seen all of them, like "all".
-
-`--recipes` trains heads on the frozen features of EfficientNet-Lite 0 and compares them with the whitened features on
-the validation classes of each fold; the test classes are not used.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -25,7 +21,7 @@ from dmlcore.metrics import RetrievalScores
 from dmlcore.models import whitening
 from dmlcore.spec import RunSpec
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.training import evaluation, feature_baselines, loop
+from dmlcore.training import evaluation, feature_baselines
 from dmlcore.training.build import build, load_data
 from dmlcore.training.state import TrainingState
 from dmlcore.typing import Singles
@@ -45,40 +41,14 @@ HEAD = (
     *("batch.classes=16", "batch.samples=4", "model.embedding_dim=512", "schedule.steps=200"),
     *("loss.name=multi_similarity", "optimiser.name=adam"),
 )
-RECIPES = {
-    "linear head, random start, 1e-3": ("optimiser.learning_rate=1e-3",),
-    "linear head, 1280-D, whitening start, 1e-5": (
-        "model.embedding_dim=1280",
-        "model.embedding_start=whitening",
-        "optimiser.learning_rate=1e-5",
-    ),
-    "linear head, 1280-D, whitening start, 1e-4": (
-        "model.embedding_dim=1280",
-        "model.embedding_start=whitening",
-        "optimiser.learning_rate=1e-4",
-    ),
-    "linear head, 1280-D, whitening start, 1e-3": (
-        "model.embedding_dim=1280",
-        "model.embedding_start=whitening",
-        "optimiser.learning_rate=1e-3",
-    ),
-    "linear head, 1280-D, whitening start, proxy anchor, 1e-4": (
-        *(
-            "model.embedding_dim=1280",
-            "model.embedding_start=whitening",
-            "optimiser.learning_rate=1e-4",
-            "loss.name=proxy_anchor",
-        ),
-    ),
-}
 
 
-def state_of(network: str, fold: int, *changes: str) -> TrainingState:
+def state_of(network: str, fold: int) -> TrainingState:
     """Return the state before training; fold 0 trains on all training classes."""
     folds = (
         (f"data.folds={FOLDS}", f"data.fold={fold}", "data.validation=classes") if fold else ("data.validation=none",)
     )
-    spec = RunSpec().with_overrides([*COMMON, *NETWORKS[network], *HEAD, *folds, *changes])
+    spec = RunSpec().with_overrides([*COMMON, *NETWORKS[network], *HEAD, *folds])
     return build(spec, load_data(spec), torch.device("cpu"))
 
 
@@ -128,42 +98,14 @@ def choose_shrinkage(network: str) -> None:
         )
 
 
-def recipes(names: Sequence[str]) -> None:
-    """Print the validation MAP@R of heads, and of the whitened features, in every fold."""
-    for name in names:
-        gains = []
-        for fold in range(1, FOLDS + 1):
-            state = state_of("efficientnet_lite0", fold, *RECIPES[name])
-            rows = feature_baselines.rows(state)
-            known = {r["of"]: r["map_at_r"] for r in rows if r["kind"] == "baseline" and r["part"] == "validation"}
-            best = 0.0
-            for step in range(1, state.spec.schedule.steps + 1):
-                state.model.train()
-                loop.step(state, step)
-                if step % 25 == 0:
-                    embedded = evaluation.embed(state.model, state.data, "validation", state.device)
-                    best = max(best, evaluation.score(embedded, state.data, "validation", (1,)).map_at_r or 0.0)
-            gains.append(best - known["whitened"])
-            print(
-                f"{name}: fold {fold}, best of 8 validations {_percent(best)}, whitened {_percent(known['whitened'])}"
-            )
-        print(f"{name}: {100 * statistics.fmean(gains):+.1f} points of validation MAP@R against whitened", flush=True)
-
-
 def main() -> None:
-    """Print the baselines and, if requested, the recipes."""
-    parser = command_line(__doc__)
-    parser.add_argument("--recipes", action="store_true", help="train heads and score them on the validation classes")
-    parser.add_argument("--only", default="", help="with --recipes: only those whose name contains this text")
-    asked = parser.parse_args()
+    """Print the baselines."""
+    command_line(__doc__).parse_args()
     torch.set_num_threads(1)
     print(machine("torch", "numpy"))
-    if asked.recipes:
-        recipes([name for name in RECIPES if asked.only in name])
-    else:
-        for network in NETWORKS:
-            baselines(network)
-            choose_shrinkage(network)
+    for network in NETWORKS:
+        baselines(network)
+        choose_shrinkage(network)
 
 
 def _percent(value: float) -> str:

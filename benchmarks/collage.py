@@ -9,7 +9,6 @@ and from the data set.
 from __future__ import annotations
 
 import io
-import multiprocessing
 import pickle
 import statistics
 import tempfile
@@ -19,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from benchmarks.harness import command_line, machine, memory, verdict
+from benchmarks.harness import command_line, in_process, machine, memory, verdict
 from dmlcore.data.synthetic.cifar_collage import BACKGROUNDS
 
 GOAL_SECONDS, GOAL_MB, GOAL_BATCH_MS = 20, 700, 1.0
@@ -79,14 +78,13 @@ def build(root: str) -> dict[str, float]:
     return measured | {"read": time.perf_counter() - began, "peak": memory("VmHWM") / 1e6}
 
 
-def rival(job: tuple[str, int]) -> dict[str, float]:
+def rival(root: str, repeats: int) -> dict[str, float]:
     """Copy all collages into one array, and time random batches read from the array and the data set in alternation.
 
     Returns median and 99th percentile of both in milliseconds, and the seconds and peak memory (MB) of the copy.
     """
     import dmlcore.data
 
-    root, repeats = job
     began = time.perf_counter()
     ours = dmlcore.data.load("collage", root=root).inputs
     stored = ours[:]
@@ -111,16 +109,11 @@ def main() -> None:
     parser.add_argument("--root", help="folder of a real CIFAR-100 instead of random images")
     arguments = parser.parse_args()
     print(f"{machine('numpy')}; batches of {BATCH}")
-    context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         root = arguments.root
         if root is None:
-            with context.Pool(1) as pool:  # write in a separate process, whose memory does not affect the measurements
-                root = str(pool.apply(write_cifar100, (Path(folder) / "cifar-100-python",)))
-        with context.Pool(1) as pool:
-            ours = pool.apply(build, (root,))
-        with context.Pool(1) as pool:
-            other = pool.apply(rival, ((root, arguments.repeats),))
+            root = str(in_process(write_cifar100, Path(folder) / "cifar-100-python"))
+        ours, other = in_process(build, root), in_process(rival, root, arguments.repeats)
     peak, built, batch = ours["peak"], ours["built"] + ours["read"], other["ours"]
     print(
         f"{ours['collages']:,.0f} collages: layouts drawn in {ours['built']:.2f} s, each composed once in "

@@ -14,17 +14,14 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.browser import EMPTY_RERUN, WINDOW, Server, chromium, launched, served
-from benchmarks.harness import command_line, machine, report
+from benchmarks.harness import EMPTY_RERUN, chromium, command_line, machine, report, served
 
+WINDOW = {"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce"}
 ALL_LAYERS = "&lines=raw&flow=arrows&region=1&forces=1&edges=1&discs=1&mining=1&cut=1"
 
 # Milliseconds from the event to the end of the frame in which the target changed. A canvas sets data-seq in the frame
@@ -123,33 +120,6 @@ def first_view(browser: Any, url: str, start: float | None = None) -> float:
     return took
 
 
-@dataclass(frozen=True)
-class Bench:
-    """Environment of a measurement: browser, page of 1440 x 900 pixels, server of the app, and baseline times in ms."""
-
-    browser: Any
-    page: Any
-    ours: Server
-    empty: list[float]
-
-
-@contextmanager
-def open_bench(presses: int) -> Iterator[Bench]:
-    """Start servers and browser, time `presses` key presses on the baseline's slider, then yield the environment."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        served(Path(folder) / "runs", EMPTY_RERUN) as (ours, rival),
-        chromium() as browser,
-    ):
-        print(f"{machine('streamlit')}, Chromium {browser.version}, viewport 1440 x 900")
-        page = browser.new_page(**WINDOW)
-        page.goto(rival.url)
-        target = page.wait_for_selector("#answer").evaluate_handle("(el) => el.closest('[data-testid=stHtml]')")
-        empty = keys(page, page.get_by_role("slider"), target, False, presses)
-        report(f"empty fragment rerun, st.slider, {presses} presses", empty)
-        yield Bench(browser, page, ours, empty)
-
-
 def dragged(page: Any, handle: Any, canvas: Any, seconds: float) -> dict[str, Any]:
     """Drag `handle` once per frame for some seconds and watch the canvas.
 
@@ -165,31 +135,31 @@ def dragged(page: Any, handle: Any, canvas: Any, seconds: float) -> dict[str, An
     return drag
 
 
-def arguments_of(description: str | None) -> argparse.Namespace:
-    """Parse the command line with the options --presses and --seconds."""
-    parser = command_line(description)
+def main() -> None:
+    parser = command_line(__doc__)
     parser.add_argument("--presses", type=int, default=40, help="key presses per slider")
     parser.add_argument("--seconds", type=float, default=4.0, help="length of each drag")
-    return parser.parse_args()
-
-
-def main() -> None:
-    arguments = arguments_of(__doc__)
-    with open_bench(arguments.presses) as bench:
-        for layers, query in (("first layers", ""), ("all layers", ALL_LAYERS)):
-            for grid in (41, 81):
-                bench.page.goto(f"{bench.ours.url}/fields?n=0.3,0.8&grid={grid}{query}")
-                one_setting(bench.page, f"{layers}, {grid} x {grid}", bench.empty, arguments)
-        bench.page.close()
-        report("new session to moving figure", [first_view(bench.browser, bench.ours.url) for _ in range(5)])
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
+        runs = Path(folder) / "runs"
+        with served(runs, EMPTY_RERUN) as (rival, _), served(runs) as (url, _):
+            print(f"{machine('streamlit')}, Chromium {browser.version}, viewport 1440 x 900")
+            page = browser.new_page(**WINDOW)
+            page.goto(rival)
+            target = page.wait_for_selector("#answer").evaluate_handle("(el) => el.closest('[data-testid=stHtml]')")
+            empty = keys(page, page.get_by_role("slider"), target, False, arguments.presses)
+            report(f"empty fragment rerun, st.slider, {arguments.presses} presses", empty)
+            for layers, query in (("first layers", ""), ("all layers", ALL_LAYERS)):
+                for grid in (41, 81):
+                    page.goto(f"{url}/fields?n=0.3,0.8&grid={grid}{query}")
+                    one_setting(page, f"{layers}, {grid} x {grid}", empty, arguments)
+            page.close()
+            report("new session to moving figure", [first_view(browser, url) for _ in range(5)])
         cold = []
         for _ in range(3):
-            bench.ours.kill()
-            browser = launched(bench.browser.browser_type)
             start = time.perf_counter()
-            bench.ours.start()
-            cold.append(first_view(browser, bench.ours.url, start))
-            browser.close()
+            with served(runs) as (url, _):
+                cold.append(first_view(browser, url, start))
         report("server start to moving figure", cold)
 
 

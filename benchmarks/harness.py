@@ -1,4 +1,4 @@
-"""Shared tools for the benchmarks: command line, alternating measurements, time and memory. See also `browser`.
+"""Shared tools for the benchmarks: command line, alternating measurements, time and memory, servers and a browser.
 
 A benchmark runs as `python -m benchmarks.NAME` from the root of the project, and prints the ratio to a stated baseline,
 which its code calls rival.
@@ -8,17 +8,30 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import multiprocessing
 import os
 import platform
-import statistics
+import shutil
+import socket
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
+# app with one slider and one number, the minimum work of a Streamlit page
+EMPTY_RERUN = ROOT / "benchmarks" / "empty_rerun" / "app.py"
+CHUNK = 100_000  # points that are drawn at a time
+START = 300.0  # seconds that a server may take to start
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def command_line(description: str | None) -> argparse.ArgumentParser:
@@ -36,28 +49,18 @@ def machine(*packages: str) -> str:
 
 
 def turns(
-    rivals: Mapping[str, Callable[[], object]],
-    rounds: int,
-    *,
-    warm: int = 1,
-    twice: bool = False,
-    clock: Callable[[], float] = time.process_time,
+    rivals: Mapping[str, Callable[[], object]], rounds: int, *, clock: Callable[[], float] = time.process_time
 ) -> dict[str, list[float]]:
-    """Time several functions in alternation; return the milliseconds of each round by function name.
+    """Time several functions in alternation, after one untimed round; return the milliseconds of each by name.
 
     Args:
         rivals: Functions to time, by name.
         rounds: Number of timed rounds.
-        warm: Number of untimed rounds before the timed ones.
-        twice: True to call each function once untimed before each timed call, because the previous function has evicted
-            its data from the processor caches.
         clock: Function that returns the time in seconds.
     """
     times: dict[str, list[float]] = {name: [] for name in rivals}
-    for turn in range(-warm, rounds):
+    for turn in range(-1, rounds):
         for name, call in rivals.items():
-            if twice:
-                call()
             began = clock()
             call()
             if turn >= 0:
@@ -83,9 +86,27 @@ def report(name: str, times: Sequence[float], more: str = "") -> float:
     return float(median)
 
 
-def per_second(times: Sequence[float]) -> float:
-    """Return the events per second, given the milliseconds between consecutive events."""
-    return 1e3 / statistics.fmean(times)
+def in_process(call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+    """Return the result of a function of a module, called in a new process."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(call, arguments, options)
+
+
+def points_in_classes(out: np.ndarray, each: int, noise: float) -> None:
+    """Fill `out` (N, D) in chunks with unit vectors, `each` per class, around random centres.
+
+    `noise` is the length of the noise relative to that of a centre.
+    """
+    generator = np.random.default_rng(0)
+    for start in range(0, len(out), CHUNK):
+        rows = min(CHUNK, len(out) - start)
+        centres = generator.standard_normal((-(-rows // each), out.shape[1]), dtype=np.float32)
+        part = np.repeat(centres, each, axis=0)[:rows]
+        part += noise * generator.standard_normal(part.shape, dtype=np.float32)
+        out[start : start + rows] = part / np.linalg.norm(part, axis=1, keepdims=True)
+
+
+# ---- memory and processor time
 
 
 def memory(key: str = "VmRSS", pid: int | str = "self") -> int:
@@ -100,29 +121,94 @@ def reset_peak() -> int:
     return memory()
 
 
-def processor_seconds(pid: int) -> float:
-    """Return the user and system time that a process has used so far, in seconds."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def started_by(process: int, but: int = 0) -> set[int]:
-    """Return the IDs of all descendants of a process, excluding the process `but` and its descendants."""
+def started_by(process: int) -> set[int]:
+    """Return the IDs of a process and of all its descendants."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
     ours, newer = {process}, {process}
     while newer:
-        newer = {pid for pid, parent in parents.items() if parent in ours and pid not in ours and pid != but}
+        newer = {pid for pid, parent in parents.items() if parent in newer} - ours
         ours |= newer
-    return ours - {process}
+    return ours
 
 
 def seconds_of(processes: Iterable[int]) -> float:
-    """Return the total processor time in seconds of those processes that still exist."""
-    seconds = 0.0
+    """Return the user and system time in seconds that those processes have used that still exist."""
+    ticks = 0
     for pid in processes:
         with contextlib.suppress(OSError):
-            seconds += processor_seconds(pid)
-    return seconds
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+# ---- servers and a browser
+
+
+def free_ports(count: int = 1) -> list[int]:
+    """Return consecutive free ports."""
+    while True:
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError, OverflowError):
+            sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+            sockets[0].bind(("127.0.0.1", 0))
+            first = int(sockets[0].getsockname()[1])
+            for number, each in enumerate(sockets[1:], 1):
+                each.bind(("127.0.0.1", first + number))
+            return list(range(first, first + count))
+
+
+@contextlib.contextmanager
+def running(command: Sequence[str], runs: Path, addresses: Sequence[str]) -> Iterator[int]:
+    """Run a server on the folder `runs`; yield its process ID once all `addresses` answer 200, and end it at the end.
+
+    Raises:
+        RuntimeError: If the server does not start; the message has the end of its log.
+    """
+    log = runs.parent / "server.log"
+    environment = os.environ | {"DML_RUNS": str(runs)}
+    with log.open("ab") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command], cwd=ROOT, env=environment, stdout=file, stderr=file
+        )
+    try:
+        deadline = time.monotonic() + START
+        while not all(map(is_answered, addresses)):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"the server did not start: {log.read_text()[-2000:]}")
+            time.sleep(0.1)
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def is_answered(address: str) -> bool:
+    """Return True if a request to `address` is answered with status 200."""
+    with contextlib.suppress(OSError), urllib.request.urlopen(address, timeout=60) as answer:
+        return bool(answer.status == 200)
+    return False
+
+
+@contextlib.contextmanager
+def served(runs: Path, script: Path = ROOT / "app.py") -> Iterator[tuple[str, int]]:
+    """Run a script with Streamlit on the folder `runs`; yield its address and its process ID."""
+    url = f"http://127.0.0.1:{(port := free_ports()[0])}"
+    command = ["streamlit", "run", str(script), "--server.headless=true", f"--server.port={port}"]
+    with running(command, runs, [f"{url}/_stcore/health"]) as process:
+        yield url, process
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Any]:
+    """Start headless Chromium with Playwright and yield the browser; close it at the end."""
+    from playwright.sync_api import sync_playwright
+
+    path = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-quic"])
+        try:
+            yield browser
+        finally:
+            browser.close()

@@ -1,94 +1,110 @@
-"""Every loss of the catalogue, forward and backward, compared with forward and backward of `torch.cdist` on the batch.
+"""Losses of the catalogue, forward and backward, compared with `torch.cdist`, with PML, and with all triplets.
 
-The input is random unit embeddings in float32, from which every loss uses all its tuples. All losses and `cdist` are
-timed in one process, in a new random order each round, so that load on the machine affects all of them equally; a ratio
-is that of the medians. Goal: a ratio of at most 10 for every loss at batch 128.
+    python -m benchmarks.losses [catalogue] [triplets] [sorted]
+
+The input is random unit embeddings in float32, from which every loss uses all its tuples. All rivals of a part
+alternate in every round, so that load on the machine affects them equally; a ratio is that of the medians.
+
+catalogue: every loss compared with `torch.cdist` of the batch (128, 4 per class). Goal: at most 10 times.
+triplets: every triplet loss compared with PML's TripletMarginLoss over the same triplets (512, 8 per class). `ranking`
+minimises the same loss; its peak memory and that of PML are each measured in a new process.
+sorted: losses that sort negatives compared with the same losses on all triplets, in processor time (512, 4 classes).
 """
 
 from __future__ import annotations
 
-import random
 import statistics
-import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
-from benchmarks.harness import command_line, machine
+from benchmarks.harness import command_line, in_process, machine, memory, reset_peak, turns
 from dmlcore import losses
+from dmlcore.losses.engine import table
 
-RIVAL = "torch.cdist"
-GOAL = 10.0
+DIM = 128
+CDIST, PML, ALL = "torch.cdist", "PML TripletMarginLoss", "all triplets"
+# number of samples and of samples per class, rival
+PARTS = {"catalogue": (128, 4, CDIST), "triplets": (512, 8, PML), "sorted": (512, 128, ALL)}
+SORTED = ("ranking", "facenet_mined", "ratio")
+NEVER, ALWAYS = (10**9, 0), (2, 0)  # values of table.RANKED
 
-Task = Callable[[Tensor], Tensor]
-
-
-def tasks(classes: int, dim: int, labels: Tensor, only: list[str]) -> dict[str, Task]:
-    """Return the timed functions by name; each maps embeddings (B, dim) to a scalar."""
-    tasks_of: dict[str, Task] = {RIVAL: lambda x: torch.cdist(x, x).sum()}
-    for name in only or list(losses.LOSSES):
-        loss = losses.for_training(name, classes=classes, embedding_dim=dim).to(labels.device)
-        tasks_of[name] = lambda x, loss=loss: loss(x, labels)
-    return tasks_of
+Task = Callable[[Tensor, Tensor], Tensor]
 
 
-def seconds(task: Task, points: Tensor, clock: Callable[[], float]) -> float:
-    """Return the seconds of one forward and backward pass, measured with the given clock."""
-    leaf = points.clone().requires_grad_()
-    if points.is_cuda:
-        torch.cuda.synchronize()
-    began = clock()
-    task(leaf).backward()
-    if points.is_cuda:
-        torch.cuda.synchronize()
-    return clock() - began
+def task(name: str, classes: int) -> Task:
+    """Return the rival or the loss of this name, as a function of embeddings (B, DIM) and labels (B,)."""
+    if name == CDIST:
+        return lambda x, _: torch.cdist(x, x).sum()
+    if name == PML:
+        from pytorch_metric_learning.losses import TripletMarginLoss
+
+        return TripletMarginLoss(margin=0.1)
+    return losses.for_training(name, classes=classes, embedding_dim=DIM)
+
+
+def batch(size: int, each: int) -> tuple[Tensor, Tensor]:
+    """Return unit embeddings (size, DIM) and their labels, `each` samples per class."""
+    return normalize(torch.randn(size, DIM, generator=torch.Generator().manual_seed(0))), torch.arange(size) // each
+
+
+def step(loss: Task, points: Tensor, labels: Tensor, ranked: tuple[int, int] = table.RANKED) -> None:
+    """Perform a forward and backward pass; batches of at least the sizes `ranked` sort their negatives."""
+    table.RANKED = ranked
+    loss(points.clone().requires_grad_(), labels).backward()
+
+
+def peak(name: str, size: int, each: int) -> float:
+    """Return the peak memory in MiB of a forward and backward pass, above that before it."""
+    loss, (points, labels) = task(name, size // each), batch(size, each)
+    step(loss, points[:32], labels[:32])
+    before = reset_peak()
+    step(loss, points, labels)
+    return (memory("VmHWM") - before) / 2**20
+
+
+def rivals(part: str, size: int, each: int) -> dict[str, Callable[[], None]]:
+    """Return the calls that a part times, by name; the rival is the first."""
+    points, labels = batch(size, each)
+    if part == "sorted":
+        return {
+            f"{name}, {words}": partial(step, losses.create(name), points, labels, ranked)
+            for name in SORTED
+            for words, ranked in ((ALL, NEVER), ("sorted", ALWAYS))
+        }
+    names = losses.LOSSES if part == "catalogue" else losses.names()
+    return {name: partial(step, task(name, size // each), points, labels) for name in (PARTS[part][2], *names)}
 
 
 def main() -> None:
-    """Print one line per loss, the slowest last; exit with 1 if a loss misses the goal."""
+    """Print one line per loss."""
     parser = command_line(__doc__)
-    parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--per-class", type=int, default=4)
-    parser.add_argument("--dim", type=int, default=128)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} [default: all]")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--losses", nargs="*", default=[], help="measure only these losses")
-    parser.add_argument(
-        "--processor-time",
-        action="store_true",
-        help="measure processor time instead of wall-clock time, for a busy machine",
-    )
-    arguments = parser.parse_args()
-    clock = time.process_time if arguments.processor_time else time.perf_counter
-    torch.set_num_threads(arguments.threads)
-    torch.manual_seed(0)
-    labels = (torch.arange(arguments.batch) // arguments.per_class).to(arguments.device)
-    points = torch.nn.functional.normalize(torch.randn(arguments.batch, arguments.dim)).to(arguments.device)
-    rivals = tasks(int(labels.max()) + 1, arguments.dim, labels, arguments.losses)
-    times: dict[str, list[float]] = {name: [] for name in rivals}
-    order, draw = list(rivals), random.Random(0)
-    for repeat in range(-3, arguments.rounds):
-        draw.shuffle(order)
-        for name in order:
-            passed = seconds(rivals[name], points, clock)
-            if repeat >= 0:
-                times[name].append(passed)
-    median = {name: statistics.median(values) for name, values in times.items()}
-    device = f"{torch.cuda.get_device_name()}, " if points.is_cuda else ""
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--batch", type=int, help="number of samples [default: that of the part]")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
     print(
-        f"{device}{machine('torch')}, {arguments.threads} threads; batch {arguments.batch}, "
-        f"{arguments.per_class} per class, dim {arguments.dim}; median of {arguments.rounds}"
-        f"{', processor time' if arguments.processor_time else ''}"
+        f"{machine('torch', 'pytorch-metric-learning')}; {options.threads} threads; medians of {options.rounds} rounds"
     )
-    for name in sorted(median, key=lambda name: median[name]):
-        ratio = median[name] / median[RIVAL]
-        print(f"  {name:24s} {median[name] * 1e3:8.3f} ms  {ratio:6.1f} x cdist{'' if ratio <= GOAL else '  over'}")
-    missed = [name for name in median if median[name] > GOAL * median[RIVAL]]
-    print(f"{len(median) - 1 - len(missed)} of {len(median) - 1} within {GOAL:g} x {RIVAL}")
-    sys.exit(bool(missed))
+    for part in options.parts or PARTS:
+        size, each, rival = PARTS[part]
+        size = options.batch or size
+        print(f"\n{part}: batch {size} x {DIM}, {each} per class")
+        clock = time.process_time if part == "sorted" else time.perf_counter
+        times = turns(rivals(part, size, each), options.rounds, clock=clock)
+        milliseconds = {name: statistics.median(each_of) for name, each_of in times.items()}
+        used = {name: in_process(peak, name, size, each) for name in (PML, "ranking")} if part == "triplets" else {}
+        for name, ms in milliseconds.items():
+            against = f"{name.partition(',')[0]}, {ALL}" if part == "sorted" else rival
+            words = f"{ms / milliseconds[against]:6.2f} of {rival}"
+            more = f"{used[name]:7.1f} MiB, {used[name] / used[rival]:5.3f}" if name in used else ""
+            print(f"  {name:28s} {ms:8.2f} ms  {words}  {more}".rstrip(), flush=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ belong to the page cache).
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -18,6 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+
+from benchmarks.harness import in_process, memory, points_in_classes
 
 CLASS = 50
 NOISE = 1.6  # length of the noise relative to a class centre, chosen such that a third of the queries fail
@@ -36,7 +37,7 @@ def main() -> None:
         for step in STEPS:
             if step == "searched_all" and kind == "-":
                 continue
-            subprocess.run([sys.executable, "-m", "benchmarks.million", "--step", step, str(path), kind], check=True)
+            in_process(measured, step, path, kind)
     print(f"load {os.getloadavg()[0]:.1f}")
 
 
@@ -44,15 +45,9 @@ def write(path: Path, count: int, dimensions: int) -> None:
     """Write embeddings to `path` in the format of an evaluation: unit vectors around a random centre per class."""
     from dmlcore.storage import arrays
 
-    generator = np.random.default_rng(0)
     points = np.empty((count, dimensions), np.float32)
-    for start in range(0, count, 100_000):
-        rows = min(100_000, count - start)
-        centres = generator.standard_normal((-(-rows // CLASS), dimensions), dtype=np.float32)
-        part = np.repeat(centres, CLASS, axis=0)[:rows]
-        part += NOISE * generator.standard_normal(part.shape, dtype=np.float32)
-        points[start : start + rows] = part / np.linalg.norm(part, axis=1, keepdims=True)
-    content = generator.integers(0, 2**31, (count, 8))
+    points_in_classes(points, CLASS, NOISE)
+    content = np.random.default_rng(1).integers(0, 2**31, (count, 8))
     with path.open("wb") as file:
         indices = np.arange(count)
         arrays.save(file, embeddings=points, labels=indices // CLASS, indices=indices, content=content)
@@ -140,8 +135,7 @@ def measured(step: str, path: Path, kind: str) -> None:
 
     def look() -> None:
         while not over.wait(EVERY):
-            status = Path("/proc/self/status").read_text()
-            peak[0] = max(peak[0], int(status.split("RssAnon:")[1].split()[0]))
+            peak[0] = max(peak[0], memory("RssAnon"))
 
     watcher = threading.Thread(target=look)
     watcher.start()
@@ -151,12 +145,9 @@ def measured(step: str, path: Path, kind: str) -> None:
     over.set()
     watcher.join()
     print(
-        f"{step:13} {seconds:8.1f} s {processor:8.1f} s of processor time {peak[0] / 1e6:6.2f} GB  {words}", flush=True
+        f"{step:13} {seconds:8.1f} s {processor:8.1f} s of processor time {peak[0] / 1e9:6.2f} GB  {words}", flush=True
     )
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--step"]:
-        measured(sys.argv[2], Path(sys.argv[3]), sys.argv[4])
-    else:
-        main()
+    main()

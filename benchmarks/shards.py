@@ -11,7 +11,6 @@ interpreter and torch).
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import subprocess
@@ -21,7 +20,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.harness import command_line, machine, memory
+from benchmarks.harness import command_line, in_process, machine, memory
 
 RIVALS = {
     "files": ("tree", "0"),
@@ -43,11 +42,7 @@ def main() -> None:
         "--evaluated", type=int, default=20_000, help="images of the test split that are read in chunks"
     )
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--measure", help="internal: measure the data set in this folder")
     arguments = parser.parse_args()
-    if arguments.measure:
-        measure(Path(arguments.measure), arguments.side, arguments.batches, arguments.evaluated)
-        return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         began = time.perf_counter()
@@ -62,7 +57,9 @@ def main() -> None:
         results: dict[str, list[dict[str, float]]] = {name: [] for name in RIVALS}
         for number in range(arguments.rounds):
             for rival in list(RIVALS)[:: -1 if number % 2 else 1]:
-                results[rival].append(of_process(folder, rival))
+                place, most = RIVALS[rival]
+                sizes = arguments.side, arguments.batches, arguments.evaluated
+                results[rival].append(in_process(measure, folder / place, most, *sizes))
     show(results)
 
 
@@ -88,20 +85,10 @@ def write(tree: Path, images: int, each: int, side: int) -> None:
         path.write_bytes(originals[number % 100])
 
 
-def of_process(folder: Path, rival: str) -> dict[str, float]:
-    """Measure the variant `rival` in a new process; return the results that the process prints."""
-    place, most = RIVALS[rival]
-    command = [sys.executable, "-m", "benchmarks.shards", *sys.argv[1:], "--measure", str(folder / place)]
+def measure(place: Path, decoded: str, side: int, batches: int, evaluated: int) -> dict[str, float]:
+    """Measure one variant, whose data set is in the folder `place`; `decoded` limits its decoded copies in GB."""
     # a separate cache, because decoded copies from another variant would be reused
-    with tempfile.TemporaryDirectory(dir=folder) as cache:
-        environment = os.environ | {"DML_CACHE": cache, "DML_DECODED_GB": most}
-        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return measured
-
-
-def measure(place: Path, side: int, batches: int, evaluated: int) -> None:
-    """Measure one variant, whose data set is in the folder `place`, and print the result as JSON."""
+    os.environ |= {"DML_CACHE": tempfile.mkdtemp(dir=place.parent), "DML_DECODED_GB": decoded}
     import numpy as np
 
     from dmlcore import data
@@ -122,7 +109,7 @@ def measure(place: Path, side: int, batches: int, evaluated: int) -> None:
     spent = [rate(made.inputs, drawn()), rate(made.inputs, np.split(test, range(CHUNK, len(test), CHUNK)))]
     peak, anonymous = memory("VmHWM") - before, memory("RssAnon")
     figures = {"open s": opened, "decoding once s": once, "batches images/s": spent[0], "chunks images/s": spent[1]}
-    print(json.dumps(figures | {"peak MB": peak / 1e6, "anonymous MB": anonymous / 1e6}))
+    return figures | {"peak MB": peak / 1e6, "anonymous MB": anonymous / 1e6}
 
 
 def rate(inputs, chunks) -> float:

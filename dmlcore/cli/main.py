@@ -253,8 +253,7 @@ def bench(
 
     `dml bench gpu` measures losses, training step, search and embedding on a GPU in at most eight minutes.
     """
-    tools = ("harness", "browser")
-    scripts = {path.stem: path for path in sorted(BENCHMARKS.glob("*.py")) if path.stem not in tools}
+    scripts = {path.stem: path for path in sorted(BENCHMARKS.glob("*.py")) if path.stem != "harness"}
     if name == "gpu":
         from dmlcore.bench import gpu
 

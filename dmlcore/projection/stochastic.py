@@ -52,7 +52,7 @@ def tsne(
 
     The map does not depend on the offset or the scale of the embeddings, nor on the number of threads. During the first
     iterations, attractive forces are multiplied by an exaggeration factor of 12. This factor then decreases to 1 in
-    several steps instead of one, which preserves more neighbours in fewer iterations (`benchmarks/map.py`).
+    several steps instead of one, which preserves more neighbours in fewer iterations.
 
     Args:
         embeddings: Embeddings, shape (N, D).

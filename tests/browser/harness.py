@@ -1,4 +1,4 @@
-"""A real server and a real Chromium, for the browser tests and the latency benchmark."""
+"""A real server and a real Chromium, for the browser tests."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def killed_from_outside(warm: WarmParent, run: Run, step: int) -> int:
     return 0 if run.status() == "done" else status
 
 
-@pytest.mark.parametrize("trial", range(2))  # benchmarks.kills uses larger numbers
+@pytest.mark.parametrize("trial", range(2))  # kills.py uses larger numbers
 def test_row_1_kill_9_changes_nothing(trial: int, warm: WarmParent, uninterrupted: Run, store: RunStore) -> None:
     seed = secrets.randbits(32)
     print(f"replay with seed = {seed}")

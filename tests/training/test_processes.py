@@ -88,7 +88,7 @@ def cut(crop: str) -> torch.Tensor:
 
 
 def is_made(case: together.Case, precision: str, count: int) -> bool:
-    """Return True for cases that two processes compute in float64; benchmarks/ddp.py computes all others."""
+    """Return True for cases that two processes compute in float64; ddp.py computes all others."""
     return case.few or (precision, count) == ("float64", 2)
 
 

@@ -1,4 +1,4 @@
-"""Steps of small training runs on several processes of this machine, and on one, for tests and benchmarks/ddp.py.
+"""Steps of small training runs on several processes of this machine, and on one, for tests and ddp.py.
 
 The processes are forked from one that has torch loaded, so that starting a group is cheap.
 """

@@ -5,9 +5,9 @@ error |difference| / |gradient| of a step on two and four processes (gloo), in f
 difference between float32 and float64 on one process. It then times steps of a convolutional network on one process
 with one and with two threads, and on two processes with one thread each.
 
-    python -m benchmarks.ddp            # everything, a few minutes
-    python -m benchmarks.ddp --few      # the cases that the test suite checks in both precisions
-    python -m benchmarks.ddp --cuda     # gradients only: on several GPUs with NCCL, or on a single GPU with gloo
+    python -m tests.training.ddp            # everything, a few minutes
+    python -m tests.training.ddp --few      # the cases that the test suite checks in both precisions
+    python -m tests.training.ddp --cuda     # gradients only: on several GPUs with NCCL, or on a single GPU with gloo
 """
 
 from __future__ import annotations

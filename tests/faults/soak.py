@@ -7,7 +7,7 @@ resumed by `dml recover`. In the second half the server is not killed, so that i
 be tracked. Then every run is compared byte for byte with an undisturbed run of the same spec, and the store is searched
 for leftovers. Exits with 1 if anything was lost.
 
-`python -m benchmarks.soak` takes two hours; --minutes 10 gives a quick result.
+`python -m tests.faults.soak` takes two hours; --minutes 10 gives a quick result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -31,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import command_line, machine, memory, report, verdict
+from benchmarks.harness import command_line, is_answered, machine, memory, report, verdict
 from benchmarks.sessions import PAGES, Visitor
 from dmlcore.experiments import recovery
 from dmlcore.jobs import launch
@@ -80,9 +79,7 @@ class Soak:
 
     def ready(self) -> bool:
         """Return True if the server is ready for user sessions."""
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/api/ready", timeout=5) as answer:
-            return bool(answer.status == 200)
-        return False
+        return is_answered(f"{self.url}/api/ready")
 
 
 async def visit(soak: Soak, sessions: int) -> None:
@@ -104,7 +101,7 @@ async def visit(soak: Soak, sessions: int) -> None:
             try:
                 if visitor is None:
                     visitor = Visitor(soak.url)
-                    await asyncio.wait_for(visitor.arrive(fields=False), 120)
+                    await asyncio.wait_for(visitor.connect(), 120)
                 soak.times.append(1000 * await asyncio.wait_for(visitor.rerun(PAGES[page % len(PAGES)]), 120))
                 page += 1
                 await asyncio.sleep(1)
