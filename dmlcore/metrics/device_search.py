@@ -140,7 +140,7 @@ class DeviceSearch(NeighbourSearch):
         # In float64 the margin is doubled for the rounding of the exact distances, which float32 bounds exceed by far.
         margin = torch.from_numpy(4 * bound if double else above(2 * bound).astype(np.float64)).to(self.device)
         apart = squares.diff(dim=1) > margin[:, None]
-        proven = apart[:, k - 1 :].any(1) if listed < self.available else torch.ones_like(at, dtype=torch.bool)
+        proven = (squares[:, -1] - squares[:, k - 1] > margin) | (listed == self.available)
         close = proven & ~apart[:, :k].all(1) if double else proven
         ranking[places[proven & ~close]] = indices[proven & ~close, :k]
         for few in close.nonzero()[:, 0].split(max(1, NUMBERS // (listed * self.gallery.shape[1]))):

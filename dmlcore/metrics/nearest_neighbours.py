@@ -4,10 +4,10 @@ Guarantee: the neighbours of a query q are the first items g of the gallery sort
 computed in float64 from differences, as sqrt(sum (q - g)^2). Ties in d go to the lower index, also at the k-th place.
 Results do not depend on float32 rounding, on the offset of the data or on the number of threads.
 
-Method: slightly more than k candidates are listed in float32 by the expanded form |q|^2 + |g|^2 - 2 q.g, by faiss if
-there are many points. The rounding error has a proven bound (`error_bound`). Candidates that differ by more than twice
-the bound are in their true order; closer ones are ranked again by d. If there is no such gap between the k-th and the
-last candidate, an unlisted point could belong to the result, and the whole gallery is listed in float64.
+Method: faiss lists slightly more than k candidates in float32 by the expanded form |q|^2 + |g|^2 - 2 q.g. The rounding
+error has a proven bound (`error_bound`). Candidates that differ by more than twice the bound are in their true order;
+closer ones are ranked again by d. If the last candidate is not farther than the k-th by twice the bound, an unlisted
+point could belong to the result, and the whole gallery is listed in float64.
 """
 
 from __future__ import annotations
@@ -24,17 +24,13 @@ from dmlcore.typing import Array, Bools, Floats, Ints, Reals, Singles
 
 Mark = Callable[[Ints, Ints], Array]
 
-SPARE = 4  # extra candidates, nearly always enough to find one gap wider than the error bound
+SPARE = 4  # extra candidates, nearly always enough to reach farther than the k-th by the error bound
 CROWD = 32  # one extra candidate per 32 neighbours, because the gaps between distances are narrow far down a list
-# largest gallery for which a table of all distances is used; it takes one to two thirds of the time of faiss
-FEW = 2048
-TABLE = 2**18  # elements of the distance table that are computed at a time, so that they fit the CPU cache
 # smallest k for which faiss collects candidates and sorts them at the end instead of keeping a heap (its default: 100)
 RESERVOIR = 40
 QUERIES = 1024  # queries per tile of the distance table of faiss, which then fits the cache (default of faiss: 4096)
 # number of steps in which the candidates of one chunk are ranked, which limits the memory for exact distances
 PARTS = 8
-MOST_NEAR = 1 / 16  # share of a gallery up to which single exact distances take less time than a table of all
 CHUNK = 2**21  # maximum number of elements of a temporary array; with half of it faiss would be a third slower
 
 
@@ -143,14 +139,8 @@ class NeighbourSearch:
         near, norms = self._rounded(self.gallery, centre)
         self._longest = float(norms.max())
         self._queries32, self._norms = (near, norms) if alone else self._rounded(self.queries, centre)
-        self._list(near)
-
-    def _list(self, near: Singles) -> None:
-        """Prepare the candidate search in `near` (N, D), the float32 copy of the gallery."""
-        self._few = near if len(near) <= FEW else None
-        if self._few is None:
-            self._index = faiss.IndexFlatL2(near.shape[1])
-            self._index.add(near)
+        self._index = faiss.IndexFlatL2(near.shape[1])
+        self._index.add(near)
 
     def _parts(self, side: Reals) -> Iterator[tuple[Ints, Floats]]:
         """Yield the queries or the gallery in chunks: row indices, and points divided by 2**exponent."""
@@ -191,24 +181,22 @@ class NeighbourSearch:
 
     def _proven(self, rows: Ints, squares: Singles, indices: Ints, k: int, mark: Mark | None) -> Ints:
         """Return the exact neighbours (n, k) of the queries at `rows` (n,), given float32 candidates (n, listed)."""
-        everything = indices.shape[1] == len(self.gallery)
+        listed = indices.shape[1]
         if self.exclude_self:
             squares, indices = _without(rows, squares, indices)
-        bound = error_bound(self._norms[rows], squares[:, -1], self._longest, self.queries.shape[1])
-        apart: Bools = np.diff(squares, axis=1) > above(2 * bound)[:, None]
-        proven: Bools = np.count_nonzero(apart[:, k - 1 :], axis=1) > 0
-        if everything:
+        margin = above(2 * error_bound(self._norms[rows], squares[:, -1], self._longest, self.queries.shape[1]))
+        proven: Bools = squares[:, -1] - squares[:, k - 1] > margin
+        if listed == len(self.gallery):
             proven[:] = True
+        apart: Bools = np.diff(squares, axis=1) > margin[:, None]
+        apart[:, k:] |= squares[:, k:-1] - squares[:, [k - 1]] > margin[:, None]  # items that cannot precede the k-th
         self._rank_close(rows, indices, apart | ~proven[:, None], mark)
-        unproven = np.flatnonzero(~proven)
-        for part in split_rows(unproven, len(self.gallery)):
+        for part in split_rows(np.flatnonzero(~proven), len(self.gallery)):
             indices[part, :k] = self._ranked_in_double(rows[part], k)
         return indices[:, :k]
 
     def _candidates(self, rows: Ints, listed: int) -> tuple[Singles, Ints]:
         """Return the float32 squared distances, ascending, and the gallery indices of candidates, both (n, listed)."""
-        if self._few is not None:
-            return _nearest_of_few(self._queries32, self._few, rows, listed)
         with tuned_faiss():
             squares, indices = self._index.search(self._queries32[rows], listed)
         return squares, indices
@@ -232,9 +220,8 @@ class NeighbourSearch:
     def _ranked_in_double(self, rows: Ints, k: int) -> Ints:
         """Return the neighbours (n, k) of the queries at `rows` (n,), from a table of distances to the whole gallery.
 
-        The expanded form in float64 leaves few candidates, which are sorted by their exact distances; with many ties,
-        all exact distances are sorted. The margin of twice the error bound is doubled for the rounding of the exact
-        distances.
+        The expanded form in float64 leaves few candidates beside ties, which are sorted by their exact distances. The
+        margin of twice the error bound is doubled for the rounding of the exact distances.
         """
         asking = torch.from_numpy(_scaled(self._units(self.queries, rows) - self._centre, self._shrink))
         lengths = asking.square().sum(1)
@@ -248,22 +235,10 @@ class NeighbourSearch:
         last = table.kthvalue(k, 1).values.clamp(min=0)
         bound = error_bound(self._norms[rows], last.numpy(), self._longest, self.queries.shape[1], 2.0**-53)
         near = (table <= (last + torch.from_numpy(4 * bound))[:, None]).numpy()
-        if near.mean() > MOST_NEAR:
-            return self._ranked_directly(rows, k)
         query, index = np.nonzero(near)
         order = np.lexsort((index, self.distances(rows[query], index[:, None])[:, 0], query))
         starts = np.searchsorted(query, np.arange(len(rows)))
         indices: Ints = index[order][starts[:, None] + np.arange(k)]
-        return indices
-
-    def _ranked_directly(self, rows: Ints, k: int) -> Ints:
-        """Return the neighbours (n, k) of the queries at `rows` (n,) by a stable sort of all exact distances."""
-        queries = torch.from_numpy(self._units(self.queries, rows))
-        parts = [direct_distances(queries, torch.from_numpy(points)) for _, points in self._parts(self.gallery)]
-        distances = torch.cat(parts, dim=1)
-        if self.exclude_self:
-            distances[torch.arange(len(rows)), torch.from_numpy(rows)] = torch.inf
-        indices: Ints = torch.sort(distances, dim=1, stable=True).indices[:, :k].numpy()
         return indices
 
     def distances(self, rows: Ints, indices: Ints) -> Floats:
@@ -274,26 +249,6 @@ class NeighbourSearch:
             queries = torch.from_numpy(self._units(self.queries, rows[part]))
             out[part] = direct_distances(queries[:, None], pairs)[:, 0].numpy()
         return out
-
-
-def _nearest_of_few(queries: Singles, gallery: Singles, rows: Ints, listed: int) -> tuple[Singles, Ints]:
-    """Return candidates as `_candidates` does, from a table of all distances that is computed in chunks of rows."""
-    squares, indices = np.empty((len(rows), listed), np.float32), np.empty((len(rows), listed), np.int64)
-    lengths = np.square(gallery).sum(axis=1)
-    step = max(1, TABLE // len(gallery))
-    for part in (slice(start, start + step) for start in range(0, len(rows), step)):
-        asking = queries[rows[part]]
-        table = asking @ gallery.T
-        table *= -2
-        table += lengths
-        table += np.square(asking).sum(axis=1)[:, None]
-        chosen = np.argpartition(table, listed - 1, axis=1)[:, :listed]
-        # rounding errors may make squared distances negative
-        near = np.maximum(np.take_along_axis(table, chosen, axis=1), 0)
-        order = np.argsort(near, axis=1)
-        squares[part] = np.take_along_axis(near, order, axis=1)
-        indices[part] = np.take_along_axis(chosen, order, axis=1)
-    return squares, indices
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """Exact neighbours against the definition, a stable sort of all float64 distances."""
 
-from unittest import mock
-
 import numpy as np
 import pytest
 import torch
@@ -23,13 +21,10 @@ def oracle(queries, gallery, k, exclude_self):
 
 
 def agree(queries, gallery, k):
-    """Check both ways of listing candidates, by a table and by faiss."""
     expected, order = oracle(queries, queries if gallery is None else gallery, k, exclude_self=gallery is None)
-    for few in (nearest_neighbours.FEW, 0):
-        with mock.patch.object(nearest_neighbours, "FEW", few):
-            distances, indices = nearest(queries, gallery, k)
-        np.testing.assert_array_equal(indices, order)
-        np.testing.assert_allclose(distances, expected, rtol=1e-13)
+    distances, indices = nearest(queries, gallery, k)
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_allclose(distances, expected, rtol=1e-13)
 
 
 @st.composite
@@ -72,9 +67,8 @@ def refuse(*_):
     raise AssertionError("compared with the whole gallery")
 
 
-def test_two_far_off_clusters_keep_their_inner_order(monkeypatch):
+def test_two_far_off_clusters_keep_their_inner_order():
     """The expanded form in float32 cannot see these distances at all (reliability.md, row 42); in float64 it can."""
-    monkeypatch.setattr(NeighbourSearch, "_ranked_directly", refuse)
     rng = np.random.default_rng(0)
     points = rng.normal(size=(400, 16)) * 1e-3
     points[::2] += 1000
@@ -108,6 +102,18 @@ def test_a_common_offset_costs_no_direct_comparison(monkeypatch):
     agree(np.random.default_rng(4).normal(size=(300, 16)) + 1e5, None, 10)
 
 
+def test_candidates_prove_the_neighbours_although_no_single_gap_exceeds_the_bound(monkeypatch):
+    """Like the neighbours of rank 1,000 among 60,000 points: their distances are close, but the last is far enough."""
+    monkeypatch.setattr(NeighbourSearch, "_ranked_in_double", refuse)
+    points = np.sqrt(1 + 1e-5 * np.arange(1000))[:, None] * np.eye(1, 300)
+    order = np.random.default_rng(5).permutation(1000)
+    query = np.zeros((1, 300))
+    search = NeighbourSearch(query, points[order], exclude_self=False)
+    gaps = np.diff(search._candidates(np.arange(1), 500)[0])
+    assert gaps.max() < 2 * nearest_neighbours.error_bound(search._norms, gaps[:, -1] * 0 + 1, search._longest, 300)[0]
+    agree(query, points[order], 900)
+
+
 def test_all_equal_points_rank_by_index():
     _, indices = nearest(np.full((50, 4), 0.1), k=3)
     assert indices[0].tolist() == [1, 2, 3]
@@ -126,18 +132,15 @@ def test_the_answer_does_not_depend_on_chunks(monkeypatch):
     points = np.random.default_rng(2).integers(0, 3, (90, 4))
     whole = nearest(points, k=5)
     monkeypatch.setattr(nearest_neighbours, "CHUNK", 64)
-    monkeypatch.setattr(nearest_neighbours, "TABLE", 64)
     for one, other in zip(whole, nearest(points, k=5), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 @in_one_case(
-    few=[nearest_neighbours.FEW, 0],
     dimensions=[1, 2, 16, 128, 1000],
     case=[(0, 1), (1, 1e-3), (1000, 1), (0, 1e12), (0, 1e-12)],
 )
-def test_the_error_bound_holds_and_is_not_idle(few, case, dimensions, monkeypatch):
-    monkeypatch.setattr(nearest_neighbours, "FEW", few)
+def test_the_error_bound_holds_and_is_not_idle(case, dimensions):
     offset, scale = case
     rng = np.random.default_rng(dimensions)
     points = (rng.normal(size=(120, dimensions)) + offset * rng.choice([-1, 1], (120, 1))) * scale
