@@ -1,22 +1,25 @@
-# make run: the app. make test: the whole suite. make check: lint, types, layers, of Python, JavaScript and CSS. Each installs what it needs.
+# make run: the app. make test: the whole suite. make quick: a part of it. make check: lint, types, layers, of Python, JavaScript and CSS. Each installs what it needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TOOLS := $(VENV)/tools
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check docs pictures mutants locks lock lower-bounds licences sbom audit browsers clean
+.PHONY: run test quick check docs pictures mutants nightly locks lock lower-bounds licences sbom audit browsers clean
 
 run: $(VENV)/.run
 	$(BIN)/streamlit run app.py
 
-# Three processes of one thread each, as browser tests wait now and then: on two cores 458 s, where four, who take the caches from
-# each other, need 13 % more processor and 510 s, and two wait too long. More threads wait for each other (0.3 s became 45). In the order of
-# the folders: sorted by number of tests, the long journeys of a browser would come last and keep one process waiting. Browser tests
-# are two pieces of work (tests/schedule.py): each process that has some starts a server and a Chromium of its own.
+# Three processes of one thread each on two cores, as browser tests wait now and then. In the order of the folders: sorted by
+# number of tests, the long journeys of a browser would come last and keep one process waiting.
 # Bytecode is kept whatever the environment says: each of the trainings, servers and commands that tests start saves 0.6 s.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 test: $(VENV)/.dev browsers node_modules/.package-lock.json
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(PYTEST)
+
+# What needs no browser, kills nothing and starts no cluster; of the pages their services, states and exports.
+quick: $(VENV)/.dev
+	$(PYTEST) -m "not processes" $(addprefix --ignore=tests/,browser devices docs faults jobs) --ignore-glob='*/test_page.py'
 
 check: $(VENV)/.dev node_modules/.package-lock.json locks
 	$(BIN)/ruff check .
@@ -33,7 +36,7 @@ docs: $(VENV)/.dev
 pictures: $(VENV)/.run
 	$(BIN)/python -m docs.make_pictures $(PICTURES)
 
-# Mutation tests of one package in a copy of the committed tree, for example nightly:
+# Mutation tests of one package in a copy of the committed tree; make nightly tests four packages, which takes hours.
 # make mutants MUTATED=dmlcore/storage (or dmlcore/metrics, dmlcore/losses, pages/shared/server); TESTS=... names other tests.
 # Mutants of | are left out: most are type annotations.
 MUTATED ?= dmlcore/metrics
@@ -47,6 +50,9 @@ mutants: $(VENV)/.dev
 	  && ../mutation/bin/cosmic-ray init mutation.toml session.sqlite && ../mutation/bin/cr-filter-operators session.sqlite mutation.toml \
 	  && ../mutation/bin/cosmic-ray baseline mutation.toml \
 	  && ../mutation/bin/cosmic-ray exec mutation.toml session.sqlite && ../mutation/bin/cr-report --surviving-only session.sqlite
+
+nightly: $(VENV)/.dev
+	for package in dmlcore/storage pages/shared/server dmlcore/losses dmlcore/metrics; do $(MAKE) mutants MUTATED=$$package || exit; done
 
 # Debian ships venv as a package of its own; root can fetch it, others are told what is missing.
 $(BIN)/python:

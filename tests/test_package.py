@@ -16,6 +16,8 @@ import pytest
 import dmlcore
 from dmlcore import presets
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).parents[1]
 
 

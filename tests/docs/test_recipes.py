@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests import warm
+from tests.started import run_python
 
 ROOT = Path(__file__).parents[2]
 PAGE = "docs/recipes.md"
@@ -59,7 +59,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, s
     # The fork has imported torch; its imports of the library are removed so that it imports the copy.
     code = "import sys\nfor name in [*sys.modules]:\n    if name.partition('.')[0] in ('dmlcore', 'tests'):\n"
     code += f"        del sys.modules[name]\nsys.path[:0] = {[str(tree), str(ROOT)]}\n"
-    found = warm.run("-c", f"{code}import pytest\nsys.exit(pytest.main({options}))", timeout=600)
+    found = run_python("-c", f"{code}import pytest\nsys.exit(pytest.main({options}))", timeout=600)
     assert (tree / "report.xml").is_file(), found.stdout[-3000:] + found.stderr[-3000:]
     cases = ElementTree.parse(tree / "report.xml").iter("testcase")
     return [
@@ -85,5 +85,5 @@ def test_what_a_recipe_adds_fulfils_the_contract_of_its_family(name, outcomes):
 
 @pytest.mark.parametrize("code", blocks("README.md"))
 def test_the_readme_runs(code):
-    result = warm.run("-c", code)
+    result = run_python("-c", code)
     assert result.returncode == 0, result.stderr[-3000:]

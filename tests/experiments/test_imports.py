@@ -19,11 +19,13 @@ from dmlcore.storage.task import JobError
 from tests.cli.here import here
 from tests.data.embedding_sets.samples import vectors
 
+pytestmark = pytest.mark.processes
+
 ROWS = 12
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks_begin_warm: None) -> None:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
 
 

@@ -17,9 +17,11 @@ from dmlcore.experiments.photographs import EmbedRequest
 from dmlcore.models import pooled_features
 from dmlcore.storage.runs import RunStore
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks_begin_warm: None) -> None:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
 
 

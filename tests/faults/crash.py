@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,8 +13,8 @@ from dmlcore.jobs import device_queue, launch
 from dmlcore.spec import RunSpec
 from dmlcore.storage import leftovers, locks
 from dmlcore.storage.runs import Run, RunStore
+from tests.started import run_python
 
-ROOT = Path(__file__).resolve().parents[2]
 TINY = RunSpec(device="cpu").with_overrides(
     ["schedule.steps=20", "schedule.validate_every=20", "schedule.checkpoint_every=5"]
 )
@@ -56,28 +54,22 @@ def crash(store: RunStore, queued: int, running: int) -> list[Run]:
     return [*at_work, *waiting]
 
 
-Python = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def cold(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Return the output of a new Python process with these arguments."""
-    return subprocess.run([sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=600)
-
-
-def recover(store: RunStore, at_once: int, python: Python) -> list[str]:
+def recover(store: RunStore, at_once: int) -> list[str]:
     """Run several recoveries concurrently; return all lines that they print."""
     with ThreadPoolExecutor(at_once) as threads:
-        begun = [threads.submit(python, "-m", "dmlcore", "recover", "--runs", str(store.root)) for _ in range(at_once)]
+        begun = [
+            threads.submit(run_python, "-m", "dmlcore", "recover", "--runs", str(store.root)) for _ in range(at_once)
+        ]
         return [line for one in begun for line in one.result().stdout.splitlines()]
 
 
-def after_a_crash(root: Path, queued: int, running: int, python: Python = cold) -> str:
+def after_a_crash(root: Path, queued: int, running: int) -> str:
     """Crash and recover runs and check each; raises AssertionError, or returns the figures as text."""
     store = RunStore(root)
     runs = crash(store, queued, running)
     reached = {run.id: run.state().step for run in runs}
     began = time.monotonic()
-    said = recover(store, 2, python)
+    said = recover(store, 2)
     seconds = time.monotonic() - began
     resumed = [run for run in runs for line in said if line.startswith(f"{run.id}: resumes")]
     assert resumed == sorted(resumed, key=runs.index), "the order of the queue was lost"
@@ -91,7 +83,7 @@ def after_a_crash(root: Path, queued: int, running: int, python: Python = cold) 
     for run in runs:
         steps = [row["step"] for row in run.metrics()[0] if row["kind"] == "step"]
         assert steps == list(range(1, run.state().step + 1)), "a step is missing or duplicated"
-    assert recover(store, 1, python) == ["no interrupted work found"]
+    assert recover(store, 1) == ["no interrupted work found"]
     return f"{len(resumed)} of {len(runs)} resumed by two recoveries at once in {seconds:.1f} s, none twice"
 
 

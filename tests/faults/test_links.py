@@ -21,7 +21,7 @@ def store(tmp_path_factory: pytest.TempPathFactory):
         yield links.prepared(tmp_path_factory.mktemp("runs"), patch)
 
 
-def test_no_hostile_link_ends_in_an_error_or_a_line_in_the_log(store: Store, tasks_begin_warm: None) -> None:
+def test_no_hostile_link_ends_in_an_error_or_a_line_in_the_log(store: Store) -> None:
     report = links.attack(store, links=22, seed=1, pages=list(PARAMETERS), slowest=20.0, warm=False)
     assert report.links == 22
     assert not report.failures, "\n".join(report.failures)

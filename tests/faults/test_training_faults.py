@@ -13,6 +13,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ from dmlcore.training.build import load_data
 from dmlcore.training.forks import fork_spec
 from dmlcore.training.samplers import BalancedSampler
 from dmlcore.training.state import TrainingState
-from tests import warm as forks
+from tests.started import run_python
 from tests.wording import says
 
 REPOSITORY = Path(__file__).parents[2]
@@ -50,9 +51,11 @@ class WarmParent:
     """Client of warm_parent.py."""
 
     def __init__(self) -> None:
-        (reads, orders), (answers, writes) = os.pipe(), os.pipe()
-        self.process = forks.begin_between(["-m", "tests.faults.warm_parent"], reads, writes)
-        self.orders, self.answers = os.fdopen(orders, "w"), os.fdopen(answers)
+        command, pipe = [sys.executable, "-m", "tests.faults.warm_parent"], subprocess.PIPE
+        self.process = subprocess.Popen(command, cwd=REPOSITORY, stdin=pipe, stdout=pipe, text=True)
+        assert self.process.stdin
+        assert self.process.stdout
+        self.orders, self.answers = self.process.stdin, self.process.stdout
 
     def start(self, run: Run, **fate: Any) -> int:
         self.orders.write(json.dumps({"runs": str(run.path.parent), "run": run.id} | fate) + "\n")
@@ -321,7 +324,8 @@ def test_a_run_from_before_fused_kernels_goes_on_with_plain_ones(
 
 def test_row_2_sigterm_finishes_the_step_and_saves(store: RunStore) -> None:
     run = store.create(SPEC.with_overrides(["schedule.steps=1000000"]))
-    worker = forks.begin(["-m", "dmlcore", "work", "train", run.id, "--runs", str(store.root)])
+    command = [sys.executable, "-m", "dmlcore", "work", "train", run.id, "--runs", str(store.root)]
+    worker = subprocess.Popen(command, cwd=REPOSITORY)
     until(lambda: steps_done(run) >= 3)
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(180) == 130
@@ -579,7 +583,7 @@ def test_row_10_second_process_exits_75(store: RunStore) -> None:
     run = store.create(SPEC)
     with run.lock():
         for arguments in (("resume", run.id), ("work", "train", run.id)):
-            second = forks.run("-m", "dmlcore", *arguments, "--runs", str(store.root))
+            second = run_python("-m", "dmlcore", *arguments, "--runs", str(store.root))
             assert second.returncode == 75
             assert f"in use by process {os.getpid()}" in second.stderr
             assert "Traceback" not in second.stderr

@@ -1,5 +1,7 @@
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -10,8 +12,8 @@ import pytest
 from dmlcore.jobs import device_queue
 from dmlcore.spec import RunSpec
 from dmlcore.storage import locks
+from dmlcore.storage.home import HOME
 from dmlcore.storage.runs import Run, RunStore
-from tests import warm
 
 SPEC = RunSpec(device="cpu")
 # Locks a run, waits for a slot, prints a line, and works until its standard input is closed.
@@ -36,12 +38,10 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunStore:
 def worker(store: RunStore):
     with ExitStack() as ends:
 
-        def start(run: Run) -> warm.ForkedProcess:
-            (its_input, to_it), (from_it, its_output) = os.pipe(), os.pipe()
-            process = warm.begin_between(["-c", WORKER, str(store.root), run.id], its_input, its_output)
-            ends.enter_context(os.fdopen(to_it, "w"))
-            process.stdout = ends.enter_context(os.fdopen(from_it))
-            ends.callback(process.wait)
+        def start(run: Run) -> subprocess.Popen[str]:
+            command = [sys.executable, "-c", WORKER, str(store.root), run.id]
+            process = subprocess.Popen(command, cwd=HOME, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            ends.enter_context(process)  # waits for its end
             ends.callback(process.kill)
             return process
 

@@ -28,8 +28,6 @@ os.killpg(0, signal.SIGKILL)  # with all that its session holds, as a closed ter
 SHORT = RunSpec().with_overrides(["schedule.steps=40", "schedule.validate_every=20", "schedule.checkpoint_every=10"])
 ENDLESS = SHORT.with_overrides(["schedule.steps=1000000"])
 
-pytestmark = pytest.mark.usefixtures("tasks_begin_warm")  # excludes the process that the launcher above starts
-
 
 def until(condition: Callable[[], object], run: Run, seconds: float = 180.0) -> None:
     deadline = time.monotonic() + seconds

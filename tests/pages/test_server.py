@@ -19,6 +19,8 @@ from pages._server import LATER, OPENED, ROUTES, routes
 from pages.shared.server.wire import unpack
 from tests.browser.harness import ROOT
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def client():

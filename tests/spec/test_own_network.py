@@ -19,7 +19,7 @@ from dmlcore.storage.task import JobError
 from dmlcore.training import build
 from dmlcore.training.forks import fork_spec
 from pages.shared.state import spec_link
-from tests import warm
+from tests.cli.here import here
 
 NAME = "hostile_network.net:make"
 CHANGE = f"model.name={NAME}"
@@ -149,7 +149,7 @@ def test_the_command_line_permits_what_it_names(tmp_path: Path, hostile: Path) -
     assert hostile.exists()
     run = RunStore(tmp_path / "runs").list()[0]
     hostile.unlink()
-    evaluated = warm.run("-m", "dmlcore", "evaluate", run.id, "--runs", str(tmp_path / "runs"))
+    evaluated = here("evaluate", run.id, "--runs", str(tmp_path / "runs"))
     assert evaluated.returncode == 1
     assert f"DML_NETWORKS={NAME}" in evaluated.stderr
     assert not hostile.exists()

@@ -24,6 +24,8 @@ from dmlcore.training.batches import Batches
 from dmlcore.training.build import load_data
 from dmlcore.typing import Ints, Pixels
 
+pytestmark = pytest.mark.processes
+
 CPU = torch.device("cpu")
 BASE = RunSpec().with_overrides(
     ["batch.classes=4", "batch.samples=3", "schedule.steps=9", "data.crop=resized", "compute.workers=2"]

@@ -22,8 +22,10 @@ from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import Run, RunStore, series
 from dmlcore.training import loop
 from dmlcore.training.batches import Batches
-from tests import warm
+from tests.started import run_python
 from tests.training import together
+
+pytestmark = pytest.mark.processes
 
 COUNTS = (2, 4)
 PRECISIONS = {"float32": 1e-6, "float64": 1e-12}
@@ -127,9 +129,7 @@ class Trained:
 
 
 def make(folder: Path) -> None:
-    """Compute the results that the tests check, in a fork of tests/warm.py, from which the group's processes are
-    forked.
-    """
+    """Compute the results that the tests check, in a process of its own, from which those of the groups are forked."""
     store = RunStore(folder / "runs")
     runs = {f"{name} {count}": store.create(SPEC) for name in ("whole", "interrupted") for count in COUNTS}
     runs |= {name: store.create(SPEC) for name in ("alone", "by turns")}
@@ -154,7 +154,7 @@ def make(folder: Path) -> None:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     folder = tmp_path_factory.mktemp("processes")
-    made = warm.run("-c", f"from {__name__} import make, Path; make(Path({str(folder)!r}))")
+    made = run_python("-c", f"from {__name__} import make, Path; make(Path({str(folder)!r}))")
     assert made.returncode == 0, made.stderr
     return Trained(folder)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+import subprocess
+import sys
 
 import pytest
 
@@ -11,8 +12,8 @@ from dmlcore.experiments.search import Dimension, parse, prepare, ready
 from dmlcore.jobs.backends.side_by_side import Pause
 from dmlcore.published import karaman
 from dmlcore.spec import RunSpec, SpecError
+from dmlcore.storage.home import HOME
 from dmlcore.storage.runs import MetricsWriter, RunStore
-from tests import warm
 
 
 def made(best=0.3, fail=()):
@@ -292,18 +293,18 @@ search.conduct(search.prepare(RunSpec(), ["loss.m=0..1"], "x", trials=4), RunSto
 """
 
 
+def start(code, folder):
+    command = [sys.executable, "-c", code, str(folder)]
+    return subprocess.Popen(command, cwd=HOME, stdout=subprocess.PIPE, text=True)
+
+
 def killed_worker(folder):
-    said = folder / "said.txt"
-    process = warm.begin(["-c", WORKER, str(folder)], said)
-    deadline = time.monotonic() + 120
-    while not said.exists() or said.read_text() != "begun\n":
-        assert time.monotonic() < deadline, said.read_text()
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
-    said.unlink()
+    with start(WORKER, folder) as process:
+        assert process.stdout.readline() == "begun\n"
+        process.kill()
 
 
+@pytest.mark.processes
 def test_a_killed_worker_costs_nothing_but_is_tried_only_once_more(tmp_path):
     store, wanted = RunStore(tmp_path), prepare(RunSpec(), ["loss.m=0..1"], "x", trials=3)
     killed_worker(tmp_path)
@@ -321,11 +322,12 @@ def test_a_killed_worker_costs_nothing_but_is_tried_only_once_more(tmp_path):
     assert rows[0].run == rows[1].run == lost.id
 
 
+@pytest.mark.processes
 def test_two_workers_share_the_trials(tmp_path):
     store, wanted = RunStore(tmp_path), prepare(RunSpec(), ["loss.m=0..1"], "x", trials=4)
-    other = warm.begin(["-c", OTHER, str(tmp_path)])
-    assert search.conduct(wanted, store, where=Here(made()))
-    assert other.wait(120) == 0
+    with start(OTHER, tmp_path) as other:
+        assert search.conduct(wanted, store, where=Here(made()))
+    assert other.returncode == 0
     rows = search.trials(wanted, store)
     assert [row.state for row in rows] == ["complete"] * 4
     assert len({row.values["loss.m"] for row in rows}) == len({row.run for row in rows}) == 4
