@@ -10,7 +10,6 @@ from streamlit.testing.v1 import AppTest
 
 from dmlcore.figures.maps import FEW, Sheet
 from dmlcore.significance.gain import gain
-from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import EXAMPLE, EXAMPLE_REMOVED, Run, RunStore
 from pages.home import two_maps
 from tests.pages.conftest import go_to, load_page
@@ -54,14 +53,6 @@ def test_home_says_whether_the_last_run_gained(run: Run, runs) -> None:
     assert gained.short in [caption.value for caption in load_page("home").caption]
 
 
-def test_a_run_without_scores_has_no_verdict(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("DML_RUNS", str(tmp_path))
-    RunStore(tmp_path).create(RunSpec())
-    app = load_page("home")
-    assert "Open the run" in links(app)
-    assert not any("baseline" in caption.value for caption in app.caption)
-
-
 def test_a_failed_run_is_not_what_home_goes_on_with(run: Run, runs) -> None:
     failed = RunStore(runs).create(run.spec)
     with failed.lock():
@@ -70,13 +61,6 @@ def test_a_failed_run_is_not_what_home_goes_on_with(run: Run, runs) -> None:
     app = load_page("home")
     assert links(app)["Open the run"] == ("runs", f"run={run.id}")
     assert links(app)["Look at what it learned"] == ("explore", f"run={run.id}")
-
-
-def test_home_says_where_the_loss_of_its_field_ranks(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("DML_RUNS", str(tmp_path))
-    app = load_page("home")
-    assert any("ranks 22 of 36 losses" in caption.value and "20.3 %" in caption.value for caption in app.caption)
-    assert links(app)["All losses on Omniglot"] == ("studies", "study=losses-omniglot")
 
 
 def test_without_any_run_the_doors_stay(tmp_path, monkeypatch) -> None:

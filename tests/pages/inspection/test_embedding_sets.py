@@ -55,11 +55,6 @@ def test_no_view_of_confusions_speaks_of_training(store: Path, view: str) -> Non
     assert [text for text in texts(app) if TRAINED.search(text)] == []
 
 
-def test_a_map_without_labels_says_so(store: Path) -> None:
-    app = open_page("explore", run=make_set(store, labels=False).id)
-    assert any("of 90 embeddings without labels." in caption.value for caption in app.caption)
-
-
 def test_two_sets_of_the_same_ids_are_compared(store: Path) -> None:
     first, second = (make_set(store, seed=seed, name=f"Set {seed}", project=False) for seed in (0, 1))
     make_set(store, ids=False, name="Others", project=False)

@@ -16,7 +16,7 @@ from dmlcore.inspection import confusions, distance_density, selections, snapsho
 from dmlcore.inspection.hubness import hubness
 from dmlcore.inspection.neighbours import TestNeighbours, read
 from dmlcore.spec import RunSpec
-from dmlcore.storage.runs import EXAMPLE, EXAMPLE_REMOVED, Run, RunStore, scores
+from dmlcore.storage.runs import EXAMPLE, Run, RunStore, scores
 from tests.pages.conftest import make_run
 from tests.pages.inspection.neighbours.test_page import open_page
 
@@ -65,12 +65,6 @@ def texts(app: AppTest) -> str:
 @pytest.fixture
 def found(run) -> TestNeighbours:
     return read(run.embeddings())
-
-
-def test_no_run_yet_leads_to_training(tmp_path, monkeypatch):
-    monkeypatch.setenv("DML_RUNS", str(tmp_path))
-    (tmp_path / EXAMPLE_REMOVED).touch()
-    assert "no runs yet" in open_page("confusions").info[0].value
 
 
 def test_the_first_screen_shows_the_most_confused_pair_and_its_queries(run, found):
@@ -252,11 +246,6 @@ def test_a_single_class_is_told(run):
     np.savez(run.embeddings(), **arrays)
     assert "no classes are confused" in view("Class pairs").info[0].value
     assert "No sample has both" in view("Distances").info[0].value
-
-
-def test_damaged_embeddings_are_named(run):
-    run.embeddings().write_bytes(b"PK\x03\x04 cut")
-    assert "cannot be read" in open_page("confusions", run=run.id).error[0].value
 
 
 def test_names_that_hurt_are_data(tmp_path, monkeypatch):

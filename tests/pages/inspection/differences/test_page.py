@@ -132,13 +132,6 @@ def test_a_run_that_is_deleted_while_it_is_shown_gives_way_to_another(run: Run, 
     assert any("not in this store" in warning.value for warning in app.warning)
 
 
-@pytest.mark.parametrize("step", [3, 8])
-def test_a_link_to_the_step_of_the_best_weights_is_one_to_them(run: Run, step: int) -> None:
-    app = open_page(run=run.id, after=str(step))
-    chosen = app.selectbox(key=f"differences-after-{run.id}")
-    assert chosen.format_func(chosen.value) in (f"step {step}", f"best: step {step}")
-
-
 def test_the_link_chooses_both_sides_and_a_broken_one_does_no_harm(run: Run) -> None:
     app = open_page(run=run.id, before="0", after="6")
     assert {metric.label: metric.value for metric in app.metric}["right in B only"] == f"{of(run, 0, 6).gained.sum():,}"

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from dmlcore.inspection import selections, tags_and_views
 from dmlcore.inspection.maps import maps
-from dmlcore.storage.runs import EXAMPLE_REMOVED, Run, scores
+from dmlcore.storage.runs import Run, scores
 from pages.inspection.explore import canvas as canvas_view
 from pages.inspection.explore import keeping as keeping_view
 from pages.inspection.explore import service as map_service
@@ -66,14 +66,6 @@ def test_a_senseless_link_gets_a_plain_message(run, bad):
     told = canvas(app)
     assert (told["marks"], told["look"]["colour"], told["selection"]) == ([], "class", None)
     assert all(number >= 0 for number in told["look"]["classes"]), "an absent class must not be highlighted"
-
-
-def test_no_run_yet_leads_to_training(tmp_path, monkeypatch):
-    monkeypatch.setenv("DML_RUNS", str(tmp_path))
-    (tmp_path / EXAMPLE_REMOVED).touch()
-    app = open_page("explore")
-    assert not app.exception
-    assert "no runs yet" in app.info[0].value
 
 
 def test_the_selection_of_the_link_is_drawn_and_counted_by_class(run):
@@ -242,9 +234,3 @@ def test_a_map_that_does_not_fit_is_refused(run):
     assert not app.exception
     assert "embeddings has a dimension of 896 instead of 3" in app.error[0].value
     assert app.button(key="project")
-
-
-def test_the_address_of_before_leads_here_with_its_state(run):
-    app = open_page("maps", run=run.id, colour="purity", classes="3,8")
-    assert not app.exception
-    assert canvas(app)["look"] == Look(colour="purity", classes=(3, 8)).to_json()

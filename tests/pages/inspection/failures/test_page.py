@@ -371,11 +371,6 @@ def test_what_the_others_pay_is_said(before, after, said):
     assert bool(told) == bool(said)
 
 
-def test_the_true_step_says_whether_gradient_size_counts():
-    assert "does not depend on the size" in failure_words.held_equal(OptimiserSpec())
-    assert "larger gradient takes a longer step" in failure_words.held_equal(OptimiserSpec(name="sgd"))
-
-
 BEFORE = {"right": 297, "wrong": 1, "d_ap": 1.02}
 
 

@@ -215,14 +215,6 @@ def test_a_training_run_is_waited_for(runs):
     assert "training: step 0 of 400" in app.get("progress")[0].proto.text
 
 
-def test_damaged_embeddings_are_named(run):
-    run.embeddings().write_bytes(b"PK\x03\x04 cut")
-    app = open_page(run=run.id)
-    assert not app.exception
-    assert "cannot be read" in app.error[0].value
-    assert app.button(key="evaluate")
-
-
 def test_embeddings_are_outdated_once_training_went_on(run):
     source = run.embeddings()
     assert not outdated(run, source)

@@ -168,10 +168,3 @@ def test_the_tournament_without_and_with_the_band():
 
 def test_csv_keeps_every_column_of_every_row():
     assert linked_box.as_csv([{"a": 1, "b": None}, {"a": 2, "c": 'x,"y"'}]) == '"a","b","c"\n1,"",""\n2,"","x,""y"""\n'
-
-
-def test_what_a_column_is_called_in_metrics():
-    columns = ("P@1", "Recall@4", "MAP@R", "P@R", "P@2", "kNN-Acc", "R@1000")
-    names = [published_service._name(column) for column in columns]
-    wanted = ["recall_at_1", "recall_at_4", "map_at_r", "r_precision", "precision_at_2", "knn3", "recall_at_1000"]
-    assert names == wanted

@@ -167,15 +167,6 @@ def test_the_snippet_and_link_come_on_rest():
     assert "query" not in ask(CHANGED, have=-1, want=0)
 
 
-def test_the_panel_offers_what_the_library_has():
-    options = charges_state.options()
-    assert next(iter(options["miner"])) == "all"
-    assert all(
-        entry["title"] and entry["help"] for group in ("start", "miner", "side") for entry in options[group].values()
-    )
-    json.dumps(options, allow_nan=False)
-
-
 def test_a_step_as_a_figure(client):
     format = "svg"
     query = CHANGED.to_query() | {"step": "7", "arrows": "1", "dark": "1"}
@@ -185,15 +176,6 @@ def test_a_step_as_a_figure(client):
     assert response.headers["content-disposition"] == f'attachment; filename="charges-rings-9-7.{format}"'
     expected = charges.draw_charges(Simulation(CHANGED), 7, arrows=True, dark=True)
     assert response.content == charges.save_figure(expected, format=format)
-
-
-@pytest.mark.parametrize("bad", ["1e999", "../x"])  # tests of all states: tests/pages/shared/state/test_page_state.py
-def test_a_senseless_query_gets_a_valid_figure(client, bad):
-    keys = ("step", "start", "seed", "loss", "m1", "rate", "trails", "arrows", "circles", "dark", "normalise")
-    response = client.get("/api/charges/export.png", params=dict.fromkeys(keys, bad) | {"classes": "2", "per": "4"})
-    assert response.status_code == 200
-    assert response.content.startswith(b"\x89PNG")
-    assert '"' not in response.headers["content-disposition"].split('filename="')[1][:-1]
 
 
 def test_what_takes_too_long_or_is_no_figure_is_refused(client, monkeypatch):

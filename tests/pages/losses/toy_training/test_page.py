@@ -23,7 +23,6 @@ from pages.losses.toy_training import recording
 from pages.losses.toy_training import scores as toys_scores
 from pages.losses.toy_training import service as toys_service
 from pages.losses.toy_training import state as toys_state
-from pages.losses.toy_training.options import options
 from pages.losses.toy_training.presets import PRESETS
 from pages.losses.toy_training.state import LossSide, SidesChange, Toy
 from pages.shared.server.websocket import MOST_BYTES
@@ -280,10 +279,3 @@ def test_a_set_of_images_that_cannot_be_prepared_says_why(glyphs, monkeypatch):
     toy = Toy.from_query({"data": "glyphs"})
     found = [ask(toy, have=-1, want=1)["preparing"] for _ in range(2)]
     assert found == ["These images cannot be used: no such device"] * 2
-
-
-def test_the_panel_offers_what_can_be_trained():
-    offered = options()
-    assert set(offered["data"]) == set(toy_runs.list_sets())
-    assert offered["presets"][0]["state"] == PRESETS[0].state(Toy).to_json()
-    json.dumps(offered, allow_nan=False)

@@ -20,7 +20,6 @@ from pages.pooling.prototypes import export as prototypes_export
 from pages.pooling.prototypes import service as prototypes_service
 from pages.pooling.prototypes.state import PrototypesView, sources
 from pages.shared.server.wire import unpack
-from tests.pages.conftest import load_page
 
 VIEW = PrototypesView(prototypes=12, per_class=10, shown=(3, 5), picture=(5, 7), tau=0.5)
 
@@ -133,9 +132,3 @@ def test_sheet_and_export(library):
         np.testing.assert_allclose(arrays["error"], reading.error)
         np.testing.assert_allclose(arrays["prototypes"], reading.prototypes)
     assert client.get("/api/prototypes/export.npz?source=run:nobody").status_code == 404
-
-
-def test_the_page_opens():
-    app = load_page("prototypes")
-    assert not app.exception
-    assert "an average is a histogram" in app.title[0].value

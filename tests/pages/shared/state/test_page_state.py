@@ -165,13 +165,6 @@ every_page = pytest.mark.parametrize("page", DEFAULTS)
 fuzzed = settings(max_examples=15)  # per page; thirteen pages share these kinds of fields
 
 
-@every_page
-def test_menus_travel_as_json(page: str) -> None:
-    menus = DEFAULTS[page].menus()
-    # otherwise Streamlit serialises all data of the page in another format
-    assert json.loads(json.dumps(menus)) == menus
-
-
 def test_every_page_state_is_here() -> None:
     found, left = set(), [PageState]
     while left:

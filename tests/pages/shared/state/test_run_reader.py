@@ -7,10 +7,8 @@ import json
 import pytest
 
 from dmlcore.spec import RunSpec
-from dmlcore.storage import runs
 from dmlcore.storage.runs import RunStore
 from pages.shared.state import run_reader
-from pages.shared.widgets import run_status
 from pages.shared.words import numbers
 
 
@@ -96,12 +94,6 @@ def test_a_step_that_comes_again_replaces_itself_and_what_followed():
         series.add(number, value)
     steps, values = series.arrays()
     assert (steps.tolist(), values.tolist()) == ([1, 2], [1.0, 20.0])
-
-
-def test_the_scores_and_settings_of_all_listed_runs_stay_in_memory():
-    reader = run_reader.Reader()
-    kept = (reader._scores, reader._settings, reader._variants, runs._specs, runs._states)
-    assert all(cache.most > run_status.MOST_LISTED for cache in kept)
 
 
 def test_no_more_runs_stay_in_memory_than_agreed(tmp_path, monkeypatch):

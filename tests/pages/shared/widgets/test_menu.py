@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -38,11 +37,6 @@ def marked(pages: dict) -> list[str]:
     """Return the highlighted section and places."""
     titles = [section for section in pages if section.startswith(":blue")]
     return titles + [page.title for group in pages.values() for page in group if page.title.startswith(":blue")]
-
-
-def test_the_menu_has_five_sections_and_fourteen_places() -> None:
-    assert list(menu.SECTIONS) == ["Losses", "Training", "Inspection", "Pooling", "Library"]
-    assert sum(map(len, menu.SECTIONS.values())) == 14
 
 
 def test_every_address_of_before_is_a_page_or_leads_to_one() -> None:
@@ -122,12 +116,6 @@ def test_known_addresses_are_no_unknown_ones(monkeypatch: pytest.MonkeyPatch) ->
         app = load_page(address)
         assert not app.exception
         assert app.title[0].value != "Page not found"
-
-
-def test_addresses_without_a_page_are_one_in_the_numbers() -> None:
-    page = SimpleNamespace(url_path="nosuch")
-    assert menu.address_of(page) == menu.UNKNOWN
-    assert menu.title_of(page) == "Page not found · DML Lab"
 
 
 def test_how_pages_are_shown_goes_along_and_what_they_show_does_not() -> None:

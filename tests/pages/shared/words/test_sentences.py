@@ -8,7 +8,6 @@ from dmlcore.spec import RunSpec, SpecError, keys
 from dmlcore.storage.runs import Run
 from pages.shared.words import sentences as words
 from pages.shared.words.labels import LABELS
-from tests.pages.leaks import leaks
 from tests.wording import says
 
 
@@ -40,20 +39,6 @@ def test_a_fault_is_one_sentence_by_its_label(given: dict[str, object], said: li
     with pytest.raises(SpecError) as refused:
         RunSpec.parse(given)
     assert words.faults(refused.value) == said
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "model.hidden.0: input should be a valid integer",
-        "loss.name: 'ranking' | 'multi_similarity'",
-        "at work: 20261122-1159-digits-distance-sensitive-9aac",
-        "A recording (python -m pages.losses.toy_training.recording)",
-        "for vectors there is Index.search of dmlcore.inspection",
-    ],
-)
-def test_what_the_pages_said_before_would_be_found(text: str) -> None:
-    assert leaks(text)
 
 
 def test_a_run_is_called_by_its_name_and_time_even_when_it_is_gone(run: Run) -> None:

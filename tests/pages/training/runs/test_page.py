@@ -569,20 +569,6 @@ def test_the_table_is_taken_away_as_it_stands(sweep):
     assert [float(row[6]) for row in read] == pytest.approx([90, 52, 50, 32, 30])
 
 
-def test_large_numbers_on_the_axes_are_written_out():
-    from pages.training.runs.importance import _written_out
-
-    ticks = ["1.58e+03", "3e+03", "0.01", "1e-05", "Ranking"]
-    assert [_written_out(tick) for tick in ticks] == ["1,580", "3,000", "0.01", "1e-05", "Ranking"]
-
-
-def test_score_ticks_that_lie_close_together_differ():
-    from pages.training.runs.importance import _score_tick
-
-    assert [_score_tick(height, 30.50, 30.70) for height in (0, 0.25, 0.5, 1)] == ["30.50", "30.55", "30.60", "30.70"]
-    assert [_score_tick(height, 10.0, 60.0) for height in (0, 0.5, 1)] == ["10.0", "35.0", "60.0"]
-
-
 def test_two_runs_get_no_chart_of_importance(open_page, tmp_path):
     store = RunStore(tmp_path)
     for rate in (0.01, 0.001):

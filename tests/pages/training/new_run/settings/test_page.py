@@ -25,7 +25,6 @@ from dmlcore.spec import RunSpec, keys
 from dmlcore.storage import download
 from dmlcore.storage.runs import RunStore
 from pages.shared.widgets import machines
-from pages.shared.widgets.forms import _log_stops
 from pages.shared.widgets.spec_form import folders, preflight
 from pages.shared.widgets.spec_form.form import command, overrides, presets
 from pages.shared.widgets.spec_form.preflight import Submits
@@ -373,14 +372,6 @@ def test_a_margin_from_the_data_is_a_toggle_and_stays_in_the_address(open_page):
     assert shown_spec(app).loss.parameters["m1"] == -2.325
 
 
-def test_settings_outlive_a_visit_to_another_page(open_page):
-    app = open_page()
-    app.number_input(key="train-schedule-steps").set_value(77).run()
-    go_to(app, "runs").run()
-    go_to(app, "settings").run()
-    assert shown_spec(app).schedule.steps == 77
-
-
 def test_the_address_of_step_three_opens_what_step_two_shows(open_page, store):
     app = open_page()
     app.number_input(key="train-schedule-steps").set_value(77).run()
@@ -517,13 +508,6 @@ def test_what_no_link_can_spell_is_carried_by_the_session(open_page):
     assert shown_spec(app).name == "a; b"
 
 
-def test_a_logarithmic_slider_keeps_to_its_range_and_holds_its_start():
-    stops = _log_stops(Slider(0.001, 1.0, "m", "h", log=True), 0.0123)
-    assert (stops[0], stops[-1]) == (0.001, 1.0)
-    assert 0.0123 in stops
-    assert stops == sorted(set(stops))
-
-
 def test_too_many_classes_are_refused_before_the_start_with_both_numbers(open_page):
     app = open_page()
     app.selectbox(key="train-preset").select("digits-classes").run()
@@ -544,18 +528,6 @@ def test_missing_files_are_refused_with_the_folder_and_the_remedy(open_page, tmp
     assert any(str(tmp_path) in text.value and "Download" in text.value for text in app.text)
     assert not leads_on(app)
     assert app.warning[0].value == "The files of this data set were not found."
-
-
-def test_a_senseless_layer_is_named(open_page):
-    app = open_page()
-    app.text_input(key="train-model-hidden").set_value("128, many").run()
-    assert [text.value for text in app.text] == ["Hidden layers: 'many' is not a whole number"]
-    assert not leads_on(app)
-    app.text_input(key="train-ks").set_value("x").run()
-    assert [text.value for text in app.text] == [
-        "K of R@K: 'x' is not a whole number",
-        "Hidden layers: 'many' is not a whole number",
-    ]
 
 
 NO_NUMBERS = [
@@ -607,30 +579,10 @@ def test_a_senseless_link_opens_the_default(open_page, bad):
     assert len(app.warning) == 1
 
 
-def test_a_link_to_an_example_names_it(open_page):
-    app = open_page(base="toy", set="schedule.steps=40")
-    assert shown_spec(app) == presets()["toy"].with_overrides(["schedule.steps=40"])
-    assert app.selectbox(key="train-preset").value == "toy"
-
-
 def test_a_link_to_a_run_takes_its_spec_even_beyond_the_sliders(open_page, store):
     spec = presets()["toy"].with_overrides(["loss.name=facenet", "loss.m=40.0", "loss.m2=3.0", "seed=7", "name=mine"])
     app = open_page(like=store.create(spec).id)
     assert shown_spec(app) == spec
-
-
-def test_one_press_starts_one_detached_run_and_leads_to_it(open_page, store):
-    app = open_page()
-    app.selectbox(key="train-data-name").select("toy").run()
-    app.number_input(key="train-schedule-steps").set_value(2).run()
-    app = started(app)
-    app.button(key="start").click().run()
-    assert not app.exception
-    (run,) = store.list()
-    assert app.title[0].value == "Runs"
-    assert app.query_params["run"] in (run.id, [run.id])
-    assert run.spec.data.name == "toy"
-    wait(lambda: run.status() == "done")
 
 
 def test_the_place_and_the_number_of_processes_are_in_estimate_command_and_run(open_page, store, monkeypatch):
