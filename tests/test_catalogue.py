@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dmlcore.catalogue import Catalogue, Choice, Entry, Slider, declared
+from tests.members import in_one_case
 
 
 def test_a_slider_accepts_values_outside_its_range_but_above_its_bound():
@@ -27,14 +28,14 @@ def test_off_is_infinity():
     assert slider.check("m2", None) == slider.check("m2", math.inf) == math.inf
 
 
-@pytest.mark.parametrize("value", ["1", True, None, [1.0]])
+@in_one_case(value=["1", True, None, [1.0]])
 def test_a_slider_wants_a_number(value):
     with pytest.raises(TypeError, match="m must be a number"):
         Slider(0, 1, "m", "margin").check("m", value)
 
 
-@pytest.mark.parametrize(
-    "bad", [{"low": 2.0}, {"step": 0.0}, {"log": True, "low": 0.0}, {"above": 0.5}, {"least": 0.5}, {"most": 0.5}]
+@in_one_case(
+    bad=[{"low": 2.0}, {"step": 0.0}, {"log": True, "low": 0.0}, {"above": 0.5}, {"least": 0.5}, {"most": 0.5}]
 )
 def test_a_slider_validates_itself(bad):
     with pytest.raises(ValueError, match="slider"):

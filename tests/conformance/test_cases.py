@@ -22,6 +22,7 @@ from dmlcore.conformance.losses import of_pairs
 from dmlcore.conformance.printed import pairs, proxies
 from dmlcore.conformance.proxy_losses import of_proxies
 from dmlcore.conformance.vectors import BALANCED, UNEVEN
+from tests.members import in_one_case
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = json.loads((ROOT / "tests" / "golden" / "losses.json").read_text())
@@ -44,7 +45,7 @@ TWO = ("balanced", "uneven")
 SLOW = {"distance_weighted", "gathered", "gathered_efficiently", "histogram", "tuplet_margin", "ranked_list"}
 
 
-@pytest.mark.parametrize("name", SAME)
+@in_one_case(name=SAME)
 def test_printed_formulas_give_the_golden_numbers(name):
     for golden in (case for case in GOLDEN["losses"] if case["name"] == name):
         vector = {"balanced": BALANCED, "uneven": UNEVEN}[golden["batch"]]
@@ -80,7 +81,7 @@ def check(found, golden):
             assert probe == pytest.approx(expected["dot"], rel=1e-8, abs=1e-8)
 
 
-@pytest.mark.parametrize("kind", sorted({case.kind for case in CASES if case.ours}))
+@in_one_case(kind=sorted({case.kind for case in CASES if case.ours}))
 def test_dmlcore_is_as_printed_but_for_readings_that_are_named(kind):
     named = {}
     for case in (case for case in CASES if case.ours and case.kind == kind):

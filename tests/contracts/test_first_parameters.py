@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.golden import first_parameters
+from tests.members import in_one_case
 
 FIRST, TODAY = first_parameters.first(), first_parameters.today()
 
 
-@pytest.mark.parametrize("section", TODAY)
+@in_one_case(section=TODAY)
 def test_no_default_has_changed_since_it_came(section: str) -> None:
     for name, defaults in FIRST[section].items():
         assert TODAY[section].get(name) == defaults, (
@@ -18,6 +17,6 @@ def test_no_default_has_changed_since_it_came(section: str) -> None:
         )
 
 
-@pytest.mark.parametrize("section", TODAY)
+@in_one_case(section=TODAY)
 def test_every_default_is_known_from_the_day_it_comes(section: str) -> None:
     assert TODAY[section].keys() <= FIRST[section].keys(), "run: python -m tests.golden.first_parameters"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
-import pytest
+from tests.members import in_one_case
 
 ROOT = Path(__file__).parents[2]
 MAY_NOT = {
@@ -51,13 +51,13 @@ def breaches(package: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("package", MAY)
+@in_one_case(package=MAY)
 def test_only_the_modules_of_the_rule_import(package):
     assert not breaches(package), f"{package} is imported by a module that may not import it"
 
 
-@pytest.mark.parametrize(
-    "source", ["import torch", "import torch.nn as nn", "from torch.nn import Module", "def f():\n    import torch"]
+@in_one_case(
+    source=["import torch", "import torch.nn as nn", "from torch.nn import Module", "def f():\n    import torch"]
 )
 def test_every_form_of_import_is_seen(source):
     assert "torch" in imported(source)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 
 from dmlcore.figures import charges, confusions, curves, differences, maps, published, strokes
+from tests.members import in_one_case
 
 # Linear RGB as seen by these viewers, at full severity. Source: Machado, Oliveira & Fernandes 2009, Table 1.
 SIGHT = {
@@ -54,15 +54,13 @@ ALL = {f"inks, dark: {dark}": [ink[role] for role in ROLES] for dark, ink in str
 }
 
 
-@pytest.mark.parametrize("sight", SIGHT)
-@pytest.mark.parametrize("name", ALL)
+@in_one_case(sight=SIGHT, name=ALL)
 def test_no_two_colours_of_a_palette_fall_together(name, sight):
     distance, one, other = nearest(ALL[name], sight)
     assert distance >= APART, f"{one} and {other} are {distance:.1f} apart for {sight}"
 
 
-@pytest.mark.parametrize("sight", SIGHT)
-@pytest.mark.parametrize("dark", [False, True])
+@in_one_case(sight=SIGHT, dark=[False, True])
 def test_more_of_a_quantity_is_never_less_of_a_contrast_to_the_page(sight, dark):
     """A sequential colour map must be readable by lightness, the two ends of a diverging one by hue."""
     lightness = [lab(colour, sight)[0] for colour in strokes.RAMP[dark]]

@@ -21,6 +21,7 @@ from dmlcore.figures.curves import (
     table,
     thin,
 )
+from tests.members import in_one_case
 
 
 def curve(steps, run="a", start=1):
@@ -36,7 +37,7 @@ def test_the_interval_is_the_smallest_power_of_two_that_is_enough(steps):
     assert width == 1 or -(-steps // (width // 2)) > MOST
 
 
-@pytest.mark.parametrize("steps", [1, 7, MOST, MOST + 1, 5 * MOST + 3])
+@in_one_case(steps=[1, 7, MOST, MOST + 1, 5 * MOST + 3])
 def test_thinning_keeps_mean_range_and_end(steps):
     whole = curve(steps)
     width = interval(steps)
@@ -123,7 +124,7 @@ def test_several_runs_differ_in_colour_and_dashes_and_have_a_legend():
     assert encoding(["a"])["color"]["legend"] is None
 
 
-@pytest.mark.parametrize("weight", [0.0, 0.3, 0.6, 0.99])
+@in_one_case(weight=[0.0, 0.3, 0.6, 0.99])
 def test_smoothing_is_that_of_tensorboard(weight):
     values = curve(200).values
     last, expected = 0.0, []

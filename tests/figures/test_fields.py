@@ -14,6 +14,7 @@ import torch
 from dmlcore import losses
 from dmlcore.figures import fields
 from dmlcore.geometry import forces
+from tests.members import in_one_case
 
 POINTS = (0.0, 0.1), (0.5, 0.0), (0.3, 0.6)
 METU = {"s": 1, "r": 2, "rho": 12 / 7, "m1": -2.5, "m2": 20}
@@ -23,8 +24,7 @@ def tensors(points=POINTS):
     return [torch.tensor(x, dtype=torch.float64) for x in points]
 
 
-@pytest.mark.parametrize("name", losses.names())
-@pytest.mark.parametrize("probe", ["anchor", "positive", "negative"])
+@in_one_case(name=losses.names(), probe=["anchor", "positive", "negative"])
 def test_arrays_are_the_loss_at_every_node(name, probe):
     loss = losses.create(name)
     arrays = fields.field_arrays(loss, *POINTS, probe=probe, view=(0.2, 0.1, 1.0), n=9)
@@ -40,7 +40,7 @@ def test_arrays_are_the_loss_at_every_node(name, probe):
         assert arrays["active"][row, col] == (0 < raw < loss.m2)
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names())
 def test_parts_and_residuals_add_up_to_the_forces(name):
     arrays = fields.field_arrays(losses.create(name), *POINTS, n=5)
     assert arrays["parts"].sum(1) + arrays["residuals"] == pytest.approx(arrays["forces"], abs=1e-12)
@@ -176,7 +176,7 @@ def test_the_margin_belongs_to_the_energy_not_to_the_condition_beside_it():
     assert losses.formula("distance_sensitive").energy_latex.endswith(r"\right) + m_1")
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names())
 def test_every_loss_is_drawn_with_all_layers(name):
     i = losses.names().index(name)  # covers every shade and both themes
     layers = {"contours": "raw", "decomposed": True, "discs": True, "mining": True, "streams": i % 6 == 0}

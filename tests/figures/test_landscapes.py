@@ -17,6 +17,7 @@ from dmlcore.geometry import forces
 from dmlcore.geometry.field_table import PROBES
 from dmlcore.geometry.loss_variant import Variant
 from dmlcore.simulation.marble import roll
+from tests.members import in_one_case
 
 POINTS = list(torch.tensor([[0.0, 0.0], [0.5, 0.0], [0.35, 0.3]], dtype=torch.float64))
 VIEW = (0.25, 0.1, 1.5)
@@ -38,8 +39,7 @@ def trace(figure: dict, name: str, scene: str = "scene") -> dict:
     return next(t for t in figure["data"] if t.get("name") == name and t["scene"] == scene)
 
 
-@pytest.mark.parametrize("name", losses.names())
-@pytest.mark.parametrize("probe", PROBES)
+@in_one_case(name=losses.names(), probe=PROBES)
 def test_heights_are_the_loss_and_what_is_cut_off_is_told(name, probe):
     shown = surface(Variant(losses.create(name)), POINTS, probe=probe, view=VIEW, n=13)
     points = dict(zip(PROBES, POINTS, strict=True))
@@ -93,7 +93,7 @@ def test_the_figure_is_plain_data_with_the_surface_as_it_is_cut():
     assert [figure["data"][m["trace"]]["name"] for m in figure["marbles"]] == ["marble", "marble"]
 
 
-@pytest.mark.parametrize("probe", PROBES)
+@in_one_case(probe=PROBES)
 def test_the_slope_is_as_steep_as_the_force_is_strong(probe):
     loss = losses.create("ranking", m=0.6)
     shown = surface(Variant(loss), POINTS, probe=probe, view=VIEW)

@@ -7,6 +7,7 @@ import pytest
 from matplotlib.path import Path
 
 from dmlcore.figures.maps import Sheet, in_square, luminance, palette
+from tests.members import in_one_case
 
 LIGHT, DARK = 1.0, luminance("#12161C")
 
@@ -15,7 +16,7 @@ def contrast(one: float, other: float) -> float:
     return (max(one, other) + 0.05) / (min(one, other) + 0.05)
 
 
-@pytest.mark.parametrize("classes", [1, 8, 9, 16, 50, 100, 200])
+@in_one_case(classes=[1, 8, 9, 16, 50, 100, 200])
 def test_every_colour_stands_out_from_both_papers_and_the_others(classes):
     colours = palette(classes)
     assert len(set(colours)) == len(colours) == classes

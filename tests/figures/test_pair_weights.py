@@ -13,13 +13,13 @@ from dmlcore.figures import fields, pair_weights
 from dmlcore.geometry.field_table import edge_gradient
 from dmlcore.geometry.triplet import Edges
 from dmlcore.loss_analysis.pair_weights import gram_weights, similarities
+from tests.members import in_one_case
 
 PAIRS = ("ap", "an", "pn")
 PLACES = [{"rival": "perpendicular"}, {"rival": "symmetric"}, {"rival": "fixed", "pn": 0.3}]
 
 
-@pytest.mark.parametrize("placed", PLACES)
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(placed=PLACES, name=losses.names())
 def test_weights_are_read_off_the_gradient_of_the_loss(name, placed):
     """Compared with automatic differentiation of the loss of three vectors; the maps use similarities instead."""
     loss = losses.create(name)
@@ -121,7 +121,7 @@ def test_equal_views_give_equal_bytes_and_dark_ones_differ():
     assert dark.get_facecolor() != first.get_facecolor()  # the colour that is saved
 
 
-@pytest.mark.parametrize("change", [{"weight": "aa"}, {"by": "x"}, {"rival": "nearest"}, {"n": 1}, {"at": (2, 0)}])
+@in_one_case(change=[{"weight": "aa"}, {"by": "x"}, {"rival": "nearest"}, {"n": 1}, {"at": (2, 0)}])
 def test_bad_input_is_named(change):
     with pytest.raises(ValueError, match=str(*change)):
         pair_weights.draw_weights([losses.create("ranking")], **change)

@@ -14,6 +14,7 @@ from dmlcore import losses
 from dmlcore.figures import fields, spheres
 from dmlcore.figures.sphere_arrays import colour_scale, unit
 from dmlcore.geometry.sphere import sphere_forces
+from tests.members import in_one_case
 
 PLACES = (-30.0, 0.0), (20.0, 30.0), (45.0, -10.0)
 ANGLES = -30.0, 20.0, 45.0
@@ -24,8 +25,7 @@ SURFACES = {
 }
 
 
-@pytest.mark.parametrize("name", losses.names())
-@pytest.mark.parametrize("probe", POINTS)
+@in_one_case(name=losses.names(), probe=POINTS)
 def test_arrays_of_the_sphere_are_the_loss_at_every_node(name, probe):
     loss = losses.create(name)
     arrays = spheres.sphere_arrays(loss, *PLACES, probe=probe, rows=13)
@@ -41,7 +41,7 @@ def test_arrays_of_the_sphere_are_the_loss_at_every_node(name, probe):
         assert arrays["radial"][row, col] == pytest.approx(forces.radial[i].item(), rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names())
 def test_arrays_of_the_circle_are_the_loss_on_ring_and_map(name):
     loss = losses.create(name)
     arrays = spheres.circle_arrays(loss, *ANGLES, n=19)
@@ -57,7 +57,7 @@ def test_arrays_of_the_circle_are_the_loss_on_ring_and_map(name):
     np.testing.assert_array_equal(arrays["map_energy"], arrays["map_raw"].clip(0, loss.m2))
 
 
-@pytest.mark.parametrize("on", SURFACES)
+@in_one_case(on=SURFACES)
 def test_the_triplet_itself(on):
     places, measure, _ = SURFACES[on]
     loss = losses.create("distance_sensitive")
@@ -72,7 +72,7 @@ def test_the_triplet_itself(on):
     assert arrays["triplet"].tolist() == [loss.raw(*points).item(), loss.clamped(*points).item()]
 
 
-@pytest.mark.parametrize("on", SURFACES)
+@in_one_case(on=SURFACES)
 def test_boundaries_lie_where_raw_meets_the_clamp(on):
     places, measure, _ = SURFACES[on]
     loss = losses.create("distance_sensitive")
@@ -136,7 +136,7 @@ def test_the_snippet_reproduces_the_arrays_exactly(name, on, tmp_path, monkeypat
     assert (tmp_path / f"{on}.png").read_bytes() == fields.save_figure(expected, format="png")
 
 
-@pytest.mark.parametrize("on", SURFACES)
+@in_one_case(on=SURFACES)
 def test_npz_and_json_hold_the_arrays(on):
     places, measure, _ = SURFACES[on]
     loss = losses.create("distance_sensitive")
@@ -151,7 +151,7 @@ def test_npz_and_json_hold_the_arrays(on):
     assert found["anchor"] == (list(places[0]) if on == "sphere" else places[0])
 
 
-@pytest.mark.parametrize("on", SURFACES)
+@in_one_case(on=SURFACES)
 def test_equal_views_give_equal_bytes_and_dark_ones_differ(on):
     places, _, draw = SURFACES[on]
     loss = losses.create("ranking")

@@ -7,6 +7,7 @@ import pytest
 from matplotlib.path import Path
 
 from dmlcore.geometry.cells import voronoi_cells
+from tests.members import in_one_case
 
 TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.9]])
 
@@ -16,7 +17,7 @@ def area(polygon) -> float:
     return abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) / 2
 
 
-@pytest.mark.parametrize("count", [1, 2, 5, 8])
+@in_one_case(count=[1, 2, 5, 8])
 def test_cells_share_the_outline_by_the_nearest_site(count):
     generator = np.random.default_rng(count)
     draw = lambda n: np.stack([generator.dirichlet([1, 1, 1]) @ TRIANGLE for _ in range(n)])  # noqa: E731

@@ -36,8 +36,7 @@ def whole(triplet: EmbeddedTriplet, found) -> np.ndarray:
     return triplet.lift_vectors(found.in_plane, found.off_plane)
 
 
-@pytest.mark.parametrize("unit", [True, False])
-@pytest.mark.parametrize("dimension", [2, 3, 64, 128])
+@in_one_case(unit=[True, False], dimension=[2, 3, 64, 128])
 def test_the_plane_keeps_distances_norms_and_leads_back(dimension, unit):
     for x in triplets(dimension, unit=unit):
         found = embed(*x)
@@ -97,7 +96,7 @@ def test_a_loss_of_distances_keeps_its_forces_in_the_plane_and_the_others_are_na
     assert np.abs(forces_in_plane(loss, embed(*level)).off_plane).max() < 1e-12
 
 
-@pytest.mark.parametrize("name", ["distance_sensitive", "npairs", "moving", "location_aware"])
+@in_one_case(name=["distance_sensitive", "npairs", "moving", "location_aware"])
 def test_a_raised_loss_sees_the_embeddings_from_their_coordinates(name):
     loss = open_loss(name)
     (x,) = triplets(32, unit=False, count=1)

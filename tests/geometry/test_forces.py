@@ -86,8 +86,7 @@ def test_one_pass_says_the_same_as_three(name, probe):
         _ = field.forces
 
 
-@pytest.mark.parametrize("name", ["ranking", "distance_sensitive", "npairs"])
-@pytest.mark.parametrize("clamp", [True, False])
+@in_one_case(name=["ranking", "distance_sensitive", "npairs"], clamp=[True, False])
 def test_more_places_than_fit_at_once_change_nothing(name, clamp):
     loss, (a, p, n) = losses.create(name), (x[0] for x in random_triplets(1, 2, 5))
     at = random_triplets(CHUNK + 7, 2, 6)[0]

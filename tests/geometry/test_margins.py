@@ -17,17 +17,18 @@ from dmlcore.geometry import (
     normalised_margin,
     triplet_count,
 )
+from tests.members import in_one_case
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "triplet_losses.json").read_text())["closed_forms"]
 
 
-@pytest.mark.parametrize("case", GOLDEN["margin_for_ellipse"])
+@in_one_case(case=GOLDEN["margin_for_ellipse"])
 def test_margin_for_ellipse(case):
     expected = case["m1"]
     assert margin_for_ellipse(**{k: v for k, v in case.items() if k != "m1"}) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("case", GOLDEN["margin_enclosing"])
+@in_one_case(case=GOLDEN["margin_enclosing"])
 def test_margin_enclosing(case):
     expected = case["m1"]
     assert margin_enclosing(**{k: v for k, v in case.items() if k != "m1"}) == pytest.approx(expected, rel=1e-9)
@@ -47,7 +48,7 @@ def test_the_enclosing_margin_is_the_smallest(s, r):
         assert bool((raw > 0).all()) == enclosed
 
 
-@pytest.mark.parametrize("bad", [{"d": 0.0}, {"d": float("nan")}, {"rho": -1.0}, {"m_ranking": -2.0}])
+@in_one_case(bad=[{"d": 0.0}, {"d": float("nan")}, {"rho": -1.0}, {"m_ranking": -2.0}])
 def test_bad_input_is_named(bad):
     arguments = {"d": 1.0, "m_ranking": 0.1, "s": 0.0, "r": 0.0, "rho": 1.0} | bad
     with pytest.raises(ValueError, match=next(iter(bad))):
@@ -100,7 +101,7 @@ def test_a_fixed_normalised_margin_is_continuous(name, singular):
     assert abs(at(singular + 1e-6, m1=0.3)[0]) > 1e5
 
 
-@pytest.mark.parametrize("case", GOLDEN["balanced_batch"])
+@in_one_case(case=GOLDEN["balanced_batch"])
 def test_balanced_batch(case):
     assert balanced_rho(case["B"], case["C"]) == pytest.approx(case["rho_link"], rel=1e-11)
     assert triplet_count(case["B"], case["C"]) == case["n_triplets"]
@@ -122,7 +123,7 @@ def test_a_batch_that_does_not_divide_is_refused(function, B, C, message):
         function(B, C)
 
 
-@pytest.mark.parametrize("name", ["m1", "s", "r", "rho"])
+@in_one_case(name=["m1", "s", "r", "rho"])
 def test_normalised_margins_must_be_finite(name):
     with pytest.raises(ValueError, match=name):
         normalised_margin(**({"m1": 1.0, "s": 1.0, "r": 2.0, "rho": 1.0} | {name: float("inf")}))

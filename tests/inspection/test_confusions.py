@@ -5,6 +5,7 @@ import pytest
 
 from dmlcore.inspection import confusions
 from dmlcore.metrics import nearest, retrieval
+from tests.members import in_one_case
 
 
 def scene(n=60, classes=5, seed=0):
@@ -45,8 +46,7 @@ def test_k_neighbours_are_counted_by_class(k):
     assert found.wrong == pytest.approx(wrong.mean())
 
 
-@pytest.mark.parametrize("known", [False, True])
-@pytest.mark.parametrize("split", [False, True])
+@in_one_case(known=[False, True], split=[False, True])
 def test_as_many_neighbours_as_the_class_has_others(known, split):
     x, labels = scene()
     searched = np.arange(len(x)) % 3 == 0 if split else np.zeros(len(x), bool)

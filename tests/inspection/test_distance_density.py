@@ -11,6 +11,7 @@ from dmlcore import losses
 from dmlcore.inspection import distance_density
 from dmlcore.metrics import retrieval
 from dmlcore.spec import RunSpec
+from tests.members import in_one_case
 
 
 def scene(unit=True, n=36):
@@ -92,7 +93,7 @@ def test_hardest_nearest_and_random_triplets(gallery, monkeypatch):
     assert seen == pytest.approx(wanted, abs=0.02), "all triplets are equally likely"
 
 
-@pytest.mark.parametrize("name", ["ranking", "facenet", "modified_entangle", "npairs"])
+@in_one_case(name=["ranking", "facenet", "modified_entangle", "npairs"])
 def test_active_is_what_has_a_gradient(name):
     x, labels = scene(unit=name != "npairs")
     clamp = {"m2": 0.25} if name != "npairs" else {}

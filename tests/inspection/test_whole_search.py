@@ -9,6 +9,7 @@ from dmlcore.inspection.whole_search import WholeSearch
 from dmlcore.metrics.approximate import TITLES
 from dmlcore.storage import arrays
 from tests.inspection.test_neighbours import write_embeddings
+from tests.members import in_one_case
 
 
 def part(path, gallery):
@@ -28,7 +29,7 @@ def test_the_exact_way_is_what_a_page_would_have_computed(tmp_path, gallery):
     np.testing.assert_allclose(lists["average_precision"], whole.average_precision, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in TITLES if kind != "exact"])
+@in_one_case(kind=[kind for kind in TITLES if kind != "exact"])
 def test_an_index_says_what_it_missed(kind):
     random = np.random.default_rng(3)
     labels = np.repeat(np.arange(80), 50)

@@ -18,6 +18,7 @@ from dmlcore.lessons.handout import _solution, handout
 from dmlcore.lessons.lesson import LessonError, read
 from dmlcore.lessons.stages import STAGES
 from dmlcore.presets import LESSONS
+from tests.members import in_one_case
 
 HARDNESS = LESSONS / "hardness.md"
 
@@ -106,7 +107,7 @@ def test_the_push_of_the_thesis_loss_is_rho_over_d_to_the_r():
         assert measured("plane", "push", r=r, **settings) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("angle", [10.0, 60.0, 120.0, 179.0])
+@in_one_case(angle=[10.0, 60.0, 120.0, 179.0])
 def test_normalisation_removes_the_sine_of_half_the_angle_from_the_ranking_force(angle):
     settings = {"loss": "ranking", "m": "2", "a": "0,0", "p": "-40,0", "n": f"{angle},0"}
     assert measured("sphere", "removed", **settings) == pytest.approx(math.sin(math.radians(angle) / 2), abs=1e-6)

@@ -80,7 +80,7 @@ FIGURE_3_5 = {
 }
 
 
-@pytest.mark.parametrize("panel", FIGURE_3_5)
+@in_one_case(panel=FIGURE_3_5)
 def test_figure_3_5(panel):
     r, m1, m2, shape = FIGURE_3_5[panel]
     found = active_region(charges(0, r, BALANCED, m1, m2), ORIGIN, (0.5, 0.0))
@@ -349,7 +349,7 @@ def test_a_new_loss_needs_no_line_here(powered_ranking):
         assert np.linalg.norm(curve - ANCHOR, axis=1) == pytest.approx(radius, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names())
 def test_anchor_on_positive(name):
     """a = p: two lobes become one disc; nothing is nan."""
     loss = losses.create(name, m2=0.7) if name != "facenet_mined" else losses.create(name)
@@ -360,7 +360,7 @@ def test_anchor_on_positive(name):
             assert level_errors(loss, ANCHOR, ANCHOR, curve, level).max() < 1e-9
 
 
-@pytest.mark.parametrize("r", [-1, -0.5, 0, 0.5, 1, 2, 3])
+@in_one_case(r=[-1, -0.5, 0, 0.5, 1, 2, 3])
 def test_a_short_pair_is_the_limit_of_none(r):
     m1 = margin_from_normalised(0.4, 1, r, 1.2)
     areas = [active_region(charges(1, r, 1.2, m1, 0.9), ORIGIN, (d, 0.0)).area for d in (0.0, 1e-8, 1e-5)]
@@ -376,7 +376,7 @@ def test_tiny_lobes():
     assert active_region(charges(0, 2, 1, -1e7), ORIGIN, (0.5, 0.0)).shape == "empty"
 
 
-@pytest.mark.parametrize("bound", [-12.0, -5.0, -2 * math.log(4) - 1e-6, -2 * math.log(4) + 1e-6, -1.0, 3.0])
+@in_one_case(bound=[-12.0, -5.0, -2 * math.log(4) - 1e-6, -2 * math.log(4) + 1e-6, -1.0, 3.0])
 def test_cassini_integrals_agree_with_quadrature(bound):
     pair = PlanePair(np.zeros(2), np.array([0.5, 0.0]))
     assert cassini(pair, bound).area == pytest.approx(two_distances(pair, LOGARITHM, bound, "").area, rel=1e-9)

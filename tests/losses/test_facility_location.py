@@ -15,6 +15,7 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from dmlcore import losses
 from dmlcore.losses.facility_location import FacilityLocation, choose_facilities, find_medoids
+from tests.members import in_one_case
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "losses.json").read_text())
 CASES = [c for c in GOLDEN["losses"] if c["name"] == "facility_location"]
@@ -72,8 +73,7 @@ def plain_greedy(distances: np.ndarray, labels: np.ndarray, gamma: float) -> lis
     return chosen
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("gamma", [0.5, 5.0, 40.0])
+@in_one_case(seed=range(4), gamma=[0.5, 5.0, 40.0])
 def test_greedy_choice_is_that_of_a_plain_loop(seed: int, gamma: float) -> None:
     random = np.random.default_rng(seed)
     points, labels = random.normal(size=(18, 3)), random.integers(0, 5, 18) * 7 - 3

@@ -11,6 +11,7 @@ import torch
 
 from dmlcore import losses
 from dmlcore.losses.memory import CrossBatchMemory
+from tests.members import in_one_case
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "losses.json").read_text())["memory"]
 
@@ -78,7 +79,7 @@ def test_memory_term_equals_that_of_pml() -> None:
         torch.testing.assert_close(torch.autograd.grad(ours, one)[0], torch.autograd.grad(past + alone, two)[0])
 
 
-@pytest.mark.parametrize("name", [n for n in losses.batch_names() if getattr(losses.describe(n), "pairs", False)])
+@in_one_case(name=[n for n in losses.batch_names() if getattr(losses.describe(n), "pairs", False)])
 def test_no_sample_meets_its_own_copy(name: str) -> None:
     """With room for one batch, the memory is the batch itself: its loss is the loss of the batch."""
     loss = losses.for_training(name, classes=4, embedding_dim=3)

@@ -210,7 +210,7 @@ def test_quadruplet_is_that_of_a_loop() -> None:
 PAIR_LOSSES = [name for name in losses.batch_names() if losses.describe(name).pairs]
 
 
-@pytest.mark.parametrize("name", PAIR_LOSSES)
+@in_one_case(name=PAIR_LOSSES)
 def test_all_pairs_listed_and_the_batch_as_its_own_reference(name: str) -> None:
     x, y = batch(LABELS["uneven"])
     same = y[:, None] == y
@@ -226,7 +226,7 @@ def test_all_pairs_listed_and_the_batch_as_its_own_reference(name: str) -> None:
     torch.testing.assert_close((against.detach(), torch.autograd.grad(against, x)[0]), plain, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("name", PAIR_LOSSES)
+@in_one_case(name=PAIR_LOSSES)
 def test_a_reference_without_gradient_moves_the_rows_alone(name: str) -> None:
     x, y = batch(LABELS["balanced"])
     memory, remembered = batch(LABELS["uneven"], seed=1)
@@ -281,7 +281,7 @@ def test_a_boundary_is_learned_per_class_or_fixed() -> None:
         assert found(x, y, (*rows, none, none)).item() == pytest.approx(expected.item(), rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["euclidean", "squared", "cosine", "ball"])
+@in_one_case(kind=["euclidean", "squared", "cosine", "ball"])
 def test_distances_are_exact_and_their_gradients_those_of_autograd(kind: str) -> None:
     x, _ = batch(LABELS["balanced"])
     z = torch.randn(5, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(2)) / 3

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dmlcore import losses
+from tests.members import in_one_case
 
 LABELS = {"balanced": [0, 0, 1, 1, 2, 2, 3, 3, 4, 4], "uneven": [0, 0, 0, 0, 1, 1, 2, 2, 4]}  # 3 absent, 4 alone
 SIZES = {"classes": 5, "embedding_dim": 6}
@@ -103,7 +104,7 @@ def test_the_regulariser_of_soft_triple_is_the_mean_distance_of_centres() -> Non
         make("soft_triple", centres=2.5)
 
 
-@pytest.mark.parametrize("divisor", ["nonzero", "pairs", "anchors", "one"])
+@in_one_case(divisor=["nonzero", "pairs", "anchors", "one"])
 def test_triplets_with_proxies_are_those_of_a_loop(divisor: str) -> None:
     x, y = batch(LABELS["uneven"])
     loss = make("triplet_proxy", m=0.4, per_class=2, divisor=divisor)

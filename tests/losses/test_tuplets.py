@@ -13,6 +13,7 @@ import torch
 from dmlcore import losses
 from dmlcore.losses.tuplets import FORMS, Tuplet, centre_losses
 from dmlcore.training.methods.start_distance import distance
+from tests.members import in_one_case
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "losses.json").read_text())
 BATCHES = ("balanced", "uneven")
@@ -48,8 +49,7 @@ def test_golden_centre_forms(entry: dict[str, Any]) -> None:
         assert centre_losses(similarities, positive, ~positive, form).item() == pytest.approx(entry[key], rel=1e-12)
 
 
-@pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.parametrize("form", ["ratio", "cross_entropy"])
+@in_one_case(batch=BATCHES, form=["ratio", "cross_entropy"])
 def test_golden_batches(form: str, batch: str) -> None:
     x, labels = golden_batch(batch)
     same(
@@ -59,8 +59,7 @@ def test_golden_batches(form: str, batch: str) -> None:
     )
 
 
-@pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.parametrize("form", ["ratio", "cross_entropy"])
+@in_one_case(batch=BATCHES, form=["ratio", "cross_entropy"])
 def test_golden_with_both_regularisers(form: str, batch: str) -> None:
     x, labels = golden_batch(batch)
     i, d = torch.arange(float(len(x)), dtype=torch.float64)[:, None], torch.arange(5, dtype=torch.float64)
@@ -69,7 +68,7 @@ def test_golden_with_both_regularisers(form: str, batch: str) -> None:
     same(loss(x, labels) + 0.3 * distance(x, start), x, case(f"local_neighbourhood_{form}", batch))
 
 
-@pytest.mark.parametrize("batch", BATCHES)
+@in_one_case(batch=BATCHES)
 def test_golden_single_anchor(batch: str) -> None:
     x, labels = golden_batch(batch)
     positive = (labels == labels[0])[None]
@@ -97,7 +96,7 @@ def test_the_three_forms_agree_for_one_positive_alone(positives, negatives, expe
     assert found == pytest.approx(expected, abs=5e-5)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@in_one_case(form=FORMS)
 def test_a_sample_alone_in_its_class_counts_for_nothing(form: str) -> None:
     x = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)).requires_grad_()
     loss = Tuplet(form)

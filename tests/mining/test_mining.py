@@ -59,8 +59,7 @@ DEFINED = (
 )
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("name", DEFINED)
+@in_one_case(seed=range(5), name=DEFINED)
 def test_a_miner_is_its_definition(name, seed):
     _, labels, d = batch(seed)
     mined = mining.MINERS[name](d, labels)
@@ -68,7 +67,7 @@ def test_a_miner_is_its_definition(name, seed):
     assert all(x.dtype == torch.int64 for x in mined)
 
 
-@pytest.mark.parametrize("name", DEFINED)
+@in_one_case(name=DEFINED)
 def test_a_loss_takes_what_a_miner_hands_over(name):
     x, labels, d = batch(1)
     mined = mining.MINERS[name](d, labels)

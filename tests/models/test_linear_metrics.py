@@ -12,6 +12,7 @@ from dmlcore.training import build, loop, methods
 from dmlcore.training.batches import embed
 from dmlcore.training.build import TrainingError, load_data
 from dmlcore.training.methods.start_distance import StartDistance
+from tests.members import in_one_case
 
 CPU = torch.device("cpu")
 
@@ -98,7 +99,7 @@ def test_what_a_method_lacks_is_left_zero_and_what_it_cannot_do_is_said() -> Non
         linear_metrics.fit("lda", features, np.zeros_like(labels), 2)
 
 
-@pytest.mark.parametrize("method", linear_metrics.METHODS)
+@in_one_case(method=linear_metrics.METHODS)
 def test_a_run_starts_from_a_method_fitted_to_its_training_split(method: str) -> None:
     spec = RunSpec().with_overrides(
         [

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dmlcore.pooling.transport import newton_biases, pooling_weights, selection, sweeps, transport
+from tests.members import in_one_case
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "gsp.json").read_text())
 CASES = [pytest.param(c, id=c["name"]) for c in GOLDEN["cases"]]
@@ -22,7 +23,7 @@ def tensor(values) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("case", CASES)
+@in_one_case(case=CASES)
 def test_converged_solution_and_gradient(case):
     cost = tensor(case["c"]).requires_grad_()
     rho, pi = transport(cost, case["mu"], case["eps"])
@@ -37,7 +38,7 @@ def test_converged_solution_and_gradient(case):
     np.testing.assert_allclose(gradient, expected["dL_dc"], rtol=1e-8, atol=1e-11)
 
 
-@pytest.mark.parametrize("case", CASES)
+@in_one_case(case=CASES)
 def test_the_published_iteration_after_k_sweeps(case):
     if case["after_k"]["rho"] is None:
         pytest.fail("golden case without values")
@@ -124,7 +125,7 @@ def test_limits_of_epsilon_and_mu():
     np.testing.assert_allclose(pi.sum(-2), 0.1, atol=1e-15)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0, 50.0, 200.0])
+@in_one_case(epsilon=[0.1, 1.0, 10.0, 50.0, 200.0])
 def test_float32_stays_within_a_millionth(epsilon):
     cost = torch.rand(16, 64, 49, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 2
     exact = transport(cost, 0.3, epsilon)
@@ -143,8 +144,7 @@ def test_float32_keeps_the_digits_that_decide_among_costs_of_random_features(mu)
         assert (single.double() - exact).abs().max() < 2e-7 / mu
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("epsilon", [0.5, 5.0, 50.0, 200.0])
+@in_one_case(dtype=[torch.float32, torch.float64], epsilon=[0.5, 5.0, 50.0, 200.0])
 def test_newton_needs_a_dozen_steps_whatever_the_constant(dtype, epsilon):
     """Check that rounding errors near the root do not prolong the iteration."""
     cost = torch.rand(32, 64, 49, generator=torch.Generator().manual_seed(0), dtype=dtype) * 2

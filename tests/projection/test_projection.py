@@ -7,6 +7,7 @@ import torch
 from dmlcore import projection
 from dmlcore.metrics import retrieval
 from dmlcore.projection import pca, place_pca, place_tsne, place_umap, tsne, umap
+from tests.members import in_one_case
 
 RNG = np.random.default_rng(0)
 LABELS = np.repeat(np.arange(4), 20)
@@ -52,7 +53,7 @@ def test_scale_and_offset_do_not_matter(scale, offset):
     assert purity(plane) > 0.95
 
 
-@pytest.mark.parametrize("shape", [(5, 3), (6, 1), (20, 1), (7, 40)])
+@in_one_case(shape=[(5, 3), (6, 1), (20, 1), (7, 40)])
 def test_few_points_and_few_dimensions(shape):
     points = RNG.normal(size=shape)
     plane = tsne(points, perplexity=500, iterations=100)
@@ -133,7 +134,7 @@ def test_pca_of_a_line_and_of_one_place():
     assert not pca([[1.0, 2.0]]).any()
 
 
-@pytest.mark.parametrize("points", [BLOBS, BLOBS * 1e3 + 1e5, BLOBS[:, :1], np.full((4, 3), 0.1)])
+@in_one_case(points=[BLOBS, BLOBS * 1e3 + 1e5, BLOBS[:, :1], np.full((4, 3), 0.1)])
 def test_a_new_point_lies_where_pca_puts_it(points):
     plane = pca(points)
     np.testing.assert_allclose(place_pca(points, points), plane, atol=1e-6 * max(1, np.abs(plane).max()))

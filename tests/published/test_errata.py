@@ -124,7 +124,7 @@ def test_the_printed_moving_energy_divides_by_zero_on_isosceles_triplets():
     assert found.true_energy.isfinite()
 
 
-@pytest.mark.parametrize("number", sorted(checks.checked()))
+@in_one_case(number=sorted(checks.checked()))
 def test_the_stated_numbers_are_recomputed(number):
     found, decisions = checks.numbers(number), checks.decisions(number)
     assert found or decisions

@@ -11,6 +11,7 @@ import pytest
 
 from dmlcore.published import karaman, table_reader
 from dmlcore.published.collection import table
+from tests.members import in_one_case
 
 SCIENCE = Path(__file__).parents[3] / "shared" / "science"
 pytestmark = pytest.mark.skipif(not SCIENCE.is_dir(), reason="the transcriptions are not next to the repository")
@@ -60,7 +61,7 @@ def test_the_rows_of_karaman_2021():
     assert len(karaman.rows()) == len(transcribed["rows"])
 
 
-@pytest.mark.parametrize("source", "GCZP")
+@in_one_case(source="GCZP")
 def test_the_tables_of_the_others(source):
     transcribed = raw("other-tables.json")
     assert table_reader.sources()[source].citation == transcribed["sources"][source]

@@ -12,6 +12,7 @@ from dmlcore import losses, mining
 from dmlcore.geometry import Triplet
 from dmlcore.metrics import retrieval
 from dmlcore.simulation import REACH, STARTS, STRIDE, Change, Dynamics, Simulation, Spec
+from tests.members import in_one_case
 
 SMALL = Spec(classes=3, per_class=6, seed=1)
 
@@ -35,7 +36,7 @@ def gradient(spec: Spec, positions: np.ndarray, labels: np.ndarray, mined=None) 
     return x.grad
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names())
 def test_the_force_is_minus_n_times_the_gradient_of_the_loss(name):
     simulation = Simulation(law(loss=name))
     frame = simulation.frame(0)
@@ -47,7 +48,7 @@ def test_the_force_is_minus_n_times_the_gradient_of_the_loss(name):
     assert frame.active == loss.counts.active / loss.counts.valid
 
 
-@pytest.mark.parametrize("miner", mining.on_distances())
+@in_one_case(miner=mining.on_distances())
 def test_a_miner_chooses_the_triplets(miner):
     simulation = Simulation(law(loss="facenet", miner=miner, hyper={"m": 0.5}))
     frame = simulation.frame(0)
@@ -58,7 +59,7 @@ def test_a_miner_chooses_the_triplets(miner):
     assert np.allclose(frame.force, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["ranking", "facenet", "distance_sensitive", "lifted"])
+@in_one_case(name=["ranking", "facenet", "distance_sensitive", "lifted"])
 def test_pull_and_push_are_means_over_the_active_triplets(name):
     simulation = Simulation(replace(law(loss=name), classes=2, per_class=3))
     frame, labels, loss = simulation.frame(0), simulation.labels, simulation.spec.law.module()

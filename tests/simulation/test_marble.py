@@ -12,6 +12,7 @@ from dmlcore import losses
 from dmlcore.geometry.field_table import PROBES
 from dmlcore.geometry.loss_variant import Variant
 from dmlcore.simulation.marble import STRONGEST, Roll, roll
+from tests.members import in_one_case
 
 POINTS = [[0.0, 0.0], [0.5, 0.0], [0.35, 0.3]]
 VIEW = (0.25, 0.1, 1.5)
@@ -29,7 +30,7 @@ def energies(name: str, path: np.ndarray, probe: str) -> np.ndarray:
     return losses.create(name).clamped(*points.values()).numpy()
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names())
 def test_gradient_flow_only_descends_and_its_energies_are_those_of_the_loss(name):
     for probe in PROBES:
         way = rolled(name, probe=probe)
@@ -83,7 +84,7 @@ def test_momentum_carries_beyond_where_the_loss_lets_go():
     assert np.hypot(*far.path[-1]) > np.hypot(*near.path[-1]) + 0.1
 
 
-@pytest.mark.parametrize("distance", [1e-3, 1e-6, 1e-12, 0.0])
+@in_one_case(distance=[1e-3, 1e-6, 1e-12, 0.0])
 def test_beside_a_pole_the_force_is_bounded(distance):
     way = rolled("distance_sensitive", [[0.0, 0.0], [0.5, 0.0], [distance, 0.0]], clamp=False, hyper={"r": 3.0})
     assert way.moved

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 
 from dmlcore import losses
 from dmlcore.geometry import Triplet
 from dmlcore.simulation import clamp_lines, depends_on, phase_portrait
+from tests.members import in_one_case
 
 
 def test_the_portrait_is_the_histogram_of_all_listed_triplets():
@@ -31,7 +31,7 @@ def test_the_portrait_is_the_histogram_of_all_listed_triplets():
     assert portrait.violated == np.mean(pairs[:, 1] < pairs[:, 0])
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names())
 def test_clamp_lines_lie_on_their_level(name):
     loss = losses.create(name, **({"m2": 1.5} if "m2" in losses.formula(name).parameters else {}))
     outer, inner = clamp_lines(loss, 3.0, nodes=301)

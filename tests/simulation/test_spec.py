@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dmlcore.simulation import STARTS, Change, Dynamics, Simulation, Spec, start_points
+from tests.members import in_one_case
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_the_law_in_force():
     assert [spec.law_at(k) == then for k in (0, 4, 5, 9)] == [False, False, True, True]
 
 
-@pytest.mark.parametrize("name", STARTS)
+@in_one_case(name=STARTS)
 def test_starts_are_pure_and_sorted_by_class(name):
     points, labels = start_points(name, 4, 7, seed=5)
     again, _ = start_points(name, 4, 7, seed=5)

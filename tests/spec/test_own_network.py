@@ -20,6 +20,7 @@ from dmlcore.training import build
 from dmlcore.training.forks import fork_spec
 from pages.shared.state import spec_link
 from tests.cli.here import here
+from tests.members import in_one_case
 
 NAME = "hostile_network.net:make"
 CHANGE = f"model.name={NAME}"
@@ -48,9 +49,19 @@ def spec() -> RunSpec:
     return RunSpec().with_overrides(["data.name=glyphs", CHANGE, "model.options.width=4", "schedule.steps=2"])
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["net", "a b:make", "net:", ":make", "../net:make", "net:make()", "net:a.b", "1net:make", "net:make\n", "a..b:c"],
+@in_one_case(
+    name=[
+        "net",
+        "a b:make",
+        "net:",
+        ":make",
+        "../net:make",
+        "net:make()",
+        "net:a.b",
+        "1net:make",
+        "net:make\n",
+        "a..b:c",
+    ]
 )
 def test_names_are_dotted_identifiers(name: str) -> None:
     if name == "net":  # a catalogue name; unknown ones are refused before training

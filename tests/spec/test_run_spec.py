@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dmlcore.spec import RunSpec, SpecError, keys
 from dmlcore.spec.first_defaults import FIRST
+from tests.members import in_one_case
 
 
 def changed(*assignments: str) -> RunSpec:
@@ -126,7 +127,7 @@ def test_more_changes_than_any_spec_has_keys_are_refused() -> None:
         changed(*["seed=1"] * 1001)
 
 
-@pytest.mark.parametrize("text", ["ks = " + "[" * 50_000, "seed = " + "9" * 5000, "a." * 9 + "b = 1", "#" * 1_000_001])
+@in_one_case(text=["ks = " + "[" * 50_000, "seed = " + "9" * 5000, "a." * 9 + "b = 1", "#" * 1_000_001])
 def test_text_that_no_parser_can_hold_is_refused(text: str) -> None:
     with pytest.raises(SpecError):
         RunSpec.from_toml(text)
@@ -147,7 +148,7 @@ def test_patience_needs_a_validation_split() -> None:
         changed("schedule.patience=3", "data.validation=none")
 
 
-@pytest.mark.parametrize("text", ["", "[1, 2]", "{", "null", '{"seed": 1e999}'])
+@in_one_case(text=["", "[1, 2]", "{", "null", '{"seed": 1e999}'])
 def test_what_is_no_spec_is_refused(text: str) -> None:
     with pytest.raises(SpecError):
         RunSpec.from_json(text)

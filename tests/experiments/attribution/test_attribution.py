@@ -13,6 +13,7 @@ from dmlcore.experiments.studies.spec import Study
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
 from dmlcore.training.loop import train
+from tests.members import in_one_case
 
 TOML = """
 title = "Tiny"
@@ -81,7 +82,7 @@ def made(score) -> list[ScoredRun]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("count", range(1, 8))
+@in_one_case(count=range(1, 8))
 def test_settings_are_orthogonal_and_the_first_point_is_that_of_the_study(count):
     design = design_points(count)
     assert design[0] == (0,) * count
@@ -195,7 +196,7 @@ def test_runs_are_trained_measured_and_written(tmp_path):
         attribution.load(str(path))
 
 
-@pytest.mark.parametrize("name", [name for name in studies.names() if studies.read(name).attribution])
+@in_one_case(name=[name for name in studies.names() if studies.read(name).attribution])
 def test_shipped_attributions_fit_their_studies(name):
     study = studies.read(name)
     results = attribution.load(name)

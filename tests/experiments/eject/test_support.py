@@ -9,9 +9,10 @@ from dmlcore.experiments import eject
 from dmlcore.experiments.eject.support import LOSSES, unsupported
 from dmlcore.losses import LOSSES as CATALOGUE
 from dmlcore.storage.runs import RunStore
+from tests.members import in_one_case
 
 
-@pytest.mark.parametrize("spec", ["digits", "digits-classes", "toy", "cub", "folder"])
+@in_one_case(spec=["digits", "digits-classes", "toy", "cub", "folder"])
 def test_shipped_specs_are_supported(spec):
     assert unsupported(read_spec(spec)) == []
 

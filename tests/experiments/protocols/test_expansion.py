@@ -13,6 +13,7 @@ from dmlcore.experiments.protocols.expansion import PUBLISHED, deviations, image
 from dmlcore.experiments.protocols.spec import Protocol
 from dmlcore.spec import RunSpec, SpecError, flat
 from dmlcore.training import objective, optimisers
+from tests.members import in_one_case
 
 
 @pytest.fixture(autouse=True)
@@ -333,7 +334,7 @@ def test_ensembles_of_zabihzadeh_have_64_dimensions_a_learner_and_the_rates_of_t
     assert deviations(spec, 3493) == []
 
 
-@pytest.mark.parametrize("name", protocols.names())
+@in_one_case(name=protocols.names())
 def test_every_loss_and_miner_of_a_protocol_exists_and_takes_its_parameters(name):
     protocol = protocols.read(name)
     for loss in {*protocol.losses, protocol.base.loss.name}:

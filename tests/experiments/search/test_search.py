@@ -14,6 +14,7 @@ from dmlcore.published import karaman
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.home import HOME
 from dmlcore.storage.runs import MetricsWriter, RunStore
+from tests.members import in_one_case
 
 
 def made(best=0.3, fail=()):
@@ -159,7 +160,7 @@ def test_the_best_of_each_key_together_is_one_more_trial_that_has_to_win_by_its_
     assert search.best(wanted, rows).batch.samples == 4  # m = 0.6 alone scored 1
 
 
-@pytest.mark.parametrize("name", [name for name in ready.names() if not name.startswith("karaman")])
+@in_one_case(name=[name for name in ready.names() if not name.startswith("karaman")])
 def test_a_ready_search_fits_any_spec_and_has_the_points_of_its_source(name):
     found = ready.build_space(ready.read(name), RunSpec().with_overrides(["miner.name=semi_hard"]), ["seed=3"], "x")
     # Table 15: margins, epsilon and tau 0, .1, ..., 1; scales 2, 4, ..., 100; learning rates and gamma ten each

@@ -12,6 +12,7 @@ from dmlcore.experiments.studies.results import StudyResults, keep_chosen
 from dmlcore.experiments.studies.spec import Study
 from dmlcore.spec import SpecError
 from tests.experiments.studies.test_claims import measured
+from tests.members import in_one_case
 
 TOML = """
 title = "Tiny"
@@ -80,7 +81,7 @@ def test_the_best_mean_over_the_seeds_is_chosen_and_of_equal_ones_the_first():
     assert candidates.best({"a": (0.5,), "b": (0.5,)}) == "a"
 
 
-@pytest.mark.parametrize("test", [0.0, 0.9, {FIRST: 0.99, SECOND: 0.01}, {FIRST: 0.01, SECOND: 0.99}])
+@in_one_case(test=[0.0, 0.9, {FIRST: 0.99, SECOND: 0.01}, {FIRST: 0.01, SECOND: 0.99}])
 def test_a_test_score_never_chooses(test):
     entries = entries_of(only="Ranking")
     runs = reach(entries, {FIRST: 0.2, SECOND: 0.4, THIRD: 0.3}, test)

@@ -8,6 +8,7 @@ from dmlcore.experiments import studies
 from dmlcore.experiments.studies.fairness import tuned_defaults
 from dmlcore.experiments.studies.spec import Study
 from dmlcore.spec import RunSpec, SpecError
+from tests.members import in_one_case
 
 TOML = """
 title = "Tiny"
@@ -80,7 +81,7 @@ def test_tuned_defaults_are_those_that_a_spec_keeps():
     assert tuned_defaults(spec.with_overrides(["loss.name=ranking"])) == {}
 
 
-@pytest.mark.parametrize("name", studies.names())
+@in_one_case(name=studies.names())
 def test_no_verdict_of_the_lab_rests_on_a_default_that_was_tuned_for_some_losses(name):
     """A second look at the rule, by the specs of the runs instead of the study's text."""
     study = studies.read(name)

@@ -5,6 +5,7 @@ import pytest
 from dmlcore.experiments import studies
 from dmlcore.significance import verdicts
 from docs import make_studies
+from tests.members import in_one_case
 
 TEXT = make_studies.PAGE.read_text()
 BEFORE, _, REST = TEXT.partition(make_studies.BEGIN)
@@ -13,7 +14,7 @@ GENERATED = " ".join(make_studies.sections().split())
 WRITTEN = [name for name in studies.names() if studies.load(name)]
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@in_one_case(name=WRITTEN)
 def test_the_verdict_of_each_study_stands_on_the_page(name):
     verdict = f"**{studies.judge(studies.read(name), studies.load(name).runs).headline}**"
     assert verdict in GENERATED
@@ -39,7 +40,7 @@ def test_a_page_without_markers_is_refused():
         make_studies.page("# Studies")
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@in_one_case(name=WRITTEN)
 def test_every_written_run_has_its_baselines_of_the_split_that_it_is_judged_on(name):
     judged = studies.read(name).judged
     for run in studies.load(name).runs:
@@ -49,7 +50,7 @@ def test_every_written_run_has_its_baselines_of_the_split_that_it_is_judged_on(n
             assert set(run.baselines) <= set(verdicts.NAMES)
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@in_one_case(name=WRITTEN)
 def test_the_written_results_are_those_of_the_study_as_it_is(name):
     study, results = studies.read(name), studies.load(name)
     assert {run.digest for run in results.runs} <= {entry.digest() for entry in studies.expand(study)}

@@ -11,6 +11,7 @@ from dmlcore.experiments import studies
 from dmlcore.experiments.studies.spec import Study
 from dmlcore.spec import SpecError
 from dmlcore.storage.listing import without_name
+from tests.members import in_one_case
 
 # Poolings that existed when the studies were run; later ones are not in their results.
 POOLINGS = {
@@ -137,7 +138,7 @@ def test_an_unknown_study_names_the_known_ones(tmp_path):
         studies.read(str(tmp_path / "bad.toml"))
 
 
-@pytest.mark.parametrize("name", studies.names())
+@in_one_case(name=studies.names())
 def test_every_study_of_the_lab_compares_like_with_like(name):
     """Equal budgets, losses that exist (a single one, unless losses are compared), and poolings that exist."""
     study = studies.read(name)

@@ -16,6 +16,7 @@ from dmlcore.training import loop
 from dmlcore.training.build import build, load_data
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.state import TrainingState
+from tests.members import in_one_case
 
 LINEAR = ["model.hidden=[]", "optimiser.name=sgd", "optimiser.momentum=0.0", "batch.classes=4", "batch.samples=4"]
 READ = load_data(RunSpec())
@@ -98,7 +99,7 @@ def _restricted(
     return state.loss(embeddings[kept], labels[kept], shares, tuples, random)
 
 
-@pytest.mark.parametrize("optimiser", ["sgd", "adam", "adamw", "rmsprop"])
+@in_one_case(optimiser=["sgd", "adam", "adamw", "rmsprop"])
 def test_a_first_step_moves_each_weight_by_its_factor(optimiser: str) -> None:
     state = make_state(f"optimiser.name={optimiser}", "loss.name=proxy_nca", "loss.learning_rate=0.1")
     before = [p.detach().clone() for p in (state.model.linear.weight, state.loss.metric.proxies)]

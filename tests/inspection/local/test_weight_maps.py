@@ -7,6 +7,7 @@ from dmlcore.inspection.local import weight_maps
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunError, RunStore
 from dmlcore.training.loop import train
+from tests.members import in_one_case
 
 
 def test_the_share_of_a_tile_is_the_sum_over_its_quarter():
@@ -18,8 +19,7 @@ def test_the_share_of_a_tile_is_the_sum_over_its_quarter():
     assert share == pytest.approx([quarter.sum() for quarter in quarters], rel=1e-6)
 
 
-@pytest.mark.parametrize("grid", [2, 3])
-@pytest.mark.parametrize("side", [1, 4, 6, 7])
+@in_one_case(grid=[2, 3], side=[1, 4, 6, 7])
 def test_averaging_has_the_share_of_the_tiles_even_where_they_cut_a_position(grid, side):
     tiles = grid * grid
     shows = np.concatenate([np.eye(tiles, dtype=bool), np.ones((1, tiles), bool)])

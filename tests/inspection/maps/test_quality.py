@@ -5,6 +5,7 @@ import pytest
 from sklearn.manifold import trustworthiness
 
 from dmlcore.inspection.maps.quality import quality
+from tests.members import in_one_case
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(120, 8))
@@ -20,7 +21,7 @@ def kept_by_a_loop(k):
     return float(np.mean(shares))
 
 
-@pytest.mark.parametrize("k", [1, 5, 15, 59])
+@in_one_case(k=[1, 5, 15, 59])
 def test_it_is_what_scikit_learn_and_a_loop_say(k):
     found = quality(POINTS * 1e4 + 7, PLANE, k=k)
     assert found.trustworthiness == pytest.approx(trustworthiness(POINTS, PLANE, n_neighbors=k), abs=1e-12)

@@ -14,7 +14,7 @@ from dmlcore import losses
 from dmlcore.losses.engine import fused, gpu
 from dmlcore.losses.engine.distances import euclidean
 from dmlcore.losses.engine.table import Counts
-from tests.members import note_member
+from tests.members import in_one_case, note_member
 
 if torch.cuda.is_available():
     pytest.skip("kernels are compiled on this machine; dml bench gpu checks them", allow_module_level=True)
@@ -57,7 +57,7 @@ def compare(loss: losses.TripletLoss, points: Tensor, labels: Tensor) -> None:
     torch.testing.assert_close(gradient.double(), slope, rtol=1e-5, atol=1e-5 * max(1.0, float(slope.abs().max())))
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names())
 def test_every_loss_runs_in_kernels_and_gives_the_sums_in_float64(name: str) -> None:
     draw = random.Random(name)
     for case in range(3):

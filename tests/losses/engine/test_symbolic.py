@@ -71,9 +71,8 @@ def test_formulas_of_plug_ins_are_translated(core: Any) -> None:
         torch.testing.assert_close(value.double().expand_as(right), right, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "core",
-    [
+@in_one_case(
+    core=[
         lambda t: torch.erf(t.d_ap),
         lambda t: t.d_ap.sum(),
         lambda t: t.d_ap if t.d_ap > 0 else t.d_an,
@@ -81,7 +80,7 @@ def test_formulas_of_plug_ins_are_translated(core: Any) -> None:
         lambda t: t.d_ap * torch.ones(3),
         lambda t: torch.nn.functional.softplus(t.d_ap, beta=2),
         lambda t: 1.0,
-    ],
+    ]
 )
 def test_formulas_that_cannot_be_translated_are_refused(core: Any) -> None:
     with pytest.raises(Untranslatable):

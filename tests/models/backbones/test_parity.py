@@ -9,12 +9,13 @@ import pytest
 import torch
 
 from dmlcore.models import backbones
+from tests.members import in_one_case
 from tests.models.backbones import golden, golden_lite
 
 GOLDEN: dict[str, Any] = json.loads(golden.PATH.read_text())
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+@in_one_case(name=GOLDEN)
 def test_names_shapes_and_parameters_are_those_of_the_public_network(name: str) -> None:
     with torch.device("meta"):
         model = backbones.create(name)
@@ -43,9 +44,7 @@ def test_the_record_has_the_sizes_that_are_published(name: str, millions: float)
     assert GOLDEN[name]["parameters"] / 1e6 == pytest.approx(millions, abs=0.005)
 
 
-@pytest.mark.parametrize(
-    "name", ["resnet18", "resnet50", "googlenet", "bn_inception", *golden_lite.NAMES, *golden.HEADLESS]
-)
+@in_one_case(name=["resnet18", "resnet50", "googlenet", "bn_inception", *golden_lite.NAMES, *golden.HEADLESS])
 def test_features_are_those_of_the_public_network(name: str) -> None:
     model = backbones.create(name).double().eval()
     golden.fill(model)
@@ -54,8 +53,7 @@ def test_features_are_those_of_the_public_network(name: str) -> None:
     assert found == pytest.approx(GOLDEN[name]["outputs"], rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", ["resnet18", "resnet50", "googlenet"])
-@pytest.mark.parametrize("size", [(64, 64), (97, 64)])
+@in_one_case(name=["resnet18", "resnet50", "googlenet"], size=[(64, 64), (97, 64)])
 def test_forward_pass_equals_torchvisions(name: str, size: tuple[int, int]) -> None:
     published = _torchvision()
     model = backbones.create(name)
@@ -110,13 +108,13 @@ def test_blocks_of_bn_inception_are_those_that_gdfl_taps() -> None:
     assert (shapes["4d"], shapes["4e"], shapes["5a"]) == ((608, 14, 14), (1056, 7, 7), (1024, 7, 7))
 
 
-@pytest.mark.parametrize("name", golden.HEADLESS)
+@in_one_case(name=golden.HEADLESS)
 def test_a_classifier_that_no_linear_layer_stands_for_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="no linear classifier to keep"):
         backbones.create(name).keep_classifier()
 
 
-@pytest.mark.parametrize("name", ["googlenet", "bn_inception", "conv4", "efficientnet_lite0", *golden.HEADLESS])
+@in_one_case(name=["googlenet", "bn_inception", "conv4", "efficientnet_lite0", *golden.HEADLESS])
 def test_every_parameter_learns_in_channels_last_too(name: str) -> None:
     model = torch.nn.utils.convert_conv2d_weight_memory_format(backbones.create(name), torch.channels_last)
     images = torch.randn(2, 3, 48, 40).contiguous(memory_format=torch.channels_last)

@@ -15,6 +15,7 @@ from pages.lessons.figure.panel import hidden
 from pages.lessons.shown import STATE, shown
 from pages.lessons.state import LessonAnswer, figure_state, known, place_of
 from pages.shared.state import untrusted
+from tests.members import in_one_case
 from tests.pages.conftest import load_page
 
 STEPS = [(name, i + 1) for name, lesson in known().items() for i in range(len(lesson.steps))]
@@ -96,16 +97,15 @@ def test_the_time_of_charges_is_called_frame_in_a_lesson():
     assert shown(here, query).step == 2
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
+@in_one_case(
+    message=[
         None,
         7,
         {},
         {"query": 3, "given": ""},
         {"query": "?lesson=triplet&step=1", "given": ""},  # answer to another step
         {"query": "?lesson=hardness&step=2" + "&a=1" * 2000, "given": ""},
-    ],
+    ]
 )
 def test_a_message_that_is_no_answer_is_passed_over(message):
     assert LessonAnswer.of(message, place("hardness", 2)) is None

@@ -20,6 +20,7 @@ from pages.pooling.transport import service as transport_service
 from pages.pooling.transport.state import PRESETS, TransportState
 from pages.shared.server.wire import unpack
 from pages.shared.state import spec_link
+from tests.members import in_one_case
 from tests.pages.conftest import load_page
 
 
@@ -78,7 +79,7 @@ def test_the_gate_gets_the_features_of_the_image_and_prototypes_of_its_class(pic
     assert state.mu == pytest.approx(max(informative(colours).mean() / 2, 0.05), abs=0.006)
 
 
-@pytest.mark.parametrize("label", range(10))
+@in_one_case(label=range(10))
 def test_the_gate_of_an_image_prefers_what_tells_its_class(label):
     state = TransportState.from_query(dict(parse_qsl(of_image(picture=(label, 3))["next"])))
     found = of_map(state)
@@ -136,7 +137,7 @@ def test_without_tiles_the_spread_is_told():
     assert said == "Effective number of positions used, of 4: GAP 4, peak 1."
 
 
-@pytest.mark.parametrize("name", collage_state.STUDIES.values())
+@in_one_case(name=collage_state.STUDIES.values())
 def test_train_gets_the_gate_of_the_address(name):
     def gate(query):
         spec = spec_link.linked(dict(parse_qsl(collage_state.onward(name, query))))

@@ -23,7 +23,7 @@ def tensor(values) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("case", CASES)
+@in_one_case(case=CASES)
 def test_contraction(case):
     expected = case["converged"]
     k, r = contraction(tensor(expected["rho"]), case["mu"])
@@ -32,7 +32,7 @@ def test_contraction(case):
     assert case["mu"] - 1e-12 <= r.item() <= 1
 
 
-@pytest.mark.parametrize("case", CASES)
+@in_one_case(case=CASES)
 def test_the_biases_are_those_of_the_published_iteration(case):
     soft_min = (-case["eps"] * tensor(case["c"])).logsumexp(-2)
     found = sweep_biases(soft_min, case["mu"], case["k"])
@@ -51,7 +51,7 @@ def test_errors_of_sweeps_are_the_deviation_of_their_plan(case, count):
     assert found[-1].item() == pytest.approx(largest, rel=1e-9, abs=1e-13)
 
 
-@pytest.mark.parametrize("case", BELOW_ONE)
+@in_one_case(case=BELOW_ONE)
 def test_a_sweep_shrinks_small_errors_by_the_contraction(case):
     _, r = contraction(tensor(case["converged"]["rho"]), case["mu"])
     errors = sweep_errors(tensor(case["c"]), case["mu"], case["eps"], 2000)
@@ -63,7 +63,7 @@ def test_a_sweep_shrinks_small_errors_by_the_contraction(case):
     np.testing.assert_allclose(ratios[-2:], r.item(), rtol=1e-3)
 
 
-@pytest.mark.parametrize("case", BELOW_ONE)
+@in_one_case(case=BELOW_ONE)
 def test_newton_ends_at_the_exact_solution_in_few_steps(case):
     errors = newton_errors(tensor(case["c"]), case["mu"], case["eps"])
     assert errors[-1] < 1e-12

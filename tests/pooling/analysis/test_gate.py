@@ -10,6 +10,7 @@ from dmlcore.pooling import pooling_weights, transport
 from dmlcore.pooling.analysis.convergence import newton_errors, sweep_errors
 from dmlcore.pooling.analysis.gate import MOST_SWEEPS, Gate
 from dmlcore.pooling.analysis.red_blue import figure, informative, mixture
+from tests.members import in_one_case
 
 FEATURES = torch.from_numpy(mixture(figure())).flatten(0, 1)
 RED_AND_BLUE = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]], dtype=torch.float64)
@@ -19,8 +20,7 @@ def gate(mu=0.2, epsilon=5.0, features=FEATURES) -> Gate:
     return Gate.of(features, RED_AND_BLUE, mu, epsilon)
 
 
-@pytest.mark.parametrize("mu", [0.01, 0.2, 0.77, 1.0])
-@pytest.mark.parametrize("epsilon", [0.1, 5.0, 450.0])
+@in_one_case(mu=[0.01, 0.2, 0.77, 1.0], epsilon=[0.1, 5.0, 450.0])
 def test_bias_gates_and_marginals_belong_together(mu, epsilon):
     g = gate(mu, epsilon)
     np.testing.assert_allclose(g.open_at(FEATURES), 1 - 100 * g.rho, atol=1e-9)

@@ -11,6 +11,7 @@ import torch
 
 from dmlcore.pooling import clip_to_unit_ball, pooling_weights, prototype_costs, selection, transport
 from dmlcore.pooling.analysis.red_blue import MAPS, SIDE, STEPS, figure, informative, mixture
+from tests.members import in_one_case
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "gsp.json").read_text())["toy_red_blue"]
 
@@ -29,7 +30,7 @@ def test_the_map_of_the_figure_has_the_golden_weights(case):
     assert weights.numpy()[found].sum() == pytest.approx(case["mass_on_blocks"], abs=1e-9)
 
 
-@pytest.mark.parametrize("name", MAPS)
+@in_one_case(name=MAPS)
 def test_every_map_is_of_mixtures_within_the_unit_ball(name):
     steps = MAPS[name]()
     features = mixture(steps)

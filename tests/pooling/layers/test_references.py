@@ -10,6 +10,7 @@ import torch
 
 from dmlcore import pooling
 from dmlcore.pooling import prototype_costs
+from tests.members import in_one_case
 
 H, W, C = 3, 4, 5
 
@@ -278,8 +279,7 @@ def test_the_average_may_be_taken_before_or_after_the_linear_layer():
     torch.testing.assert_close(head(x), head.local(x).mean(1))
 
 
-@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
-@pytest.mark.parametrize("leading", [(), (2,), (2, 3)])
+@in_one_case(scale=[0.1, 1.0, 10.0], leading=[(), (2,), (2, 3)])
 def test_costs_are_distances_on_the_unit_ball(scale, leading):
     generator = torch.Generator().manual_seed(0)
     f = (scale * torch.randn(*leading, 7, 3, generator=generator, dtype=torch.float64)).requires_grad_()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pytest
 
 from pages.inspection.explore.colourings import NOWHERE
 from pages.inspection.explore.metadata import MOST_NAMES, column
+from tests.members import in_one_case
 
 
 def test_texts_are_categories_by_name() -> None:
@@ -66,9 +66,8 @@ def test_dates_are_on_a_scale_of_seconds() -> None:
     assert "names" in column(np.array([*days, "2025-02-30"])).facts, "such a day does not exist"
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
+@in_one_case(
+    values=[
         np.array(["", ""]),
         np.array([np.nan, np.nan]),
         np.array([np.inf, -np.inf, np.nan]),
@@ -78,7 +77,7 @@ def test_dates_are_on_a_scale_of_seconds() -> None:
         np.array([True, False]),
         np.array(["\x00\x1b<b>", "x" * 5000, "NaT", "now"]),
         np.full(40, "today"),
-    ],
+    ]
 )
 def test_unusual_values_do_no_harm(values: np.ndarray) -> None:
     found = column(values)

@@ -6,6 +6,7 @@ import pytest
 
 from pages.inspection.explore.keeping import _viewed
 from pages.inspection.explore.state import CLOSEST, MOST_CLASSES, MOST_TAGS, Look, menus
+from tests.members import in_one_case
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ def test_lists_of_a_link_end():
     assert len(Look.of({"tags": [f"t{k}" for k in numbers]}).tags) == MOST_TAGS
 
 
-@pytest.mark.parametrize("name", ["a,b", "", "x" * 41, "a\nb", 5, None])
+@in_one_case(name=["a,b", "", "x" * 41, "a\nb", 5, None])
 def test_what_cannot_be_the_name_of_a_tag_is_left_out(name):
     assert Look.of({"tags": [name, "kept"]}).tags == ("kept",)
 
@@ -47,12 +48,12 @@ def test_a_link_may_name_metadata_columns_by_number():
     assert Look.from_query(seen.to_query()) == seen
 
 
-@pytest.mark.parametrize("name", ["meta-20", "meta--1", "meta-03", "meta-", "meta-1.5", "meta-<b>", "meta-٣"])
+@in_one_case(name=["meta-20", "meta--1", "meta-03", "meta-", "meta-1.5", "meta-<b>", "meta-٣"])
 def test_other_columns_are_not_coloured(name):
     assert Look.from_query({"colour": name}).colour == "class"
 
 
-@pytest.mark.parametrize("text", ["20-1", "1", "1-256", "1-2-3-4", "1--2", "a-1", "1-2-999", "01-2", "1-٣"])
+@in_one_case(text=["20-1", "1", "1-256", "1-2-3-4", "1--2", "a-1", "1-2-999", "01-2", "1-٣"])
 def test_senseless_filters_of_metadata_are_left_out(text):
     assert Look.from_query({"meta": f"{text},5-6"}).meta == ("5-6",)
 

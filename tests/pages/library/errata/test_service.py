@@ -14,9 +14,10 @@ from pages.library.errata.state import Example
 from pages.shared.plane.service import as_tensors
 from pages.shared.plane.state import Scene
 from pages.shared.server.wire import unpack
+from tests.members import in_one_case
 
 
-@pytest.mark.parametrize("number", COUNTEREXAMPLES)
+@in_one_case(number=COUNTEREXAMPLES)
 def test_numbers_are_those_of_the_library(number):
     scene = Example.of({"number": number, "negative": [0.3, 0.7]})
     points = [torch.tensor(x, dtype=torch.float64) for x in (scene.anchor, scene.positive, scene.negative)]
@@ -46,7 +47,7 @@ def test_where_the_printed_form_divides_by_zero_the_answer_says_so():
     assert found["difference"] is None
 
 
-@pytest.mark.parametrize("number", COUNTEREXAMPLES)
+@in_one_case(number=COUNTEREXAMPLES)
 def test_the_fields_link_shows_the_same_triplet_active(number):
     example = Example.of({"number": number})
     scene = Scene.from_query(example.fields().to_query())

@@ -29,6 +29,7 @@ from pages.shared.server.websocket import MOST_BYTES
 from pages.shared.server.wire import unpack
 from pages.shared.timeline.history_cache import HistoryCache
 from pages.shared.widgets.spec_form import form as spec_form
+from tests.members import in_one_case
 from tests.wording import says
 
 SMALL = Toy(data="moons", dim=3, sides=(LossSide(), LossSide("contrastive", {"m_pos": 0.1, "m_neg": 0.5}, "pushes")))
@@ -126,7 +127,7 @@ LINKS = [preset.query for preset in PRESETS] + [
 ]
 
 
-@pytest.mark.parametrize("link", LINKS)
+@in_one_case(link=LINKS)
 def test_links_and_messages_keep_the_state(link):
     toy = Toy.from_query(dict(pair.split("=", 1) for pair in link.split("&") if pair))
     assert Toy.from_query(toy.to_query()) == toy == Toy.of(json.loads(json.dumps(toy.to_json(), allow_nan=False)))

@@ -17,6 +17,7 @@ from pages.pooling.gap_vs_gsp import state as spec
 from pages.pooling.gap_vs_gsp.state import GateChange, PoolingStudy
 from pages.shared.server.wire import unpack
 from pages.shared.timeline.history_cache import HistoryCache
+from tests.members import in_one_case
 
 SMALL = PoolingStudy(prototypes=8)
 
@@ -55,7 +56,7 @@ def test_presets_are_links_that_lead_back_to_themselves(preset):
         study.live(pooling)
 
 
-@pytest.mark.parametrize("senseless", ["5", "x", "", "4.0"])
+@in_one_case(senseless=["5", "x", "", "4.0"])
 def test_there_are_as_many_classes_as_a_data_set_has(senseless):
     assert PoolingStudy.from_query({"classes": "4"}).classes == 4
     assert PoolingStudy.from_query({"classes": senseless}).classes == 16
@@ -78,7 +79,7 @@ def test_a_link_carries_changes_on_the_way():
     assert PoolingStudy.from_query(query) == study
 
 
-@pytest.mark.parametrize("bad", [None, "x", "nan", math.inf, -1e300, [], {}, True, "9" * 99])
+@in_one_case(bad=[None, "x", "nan", math.inf, -1e300, [], {}, True, "9" * 99])
 def test_whatever_a_browser_sends_can_be_trained(bad):
     study = PoolingStudy.of(dict.fromkeys(PoolingStudy.kinds, bad) | {"changes": [{"at": bad, "mu": bad}, bad] * 20})
     for pooling in spec.POOLINGS:

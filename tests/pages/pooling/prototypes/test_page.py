@@ -20,6 +20,7 @@ from pages.pooling.prototypes import export as prototypes_export
 from pages.pooling.prototypes import service as prototypes_service
 from pages.pooling.prototypes.state import PrototypesView, sources
 from pages.shared.server.wire import unpack
+from tests.members import in_one_case
 
 VIEW = PrototypesView(prototypes=12, per_class=10, shown=(3, 5), picture=(5, 7), tau=0.5)
 
@@ -97,7 +98,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("given", HOSTILE)
+@in_one_case(given=HOSTILE)
 def test_hostile_views_become_valid_ones(given):
     view = PrototypesView.of(given)
     found = get_answer(view)

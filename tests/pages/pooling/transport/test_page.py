@@ -31,6 +31,7 @@ from pages.pooling.transport.state import (
 from pages.shared.server import exports
 from pages.shared.server.websocket import MOST_BYTES
 from pages.shared.server.wire import unpack
+from tests.members import in_one_case
 from tests.pages.conftest import load_page
 
 SOME = TransportState(map_codes("cross"), (RED, BLUE, code(40, 30)), 0.35, 12.0, 60)
@@ -152,8 +153,7 @@ def test_any_value_of_any_key_gets_an_answer(client, bad):
             assert np.isfinite(found["arrays"]["weights"]).all()
 
 
-@pytest.mark.parametrize("mu", [0.01, 0.5, 0.99, 1.0])
-@pytest.mark.parametrize("epsilon", [0.1, 450.0])
+@in_one_case(mu=[0.01, 0.5, 0.99, 1.0], epsilon=[0.1, 450.0])
 def test_the_ends_of_the_sliders_get_finite_numbers(mu, epsilon):
     for pixels in map(map_codes, MAPS):
         found = get_answer(TransportState(pixels, (RED,) * 8, mu, epsilon, 400))

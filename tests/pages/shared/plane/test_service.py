@@ -55,8 +55,7 @@ def with_probe(scene: Scene, place: torch.Tensor) -> list[torch.Tensor]:
     return [place if k == scene.probe else x.expand_as(place) for k, x in zip(POINTS, as_tensors(scene), strict=True)]
 
 
-@pytest.mark.parametrize("shade", ["energy", "raw", "force"])
-@pytest.mark.parametrize("probe", POINTS)
+@in_one_case(shade=["energy", "raw", "force"], probe=POINTS)
 def test_every_node_is_the_loss_at_that_point(shade, probe):
     scene = Scene.of({"probe": probe, "shade": shade, "negative": [0.4, 0.6]})
     field = ask(scene, id=7, n=41)
@@ -143,8 +142,7 @@ def test_streamlines_follow_the_force():
     assert cosine.min() > 0.99
 
 
-@pytest.mark.parametrize("name", losses.names())
-@pytest.mark.parametrize("probe", POINTS)
+@in_one_case(name=losses.names(), probe=POINTS)
 def test_the_triplet_and_a_hovered_place_read_as_the_library_says(name, probe):
     scene = Scene.of({"loss": name, "probe": probe, "anchor": [0.1, 0.2], "negative": [0.45, 0.7]})
     loss, points = scene.module(), as_tensors(scene)
@@ -225,7 +223,7 @@ def test_an_answer_is_small():
     assert len(plane_service.answer({"scene": Scene().to_json() | EVERYTHING, "n": 41})) < 40_000
 
 
-@pytest.mark.parametrize("n", [None, 1, 10**9, -5, "many", float("nan"), True])
+@in_one_case(n=[None, 1, 10**9, -5, "many", float("nan"), True])
 def test_grid_sizes_are_bounded(n):
     assert 2 * ARROWS <= decode(plane_service.answer({"n": n}))["n"] <= plane_service.FINEST
 
@@ -277,7 +275,7 @@ def test_component_files_have_an_address_that_changes_with_them(client):
         assert client.get(bad).status_code == 404
 
 
-@pytest.mark.parametrize("probe", POINTS)
+@in_one_case(probe=POINTS)
 def test_an_idle_triplet_is_told_where_its_probe_would_feel_a_force(probe):
     scene = Scene.of({"loss": "ranking", "probe": probe, "negative": [0.35, 0.75]})
     field = ask(scene, n=101, settle=True)

@@ -7,24 +7,24 @@ import socket
 import pytest
 
 from pages.shared.server.access import Access, AccessError, in_address, is_loopback, listening
+from tests.members import in_one_case
 
 
 def access(**environment: str) -> Access:
     return Access.from_environment(environment)
 
 
-@pytest.mark.parametrize("host", ["localhost", "localhost:8501", "127.0.0.1", "127.0.0.1:9", "[::1]", "[::1]:8501"])
+@in_one_case(host=["localhost", "localhost:8501", "127.0.0.1", "127.0.0.1:9", "[::1]", "[::1]:8501"])
 def test_loopback_names_are_allowed_by_default(host):
     assert access().names(host)
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
+@in_one_case(
+    host=[
         *("", "evil.example", "evil.example:8501", "localhost.evil.example", "localhost.", "127.0.0.1.", "127.0.0.2"),
         *("a@localhost", "localhost:80@evil.example", "localhost/", "localhost:x", "localhost:", "localhost#", "::1"),
         *("[::1", "0.0.0.0", "localhost, evil.example", "local\u017fost", "127.1", "2130706433", "lab.example.org"),
-    ],
+    ]
 )
 def test_other_names_are_not(host):
     assert access().names(host) is None
@@ -46,15 +46,13 @@ def test_the_address_of_the_connection_is_a_name_of_the_app():
     assert access().names("10.1.2.4:8501", "10.1.2.3") is None
 
 
-@pytest.mark.parametrize("entry", ["*", "lab.example:8501", "ftp://lab.example", "https://lab.example/x", "a b@c"])
+@in_one_case(entry=["*", "lab.example:8501", "ftp://lab.example", "https://lab.example/x", "a b@c"])
 def test_a_host_that_cannot_be_meant_is_refused_by_name(entry):
     with pytest.raises(AccessError, match=r"DML_HOSTS: .* is not a valid host name"):
         access(DML_HOSTS=entry)
 
 
-@pytest.mark.parametrize(
-    "token", ["short", "a" * 15, "with space and more", "semi;colon;semi;colon", "éééééééééééééééé"]
-)
+@in_one_case(token=["short", "a" * 15, "with space and more", "semi;colon;semi;colon", "éééééééééééééééé"])
 def test_a_token_that_is_short_or_cannot_be_written_is_refused(token):
     with pytest.raises(AccessError, match="DML_TOKEN needs at least 16"):
         access(DML_TOKEN=token)
@@ -97,12 +95,12 @@ def test_the_token_and_its_cookie_are_known_and_nothing_else():
     assert "a-token-of-sixteen" not in repr(found)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.0.1", "::1", "::ffff:127.0.0.1", "localhost", "/run/dml.sock"])
+@in_one_case(host=["127.0.0.1", "127.8.0.1", "::1", "::ffff:127.0.0.1", "localhost", "/run/dml.sock"])
 def test_loopback_is_known(host):
     assert is_loopback(host)
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "::ffff:10.0.0.1", "fe80::1", "box.local", ""])
+@in_one_case(host=["0.0.0.0", "::", "10.0.0.1", "::ffff:10.0.0.1", "fe80::1", "box.local", ""])
 def test_all_else_is_beyond(host):
     assert not is_loopback(host)
 

@@ -16,6 +16,7 @@ from starlette.websockets import WebSocketDisconnect
 from pages.shared.server import host
 from pages.shared.server.access import Access
 from pages.shared.server.guard import MOST_BYTES, Guard
+from tests.members import in_one_case
 
 TOKEN = "a-token-of-sixteen"
 HEADERS = {
@@ -54,8 +55,10 @@ def socket(visitor: TestClient, path: str, **headers: str):
     return visitor.websocket_connect(f"ws://localhost:8501{path}", headers=headers)
 
 
-@pytest.mark.parametrize("path", ["/", "/fails", "/_stcore/metrics", "/?token=x"])
-@pytest.mark.parametrize("headers", [{}, {"host": "evil.example"}, {"origin": "http://evil.example"}])
+@in_one_case(
+    path=["/", "/fails", "/_stcore/metrics", "/?token=x"],
+    headers=[{}, {"host": "evil.example"}, {"origin": "http://evil.example"}],
+)
 def test_every_answer_has_the_headers(path, headers):
     for visitor in (client(), client(DML_TOKEN=TOKEN), client("http://10.0.0.1:8501", DML_TOKEN="off")):
         answer = visitor.get(path, headers=headers)
@@ -146,15 +149,14 @@ def test_a_forwarded_host_that_anybody_may_send_opens_nothing():
     assert client().get("/", headers=forged | {"origin": "http://evil.example"}).status_code == 403
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+@in_one_case(
+    path=[
         "/_stcore/metrics",
         "/_stcore/metrics/",
         "/_stcore/script-health-check",
         "/_stcore/agent/interact",
         "/_stcore/agent/mcp",
-    ],
+    ]
 )
 def test_what_tells_of_or_drives_the_app_without_a_page_is_closed(path):
     for prefix in ("/_stcore/", "/lab/_stcore/"):
@@ -202,9 +204,8 @@ def test_the_way_back_never_leads_to_another_server(path):
     assert not answer.headers["location"].startswith(("//", "/\\"))
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
+@in_one_case(
+    headers=[
         {},
         {"cookie": "dml-lab-8501=x"},
         {"cookie": f"dml-lab-8501={TOKEN}"},
@@ -212,7 +213,7 @@ def test_the_way_back_never_leads_to_another_server(path):
         {"cookie": f"dml-lab-8501={Access.from_environment({'DML_TOKEN': 'b-token-of-sixteen'}).cookie()}"},
         {"authorization": "Bearer x"},
         {"authorization": "Bearer "},
-    ],
+    ]
 )
 def test_without_the_token_nothing_is_answered(headers):
     visitor = client(DML_TOKEN=TOKEN)

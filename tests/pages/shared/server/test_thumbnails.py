@@ -16,6 +16,7 @@ from dmlcore.inspection.images import fit_into
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from pages.shared.server import thumbnails
+from tests.members import in_one_case
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ def test_vectors_without_images_are_bars_of_their_values():
         assert np.abs(heights - (4 + 120 * shares)).max() <= 1
 
 
-@pytest.mark.parametrize("size", [(8, 8), (32, 32), (60, 100), (128, 128)])
+@in_one_case(size=[(8, 8), (32, 32), (60, 100), (128, 128)])
 def test_enlarging_keeps_every_pixel_and_its_shape(size):
     image = np.random.default_rng(0).integers(0, 256, (*size, 3), np.uint8)
     large = np.asarray(fit_into(image, 128))

@@ -35,6 +35,7 @@ from pages.shared.state import page_state, untrusted
 from pages.shared.state.page_state import PageState
 from pages.shared.timeline.changes import Changes
 from pages.training.runs.state import TableView
+from tests.members import in_one_case
 from tests.pages.conftest import load_page
 
 HOME = Home(
@@ -253,9 +254,7 @@ def test_a_loss_beside_others_has_its_own_defaults_where_its_link_names_no_value
     assert second.hyper["r"] == 0
 
 
-@pytest.mark.parametrize(
-    "state", [*(pair.comparison() for pair in PAIRS), *(slide.state(PairWeightsView) for slide in SLIDES)]
-)
+@in_one_case(state=[*(pair.comparison() for pair in PAIRS), *(slide.state(PairWeightsView) for slide in SLIDES)])
 def test_a_preset_is_a_state_that_its_link_reopens_to_the_last_bit(state: PageState) -> None:
     assert_valid(state)
     assert type(state).from_query(dict(parse_qsl(state.link()))) == state

@@ -58,9 +58,7 @@ def value_at(loss, points, comparison: ComparisonView) -> tuple[float, torch.Ten
     return energy.item(), -gradient
 
 
-@pytest.mark.parametrize("clamp", [True, False])
-@pytest.mark.parametrize("shade", ["energy", "force"])
-@pytest.mark.parametrize("probe", POINTS)
+@in_one_case(clamp=[True, False], shade=["energy", "force"], probe=POINTS)
 def test_every_plane_is_its_own_loss_under_one_scale(probe, shade, clamp):
     comparison = ComparisonView.of({"panels": FOUR, "probe": probe, "shade": shade, "clamp": clamp})
     answer = get_answer(comparison, id=7)
@@ -88,8 +86,7 @@ def test_arrows_of_all_planes_have_one_reference():
             assert np.abs(answer[f"arrows{k}"][row, col] - expected).max() <= 0.51
 
 
-@pytest.mark.parametrize("fit", [True, False])
-@pytest.mark.parametrize("pair", [[0, 1], [2, 0], [1, 3]])
+@in_one_case(fit=[True, False], pair=[[0, 1], [2, 0], [1, 3]])
 def test_the_difference_is_the_first_minus_factor_times_the_second(pair, fit):
     comparison = ComparisonView.of({"panels": FOUR, "pair": pair, "fit": fit})
     answer = get_answer(comparison)

@@ -39,9 +39,7 @@ def through_the_gradient(loss, view, ap, an):
     return found.by_distance(s) if view.by == "d" else found
 
 
-@pytest.mark.parametrize("by", ["S", "d"])
-@pytest.mark.parametrize("weight", ["an", "ap", "pn"])
-@pytest.mark.parametrize("rival", RIVALS)
+@in_one_case(by=["S", "d"], weight=["an", "ap", "pn"], rival=RIVALS)
 def test_every_cell_is_the_weight_of_its_triplet(by, weight, rival):
     panels = (panel("distance_sensitive", m2=None), panel("lifted"))
     view = PairWeightsView(panels, weight, by, "signed", rival, 0.3)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import pytest
 from streamlit.testing.v1 import AppTest
 
 from dmlcore import losses
@@ -14,6 +13,7 @@ from pages.losses.fields.sphere import service
 from pages.losses.fields.sphere.state import FIRST, SphereScene
 from pages.losses.fields.sphere.words import row, statement
 from pages.shared.plane.state import POINTS
+from tests.members import in_one_case
 from tests.pages.conftest import load_page
 from tests.wording import says
 
@@ -39,7 +39,7 @@ def test_a_committed_loss_is_stated():
     assert any("no triplet is ever satisfied" in x.value for x in app.markdown)
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names())
 def test_statements_hold_their_numbers(name):
     loss = losses.create(name)
     found = normalisation(loss)

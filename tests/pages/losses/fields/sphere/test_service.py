@@ -38,8 +38,7 @@ def bits(packed: np.ndarray, *shape: int) -> np.ndarray:
     return np.unpackbits(packed, count=math.prod(shape)).reshape(shape).astype(bool)
 
 
-@pytest.mark.parametrize("fine", [False, True])
-@pytest.mark.parametrize("probe", PROBES)
+@in_one_case(fine=[False, True], probe=PROBES)
 def test_every_node_of_the_sphere_is_the_loss_there(probe, fine):
     scene = SphereScene.of({"probe": probe, "negative": [10.0, 60.0]})
     found = decoded({"scene": scene.to_json(), "fine": fine})
@@ -78,7 +77,7 @@ def test_arrows_of_the_sphere_are_tangential_forces():
     assert np.all(np.diff([arrow for _, arrow in lengths]) > -2), "stronger forces have longer arrows"
 
 
-@pytest.mark.parametrize("on", SURFACES)
+@in_one_case(on=SURFACES)
 def test_boundaries_lie_where_the_loss_meets_its_clamps(on):
     scene = SphereScene.of({"on": on})
     found, loss = decoded({"scene": scene.to_json(), "fine": True, "map": True}), scene.module()
@@ -98,7 +97,7 @@ def test_boundaries_lie_where_the_loss_meets_its_clamps(on):
     assert (raw[outer : outer + inner] - loss.m2).abs().max() < 0.15
 
 
-@pytest.mark.parametrize("probe", PROBES)
+@in_one_case(probe=PROBES)
 def test_the_ring_and_its_whirl(probe):
     scene = SphereScene.of({"on": "circle", "probe": probe, "loss": "facenet", "hyper": {"m": 1.0}})
     found, loss = decoded({"scene": scene.to_json()}), scene.module()
@@ -131,8 +130,7 @@ def test_the_map_of_angles_is_the_loss():
         assert active[row, col] == (0 < float(loss.raw(*at)) < loss.m2)
 
 
-@pytest.mark.parametrize("on", SURFACES)
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(on=SURFACES, name=losses.names())
 def test_every_number_shown_is_the_library_s(name, on):
     scene = SphereScene.of({"on": on, "loss": name, "anchor": [5, 10], "positive": [70, -30], "negative": [40, 50]})
     found, loss, at = decoded({"scene": scene.to_json()}), scene.module(), triplet(scene)
@@ -214,7 +212,7 @@ def test_the_socket_refuses_nonsense_and_lives():
         assert unpack(socket.receive_bytes())["id"] == 4
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names())
 def test_a_link_of_the_circle_keeps_the_angles_alone(name):
     flat = SphereScene.of({"on": "circle", "loss": name, "negative": [123.25, -50.5], "eye": [-60, 5.5]})
     again = SphereScene.from_query(flat.to_query())

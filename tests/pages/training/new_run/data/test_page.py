@@ -26,6 +26,7 @@ from pages.training.new_run.data import links, samples
 from pages.training.new_run.data import service as data_service
 from pages.training.new_run.data.service import DataKey, SplitSettings
 from tests.data import layouts
+from tests.members import in_one_case
 from tests.pages.conftest import load_page
 
 HOSTILE = "<img src=x onerror=alert(1)>&\u202edrow"
@@ -235,7 +236,7 @@ def test_only_few_images_are_drawn_for_a_page(monkeypatch):
     assert len(drawn) == (samples.CLASSES + samples.MOST_SHOWN) * samples.EACH
 
 
-@pytest.mark.parametrize("name", [name for name in data.names() if name != "folder"])
+@in_one_case(name=[name for name in data.names() if name != "folder"])
 def test_the_link_to_training_is_a_spec_of_this_set(name):
     from pages.shared.widgets.spec_form import form as spec_form
 

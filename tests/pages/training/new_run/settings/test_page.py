@@ -30,7 +30,7 @@ from pages.shared.widgets.spec_form.form import command, overrides, presets
 from pages.shared.widgets.spec_form.preflight import Submits
 from pages.shared.widgets.spec_form.values import is_pretrained, networks
 from tests.data import layouts
-from tests.members import note_member
+from tests.members import in_one_case, note_member
 from tests.pages.conftest import go_to, load_page, make_run
 from tests.wording import says
 
@@ -654,7 +654,7 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("changes", CHANGES)
+@in_one_case(changes=CHANGES)
 def test_the_command_line_gives_the_very_same_spec(changes):
     spec = presets()["digits"].with_overrides(changes)
     python, m, module, train, name, *rest = shlex.split(command(spec) or "")
