@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 
 from dmlcore.experiments import embedding_sets
 from dmlcore.storage.runs import Run, RunStore
-from tests.browser.harness import Server, eventually, go
+from tests.browser.harness import Server, go
 
 pytestmark = pytest.mark.browser
 
@@ -118,24 +118,6 @@ def test_damaged_files_give_their_message_and_store_nothing(page, server: Server
     assert len(stored(server)) == before
 
 
-def test_paths_on_the_server_are_referenced(page, server: Server, folder: Path):
-    opened(page, server)
-    for role, name in (("Embeddings", "clip.npy"), ("Labels", "labels.csv"), ("Images", "photos")):
-        path = page.get_by_label(f"{role}: path on this server")
-        path.fill(str(folder / name))
-        path.press("Enter")
-        expect(path).to_have_value(str(folder / name))
-    expect(page.get_by_role("combobox", name="Image")).to_have_value("image")
-    expect(page.get_by_text("90 image files found")).to_be_in_viewport()
-    expect(page.get_by_role("button", name="Import", exact=True)).to_be_in_viewport()
-    press_import(page)
-    page.wait_for_url(EXPLORE)
-    run = stored(server)[0]
-    images = embedding_sets.of_run(run).images
-    assert images is not None
-    assert all(Path(image).is_relative_to(folder / "photos") for image in images)
-
-
 def test_an_uploaded_folder_of_photographs_arrives_on_the_map(page, server: Server, folder: Path):
     birds = folder / "birds"
     for row in range(12):
@@ -158,18 +140,3 @@ def test_an_uploaded_folder_of_photographs_arrives_on_the_map(page, server: Serv
     assert (made.vectors.shape, made.class_names) == ((12, 1280), ("a", "b"))
     assert all(Path(image).is_relative_to(stored(server)[0].path) for image in made.images)
     expect(page.get_by_text("12 of 12 images")).to_be_visible()
-
-
-@pytest.mark.parametrize("place", ["", "explore?run=example-glyphs", "data"])
-def test_doors_lead_here(page, server: Server, place: str):
-    go(page, f"{server.url}/{place}")
-    link = page.get_by_role("link", name="Bring your own" if place == "data" else "Look at your own embeddings")
-    link.wait_for()
-
-    def follow() -> None:
-        if "/bring_your_own" not in page.url:
-            link.click(timeout=2000)  # lost if the page is drawn again at this moment
-        page.wait_for_url("**/bring_your_own*", timeout=5000)
-
-    eventually(follow)
-    expect(page.get_by_role("heading", name="Bring your own")).to_be_visible()

@@ -135,12 +135,3 @@ def test_the_row_under_the_title_takes_the_loss_of_the_plane_along(page, server)
     page.get_by_role("link", name="Compare", exact=True).click()
     page.wait_for_url(re.compile(rf"/compare\?l1=ranking,m:{margin}&.*n=0.3,0.6"))
     expect(page.locator(".card").first.get_by_role("slider", name="m", exact=True)).to_have_value(margin)
-
-
-def test_without_a_socket_the_page_itself_carries_the_fields(page, server):
-    cards = opened(page, server, "?n=0.35,0.55&socket=off")
-    before = seq(cards)
-    drag(page, page.locator(".card").first.locator('[data-point="positive"]'), 30, -30)
-    becomes(lambda: seq(cards), lambda n: n > before + 1)
-    page.wait_for_url(re.compile(r"[?&]p="))
-    assert "socket=off" in page.url

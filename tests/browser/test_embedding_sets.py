@@ -29,12 +29,6 @@ def bare(server: Server) -> Run:
     return make_set(server.runs, labels=False, ids=False, name="Bare")
 
 
-@pytest.fixture(scope="module")
-def divided(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Set with labels, ids, images and a column that divides each class into train and test."""
-    return make_set(server.runs, images=tmp_path_factory.mktemp("photos"), split=True, name="Divided")
-
-
 def explore(page: Any, server: Server, run: Run, more: str = "") -> Any:
     go(page, f"{server.url}/explore?run={run.id}{more}")
     page.locator("canvas.map[data-painted]").wait_for()
@@ -129,50 +123,3 @@ def test_a_selection_is_a_csv_file(page, server, full):
     assert Path(row["image"]).name == f"{index}.png"
     assert row[HOSTILE] == str(index % 4)
     page.get_by_role("button", name="Clear selection").click()
-
-
-@pytest.mark.parametrize("labelled", [True, False], ids=["labels", "no labels"])
-def test_near_duplicates_are_a_csv_file(page, server, full, bare, labelled):
-    run = full if labelled else bare
-    go(page, f"{server.url}/neighbours?run={run.id}&view=Near-duplicates&closer=100+%25")
-    pairs = rows_of(page, "pairs as CSV")
-    assert pairs
-    assert ("a_label" in pairs[0]) == labelled
-    assert {"a_row", "b_row", "distance"} <= set(pairs[0])
-
-
-def test_two_sets_of_the_same_samples_are_compared(page, server, full):
-    other = make_set(server.runs, seed=1, name="Other vectors", project=False)
-    go(page, f"{server.url}/differences?run={full.id}&other={other.id}")
-    expect(page.get_by_text("R@1, A → B")).to_be_visible()
-    expect(page.get_by_text("Weights of A")).to_have_count(0)
-    go(page, f"{server.url}/differences?run={full.id}&other={make_set(server.runs, ids=False, project=False).id}")
-    expect(page.get_by_text("no column of ids or images")).to_be_visible()
-
-
-def test_a_failure_of_an_embedding_set_offers_no_training_step(page, server, full):
-    go(page, f"{server.url}/failures?run={full.id}")
-    expect(page.get_by_text("After one step of each loss")).to_be_visible()
-    expect(page.get_by_role("button", name="an actual training step")).to_be_hidden()
-
-
-@pytest.mark.parametrize("kind", ["full", "bare", "divided"])
-@pytest.mark.parametrize("place", ["explore", "neighbours", "failures", "confusions", "differences"])
-def test_every_inspection_page_opens(page, server, request, kind, place):
-    run = request.getfixturevalue(kind)
-    go(page, f"{server.url}/{place}?run={run.id}")
-    expect(page.get_by_test_id("stMain").get_by_role("heading").first).to_be_visible()
-    expect(page.get_by_test_id("stException")).to_have_count(0)
-    if place == "explore":
-        page.locator("canvas.map[data-painted]").wait_for()
-        expect(page.get_by_text("of 90 images" if kind != "bare" else "embeddings without labels")).to_be_visible()
-
-
-def test_a_split_column_colours_the_map(page, server, divided):
-    canvas = explore(page, server, divided)
-    menu = page.get_by_label("colour by")
-    expect(menu.locator("optgroup option")).to_have_text(["price", "colour", HOSTILE, "split"])
-    menu.select_option("meta-3")
-    expect(canvas).to_have_attribute("data-colour", "meta-3")
-    page.locator('details[data-filter="meta-3"]').get_by_role("button", name="train").click()
-    becomes(lambda: shown(page), "45")

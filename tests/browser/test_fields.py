@@ -217,16 +217,6 @@ def test_situations_tour_losses_figures_and_margins(page, server):
     expect(page.get_by_label("mu value")).to_have_value("2.2095")
 
 
-def test_a_lesson_hides_its_controls(page, server):
-    opened(page, server, "?n=0.3,0.8&hide=m1,m2,figures,take,margins")
-    expect(page.get_by_role("slider", name="rho", exact=True)).to_have_count(1)
-    expect(page.get_by_role("slider", name="m1", exact=True)).to_have_count(0)
-    expect(page.get_by_text("Figures of the thesis")).to_have_count(0)
-    page.get_by_role("button", name="anchor at").press("ArrowUp")
-    page.wait_for_url(re.compile("a=0%2C0.01"))
-    assert "hide=m1" in page.url
-
-
 def test_without_a_socket_the_page_itself_carries_the_fields(page, server):
     plane = opened(page, server, "?n=0.3,0.8&socket=off")
     before = seq(plane)

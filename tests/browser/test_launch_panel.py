@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.harness import becomes, eventually, go
+from tests.browser.harness import becomes, go
 
 pytestmark = pytest.mark.browser
 
@@ -32,20 +30,6 @@ def test_the_button_stays_at_the_foot_of_the_form_and_says_what_is_missing(page,
     reason = page.locator(".st-key-launch small")
     expect(reason).to_contain_text("8 requested")
     expect(reason).to_be_in_viewport()
-
-
-@pytest.mark.parametrize("step", ["data", "settings", "start"])
-def test_each_step_has_one_button_on_a_wide_screen(page, server, step):
-    go(page, f"{server.url}/{step}?base=digits")
-    expect(page.get_by_role("button", name="Start training")).to_have_count(1)
-    expect(start(page)).to_be_enabled()
-
-
-def test_the_first_step_starts_a_run(page, server):
-    go(page, f"{server.url}/data?base=toy&data=toy&set=schedule.steps%3D2")
-    eventually(lambda: expect(start(page)).to_be_enabled())
-    start(page).click()
-    page.wait_for_url(re.compile(r"/runs\?run="))
 
 
 def test_a_phone_has_the_button_next_to_the_title_of_the_last_step(visitor, server):

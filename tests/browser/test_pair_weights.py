@@ -77,12 +77,3 @@ def test_keys_move_the_triplet_and_presets_and_choices_reach_the_link(page, serv
     page.keyboard.press("Tab")
     page.wait_for_url(re.compile("pn=-0.9"))
     becomes(lambda: readouts(page, 0)[0], "none")  # no three unit vectors are that far apart and that similar
-
-
-def test_without_a_socket_the_page_itself_carries_the_maps(page, server):
-    lab = opened(page, server, "?socket=off")
-    before = seq(lab)
-    page.get_by_label("weight of", exact=True).select_option("ap")
-    page.wait_for_url(re.compile("weight=ap"))
-    becomes(lambda: seq(lab), lambda n: n > before)
-    assert "socket=off" in page.url

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -177,28 +175,6 @@ def test_it_turns_on_opening_and_not_for_those_who_asked_for_stillness(page, ser
     resting = quiet(lambda: painted(globe))
     place = lambda: point(page, "anchor").evaluate("(el) => el.style.transform")  # noqa: E731
     assert quiet(lambda: (painted(globe), place()), 1.0)[0] == resting
-
-
-def test_without_a_socket_the_page_itself_carries_the_answers(page, server):
-    opened(page, server, "?n=45,-10&socket=off")
-    drag(page, point(page, "negative"), -40, -30)
-    page.wait_for_url(lambda url: "n=45,-10" not in url)
-    assert "socket=off" in page.url
-    assert_numbers_are_the_library_s(page)
-    expect(page.locator(".notice")).to_contain_text("a little longer")
-
-
-def test_files_are_those_of_the_view_shown(page, server):
-    opened(page, server, "?on=circle&loss=ranking")
-    drag(page, page.locator('[data-point="negative"]'), 40, 90)
-    page.wait_for_function("location.search.includes('n=')")
-    with page.expect_download() as download:
-        page.get_by_role("link", name="arrays (JSON)").click()
-    assert download.value.suggested_filename == "dml-circle-ranking.json"
-    found = json.loads(Path(download.value.path()).read_text())
-    scene = of_link(page)
-    assert (found["on"], found["loss"], found["negative"]) == ("circle", "ranking", scene.negative[0])
-    assert found["triplet"][1] == readout(scene)["energy"]
 
 
 def test_the_table_of_losses_scrolls_under_their_names_on_a_phone(page, server):

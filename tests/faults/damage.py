@@ -1,49 +1,25 @@
-"""Damaged and forged run directories, read by all readers of the pages and, in part, shown on the pages.
-
-    python -m tests.faults.damage --flips 10000 --pages 150 --folders 100 --seed 0
-
-The script trains two small runs (digits with kept checkpoints, a map, a map over training and a selection; images with
-weight maps), and keeps a third run next to them. Each flip inverts one bit of one file of the first two. Files are
-drawn with equal probability, so that small ones are hit as often as large ones. After each flip, `look` lists the runs
-and reads what the pages read from that file. Some flips, at equal intervals, are also shown on the Runs page and on
-one other page in turn. Jobs that a page would start are not started. Checked: only errors that the pages translate into
-sentences, no page with an exception, and the other run is listed. Forged folders are put into one store, and each is
-opened on the Runs page and on another one.
-"""
+"""Damaged and forged run directories, and all readers of the pages, for tests/pages/test_damage.py."""
 
 from __future__ import annotations
 
-import argparse
-import itertools
 import json
-import logging
 import os
 import random
-import shutil
-import sys
-import tempfile
-import time
-import traceback
 import zipfile
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from streamlit.testing.v1 import AppTest
 
 from dmlcore.data import DataError
 from dmlcore.figures.curves import linked
 from dmlcore.inspection import confusions, hubness, neighbours, selections, snapshots
-from dmlcore.inspection.local import weight_maps
-from dmlcore.inspection.maps import maps, trajectory
+from dmlcore.inspection.maps import maps
 from dmlcore.inspection.maps.settings import Settings
-from dmlcore.jobs import launch
 from dmlcore.monitoring import comparability, health, tensorboard
-from dmlcore.spec import RunSpec
 from dmlcore.storage import atomic_files, checkpoint, fork_parent, metrics_rows, run_directory
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.checkpoint import CheckpointError
@@ -56,42 +32,12 @@ from pages.shared.state import run_reader, time_left
 from pages.shared.widgets import results
 from pages.shared.words import numbers, titles
 from pages.training.runs import monitors as monitors_view
-from tests.pages.conftest import MAIN, go_to
 
 PAGES = (
     "runs", "neighbours", "explore", "confusions", "differences", "failures", "fork", "studies",
     "published_results", "collage", "settings",
 )  # fmt: skip
 KNOWN = (RunError, Unreadable, CheckpointError, DataError)  # errors that the pages show as sentences
-PCA = Settings(method="pca")
-SHORT = ["schedule.steps=8", "schedule.checkpoint_every=4", "schedule.validate_every=4", "schedule.measure_every=2"]
-
-
-def make(root: Path, *, images: bool = True) -> tuple[Run, ...]:
-    """Return the runs to be damaged, with every kind of file, and last the run next to them."""
-    from dmlcore.training.loop import train
-
-    def trained(*overrides: str) -> Run:
-        run = RunStore(root).create(RunSpec().with_overrides([*SHORT, *overrides]))
-        with run.lock():
-            state = train(run)
-            assert state.state == "done", state.message
-            neighbours.keep(run.embeddings() or run.path)
-        (run.path / "log.txt").write_text("a line\n" * 20)
-        return run
-
-    first = trained("schedule.keep_every=4", "model.hidden=[8]", "model.embedding_dim=8", "name=damaged")
-    with first.lock():
-        maps.make(first, PCA)
-        trajectory.make(first, PCA)
-    selections.save(first, neighbours.read(first.embeddings()).indices[:5], "lasso on the map")
-    found = [first]
-    if images:
-        tiny = ("data.name=digits_pictures", "model.name=resnet20", "pooling.name=gem", "batch.classes=2")
-        second = trained(*tiny, "batch.samples=2", "schedule.steps=2", "model.embedding_dim=8", "name=images")
-        weight_maps.write(second)
-        found.append(second)
-    return (*found, trained("model.hidden=[8]", "name=beside"))
 
 
 # ---- readers of the pages
@@ -158,7 +104,7 @@ def _maps(run: Run, other: Run) -> None:
         if data := map_service.of_map(run, settings):
             map_service.names(run, data.sheet)
             assert data.sheet.central.max() < len(data.sheet.indices)
-    map_service.over_training(run, PCA)
+    map_service.over_training(run, Settings(method="pca"))
     for path in (run.path / "selections").glob("*.json"):
         selections.load(run, path.stem)
 
@@ -223,73 +169,6 @@ def drawn(run: Run, source: random.Random) -> Damage:
     """Draw a flip of any bit of any file, except files that are being written."""
     path = source.choice([path for path in files_of(run) if not path.name.startswith(".")])
     return Damage(path, source.randrange(path.stat().st_size), source.randrange(8))
-
-
-class Shown:
-    """Pages that are opened once and rerun after each damage, as for a user who keeps them open."""
-
-    def __init__(self, root: Path, other: Run) -> None:
-        os.environ["DML_RUNS"] = str(root)
-        self.other, self._open = other, dict[str, AppTest]()
-
-    def show(self, page: str, run_id: str) -> list[str]:
-        """Return what is wrong with a page that shows a run; [] if nothing is."""
-        app = self._open.get(page) or self._fresh(page)
-        app.query_params["run"] = run_id
-        try:
-            app.run()
-        except ValueError:  # the damaged spec changes the label by which AppTest looks for the run
-            app = self._fresh(page)
-            app.query_params["run"] = run_id
-            app.run()
-        wrong = [f"{page}: {error.message} {''.join(error.stack_trace)[-800:]}" for error in app.exception]
-        if page == "runs" and not wrong:
-            listed = [name[-4:] for frame in app.dataframe if "run" in frame.value for name in frame.value["run"]]
-            wrong += [f"{page}: the other run is not listed"] if self.other.id[-4:] not in listed else []
-        return wrong
-
-    def _fresh(self, page: str) -> AppTest:
-        self._open[page] = go_to(AppTest.from_file(str(MAIN), default_timeout=180), page)
-        return self._open[page]
-
-
-def flips(runs: tuple[Run, ...], count: int, pages: int, seed: int, report: Callable[[str], object]) -> list[str]:
-    """Return the failures of `count` flips, `pages` of which are shown."""
-    *damaged, other = runs
-    source, shown, wrong = random.Random(seed), Shown(other.path.parent, other), list[str]()
-    store, others = RunStore(other.path.parent), itertools.cycle(PAGES[1:])
-    every, began, hit = count // pages if pages else count + 1, time.monotonic(), Counter[str]()
-    for number in range(count):
-        run = source.choice(damaged)
-        with drawn(run, source) as damage:
-            hit[damage.path.suffix] += 1
-            try:
-                look(store, run.id, other.id, str(damage.path.relative_to(run.path)))
-            except Exception:
-                wrong.append(f"{damage}\n{traceback.format_exc()}")
-                report(wrong[-1])
-            if number % every == 0:
-                for page in ("runs", next(others)):
-                    wrong += [f"{damage}\n{words}" for words in shown.show(page, run.id)]
-        if (number + 1) % 500 == 0:
-            report(f"{number + 1:,} flips, {len(wrong)} wrong, {time.monotonic() - began:.0f} s")
-    report(f"flips by ending: {dict(hit)}")
-    return wrong
-
-
-# ---- forged folders
-def forgeries(source: Path, other: Path, count: int, seed: int) -> Iterator[tuple[str, Path]]:
-    """Yield copies of a run with one to three forged files each, as (description, folder)."""
-    chance = random.Random(seed)
-    kinds = list(FORGED)
-    for number in range(count):
-        folder = other.parent / f"forged-{number:03}"
-        shutil.copytree(source, folder)
-        names = [kinds[number % len(kinds)], *chance.sample(kinds, chance.choice((0, 0, 1, 2)))]
-        for name in names:
-            for path in _matching(folder, FORGED[name][0]):
-                _forge(path, FORGED[name][1])
-        yield ", ".join(names), folder
 
 
 def _matching(folder: Path, pattern: str) -> list[Path]:
@@ -442,50 +321,3 @@ FORGED: dict[str, tuple[str, Callable[[Path], object]]] = {
     "neighbours of noise": ("embeddings/*.neighbours.npz", lambda path: path.write_bytes(os.urandom(1000))),
     "neighbours beyond": ("embeddings/*.neighbours.npz", _npz(neighbours=lambda x: x + 10**6)),
 }  # fmt: skip
-
-
-def folders(runs: tuple[Run, ...], count: int, pages: bool, seed: int, report: Callable[[str], object]) -> list[str]:
-    """Return the failures of `count` forged folders in one store."""
-    other, wrong = runs[-1], list[str]()
-    store, shown, others = RunStore(other.path.parent), Shown(other.path.parent, other), itertools.cycle(PAGES[1:])
-    made = list(forgeries(runs[0].path, other.path, count, seed))
-    began = time.monotonic()
-    for number, (what, folder) in enumerate(made, 1):
-        try:
-            look(store, folder.name, other.id)
-        except Exception:
-            wrong.append(f"{what}\n{traceback.format_exc()}")
-        if pages:
-            for page in ("runs", next(others)):
-                wrong += [f"{what}\n{words}" for words in shown.show(page, folder.name)]
-        if number % 20 == 0:
-            report(f"{number} folders, {len(wrong)} wrong, {time.monotonic() - began:.0f} s")
-    for _, folder in made:
-        shutil.rmtree(folder)
-    return wrong
-
-
-def main() -> int:
-    """Print the failures; exit with 1 if there are any."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--flips", type=int, default=10_000)
-    parser.add_argument("--pages", type=int, default=150, help="flips that are shown as well")
-    parser.add_argument("--folders", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    say = lambda words: print(words, flush=True)  # noqa: E731
-    logging.disable()  # each damaged file logs a warning
-    launch.start_process = lambda *_: None  # type: ignore[assignment]  # start no jobs for missing data
-    with tempfile.TemporaryDirectory() as folder:
-        runs = make(Path(folder))
-        say(f"{sum(len(files_of(run)) for run in runs[:-1])} files of two runs")
-        wrong = flips(runs, given.flips, given.pages, given.seed, say)
-        wrong += folders(runs, given.folders, True, given.seed, say)
-    for words in wrong[:40]:
-        say(words)
-    say(f"{given.flips:,} flips, {given.folders} folders: {len(wrong)} wrong")
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,39 +1,27 @@
-"""Hostile links: thousands of addresses over all pages, none of which may raise, log or take a second.
-
-    python -m tests.faults.links [--links 10000] [--seed 0] [--only PAGE]
+"""Hostile links over all pages, for test_links.py.
 
 Each link is opened in this process with streamlit's AppTest, in a new session, over a store with a trained run, a
 waiting run and one with a damaged spec. Parameters are those that the pages read; values are taken from a pool that
-breaks parsers, half of the time next to an existing run or loss. The script prints failures, with the link to repeat
-them, and the slowest links by processor time, which other processes on the machine do not affect. It exits with 1 if
-any link failed.
+breaks parsers, half of the time next to an existing run or loss.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import gc
 import json
 import logging
 import os
 import random
-import sys
-import tempfile
-import time
 import traceback
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import get_args
-from urllib.parse import quote
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: processor time of one thread
 
 import pytest
-from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from dmlcore import data, losses
@@ -46,7 +34,6 @@ from dmlcore.training.objective import CATALOGUES
 from pages.shared.state.spec_link import presets
 from tests.pages.conftest import load_page, make_run
 
-SLOWEST = 1.0  # CPU seconds
 NOISE = ("missing ScriptRunContext",)  # of AppTest itself
 
 SCENE = (
@@ -152,15 +139,6 @@ class Store:
         }
 
 
-@dataclass
-class Report:
-    """Results of opening links."""
-
-    links: int = 0
-    failures: list[str] = field(default_factory=list)
-    seconds: list[tuple[float, str]] = field(default_factory=list)
-
-
 class Log(logging.Handler):
     """Collector of the server's log records."""
 
@@ -264,73 +242,22 @@ def logged() -> Iterator[Log]:
             logger.removeHandler(log)
 
 
-def attack(
-    store: Store,
-    links: int,
-    seed: int,
-    pages: list[str],
-    *,
-    slowest: float = SLOWEST,
-    warm: bool = True,
-    say: bool = False,
-) -> Report:
-    """Open links: every fifth to the page Train, whose ?set= has the most options, the others to each page in turn.
+def attack(store: Store, links: int, seed: int) -> list[str]:
+    """Open links to each page in turn, every fifth to Settings, whose ?set= has the most options.
 
-    Args:
-        slowest: Limit of the processor time of a link in seconds.
-        warm: Open each page once before.
+    Returns:
+        The links that raise an error or log a line, with the first error.
     """
-    random_, report = random.Random(seed), Report()
-    for page in pages if warm else ():
-        opened(page, {"run": store.trained.id})  # loads its modules, which is not attributed to a link
+    random_, pages, failures = random.Random(seed), list(PARAMETERS), []
     with logged() as log:
         for number in range(links):
-            page = "settings" if "settings" in pages and number % 5 == 0 else pages[number % len(pages)]
+            page = "settings" if number % 5 == 0 else pages[number % len(pages)]
             query = drawn(random_, page, store)
             log.lines.clear()
-            begun = time.process_time()
             try:
-                app = opened(page, query)
-                errors = log.lines + [f"{error.message}" for error in app.exception]
+                errors = [f"{error.message}" for error in opened(page, query).exception] + log.lines
             except Exception as error:  # raised by AppTest itself, or a time-out
                 errors = [repr(error)]
-            took = time.process_time() - begun
-            link = f"{page}?" + "&".join(f"{quote(k)}={quote(v[:300])}" for k, v in query.items())
-            report.seconds.append((took, link))
-            report.links += 1
-            if took > slowest:
-                errors.append(f"{took:.1f} s of processor time")
             if errors:
-                report.failures.append(f"{link}\n    {errors[0][:300]}")
-                if say:
-                    print(f"[{number}] {report.failures[-1]}\n    {json.dumps(query)[:2000]}", flush=True)
-            if say and number % 500 == 499:
-                print(f"{number + 1} links, {len(report.failures)} failed", flush=True)
-    return report
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--links", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=list(PARAMETERS))
-    given = parser.parse_args()
-    pages = [given.only] if given.only else list(PARAMETERS)
-    config.set_option("client.showErrorDetails", "full")
-    config.set_option("logger.enableRich", False)  # to the log, where it is counted
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        store = prepared(Path(folder), patch)
-        gc.freeze()  # as the server does
-        report = attack(store, given.links, given.seed, pages, say=True)
-    times = sorted(report.seconds, reverse=True)
-    print(f"\n{report.links} links over {len(pages)} pages, {len(report.failures)} failed")
-    print(f"median {times[len(times) // 2][0]:.3f} s, slowest of processor time:")
-    for took, link in times[:10]:
-        print(f"  {took:.2f} s  {link[:160]}")
-    by_page = Counter(failure.partition("?")[0] for failure in report.failures)
-    print("failed by page:", dict(by_page) or "none")
-    return 1 if report.failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+                failures.append(f"{page} {json.dumps(query)[:2000]}\n    {errors[0][:300]}")
+    return failures

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.faults import links
-from tests.faults.links import PARAMETERS, Store
+from tests.faults.links import Store
 
 BROKE = (
     ("fork", {"step": "9" * 5000}),  # int() of too many digits
@@ -22,9 +22,8 @@ def store(tmp_path_factory: pytest.TempPathFactory):
 
 
 def test_no_hostile_link_ends_in_an_error_or_a_line_in_the_log(store: Store) -> None:
-    report = links.attack(store, links=22, seed=1, pages=list(PARAMETERS), slowest=20.0, warm=False)
-    assert report.links == 22
-    assert not report.failures, "\n".join(report.failures)
+    failures = links.attack(store, links=22, seed=1)
+    assert not failures, "\n".join(failures)
 
 
 @pytest.mark.parametrize(("page", "query"), BROKE, ids=lambda value: value if isinstance(value, str) else "")

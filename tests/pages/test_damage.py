@@ -1,7 +1,4 @@
-"""Pages survive damaged and forged runs: each says what is wrong, and the other runs are listed.
-
-`python -m tests.faults.damage` does the same with 10,000 flipped bits and 100 folders; these tests use a sample.
-"""
+"""Pages survive damaged and forged runs: each says what is wrong, and the other runs are listed."""
 
 from __future__ import annotations
 
@@ -21,6 +18,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore
 from pages.shared.words import titles
 from tests.faults import damage
+from tests.members import note_member
 from tests.pages.conftest import load_page
 from tests.wording import says
 
@@ -88,6 +86,14 @@ def test_a_sample_of_flipped_bits_harms_no_reader(run: Run, beside: Run) -> None
                 damage.look(store, run.id, beside.id, str(flip.path.relative_to(run.path)))
             except Exception as error:
                 raise AssertionError(str(flip)) from error
+
+
+def test_no_forged_file_harms_a_reader(run: Run, beside: Run) -> None:
+    store = RunStore(run.path.parent)
+    selections.save(run, np.arange(5), "lasso")
+    for name, made in forged(run, *damage.FORGED).items():
+        with note_member(name):
+            damage.look(store, made.id, beside.id)
 
 
 def test_runs_that_anybody_may_have_forged_take_no_page_from_the_others(run: Run, beside: Run) -> None:
