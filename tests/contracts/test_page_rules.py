@@ -54,14 +54,3 @@ def breaches(package: str) -> set[str]:
 @in_one_case(package=MAY)
 def test_only_the_modules_of_the_rule_import(package):
     assert not breaches(package), f"{package} is imported by a module that may not import it"
-
-
-@in_one_case(
-    source=["import torch", "import torch.nn as nn", "from torch.nn import Module", "def f():\n    import torch"]
-)
-def test_every_form_of_import_is_seen(source):
-    assert "torch" in imported(source)
-
-
-def test_a_name_alone_is_no_import():
-    assert not set(imported("from . import torch\nfrom pages.torch import x")) & {"torch"}

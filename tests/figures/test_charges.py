@@ -42,20 +42,6 @@ def test_the_portrait_shows_every_triplet(skip_layout):
     np.testing.assert_array_equal(counts, expected.counts)
 
 
-def test_the_figure_says_what_it_shows(skip_layout):
-    simulation = Simulation(SPEC)
-    frame, shown = simulation.frame(3), texts(draw_charges(simulation, 3))
-    for key in (
-        "step 3",
-        "3 classes of 6",
-        f"loss {frame.loss:.4g}",
-        f"MAP@R {frame.map_at_r:.3f}",
-        "d(p, n) = d(a, n)",
-    ):
-        assert key in shown
-    assert "drawn for" not in texts(draw_charges(Simulation(Spec(classes=2, per_class=4, law=Dynamics("ranking"))), 0))
-
-
 @pytest.mark.parametrize("start", ["random", "collapsed"])
 def test_every_layer_is_drawn_and_equal_steps_give_equal_bytes(start):
     spec = Spec(start=start, classes=8, per_class=3, law=Dynamics(loss="ranking", normalise="project"))

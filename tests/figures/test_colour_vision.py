@@ -72,10 +72,3 @@ def test_more_of_a_quantity_is_never_less_of_a_contrast_to_the_page(sight, dark)
 def test_where_colours_run_out_a_shape_or_a_dash_tells_apart():
     assert len({tuple(dash) for dash in curves.DASHES}) == len(curves.COLOURS)
     assert len(set(charges.MARKERS)) == len(charges.COLOURS[False]) == len(charges.COLOURS[True])
-
-
-def test_two_colours_that_fall_together_are_noticed():
-    """Vermillion and amber, formerly neighbours in the map, look the same to a viewer with deuteranopia."""
-    assert (
-        nearest(("#D55E00", "#B87F00"), "deuteranopia")[0] < 2 < APART < nearest(("#D55E00", "#B87F00"), "all cones")[0]
-    )

@@ -99,28 +99,6 @@ def texts(figure) -> str:
     return " ".join(" ".join(x.get_text() for x in figure.findobj(Text)).split())
 
 
-def test_the_figure_says_what_it_shows(skip_layout):
-    chosen = [losses.create("lifted"), losses.create("entangle", m=2.5)]
-    placed = {"rival": "fixed", "pn": 0.3}
-    arrays = pair_weights.weight_arrays(chosen, **placed)
-    shown = texts(pair_weights.draw_weights(chosen, weight="pn", **placed, n=21))
-    for k, loss in enumerate(chosen, start=1):
-        assert loss.formula.title in shown
-        assert f"= {arrays[f'at_dL_dS{k}'][2]:.4g}" in shown
-    for key in ("positive and negative", "below 0 it attracts", "fixed similarity to P, 0.3", "hatched"):
-        assert key in shown
-    assert "above it attracts" in texts(pair_weights.draw_weights(chosen, by="d", n=21))
-    assert "attracts" not in texts(pair_weights.draw_weights(chosen, signed=False, n=21))
-    assert "no such triplet" in texts(pair_weights.draw_weights(chosen, rival="fixed", pn=-0.9, at=(0.9, 0.9), n=21))
-
-
-def test_equal_views_give_equal_bytes_and_dark_ones_differ():
-    chosen = [losses.create("ranking"), losses.create("npairs")]
-    first, second, dark = (pair_weights.draw_weights(chosen, n=31, dark=d) for d in (False, False, True))
-    assert fields.save_figure(first) == fields.save_figure(second)
-    assert dark.get_facecolor() != first.get_facecolor()  # the colour that is saved
-
-
 @in_one_case(change=[{"weight": "aa"}, {"by": "x"}, {"rival": "nearest"}, {"n": 1}, {"at": (2, 0)}])
 def test_bad_input_is_named(change):
     with pytest.raises(ValueError, match=str(*change)):

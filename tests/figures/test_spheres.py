@@ -151,33 +151,10 @@ def test_npz_and_json_hold_the_arrays(on):
     assert found["anchor"] == (list(places[0]) if on == "sphere" else places[0])
 
 
-@in_one_case(on=SURFACES)
-def test_equal_views_give_equal_bytes_and_dark_ones_differ(on):
-    places, _, draw = SURFACES[on]
-    loss = losses.create("ranking")
-    first, second, dark = (draw(loss, *places, dark=dark) for dark in (False, False, True))
-    assert fields.save_figure(first) == fields.save_figure(second)
-    assert dark.get_facecolor() != first.get_facecolor()  # the colour that is saved
-
-
 def texts(figure) -> str:
     from matplotlib.text import Text
 
     return "\n".join(x.get_text() for x in figure.findobj(Text))
-
-
-@pytest.mark.parametrize("on", SURFACES)
-def test_the_figure_says_what_it_shows(on, skip_layout):
-    places, measure, draw = SURFACES[on]
-    loss = losses.create("distance_sensitive")
-    words, arrays = " ".join(texts(draw(loss, *places)).split()), measure(loss, *places)
-    force = np.linalg.norm(arrays["forces"][2])
-    for expected in (loss.formula.title, loss.formula.source.split(",")[0], f"{force:.3g}", "A", "P", "N"):
-        assert expected in words
-    for key in ("solid line", "dashed", "hatched", "dotted", f"Loss {arrays['triplet'][1]:.4g}"):
-        assert key in words
-    assert "dotted" not in texts(draw(loss, *places, radial=False))
-    assert "hatched" not in texts(draw(loss, *places, region=False))
 
 
 def test_the_surface_turns_with_the_eye(skip_layout):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from dmlcore.figures.transports import draw_transport, save_figure, snippet, transport_arrays
-from dmlcore.pooling.analysis.red_blue import STEPS, cross, figure
+from dmlcore.figures.transports import snippet, transport_arrays
+from dmlcore.pooling.analysis.red_blue import STEPS, cross
 
 PROTOTYPES = np.array([[STEPS, 0], [0, STEPS], [60, 60]])
 
@@ -20,18 +19,6 @@ def test_arrays_obey_the_constraints():
     assert found["sweep_biases"].shape == (31,)
     assert len(found["newton_errors"]) == len(found["newton_biases"])
     assert found["newton_biases"][-1] == found["bias"]
-
-
-@pytest.mark.parametrize(("mu", "epsilon", "dark"), [(0.2, 5.0, False), (1.0, 450.0, True)])
-def test_the_figure_says_its_numbers(mu, epsilon, dark):
-    drawn = draw_transport(figure(), PROTOTYPES, mu=mu, epsilon=epsilon, sweeps=12, dark=dark, size=1.5)
-    titles = [axes.get_title(loc="left") for axes in drawn.axes]
-    assert titles[0] == "map\n50 of 100 pixels informative"
-    weights = transport_arrays(figure(), PROTOTYPES, mu=mu, epsilon=epsilon)["weights"]
-    for k, (axes, expected) in enumerate(zip(drawn.axes[1:4], weights, strict=True)):
-        np.testing.assert_array_equal(axes.images[0].get_array().ravel(), expected)
-        assert f"{expected.reshape(10, 10)[:5, :5].sum() + expected.reshape(10, 10)[5:, 5:].sum():.3f}" in titles[k + 1]
-    assert save_figure(drawn, format="png", dpi=40).startswith(b"\x89PNG")
 
 
 def test_the_script_computes_the_same(tmp_path, monkeypatch):

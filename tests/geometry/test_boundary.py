@@ -10,18 +10,6 @@ from dmlcore import losses
 from dmlcore.geometry import scan
 from dmlcore.geometry.boundary import level_lines
 
-FIG_3_5_A = {"s": 0.0, "r": -1.0, "rho": 12 / 7, "m1": 2.5, "m2": 2.0}
-
-
-@pytest.mark.parametrize(("level", "radius"), [(0.0, 1.29904), (2.0, 0.72169)])
-def test_the_circles_of_fig_3_5_a(level, radius):
-    axis = torch.linspace(-1.5, 2.0, 101, dtype=torch.float64)
-    a, p, n = torch.tensor([[0.0, 0.0], [0.5, 0.0], [9.0, 9.0]], dtype=torch.float64)
-    field = scan(losses.create("distance_sensitive", **FIG_3_5_A), a, p, n, x=axis, y=axis)
-    (line,) = level_lines(axis.numpy(), axis.numpy(), field.raw.numpy(), level)
-    distance = np.hypot(line[:, 0] - 0.25, line[:, 1])
-    np.testing.assert_allclose(distance, radius, atol=2e-3)
-
 
 def test_two_lobes_beside_singular_points():
     """Fig. 3.5 (c): at m2 = 20 the inner boundary is two lobes around anchor and positive, where raw diverges."""

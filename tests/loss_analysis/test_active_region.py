@@ -55,54 +55,6 @@ def test_golden_areas(case):
     assert found.closed_form
 
 
-FIGURE_3_5 = {
-    "a": (-1, 2.5, 2.0, "disc about M, radius 1.299; hole: disc about M, radius 0.7217"),
-    "b": (
-        0,
-        2.5,
-        2.0,
-        "ellipse, semi-axes 0.875 and 0.8385, foci A and P; hole: ellipse, semi-axes 0.2917 and 0.1502, foci A and P",
-    ),
-    "c": (
-        2,
-        -3.5,
-        20.0,
-        r"one piece about A and P, $d_{an}^{-1}+d_{pn}^{-1}>1.75$; "
-        r"hole: two lobes about A and P, $d_{an}^{-1}+d_{pn}^{-1}>13.42$",
-    ),
-    "d": (
-        3,
-        -3.5,
-        20.0,
-        r"one piece about A and P, $d_{an}^{-2}+d_{pn}^{-2}>3.5$; "
-        r"hole: one piece about A and P, $d_{an}^{-2}+d_{pn}^{-2}>26.83$",
-    ),
-}
-
-
-@in_one_case(panel=FIGURE_3_5)
-def test_figure_3_5(panel):
-    r, m1, m2, shape = FIGURE_3_5[panel]
-    found = active_region(charges(0, r, BALANCED, m1, m2), ORIGIN, (0.5, 0.0))
-    assert found.shape == shape
-    assert len(found.inner) == (2 if panel == "c" else 1)
-    extent = {  # of the outer and of the inner curve about the midpoint, along and across
-        "a": ((1.29904, 1.29904), (0.72169, 0.72169)),
-        "b": ((0.875, 0.83853), (0.29167, 0.15023)),
-    }
-    for curve, expected in zip([found.outer[0], found.inner[0]], extent.get(panel, ()), strict=False):
-        assert np.abs(curve - (0.25, 0.0)).max(axis=0) == pytest.approx(expected, abs=6e-6)
-
-
-def test_figure_b_1():
-    disc = active_region(losses.create("ranking", m=0.1), ORIGIN, (1.0, 0.0))
-    assert disc.shape == "disc about A, radius 1.1"
-    assert np.linalg.norm(disc.outer[0], axis=1) == pytest.approx(1.1, rel=1e-14)
-    ellipse = active_region(charges(0, 0, BALANCED, 4.6381), ORIGIN, (1.0, 0.0))
-    assert np.abs(ellipse.outer[0] - (0.5, 0.0)).max(axis=0) == pytest.approx((1.64445, 1.56659), abs=6e-6)
-    assert ellipse.inner == []
-
-
 @pytest.mark.parametrize(("m1", "m2", "t"), [(-3.5, 20.0, 1.75), (-3.5, 0.1, 1.75)])
 def test_where_the_boundary_of_r_2_meets_line_and_bisector(m1, m2, t):
     d = 0.5

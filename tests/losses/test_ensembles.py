@@ -131,16 +131,6 @@ def test_the_printed_diversity_is_half_of_the_way_from_ours_to_two() -> None:
     assert max(0.0, 2 - printed) == pytest.approx(golden["hinge"], rel=1e-9)
 
 
-def test_every_golden_number_of_ensembles_is_one_that_a_test_here_reads() -> None:
-    assert GOLDEN["ema_rescaling"].keys() == {
-        *("losses", "update_first_s1", "update_first_s05", "normalise_first_s1", "note")
-    }
-    assert GOLDEN["ensemble"]["diversity"].keys() == {"squared", "euclid", "printed"}
-    assert GOLDEN["ensemble"].keys() == {
-        *("F_rule", "M", "N", "e", "weights", "diversity", "distance_matrix", "g_rule", "g", "compression_loss")
-    }
-
-
 def test_diversity_at_its_ends() -> None:
     same = torch.ones(3, 4, 1).expand(3, 4, 2) / 2**0.5
     assert diversity(same).item() == pytest.approx(0, abs=1e-6)

@@ -219,10 +219,3 @@ def test_grey_images_are_colours_of_equal_parts(name: str) -> None:
     one, three = networks.build(spec, (1, 28, 28), seed=0).eval(), networks.build(spec, (3, 28, 28), seed=0).eval()
     with torch.no_grad():
         torch.testing.assert_close(one(grey), three(grey.expand(-1, 3, -1, -1)))
-
-
-def test_images_that_are_too_small_are_refused_with_the_least_size() -> None:
-    with pytest.raises(ModelError, match="at least 16 x 16"):
-        networks.build(ModelSpec(name="conv4"), (1, 8, 8), seed=0)
-    with pytest.raises(ModelError, match="at least 32 x 32"):
-        networks.build(ModelSpec(name="resnet18"), (1, 28, 28), seed=0)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,6 @@ import pytest
 from dmlcore.monitoring.health import watch
 from dmlcore.spec import RunSpec
 from dmlcore.storage import metrics_rows
-from dmlcore.storage.runs import RunStore
 from pages.shared.state.run_reader import RunHistory
 from tests.members import in_one_case
 
@@ -139,20 +136,3 @@ def test_readers_survive_every_line_of_noise() -> None:
             history.take(row)
     assert len(taken) > 300
     watch(taken, RunSpec())
-
-
-def test_reading_costs_no_more_than_json_alone(tmp_path: Path) -> None:
-    lines = [metrics_rows.to_line(STEP | {"step": number}) for number in range(10_000)]
-    run = RunStore(tmp_path).create(RunSpec())
-    (run.path / "metrics.jsonl").write_bytes(b"".join(lines))
-
-    def seconds(read: Callable[[], object]) -> float:
-        best = 1e9
-        for _ in range(5):
-            began = time.process_time()
-            read()
-            best = min(best, time.process_time() - began)
-        return best
-
-    plain = seconds(lambda: [json.loads(line) for line in lines])
-    assert seconds(run.metrics) < 2 * plain  # 0.9 of the limit on an idle machine

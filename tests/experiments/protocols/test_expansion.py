@@ -128,17 +128,6 @@ def test_folds_of_psomas_train_on_nine_tenths():
     assert {s.schedule.monitor_part for s in found} == {"validation"}
 
 
-@pytest.mark.parametrize("protocol", ["psomas-2020-folds", "psomas-2020-fixed"])
-def test_psomas_validates_on_bn_inception(protocol):
-    """Psomas 2020, Sec. 5.1 and 5.2: BN-Inception with 512 dimensions, so batch 180 and a decay every 10 epochs."""
-    spec = specs(protocol, "cub", "proxy_anchor")[0]
-    assert has(spec, model__name="bn_inception", model__embedding_dim=512)
-    assert spec.batch.classes * spec.batch.samples == 180
-    assert spec.schedule.decay_every * 10 == spec.schedule.steps == spec.schedule.validate_every * 100
-    assert spec.schedule.warm_up == spec.schedule.validate_every
-    assert deviations(spec, 5864) == []
-
-
 @pytest.mark.parametrize(
     ("data", "loss", "parameters"),
     [  # Gurbuz 2022: losses-and-settings table of the chapter on pooling
@@ -209,30 +198,6 @@ def test_gurbuz_conventional_is_selected_on_the_test_split(data, network, batch,
     assert "TEST" in protocols.read("gurbuz-2022-conventional").selection
 
 
-def test_the_other_chapters_of_gurbuz():
-    fair = specs("gurbuz-2022-fair-ccp", "cub", "C2")[0]
-    assert (fair.schedule.validate_every, fair.schedule.patience) == (25, 60)
-    assert fair.projection.pool == fair.loss.memory == 0  # only the loss
-    ccp = specs("gurbuz-2022-fair-ccp", "cub")[0]  # the name of the method, as no loss is given
-    assert has(ccp, loss__name="contrastive_proxy", projection__pool=12, projection__weight=2e-4)
-    assert has(ccp, model__normalize=False, model__lipschitz=True, loss__batch_pairs=0.1)
-    assert ccp.loss.parameters == {"m_pos": 0.0, "m_neg": 0.3841, "divisor": "nonzero", "per_class": 8.0}
-    shop = specs("gurbuz-2022-fair-ccp", "inshop", "MS-CCP")[0]
-    assert (shop.projection.pool, shop.loss.parameters["per_class"], shop.loss.parameters["alpha"]) == (7, 4, 8.49)
-    assert [specs("gurbuz-2022-fair-ccp", d, "C2_XBM")[0].loss.memory for d in ("cub", "sop")] == [25, 1400]
-    large = specs("gurbuz-2022-fair-ccp", "sop", "proxy_anchor")[0]
-    assert (large.schedule.validate_every, large.schedule.patience) == (250, 60)
-    assert large.optimiser.learning_rate == 1e-5
-    ablation, ccp = specs("gurbuz-2022-ablation", "sop")[0], specs("gurbuz-2022-ablation-ccp", "cub")[0]
-    assert (ablation.data.folds, ablation.schedule.validate_every, ablation.schedule.patience) == (5, 1000, 7)
-    assert (ccp.data.folds, ccp.schedule.validate_every, ccp.schedule.patience) == (3, 25, 40)
-    changes = ["projection.weight=1e-3", "projection.pool=24", "loss.per_class=16"]  # Figs. 3.5 and 3.6
-    (one,) = specs("gurbuz-2022-ablation-ccp", "cub", "C2-CCP", *changes)
-    assert has(one, projection__pool=24, projection__patience=3, loss__name="contrastive_proxy")
-    assert deviations(one, 5864) == []
-    assert specs("gurbuz-2022-ablation-ccp", "cub", "C1-XBM")[0].loss.memory == 25
-
-
 def test_batch_sizes_of_gurbuz_are_varied_under_the_fair_set_up():
     """Gürbüz 2022, Fig. 3.8: four samples per class; folds, patience and schedule of the fair evaluation."""
     found = specs("gurbuz-2022-batch-ccp", "cub", "C2-CCP", "batch.classes=16")
@@ -257,19 +222,6 @@ def test_can_trains_both_stages_in_one_run():
     assert has(specs("can-2018", "sop", "tuplet_p4")[0], batch__classes=32, batch__samples=4)
 
 
-def test_can_reads_neighbours_after_both_stages():
-    longer, read, inductive = (
-        specs("can-2018", "cub", word)[0] for word in ("tuplet_longer", "tuplet_rnn", "tuplet_rnn_inductive")
-    )
-    assert has(longer, schedule__steps=40_000, conditioning__neighbours=0, optimiser__learning_rate=1e-5)
-    assert has(read, schedule__steps=40_000, conditioning__neighbours=16, conditioning__after=20_000)
-    assert has(
-        read, conditioning__by="lstm", conditioning__layers=2, conditioning__dropout=0.5, model__embedding_dim=512
-    )
-    assert read.loss.parameters == longer.loss.parameters == {"form": "cross_entropy", "norm_weight": 0.02}
-    assert [each.conditioning.transductive for each in (longer, read, inductive)] == [False, True, False]
-
-
 def test_a_protocol_may_pretrain_in_a_run_of_its_own(tmp_path):
     path = tmp_path / "two-runs.toml"
     path.write_text('extends = "can-2018"\n[pretraining]\noverrides = ["batch.sampler=balanced", "schedule.steps=7"]\n')
@@ -277,22 +229,6 @@ def test_a_protocol_may_pretrain_in_a_run_of_its_own(tmp_path):
     assert first.spec == second.starts
     assert has(first.spec, batch__sampler="balanced", schedule__steps=7)
     assert second.after("a-run").model.start == "a-run"
-
-
-def test_zabihzadeh():
-    (spec,) = specs("zabihzadeh-2021", "flowers", "binomial")
-    assert has(
-        spec, model__embedding_dim=64, optimiser__epsilon=0.01, optimiser__head_factor=10, schedule__decay="cosine"
-    )
-    assert spec.schedule.steps == 25 * (3493 // 64)
-    assert spec.loss.parameters == {"alpha": 2.0, "m": 0.5, "cost": 25.0}
-    # Table 2 states the rate of the classification loss; the text allows .01 and .15 for Proxy-NCA, whose code has .015
-    alone = {word: specs("zabihzadeh-2021", "flowers", word)[0] for word in ("classification", "proxy_nca")}
-    assert {word: one.loss.learning_rate for word, one in alone.items()} == {
-        "classification": 0.01,
-        "proxy_nca": 0.015,
-    }
-    assert deviations(alone["classification"], 3493) == []
 
 
 @pytest.mark.parametrize(

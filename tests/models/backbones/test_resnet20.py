@@ -9,11 +9,6 @@ from dmlcore.models.backbones.resnet20 import ResidualBlock
 WEIGHTS = Path(__file__).parents[3] / "../shared/data/resnet20-cifar10.pt"
 
 
-@pytest.mark.parametrize("side", [32, 33, 64])
-def test_images_from_32_up(side: int) -> None:
-    assert backbones.create("resnet20")(torch.randn(2, 3, side, side)).shape == (2, 64, -(-side // 4), -(-side // 4))
-
-
 def test_it_is_the_one_of_the_paper() -> None:
     model = backbones.create("resnet20")
     classifier = 64 * 10 + 10
@@ -35,8 +30,3 @@ def test_option_a_shortcut_subsamples_and_pads_with_zeros() -> None:
     assert torch.equal(out[:, 8:24], x[:, :, ::2, ::2])
     assert not out[:, :8].any()
     assert not out[:, 24:].any()
-
-
-def test_an_unknown_backbone_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(KeyError, match="unknown backbone 'vgg'; known: resnet20, conv4"):
-        backbones.create("vgg")
