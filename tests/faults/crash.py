@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,21 +12,13 @@ from dmlcore.jobs import device_queue, launch
 from dmlcore.spec import RunSpec
 from dmlcore.storage import leftovers, locks
 from dmlcore.storage.runs import Run, RunStore
-from tests.started import run_python
+from tests.started import run_python, until
 
 TINY = RunSpec(device="cpu").with_overrides(
     ["schedule.steps=20", "schedule.validate_every=20", "schedule.checkpoint_every=5"]
 )
 ENDLESS = TINY.with_overrides(["schedule.steps=1000000"])
 STARTED = "from step"  # logged once by each process that trains
-
-
-def until(condition: Callable[[], object], seconds: float = 120.0) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "timed out"
-        time.sleep(0.05)
 
 
 def starts(run: Run) -> int:

@@ -34,7 +34,7 @@ from dmlcore.training.build import load_data
 from dmlcore.training.forks import fork_spec
 from dmlcore.training.samplers import BalancedSampler
 from dmlcore.training.state import TrainingState
-from tests.started import run_python
+from tests.started import run_python, until
 from tests.wording import says
 
 REPOSITORY = Path(__file__).parents[2]
@@ -112,13 +112,6 @@ def put_back(run: Run) -> None:
 def train_here(run: Run, **options: Any) -> None:
     with run.lock():
         loop.train(run, **options)
-
-
-def until(condition: Callable[[], object], seconds: float = 180.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "timed out"
-        time.sleep(0.002)
 
 
 def steps_done(run: Run) -> int:

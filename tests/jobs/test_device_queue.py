@@ -3,7 +3,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage import locks
 from dmlcore.storage.home import HOME
 from dmlcore.storage.runs import Run, RunStore
+from tests.started import until
 
 SPEC = RunSpec(device="cpu")
 # Locks a run, waits for a slot, prints a line, and works until its standard input is closed.
@@ -46,13 +46,6 @@ def worker(store: RunStore):
             return process
 
         yield start
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "timed out"
-        time.sleep(0.01)
 
 
 def order(store: RunStore) -> list[str]:

@@ -3,8 +3,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,8 @@ from dmlcore.inspection.neighbours import path_of
 from dmlcore.jobs import device_queue, launch
 from dmlcore.jobs.launch import Job, JobError, JobState
 from dmlcore.spec import RunSpec
-from dmlcore.storage.runs import Run, RunStore, scores
+from dmlcore.storage.runs import RunStore, scores
+from tests.started import until
 
 LAUNCHER = """
 import os, signal, sys
@@ -27,13 +26,6 @@ os.killpg(0, signal.SIGKILL)  # with all that its session holds, as a closed ter
 """
 SHORT = RunSpec().with_overrides(["schedule.steps=40", "schedule.validate_every=20", "schedule.checkpoint_every=10"])
 ENDLESS = SHORT.with_overrides(["schedule.steps=1000000"])
-
-
-def until(condition: Callable[[], object], run: Run, seconds: float = 180.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{run.status()}: {run.log_tail()}"
-        time.sleep(0.02)
 
 
 def test_row_29_a_job_outlives_its_killed_launcher_and_goes_all_the_way(store: RunStore, tmp_path: Path) -> None:
@@ -49,7 +41,7 @@ def test_row_29_a_job_outlives_its_killed_launcher_and_goes_all_the_way(store: R
     assert launcher.returncode == -signal.SIGKILL, launcher.stderr
     run = store.open(launcher.stdout.strip())
     seen: list[str] = []
-    until(lambda: seen.append(run.status()) or seen[-1] not in ("queued", "running"), run)
+    until(lambda: seen.append(run.status()) or seen[-1] not in ("queued", "running"), run.log_tail)
     assert seen[-1] == "done", run.log_tail()
     assert path_of(run.embeddings()).exists()  # the run exists before its id is printed
     assert "lost" not in seen
@@ -58,19 +50,19 @@ def test_row_29_a_job_outlives_its_killed_launcher_and_goes_all_the_way(store: R
     assert (state.step, state.pid > 0, state.device.startswith(("CPU", "NVIDIA"))) == (40, True, True)
 
     # Map of the learned embeddings, then another evaluation, which must find equal scores.
-    until(lambda: not run.is_alive(), run)
+    until(lambda: not run.is_alive(), run.log_tail)
     launch.project(run)
-    until(run.projection, run)
+    until(run.projection, run.log_tail)
     with np.load(run.projection(), allow_pickle=False) as plane, np.load(run.embeddings()) as learned:
         assert plane["points"].shape == (len(learned["embeddings"]), 2)
         assert len(learned["labels"]) == len(learned["indices"]) == len(learned["embeddings"]) == 896
-    until(lambda: not run.is_alive(), run)
+    until(lambda: not run.is_alive(), run.log_tail)
     before = run.metrics()
     launch.evaluate(run)
-    until(lambda: "evaluated" in "".join(run.log_tail(3)), run)
+    until(lambda: "evaluated" in "".join(run.log_tail(3)), run.log_tail)
     assert run.metrics() == before
     assert run.status() == "done"
-    until(lambda: not run.is_alive(), run)
+    until(lambda: not run.is_alive(), run.log_tail)
     with pytest.raises(JobError, match="is finished"):
         launch.resume(run)
 
@@ -79,20 +71,20 @@ def test_cancel_keeps_everything_and_resume_goes_on(store: RunStore) -> None:
     run = store.open(launch.launch(ENDLESS, store))
     with pytest.raises(JobError, match=r"already queued|is running it"):
         launch.resume(run)
-    until(lambda: len(run.metrics()[0]) > 5, run)
+    until(lambda: len(run.metrics()[0]) > 5, run.log_tail)
     with pytest.raises(JobError, match="is running it"):
         launch.evaluate(run)
     launch.cancel(run)
-    until(lambda: run.status() == "cancelled", run)
-    until(lambda: not run.is_alive(), run)
+    until(lambda: run.status() == "cancelled", run.log_tail)
+    until(lambda: not run.is_alive(), run.log_tail)
     rows = run.metrics()[0]
     assert rows[-1]["step"] == run.state().step
 
     launch.resume(run)
-    until(lambda: len(run.metrics()[0]) > len(rows) + 5, run)
+    until(lambda: len(run.metrics()[0]) > len(rows) + 5, run.log_tail)
     assert run.metrics()[0][: len(rows)] == rows
     launch.cancel(run)
-    until(lambda: not run.is_alive(), run)
+    until(lambda: not run.is_alive(), run.log_tail)
     assert run.status() == "cancelled"
 
 
@@ -100,7 +92,7 @@ def test_cancel_before_the_worker_came_is_final(store: RunStore) -> None:
     run = store.open(launch.launch(SHORT, store))
     launch.cancel(run)
     assert run.status() == "cancelled"
-    until(lambda: not run.is_alive(), run)
+    until(lambda: not run.is_alive(), run.log_tail)
     assert run.metrics()[0] == []
 
 
@@ -115,7 +107,7 @@ def test_row_35_a_run_that_ended_takes_no_request_to_cancel(store: RunStore) -> 
 
 def test_what_only_the_worker_finds_becomes_failed(store: RunStore) -> None:
     run = store.open(launch.launch(SHORT.with_overrides(["loss.name=nonsense"]), store))
-    until(lambda: run.status() == "failed", run)
+    until(lambda: run.status() == "failed", run.log_tail)
     assert "unknown loss 'nonsense'" in run.state().message
 
 
@@ -167,12 +159,12 @@ def test_a_map_that_waits_for_its_turn_is_stopped_for_good(store: RunStore) -> N
     job = Job(run)
     with at_work.lock(), device_queue.acquire_slot(at_work, wait=True, job=True):
         launch.project(run)
-        until(lambda: job.state().message == "waiting for 1 other job", run)
+        until(lambda: job.state().message == "waiting for 1 other job", run.log_tail)
         assert (job.status(), job.is_alive(), run.status()) == ("running", True, "queued")
         with pytest.raises(JobError, match="is running it"):
             launch.start_job(run, "weigh")
         job.cancel()
-        until(lambda: not run.is_alive(), run)
+        until(lambda: not run.is_alive(), run.log_tail)
     assert (job.status(), job.cancel_requested()) == ("cancelled", False)
     assert launch.pending_jobs(store) == []
 
@@ -183,9 +175,9 @@ def test_a_job_that_fails_says_why_until_the_next_and_one_that_was_killed_is_los
     job = Job(run)
     assert job.status() == "never"
     launch.project(run)
-    until(lambda: job.status() == "failed", run)
+    until(lambda: job.status() == "failed", run.log_tail)
     assert "e.npz" in job.state().message
-    until(lambda: not run.is_alive(), run)
+    until(lambda: not run.is_alive(), run.log_tail)
     with run.lock():
         job.record(JobState(task="project", state="running", pid=os.getpid()))
         assert job.status() == "running"

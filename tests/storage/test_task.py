@@ -15,6 +15,7 @@ import pytest
 
 from dmlcore.storage import locks, task
 from dmlcore.storage.task import JobError, ProgressState, Task
+from tests.started import until
 
 COUNT = """
 import sys
@@ -32,13 +33,6 @@ task.execute(job, ProgressState())
 @pytest.fixture
 def new_task(tmp_path: Path) -> Task[ProgressState]:
     return Task(tmp_path / "task", ProgressState)
-
-
-def until(condition, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_killed_at_any_moment_it_is_lost_and_readable_and_starts_again(new_task, monkeypatch) -> None:

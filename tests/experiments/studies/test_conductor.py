@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import time
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +25,7 @@ from dmlcore.storage.runs import RunStore, best_validation
 from dmlcore.training.loop import train
 from tests.cli.here import here
 from tests.experiments.studies import forged
+from tests.started import until
 from tests.wording import says
 
 pytestmark = pytest.mark.processes
@@ -67,13 +67,6 @@ overrides = ["loss.m=0.3"]
 def study(folder: Path, steps: int = 3, name: str = "tiny") -> studies.StudyRequest:
     (folder / f"{name}.toml").write_text(TOML.format(steps=steps))
     return studies.StudyRequest(study=str(folder / f"{name}.toml"))
-
-
-def until(condition, why, seconds=120.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, why()
-        time.sleep(0.02)
 
 
 def train_run(store: RunStore, spec):

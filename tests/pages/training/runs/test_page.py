@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import signal
-import time
 from html import escape
 from types import SimpleNamespace
 
@@ -24,6 +23,7 @@ from dmlcore.training.loop import train
 from pages.shared.words.sentences import called, plain
 from tests import made_runs
 from tests.pages.conftest import load_page
+from tests.started import until
 from tests.wording import says
 
 TINY = RunSpec().with_overrides(["schedule.steps=12", "schedule.validate_every=4", "schedule.checkpoint_every=5"])
@@ -54,13 +54,6 @@ def open_page(monkeypatch):
         return load_page("runs", **query)
 
     return run
-
-
-def wait(condition, seconds=180):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "timed out"
-        time.sleep(0.05)
 
 
 def texts(app: AppTest, *kinds: str) -> str:
@@ -222,23 +215,23 @@ def test_a_waiting_run_shows_its_place_and_may_begin_at_once(open_page, tmp_path
     first, second, third = (store.open(launch.launch(spec, store)) for spec in (long, long, long))
     try:
         # Their order is undefined: two may wait before the first holds the device.
-        wait(lambda: len(device_queue.waiting_runs(store)) == 2 and device_queue.running_on(store, "cpu"))
+        until(lambda: len(device_queue.waiting_runs(store)) == 2 and device_queue.running_on(store, "cpu"))
         (working,) = device_queue.running_on(store, "cpu")
         after = list(device_queue.waiting_runs(store))
         app = open_page(store, run=after[1])
         told = f"number 2 in the queue for the CPU; running: “{called(store.open(working))}”"
         assert any(told in bar.proto.text for bar in app.get("progress"))
         launch.cancel(store.open(after[0]))
-        wait(lambda: store.open(after[0]).status() == "cancelled")
+        until(lambda: store.open(after[0]).status() == "cancelled")
         assert store.open(after[0]).state().step == 0
         app.run()
         assert any("next in the queue" in bar.proto.text for bar in app.get("progress"))
         app.button(key=f"hurry-{after[1]}").click().run()
-        wait(lambda: store.open(after[1]).status() == "running")
+        until(lambda: store.open(after[1]).status() == "running")
     finally:
         for run in (first, second, third):
             launch.cancel(run)
-        wait(lambda: not any(run.is_alive() for run in (first, second, third)))
+        until(lambda: not any(run.is_alive() for run in (first, second, third)))
 
 
 def test_a_name_is_shown_literally(open_page, finished):
@@ -296,22 +289,22 @@ def test_cancel_resume_kill_and_delete(open_page, tmp_path):
 
 def _live(open_page, store: RunStore, run: Run) -> None:
     app = open_page(store, run=run.id)
-    wait(lambda: run.state().step > 10)
+    until(lambda: run.state().step > 10)
     app.run()
     assert "running" in texts(app, "badge", "markdown")
     assert any("of 1,000,000" in bar.proto.text and "left" in bar.proto.text for bar in app.get("progress"))
     assert "Explore and Neighbours open after the final test, at step 1,000,000." in texts(app, "caption")
 
     app.button(key=f"cancel-{run.id}").click().run()
-    wait(lambda: run.status() == "cancelled" and not run.is_alive())
+    until(lambda: run.status() == "cancelled" and not run.is_alive())
     at = run.state().step
     assert any(link.label.startswith("Evaluate the last checkpoint") for link in app.run().page_link)
     app.button(key=f"resume-{run.id}").click().run()
     assert not app.error
-    wait(lambda: run.status() == "running" and run.state().step > at)
+    until(lambda: run.status() == "running" and run.state().step > at)
 
     os.kill(run.state().pid, signal.SIGKILL)
-    wait(lambda: run.status() == "lost")
+    until(lambda: run.status() == "lost")
     app.run()
     assert "up to the last checkpoint is kept" in texts(app, "warning")
     assert app.button(key=f"resume-{run.id}")
