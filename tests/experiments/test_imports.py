@@ -15,9 +15,10 @@ from dmlcore.data import DataError
 from dmlcore.experiments import embedding_sets, imports
 from dmlcore.experiments.imports import ImportRequest
 from dmlcore.storage.runs import RunStore
-from dmlcore.storage.task import JobError
+from dmlcore.storage.task import BUSY, JobError
 from tests.cli.here import here
 from tests.data.embedding_sets.samples import vectors
+from tests.started import until
 
 pytestmark = pytest.mark.processes
 
@@ -97,9 +98,7 @@ def test_a_file_that_is_no_zip_is_refused(store: RunStore, request_: ImportReque
 
 
 def wait(task: imports.Import) -> imports.ImportState:
-    deadline = time.monotonic() + 60
-    while task.is_busy() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: task.state() and task.state().state not in BUSY and not task.is_alive(), task.log_tail)
     state = task.state()
     assert state is not None
     return state

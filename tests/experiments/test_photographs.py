@@ -16,6 +16,8 @@ from dmlcore.experiments.imports import Import
 from dmlcore.experiments.photographs import EmbedRequest
 from dmlcore.models import pooled_features
 from dmlcore.storage.runs import RunStore
+from dmlcore.storage.task import BUSY
+from tests.started import until
 
 pytestmark = pytest.mark.processes
 
@@ -115,9 +117,7 @@ def test_it_runs_in_the_background_and_a_cancel_stores_nothing(store: RunStore, 
     task = imports.new_import()
     (folder / "a" / "02.png").write_bytes(b"damaged")
     task.begin(EmbedRequest(photographs=str(folder)), store)
-    deadline = time.monotonic() + 120
-    while task.is_busy() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: task.state() and task.state().state not in BUSY and not task.is_alive(), task.log_tail)
     state = task.state()
     assert state.state == "done", state.message
     assert len(embedding_sets.of_run(store.open(state.run)).vectors) == 11
