@@ -120,23 +120,6 @@ def test_equal_views_give_equal_bytes_without_a_date():
     assert fields.save_figure(first, dpi=60) == saved["svg"], "saving must not change the figure"
 
 
-def test_formulas_are_read_once_and_fonts_embedded_without_their_rules(monkeypatch):
-    from matplotlib.backends import _backend_pdf_ps
-    from matplotlib.mathtext import MathTextParser
-
-    embedded, subset = [], _backend_pdf_ps.subset.Subsetter.subset
-    monkeypatch.setattr(
-        _backend_pdf_ps.subset.Subsetter, "subset", lambda self, font: subset(self, font) or embedded.append(font)
-    )
-    figure = fields.draw_field(losses.create("ranking"), *POINTS, n=11)
-    first = fields.save_figure(figure, format="pdf", dpi=60)
-    assert embedded
-    assert not any({"GSUB", "GPOS", "GDEF", "kern"} & {*font.keys()} for font in embedded)
-    read = MathTextParser._parse_cached.cache_info().misses
-    assert fields.save_figure(figure, format="pdf", dpi=60) == first
-    assert MathTextParser._parse_cached.cache_info().misses == read
-
-
 def test_figures_may_be_drawn_in_several_threads():
     found, loss = [], losses.create("ranking")
 
