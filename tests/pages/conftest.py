@@ -49,7 +49,7 @@ def go_to(app: AppTest, page: str) -> AppTest:
     return app
 
 
-def load_page(page: str, **query: str) -> AppTest:
+def load_page(page: str, /, **query: str) -> AppTest:
     """Return a page, for example "explore", after its first run with these query parameters."""
     app = go_to(AppTest.from_file(str(MAIN), default_timeout=300), page)
     for key, value in query.items():
