@@ -160,7 +160,7 @@ def test_an_interrupted_study_goes_on_and_takes_its_run_along(store: RunStore, s
     assert recovery.recover(store) == []
 
 
-RAY = "ray:127.0.0.1:9777?folder=file:///elsewhere"
+RAY = "ray:127.0.0.1:9777?cpus=2"
 
 
 def foreign(store: RunStore) -> tuple[Run, Run]:
