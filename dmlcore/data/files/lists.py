@@ -47,9 +47,9 @@ def parse(path: Path, lines: Iterable[ListLine], pattern: str, expected: str) ->
     """
     match, name, parsed = re.compile(pattern, re.ASCII).fullmatch, str(path), []
     for line, text in lines:
-        if (found := match(text)) is None:
+        if (columns := match(text)) is None:
             raise DataError(f"{name}:{line}: expected {expected}, got {text[:80]!r}")
-        parsed.append((f"{name}:{line}", *found.groups()))
+        parsed.append((f"{name}:{line}", *columns.groups()))
     return parsed
 
 
