@@ -31,6 +31,7 @@ RESERVOIR = 40
 QUERIES = 1024  # queries per tile of the distance table of faiss, which then fits the cache (default of faiss: 4096)
 # number of steps in which the candidates of one chunk are ranked, which limits the memory for exact distances
 PARTS = 8
+MOST_NEAR = 1 / 16  # share of a gallery up to which single exact distances take less time than a table of all
 CHUNK = 2**21  # maximum number of elements of a temporary array; with half of it faiss would be a third slower
 
 
@@ -220,8 +221,9 @@ class NeighbourSearch:
     def _ranked_in_double(self, rows: Ints, k: int) -> Ints:
         """Return the neighbours (n, k) of the queries at `rows` (n,), from a table of distances to the whole gallery.
 
-        The expanded form in float64 leaves few candidates beside ties, which are sorted by their exact distances. The
-        margin of twice the error bound is doubled for the rounding of the exact distances.
+        The expanded form in float64 leaves few candidates, which are sorted by their exact distances; with many ties,
+        all exact distances are sorted. The margin of twice the error bound is doubled for the rounding of the exact
+        distances.
         """
         asking = torch.from_numpy(_scaled(self._units(self.queries, rows) - self._centre, self._shrink))
         lengths = asking.square().sum(1)
@@ -235,10 +237,22 @@ class NeighbourSearch:
         last = table.kthvalue(k, 1).values.clamp(min=0)
         bound = error_bound(self._norms[rows], last.numpy(), self._longest, self.queries.shape[1], 2.0**-53)
         near = (table <= (last + torch.from_numpy(4 * bound))[:, None]).numpy()
+        if near.mean() > MOST_NEAR:
+            return self._ranked_directly(rows, k)
         query, index = np.nonzero(near)
         order = np.lexsort((index, self.distances(rows[query], index[:, None])[:, 0], query))
         starts = np.searchsorted(query, np.arange(len(rows)))
         indices: Ints = index[order][starts[:, None] + np.arange(k)]
+        return indices
+
+    def _ranked_directly(self, rows: Ints, k: int) -> Ints:
+        """Return the neighbours (n, k) of the queries at `rows` (n,) by a stable sort of all exact distances."""
+        queries = torch.from_numpy(self._units(self.queries, rows))
+        parts = [direct_distances(queries, torch.from_numpy(points)) for _, points in self._parts(self.gallery)]
+        distances = torch.cat(parts, dim=1)
+        if self.exclude_self:
+            distances[torch.arange(len(rows)), torch.from_numpy(rows)] = torch.inf
+        indices: Ints = torch.sort(distances, dim=1, stable=True).indices[:, :k].numpy()
         return indices
 
     def distances(self, rows: Ints, indices: Ints) -> Floats:
