@@ -166,7 +166,7 @@ async def _each(visitor: Visitor, serving: int, openings: Sequence[Opening], tim
 async def rerun_empty(address: str, serving: int, sessions: int) -> float:
     """Print the times of the rival; return its processor time per rerun in milliseconds."""
     visitors = [Visitor(address) for _ in range(sessions)]
-    await browsing(visitors, [""])  # what loads with the first page
+    await browsing(visitors, [""])  # load everything that the first page needs
     return (await measured(f"{sessions} sessions, empty rerun", visitors, [""] * len(PAGES), serving))[1]
 
 
