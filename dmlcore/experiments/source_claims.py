@@ -16,8 +16,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from dmlcore.experiments import studies
-from dmlcore.experiments.studies import Measured, Study, StudyRequest, StudyResults, claims, comparisons
+from dmlcore.experiments import studies, trial_ledger
+from dmlcore.experiments.studies import Measured, Study, StudyRequest, StudyResults, comparisons
 from dmlcore.experiments.studies.by_seed import by_seed, mean_of, points
 from dmlcore.experiments.studies.results import TITLES
 from dmlcore.presets import CLAIMS as FILE
@@ -112,7 +112,7 @@ def results_of_claims() -> tuple[object, ...]:
     """
     known = set(studies.names())
     named = dict.fromkeys(name for claim in source_claims() for name in claim.studies if name in known)
-    return (source_claims(), *(source for name in named for source in claims.sources(name)))
+    return (source_claims(), *(source for name in named for source in trial_ledger.sources(name)))
 
 
 def table() -> list[ClaimRow]:
@@ -132,7 +132,7 @@ def _row(claim: SourceClaim, name: str) -> ClaimRow:
     if name not in studies.names() or not tests(claim, studies.read(name)):
         return ClaimRow(claim, name, "", 0, "", NOT_RUN, "No study of this release asks this question.")
     study, results = studies.read(name), studies.load(name)
-    data, runs = study.base.data.name, claims.ledger(name).runs
+    data, runs = study.base.data.name, trial_ledger.ledger(name).runs
     if results and _is_outdated(name, results):
         return ClaimRow(claim, name, data, runs, "", NOT_RUN, "The study has changed since its results were written.")
     if claim.correlation:
@@ -155,7 +155,7 @@ def _is_outdated(name: str, results: StudyResults) -> bool:
 def _row_of_correlation(claim: SourceClaim, name: str, study: Study, results: Sequence[Measured]) -> ClaimRow:
     """Return the row of a claim on a rank correlation over the variants of a study."""
     asked = next(each for each in study.correlations if each.where == claim.correlation)
-    row = ClaimRow(claim, name, study.base.data.name, claims.ledger(name).runs, "", NOT_RUN, NO_RESULTS)
+    row = ClaimRow(claim, name, study.base.data.name, trial_ledger.ledger(name).runs, "", NOT_RUN, NO_RESULTS)
     pairs = points(results, asked.score, study.judged, asked.over)
     correlation = associate(*zip(*pairs.values(), strict=True)) if pairs else None
     if correlation is None:

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from dmlcore.inspection.maps import maps
-from dmlcore.monitoring.estimate import speed
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore
 from tests.members import note_member
@@ -94,7 +93,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     root = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DML_RUNS", str(root))
-        patch.setattr(speed, "measure_in_background", lambda: None)
         run = make_run(root, "schedule.keep_every=4", "name=<b>name</b> $x$ ![](x)")
         maps.make(run)
         RunStore(root).create(RunSpec())

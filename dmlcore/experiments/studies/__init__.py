@@ -3,7 +3,7 @@
 Reading a study imports torch only if its variants have different losses, whose tuned defaults must be known.
 """
 
-from dmlcore.experiments.studies import candidates, claims, comparisons, selection
+from dmlcore.experiments.studies import candidates, comparisons, selection
 from dmlcore.experiments.studies.baselines import add as add_baselines
 from dmlcore.experiments.studies.by_seed import MEASURES, levels, points, score_of
 from dmlcore.experiments.studies.conductor import Conduct, StudyRequest, StudyState, cancel, conduct, conduct_of, launch
@@ -44,7 +44,6 @@ __all__ = [
     "by_class",
     "cancel",
     "candidates",
-    "claims",
     "comparisons",
     "conduct",
     "conduct_of",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
+from tests.experiments.studies.test_claims import measured
 
-from dmlcore.experiments import studies
-from dmlcore.experiments.studies import candidates, claims
+from dmlcore.experiments import studies, trial_ledger
+from dmlcore.experiments.studies import candidates
 from dmlcore.experiments.studies.results import StudyResults, keep_chosen
 from dmlcore.experiments.studies.spec import Study
 from dmlcore.spec import SpecError
-from tests.experiments.studies.test_claims import measured
 from tests.members import in_one_case
 
 TOML = """
@@ -115,13 +115,13 @@ def test_the_ledger_counts_every_candidate_and_shows_no_test_score_of_a_rejected
     study, entries = Study.from_toml(TOML), entries_of(only="Ranking")
     kept = keep_chosen(entries, reach(entries, {FIRST: 0.2, SECOND: 0.4, THIRD: 0.3}, {FIRST: 0.777, SECOND: 0.6}))
     stored = StudyResults(study="tiny", written="", torch="", machine="", data={}, runs=tuple(kept))
-    monkeypatch.setattr(claims, "read", lambda name: study)
-    monkeypatch.setattr(claims, "load", lambda name: stored)
-    monkeypatch.setattr(claims, "names", lambda: ["tiny"])
+    monkeypatch.setattr(trial_ledger, "read", lambda name: study)
+    monkeypatch.setattr(trial_ledger, "load", lambda name: stored)
+    monkeypatch.setattr(trial_ledger, "names", lambda: ["tiny"])
     monkeypatch.setattr(studies.StudyRequest, "entries", lambda self: entries)
-    found = claims.ledger("tiny")
+    found = trial_ledger.ledger("tiny")
     assert (found.configurations, found.runs) == (3, 3 + 2)
-    rows = claims.rows(found)
+    rows = trial_ledger.rows(found)
     assert [row["configuration"] for row in rows] == [f"Ranking, {name}" for name in (SECOND, THIRD, FIRST)]
     assert [row["result"] for row in rows] == [
         "60.0 ± 0 %",

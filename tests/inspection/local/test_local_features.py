@@ -13,7 +13,7 @@ from dmlcore.pooling.analysis.prototype_shares import read
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunError, RunStore
 from dmlcore.training.build import build, load_data
-from dmlcore.training.state import save
+from dmlcore.training.checkpoint_writer import save
 
 SPEC = {
     "data": {"name": "digits_pictures"},

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dmlcore.experiments import studies
-from dmlcore.experiments.studies import Measured, claims
+from dmlcore.experiments import studies, trial_ledger
+from dmlcore.experiments.studies import Measured
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
 from pages.shared.state.cache import derived
@@ -45,22 +45,22 @@ def seeds(name: str, results: Sequence[Measured]) -> None:
         st.markdown("\n".join(f"- {sentence}" for sentence in more))
 
 
-def _ledger(name: str, _sources: Sequence[object]) -> tuple[claims.TrialLedger, list[dict[str, str | int]]]:
-    ledger = claims.ledger(name)
-    return ledger, claims.rows(ledger)
+def _ledger(name: str, _sources: Sequence[object]) -> tuple[trial_ledger.TrialLedger, list[dict[str, str | int]]]:
+    ledger = trial_ledger.ledger(name)
+    return ledger, trial_ledger.rows(ledger)
 
 
 def show_ledger(name: str) -> None:
     """Show all configurations that were run to test a study's claim, starting with the configuration that it cites."""
     try:
-        ledger, rows = derived(_ledger, name, claims.sources(name))
+        ledger, rows = derived(_ledger, name, trial_ledger.sources(name))
     except SpecError as error:
         st.error("The ledger of trials cannot be read.")
         st.text(words.plain(error))
         return
     st.subheader("Ledger of trials", anchor=False)
     st.markdown(f"**{ledger.claim.title}.**" if ledger.claim.outside else f"**{ledger.claim.title}**")
-    here = claims.count_runs(name, RunStore())
+    here = trial_ledger.count_runs(name, RunStore())
     own = f" This machine has {here:,} runs on the same data, including those for other purposes." if here else ""
     st.markdown(f"{ledger.words}{own}")
     if rows:

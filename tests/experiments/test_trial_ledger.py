@@ -2,9 +2,9 @@
 
 import pytest
 
-from dmlcore.experiments import attribution, studies
+from dmlcore.experiments import attribution, studies, trial_ledger
 from dmlcore.experiments.attribution import design
-from dmlcore.experiments.studies import Measured, StudyResults, claims
+from dmlcore.experiments.studies import Measured, StudyResults
 from dmlcore.experiments.studies.results import ValidationCurve
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
@@ -36,8 +36,8 @@ def test_configurations_are_counted_once_and_the_quoted_one_stands_first(monkeyp
         name: results(name, [measured(entry, 0.9 if "100" in entry.variant else 0.3) for entry in of])
         for name, of in entries.items()
     }
-    monkeypatch.setattr(claims, "load", stored.get)
-    found = claims.ledger("tokens-sweep")
+    monkeypatch.setattr(trial_ledger, "load", stored.get)
+    found = trial_ledger.ledger("tokens-sweep")
     names = [(trial.study, trial.variant) for trial in found.trials]
     assert names[0] == ("tokens-epsilon", "GSP, epsilon 200")
     # 13 open settings; of the five at mu 0.3 GAP, epsilon 5, 20 and 100 are among them
@@ -48,46 +48,46 @@ def test_configurations_are_counted_once_and_the_quoted_one_stands_first(monkeyp
     assert found.configurations == 14 + outside
     assert found.runs == 15 + 9 + sum(each.runs for each in found.claim.outside)
     assert found.words.endswith("The claim quotes one of them: GSP, epsilon 200.")
-    rows = claims.rows(found)
+    rows = trial_ledger.rows(found)
     assert rows[0]["configuration"] == "GSP, epsilon 200 (quoted)"
     assert rows[-1]["where"] == "outside the studies"
 
 
 def test_a_study_of_no_claim_has_its_own_trials_and_patterns_take_in_new_studies(monkeypatch):
-    assert claims.ledger("prototypes").claim.studies == ("prototypes",)
-    every = (claims.Claim(title="All of them", studies=("*",)),)
-    monkeypatch.setattr(claims, "claims", lambda: every)
-    found = claims.ledger("prototypes")
+    assert trial_ledger.ledger("prototypes").claim.studies == ("prototypes",)
+    every = (trial_ledger.Claim(title="All of them", studies=("*",)),)
+    monkeypatch.setattr(trial_ledger, "claims", lambda: every)
+    found = trial_ledger.ledger("prototypes")
     again = {"projections-omniglot"}  # its two configurations also belong to methods-omniglot and count once
     assert {trial.study for trial in found.trials} == {name for name in studies.names() if studies.load(name)} - again
     assert found.configurations == len(found.trials)
 
 
 def test_every_claim_names_studies_and_a_variant_that_exist():
-    for claim in claims.claims():
+    for claim in trial_ledger.claims():
         if claim.quoted:
             study, variant = claim.quoted
             assert variant in [each.name for each in studies.read(study).variants]
-            assert claims.ledger(study).claim == claim
+            assert trial_ledger.ledger(study).claim == claim
 
 
 def test_a_mistake_in_the_file_is_named(monkeypatch, tmp_path):
     bad = tmp_path / "trials.toml"
     bad.write_text('[[claims]]\ntitle = "a"\nstudies = ["b"]\nquote = "c"\n')
-    monkeypatch.setattr(claims, "FILE", bad)
-    claims.claims.cache_clear()
+    monkeypatch.setattr(trial_ledger, "FILE", bad)
+    trial_ledger.trial_ledger.cache_clear()
     with pytest.raises(SpecError, match=r"trials\.toml: claims\.0\.quote: unknown key; did you mean quoted\?"):
-        claims.claims()
-    claims.claims.cache_clear()
+        trial_ledger.claims()
+    trial_ledger.trial_ledger.cache_clear()
 
 
 def test_runs_of_this_machine_on_the_same_data_are_counted(tmp_path):
     store = RunStore(tmp_path)
-    assert claims.count_runs("tokens", store) == 0
+    assert trial_ledger.count_runs("tokens", store) == 0
     spec = studies.expand(studies.read("tokens"))[0].spec
     store.create(spec.with_overrides(["loss.m_neg=0.7"]))
     store.create(spec.with_overrides(["data.name=digits", "model.name=mlp"]))
-    assert claims.count_runs("tokens", store) == 1
+    assert trial_ledger.count_runs("tokens", store) == 1
 
 
 def test_the_best_fold_by_validation_stands_for_its_seed_and_a_start_may_be_left_out():
@@ -115,11 +115,11 @@ def test_the_runs_of_an_attribution_are_trials_and_its_first_point_is_the_study_
     of_attribution = attribution.AttributionResults(
         study=name, written="", torch="", machine="", chosen=chosen, runs=tuple(runs)
     )
-    before, sources = claims.ledger(name), claims.sources(name)
+    before, sources = trial_ledger.ledger(name), trial_ledger.sources(name)
     monkeypatch.setattr(attribution, "load", lambda study: of_attribution if study == name else None)
-    after = claims.ledger(name)
+    after = trial_ledger.ledger(name)
     assert after.configurations == before.configurations + 1
     (added,) = [trial for trial in after.trials if trial.variant not in {each.variant for each in before.trials}]
     settings = ", ".join(attribution.overrides(study.attribution, points[1]))
     assert (added.variant, added.scores, added.runs) == (f"{variant}, {settings}", (0.5, 0.5), 2)
-    assert claims.sources(name) != sources
+    assert trial_ledger.sources(name) != sources

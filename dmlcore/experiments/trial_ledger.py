@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from pydantic import Field, ValidationError
 
+from dmlcore.experiments import attribution
 from dmlcore.experiments.studies.conductor import StudyRequest
 from dmlcore.experiments.studies.results import Measured, best_folds, load
 from dmlcore.experiments.studies.spec import PRETRAINING, names, read
@@ -136,8 +137,6 @@ def sources(name: str) -> tuple[object, ...]:
     The objects are identical until one of their files changes, so they can serve as a cache key. Raises SpecError if a
     study cannot be read.
     """
-    from dmlcore.experiments import attribution  # imported late, as it is built on studies
-
     return tuple(source for each in _claim(name)[1] for source in (read(each), load(each), attribution.load(each)))
 
 
@@ -192,8 +191,6 @@ def _trials(name: str, quoted: tuple[str, str] | None) -> dict[str, Trial]:
 
 def _attributed(name: str) -> dict[str, Trial]:
     """Return the configurations of a study's attribution by the same key as `_trials`."""
-    from dmlcore.experiments import attribution  # imported late, as it is built on studies
-
     study, results, written = read(name), load(name), attribution.load(name)
     if study.attribution is None or written is None:
         return {}
