@@ -64,9 +64,9 @@ $(BIN)/python:
 # Whatever build of torch the configured index serves, as its builds for CPUs have other digests than requirements-torch.lock;
 # make run TORCH_SHA256=DIGEST takes that wheel alone. All else has the digests of the locks.
 INSTALL = $(BIN)/pip install --quiet
-TORCH = $(shell grep -o '^torch==[0-9.]*' requirements-torch.lock)
+TORCH = $(shell grep '^torch==' requirements.txt)
 
-$(VENV)/.run: requirements.lock requirements-torch.lock pyproject.toml | $(BIN)/python
+$(VENV)/.run: requirements.lock requirements.txt pyproject.toml | $(BIN)/python
 	$(INSTALL) --require-hashes --no-deps -r requirements.lock
 	$(if $(TORCH_SHA256),echo '$(TORCH) --hash=sha256:$(TORCH_SHA256)' > $(VENV)/torch.txt)
 	$(INSTALL) $(if $(TORCH_SHA256),--require-hashes --no-deps -r $(VENV)/torch.txt,$(TORCH))
@@ -86,7 +86,8 @@ node_modules/.package-lock.json: package-lock.json | $(VENV)/.dev
 
 # uv.lock pins everything for all systems with digests; pip installs from its exports, as it takes CPU builds of torch from any index:
 # requirements.lock has the app without torch, requirements-torch.lock torch and what only its build with CUDA needs,
-# requirements-dev.lock what tests, checks and the other extras add. Tools are in an environment of their own.
+# requirements-dev.lock what tests, checks and the other extras add. requirements.txt names the versions of the app for any index, without
+# digests. Tools are in an environment of their own.
 UV = $(TOOLS)/bin/uv --no-config --quiet
 $(TOOLS)/.done: Makefile | $(BIN)/python
 	$(PYTHON) -m venv $(TOOLS)
@@ -98,13 +99,14 @@ EXPORT = $(UV) export --frozen --no-emit-project --no-annotate --no-header
 export = $(EXPORT) --extra app --no-dev \
   | awk '/^[a-z]/ { torch = /^(torch=|triton|cuda-|nvidia-)/ } { print > "$(1)/requirements" (torch ? "-torch" : "") ".lock" }' \
   && $(EXPORT) --all-extras | awk '/^[a-z]/ { known = $$1 in seen; seen[$$1] } more && !known' \
-    $(1)/requirements.lock $(1)/requirements-torch.lock more=1 - > $(1)/requirements-dev.lock
+    $(1)/requirements.lock $(1)/requirements-torch.lock more=1 - > $(1)/requirements-dev.lock \
+  && $(EXPORT) --extra app --no-dev --no-hashes | grep -vE '^(triton|cuda-|nvidia-)' > $(1)/requirements.txt
 
 # Fails, offline, if uv.lock does not fit pyproject.toml or an export does not fit uv.lock.
 locks: $(TOOLS)/.done
 	@$(UV) lock --check --offline || { echo "uv.lock does not fit pyproject.toml: run make lock"; exit 1; }
 	@mkdir -p $(TOOLS)/locks && $(call export,$(TOOLS)/locks)
-	@for lock in $(LOCKS); do cmp $$lock $(TOOLS)/locks/$$lock || { echo "run make lock"; exit 1; }; done
+	@for lock in $(LOCKS) requirements.txt; do cmp $$lock $(TOOLS)/locks/$$lock || { echo "run make lock"; exit 1; }; done
 
 # Keeps what is locked where pyproject.toml still allows it (make lock UPGRADE=--upgrade: the newest); nothing is installed.
 lock: $(TOOLS)/.done

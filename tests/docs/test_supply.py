@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 LOCKS = ("requirements.lock", "requirements-torch.lock", "requirements-dev.lock")
-PIN = re.compile(r"^([a-z0-9-]+)==([^ ;\\]+)(.*(?:\n .*)*)", re.M)
+PIN = re.compile(r"^([a-z0-9-]+)==([^\s;\\]+)(.*(?:\n .*)*)", re.M)
 
 
 def pins(lock: str) -> list[tuple[str, str, str]]:
@@ -38,6 +38,12 @@ def test_the_locks_are_those_of_uv():
     locked = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
     expected = {package["name"]: package["version"] for package in locked if package["name"] != "dml-lab"}
     assert {name: version for lock in LOCKS for name, version, _ in pins(lock)} == expected, "run make lock"
+
+
+def test_the_requirements_are_the_versions_of_the_app_and_torch():
+    app = {name: version for name, version, _ in pins("requirements.lock")}
+    torch = {name: version for name, version, _ in pins("requirements-torch.lock") if name == "torch"}
+    assert {name: version for name, version, _ in pins("requirements.txt")} == app | torch, "run make lock"
 
 
 def test_torch_and_what_only_its_build_with_cuda_needs_are_apart():
