@@ -55,7 +55,7 @@ class TrainingState:
     batches: Batches
     frozen_at_first: list[nn.Parameter]  # parameters that are frozen during the warm-up
     finite_check: DeferredFiniteCheck | None  # None on a CPU, where checking each step immediately is cheap
-    methods: Sequence[Method] = ()  # what single papers add to the training; see `dmlcore.training.methods`
+    methods: Sequence[Method] = ()  # additions of single papers to the training; see `dmlcore.training.methods`
     progress: TrainingProgress = field(default_factory=TrainingProgress)
     best: dict[str, Tensor] = field(default_factory=dict)  # weights with the best monitored score
     last_batch: tuple[Tensor, Tensor] | None = None  # last step's embeddings (B, D) float32 and labels (B,), detached

@@ -30,7 +30,7 @@ class Joined(nn.Module):
     source="Zabihzadeh, Alitbi & Mousavirad 2021",
     switch=lambda spec: True,  # any loss may have the method `embed`, also one of a plug-in
 )
-class Ensemble(Method):
+class JoinedEmbeddings(Method):
     """Scores the embeddings that a loss with a method `embed` combines, with its weights at the best validation."""
 
     tensors = ("best_loss",)
