@@ -13,8 +13,7 @@ import pytest
 from dmlcore.spec import RunSpec
 from dmlcore.storage import checkpoint, locks
 from dmlcore.storage.runs import Run, RunState, RunStore
-from dmlcore.training import loop
-from dmlcore.training import state as training_state
+from dmlcore.training import checkpoint_writer, loop
 from dmlcore.training.checkpoint_writer import CheckpointWriter
 from tests.devices.pretended import pretended
 from tests.devices.samples import few_of
@@ -82,7 +81,7 @@ def test_each_file_is_that_of_its_step_byte_for_byte(tmp_path: Path, monkeypatch
     monkeypatch.setattr(CheckpointWriter, "_write", late)
     assert train(beside).state == "done"
     monkeypatch.setattr(
-        CheckpointWriter, "save", lambda self, state, sync: training_state.save(self._run, state, sync())
+        CheckpointWriter, "save", lambda self, state, sync: checkpoint_writer.save(self._run, state, sync())
     )
     assert train(at_once).state == "done"
     files = [sorted((run.path / "kept").iterdir()) for run in (beside, at_once)]
