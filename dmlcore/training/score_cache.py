@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from dmlcore.data.files.locate import cache_folder
+from dmlcore.metrics.scores import SCORES
 from dmlcore.storage import atomic_files, metrics_rows
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.typing import Array
@@ -29,7 +30,7 @@ def cached(key: object, arrays: Iterable[Array], compute: Callable[[], list[Row]
         arrays: Arrays that determine the scores, such as embeddings and labels.
         compute: Function that computes the rows.
     """
-    digest = hashlib.sha256(repr(key).encode())
+    digest = hashlib.sha256(repr((key, *SCORES)).encode())  # plug-ins may add scores
     for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())
     path = cache_folder() / "scores" / f"{digest.hexdigest()}.json"

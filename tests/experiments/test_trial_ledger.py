@@ -75,10 +75,10 @@ def test_a_mistake_in_the_file_is_named(monkeypatch, tmp_path):
     bad = tmp_path / "trials.toml"
     bad.write_text('[[claims]]\ntitle = "a"\nstudies = ["b"]\nquote = "c"\n')
     monkeypatch.setattr(trial_ledger, "FILE", bad)
-    trial_ledger.trial_ledger.cache_clear()
+    trial_ledger.claims.cache_clear()
     with pytest.raises(SpecError, match=r"trials\.toml: claims\.0\.quote: unknown key; did you mean quoted\?"):
         trial_ledger.claims()
-    trial_ledger.trial_ledger.cache_clear()
+    trial_ledger.claims.cache_clear()
 
 
 def test_runs_of_this_machine_on_the_same_data_are_counted(tmp_path):
