@@ -8,7 +8,7 @@ from dmlcore.experiments import source_claims, studies
 from dmlcore.experiments.source_claims import NOT, NOT_RUN, OPEN, REPRODUCED, SourceClaim
 from dmlcore.experiments.studies import StudyResults
 from dmlcore.spec import SpecError
-from tests.experiments.studies.test_claims import measured
+from tests.experiments.test_trial_ledger import measured
 
 STUDY, WHERE = "projections-omniglot", "MAP@R of CCP above that of one proxy"
 AHEAD, BEHIND, EQUAL = (0.30, 0.31, 0.32), (0.10, 0.11, 0.12), (0.19, 0.24, 0.20)

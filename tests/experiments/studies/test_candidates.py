@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.experiments.studies.test_claims import measured
 
 from dmlcore.experiments import studies, trial_ledger
 from dmlcore.experiments.studies import candidates
 from dmlcore.experiments.studies.results import StudyResults, keep_chosen
 from dmlcore.experiments.studies.spec import Study
 from dmlcore.spec import SpecError
+from tests.experiments.test_trial_ledger import measured
 from tests.members import in_one_case
 
 TOML = """

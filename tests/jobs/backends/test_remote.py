@@ -127,7 +127,8 @@ def test_a_preempted_job_continues_when_it_is_requeued(tmp_path, twin) -> None:
     work = RemoteBackend(RAY, engine).begin(run, "train")
     while engine.requeues or not locks.is_held_here(run.path / LOCK):
         assert not work.has_ended()
-    assert (run.status(), run.state().step) == ("queued", 24)
+    assert run.status() == "queued"
+    assert 0 < run.state().step <= 24  # the state is written every few steps
     engine.start(engine.submissions[0], work._work)
     finish(work)
     assert (run.state().state, len(engine.submissions)) == ("done", 1)
