@@ -191,7 +191,8 @@ def _trials(name: str, quoted: tuple[str, str] | None) -> dict[str, Trial]:
 
 def _attributed(name: str) -> dict[str, Trial]:
     """Return the configurations of a study's attribution by the same key as `_trials`."""
-    study, results, written = read(name), load(name), attribution.load(name)
+    study, results = read(name), load(name)
+    written = attribution.load(name) if study.attribution else None
     if study.attribution is None or written is None:
         return {}
     settings = {
