@@ -45,14 +45,19 @@ def _follow(parameter: str) -> None:
 
 
 def csv_button(label: str, rows: Callable[[], Sequence[dict[str, Any]]], name: str, key: str) -> None:
-    """Show a button that downloads the rows of a table as NAME.csv; a column that a row lacks is empty.
+    """Show a button that downloads the rows of a table as NAME.csv; `rows` is called when the button is clicked."""
+    st.download_button(
+        label,
+        lambda: rows_as_csv(rows()),
+        f"{name}.csv",
+        "text/csv",
+        icon=":material/csv:",
+        key=key,
+        on_click="ignore",
+    )
 
-    `rows` is called when the button is clicked.
-    """
 
-    def make() -> str:
-        records = rows()
-        columns = list(dict.fromkeys(column for record in records for column in record))
-        return as_csv([columns, *([record.get(column) for column in columns] for record in records)])
-
-    st.download_button(label, make, f"{name}.csv", "text/csv", icon=":material/csv:", key=key, on_click="ignore")
+def rows_as_csv(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the rows of a table as CSV; a column that a row lacks is empty."""
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    return as_csv([columns, *([row.get(column) for column in columns] for row in rows)])

@@ -167,4 +167,7 @@ def test_the_tournament_without_and_with_the_band():
 
 
 def test_csv_keeps_every_column_of_every_row():
-    assert linked_box.as_csv([{"a": 1, "b": None}, {"a": 2, "c": 'x,"y"'}]) == '"a","b","c"\n1,"",""\n2,"","x,""y"""\n'
+    assert (
+        linked_box.rows_as_csv([{"a": 1, "b": None}, {"a": 2, "c": 'x,"y"'}])
+        == '"a","b","c"\n1,"",""\n2,"","x,""y"""\n'
+    )
