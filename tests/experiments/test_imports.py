@@ -26,7 +26,7 @@ ROWS = 12
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks_begin_warm: None) -> None:
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
 
 

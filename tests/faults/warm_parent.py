@@ -15,7 +15,6 @@ import signal
 import stat
 import sys
 import tempfile
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -26,6 +25,7 @@ from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from dmlcore.training import loop
+from tests.warm import CARD
 
 FILES = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.truncate")
 
@@ -129,7 +129,7 @@ def warm_up() -> None:
             loop.train(run)
 
 
-if not Path("/dev/nvidiactl").exists():  # a fork of a process that has trained on a GPU cannot use the GPU
+if not CARD.exists():  # a fork of a process that has trained on a GPU cannot use the GPU
     warm_up()
 # A run starts a second faster without the imports of torch.compile, and a third of a second without SymPy.
 assert not {"torch._dynamo", "torch._inductor", "sympy"} & set(sys.modules), "a plain training run imported a compiler"
