@@ -20,7 +20,6 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage import atomic_files, locks
 from dmlcore.storage.run_directory import EMBEDDINGS, LOG
 from dmlcore.storage.runs import Run, RunError, RunStore
-from tests import warm
 from tests.faults import crash
 
 pytestmark = pytest.mark.processes
@@ -51,7 +50,7 @@ def long_ago(seconds: float = 3600.0) -> dict[str, object]:
 
 def test_twice_at_once_after_a_real_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks_begin_warm) -> None:
     monkeypatch.setenv("DML_CPU_RUNS", "1")
-    assert crash.after_a_crash(tmp_path, queued=2, running=1, python=warm.run).startswith("3 of 3 resumed")
+    assert crash.after_a_crash(tmp_path, queued=2, running=1).startswith("3 of 3 resumed")
 
 
 def test_only_what_was_interrupted_goes_on_and_what_was_at_work_first(store: RunStore, started) -> None:
