@@ -16,7 +16,7 @@ from dmlcore.pooling.transport import newton_biases, pooling_weights, selection,
 from tests.members import in_one_case
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "gsp.json").read_text())
-CASES = [pytest.param(c, id=c["name"]) for c in GOLDEN["cases"]]
+CASES = GOLDEN["cases"]
 
 
 def tensor(values) -> torch.Tensor:

@@ -12,7 +12,7 @@ from dmlcore.metrics import retrieval
 from dmlcore.replay import toy_runs
 from dmlcore.replay.recorded_training import LiveSpec, LiveTraining, SpecChange
 from dmlcore.training import build, loop
-from dmlcore.training.state import restore, tensors
+from dmlcore.training.state import progress_facts, restore, tensors
 
 
 @pytest.mark.parametrize("name", ["toy", "moons", "rings"])
@@ -58,7 +58,7 @@ def test_scores_of_a_step_are_those_of_a_training_that_ended_there(monkeypatch):
     for step in range(1, 4):
         loop.step(state, step)
     later = build.build(run.with_overrides(change.overrides), training.dataset, torch.device("cpu"))
-    restore(later, tensors(state))
+    restore(later, tensors(state), progress_facts(state), fused=True)
     for step in range(4, 8):
         loop.step(later, step)
     train = training.dataset.splits["train"]

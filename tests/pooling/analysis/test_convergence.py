@@ -15,8 +15,8 @@ from dmlcore.pooling.transport import sweeps, transport
 from tests.members import in_one_case
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "gsp.json").read_text())["cases"]
-CASES = [pytest.param(c, id=c["name"]) for c in GOLDEN]
-BELOW_ONE = [pytest.param(c, id=c["name"]) for c in GOLDEN if c["mu"] < 1]
+CASES = GOLDEN
+BELOW_ONE = [c for c in GOLDEN if c["mu"] < 1]
 
 
 def tensor(values) -> torch.Tensor:
@@ -40,7 +40,7 @@ def test_the_biases_are_those_of_the_published_iteration(case):
     assert found[-1].item() == pytest.approx(case["after_k"]["log_t"], rel=1e-9)
 
 
-@in_one_case(case=[case.values[0] for case in CASES], count=[1, 7])
+@in_one_case(case=CASES, count=[1, 7])
 def test_errors_of_sweeps_are_the_deviation_of_their_plan(case, count):
     cost = tensor(case["c"])
     n = cost.shape[-1]
