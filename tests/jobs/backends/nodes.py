@@ -108,8 +108,13 @@ def kill_second_at_25(submission: Submission, rank: int) -> None:
 
 
 def stop_at_7(submission: Submission, rank: int) -> None:
-    """Stop without an end, as a machine does that is cut off."""
-    at_step(7, lambda: os.kill(os.getpid(), signal.SIGSTOP))
+    """Create the file `stopped` and stop without an end, as a machine does that is cut off."""
+
+    def stop() -> None:
+        (submission.folder / "stopped").touch()
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    at_step(7, stop)
 
 
 def see_another_store(submission: Submission, rank: int) -> None:

@@ -29,6 +29,7 @@ from dmlcore.storage.task import JobError
 from tests.jobs.backends import nodes
 from tests.jobs.backends.nodes import LocalEngine
 from tests.once import once
+from tests.started import until
 
 SPEC = RunSpec().with_overrides(
     [
@@ -125,8 +126,8 @@ def test_a_preempted_job_continues_when_it_is_requeued(tmp_path, twin) -> None:
     """While it waits, the monitoring process holds the lock again, so the run is not taken for lost."""
     run, engine = create(tmp_path), LocalEngine(nodes.kill_at_25, requeues=True)
     work = RemoteBackend(RAY, engine).begin(run, "train")
-    while engine.requeues or not locks.is_held_here(run.path / LOCK):
-        assert not work.has_ended()
+    until(lambda: work.has_ended() or (not engine.requeues and locks.is_held_here(run.path / LOCK)))
+    assert not work.has_ended()
     assert run.status() == "queued"
     assert 0 < run.state().step <= 24  # the state is written every few steps
     engine.start(engine.submissions[0], work._work)
@@ -139,8 +140,8 @@ def test_a_lost_node_that_keeps_the_lock_is_not_replaced(tmp_path, monkeypatch) 
     """A node that only the scheduler has lost may still write."""
     run, engine = create(tmp_path), LocalEngine(nodes.stop_at_7)
     work = RemoteBackend(RAY, engine).begin(run, "train")
-    while run.state().step < 6:
-        assert not work.has_ended()
+    until(lambda: work.has_ended() or (engine.submissions[0].folder / "stopped").exists())
+    assert not work.has_ended()
     monkeypatch.setattr(engine, "ended", lambda work: True)
     monkeypatch.setattr(engine, "withdraw", lambda work: None)
     monkeypatch.setattr("dmlcore.jobs.backends.remote.LOCK_PATIENCE", 0.5)
