@@ -45,7 +45,7 @@ def embeddings(fold: int, seed: int, split: str, overrides: Sequence[str]) -> di
     state = state_of(fold, seed, overrides)
     train = state.data.splits["train"]
     fitted = whitening.fit(feature_baselines.extract(state, train), state.data.labels[train])
-    rows = evaluation.rows_of(state.data, split)[0]
+    rows = batches.rows_of(state.data, split)[0]
     made = {"whitened": fitted(feature_baselines.extract(state, rows))}
     made["initial"] = evaluation.embed(state.model, state.data, split, state.device)
     evaluation.validate(state)

@@ -7,14 +7,13 @@ opposite direction, and cannot be decided here otherwise.
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from dmlcore.experiments import studies, trial_ledger
 from dmlcore.experiments.studies import Measured, Study, StudyRequest, StudyResults, comparisons
@@ -27,9 +26,8 @@ from dmlcore.significance.association import associate
 from dmlcore.significance.noise import ends
 from dmlcore.significance.power import FEASIBLE, LEVEL
 from dmlcore.significance.verdicts import Gap, Values
-from dmlcore.spec import SpecError
-from dmlcore.spec.plan import Text
-from dmlcore.spec.sections import Section, explain_error
+from dmlcore.spec.plan import Text, read_entries
+from dmlcore.spec.sections import Section
 
 REPRODUCED, NOT, OPEN, NOT_RUN = "reproduced", "not reproduced", "cannot be decided here", "not run"
 NO_RESULTS = "The study has no results for this question yet."
@@ -66,10 +64,6 @@ class SourceClaim(Section):
         return self
 
 
-class _File(Section):
-    claims: tuple[SourceClaim, ...] = Field(strict=False)
-
-
 @dataclass(frozen=True)
 class ClaimRow:
     """Row of the table: a claim tested by one study.
@@ -96,13 +90,7 @@ class ClaimRow:
 @lru_cache(maxsize=1)
 def source_claims() -> tuple[SourceClaim, ...]:
     """Return the claims of claims.toml; raise SpecError with the reasons if the file is not valid."""
-    try:
-        return _File.model_validate(tomllib.loads(FILE.read_text())).claims
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SpecError(f"{FILE.name} cannot be read: {error}") from None
-    except ValidationError as error:
-        lines = (explain_error(item, lambda path: SourceClaim.model_fields) for item in error.errors())
-        raise SpecError("\n".join(f"{FILE.name}: {line}" for line in lines)) from None
+    return read_entries(FILE, "claims", SourceClaim)
 
 
 def results_of_claims() -> tuple[object, ...]:

@@ -7,12 +7,11 @@ trials.toml.
 from __future__ import annotations
 
 import statistics
-import tomllib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from dmlcore.experiments import attribution
 from dmlcore.experiments.studies.conductor import StudyRequest
@@ -20,9 +19,9 @@ from dmlcore.experiments.studies.results import Measured, best_folds, load
 from dmlcore.experiments.studies.spec import PRETRAINING, names, read
 from dmlcore.presets import TRIALS as FILE
 from dmlcore.significance import verdicts
-from dmlcore.spec import RunSpec, SpecError
-from dmlcore.spec.plan import Text
-from dmlcore.spec.sections import Section, explain_error
+from dmlcore.spec import RunSpec
+from dmlcore.spec.plan import Text, read_entries
+from dmlcore.spec.sections import Section
 from dmlcore.storage.listing import without_name
 from dmlcore.storage.runs import RunStore
 
@@ -43,10 +42,6 @@ class Claim(Section):
     studies: tuple[str, ...] = Field(strict=False, description="Names of studies; * matches any text")
     quoted: tuple[str, str] | None = Field(None, strict=False, description="Study and variant")
     outside: tuple[Outside, ...] = Field((), strict=False)
-
-
-class _Trials(Section):
-    claims: tuple[Claim, ...] = Field(strict=False)
 
 
 @dataclass(frozen=True)
@@ -107,13 +102,7 @@ class TrialLedger:
 @lru_cache(maxsize=1)
 def claims() -> tuple[Claim, ...]:
     """Return the claims of trials.toml; raise SpecError with the reasons if the file is not valid."""
-    try:
-        return _Trials.model_validate(tomllib.loads(FILE.read_text())).claims
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SpecError(f"{FILE.name} cannot be read: {error}") from None
-    except ValidationError as error:
-        lines = (explain_error(item, lambda path: Claim.model_fields) for item in error.errors())
-        raise SpecError("\n".join(f"{FILE.name}: {line}" for line in lines)) from None
+    return read_entries(FILE, "claims", Claim)
 
 
 def ledger(name: str) -> TrialLedger:

@@ -43,6 +43,8 @@ __all__ = [
     "write_projector",
 ]
 
+# names of the exports that `content` returns
+CONTENTS = ("report.html", "samples.csv", "embeddings.npz", "embeddings.parquet", "projector.zip", "map.csv")
 LARGEST_SPRITE = 8192  # largest side in pixels of a sprite that the Embedding Projector accepts
 _USUAL_SPRITE = 2560  # pixels; a sprite of this side still loads quickly
 _TSV = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
@@ -280,15 +282,22 @@ def write(
     if plane is None and to.suffix == ".html":
         report("the report has no map, as none is computed yet")
     to.parent.mkdir(parents=True, exist_ok=True)
-    if to.suffix == ".npz":
-        atomic_files.replace(to, lambda file: write_npz(rows, file))
-    elif to.suffix == ".parquet":
-        atomic_files.replace(to, lambda file: write_parquet(rows, file, neighbours=True))
-    else:
-        html = to.suffix == ".html"
-        text = reports.html(rows, plane, remarks) if html or plane is None else map_csv(rows, plane.points)
-        atomic_files.replace(to, lambda file: file.write(text.encode()))
+    atomic_files.replace(to, lambda file: _write_rows(rows, file, to.suffix, plane, remarks))
     return to
+
+
+def _write_rows(
+    rows: EmbeddingTable, file: IO[bytes], suffix: str, plane: reports.ReportMap | None, remarks: Sequence[str]
+) -> None:
+    """Write embeddings (.npz, .parquet), a report (.html) or, if there is one, a map (.csv)."""
+    if suffix == ".npz":
+        write_npz(rows, file)
+    elif suffix == ".parquet":
+        write_parquet(rows, file, neighbours=True)
+    elif suffix == ".csv" and plane is not None:
+        file.write(map_csv(rows, plane.points).encode())
+    else:
+        file.write(reports.html(rows, plane, remarks).encode())
 
 
 def _write_weights(run: Run, to: Path, selection: ArrayLike | None) -> Path:
@@ -374,7 +383,7 @@ def content(
 
     Args:
         run: Run to export.
-        name: "report.html", "samples.csv", "embeddings.npz", "embeddings.parquet", "projector.zip" or "map.csv".
+        name: One of CONTENTS.
         selection: Sample indices in the data set; see `table`.
         load: Function that reads the data set of a spec, by default `load_data`; a server passes one with a cache.
         remarks: Lines shown below the scores of a report.
@@ -382,26 +391,20 @@ def content(
     Raises:
         ExportError: The name is unknown, or the run lacks the requested data.
     """
-    rows, file = _test_table(run, selection, load=load), io.BytesIO()
-    if name == "report.html":
-        plane = None
-        with suppress(Unreadable):  # a report can be made without a map
-            plane = reports.newest_map(run)
-        return reports.html(rows, plane, remarks).encode()
+    if name not in CONTENTS:
+        raise ExportError(f"{name}: there is no such export of a run; choose one of {', '.join(CONTENTS)}")
+    rows = _test_table(run, selection, load=load)
     if name == "samples.csv":
         if rows.data is None:
             raise ExportError("the data set of this run cannot be read; restore its files")
         return samples_csv(rows.data, rows.indices).encode()
-    if name == "map.csv":
-        if (plane := reports.newest_map(run)) is None:
-            raise ExportError("the map of this run no longer exists; compute it again")
-        return map_csv(rows, plane.points).encode()
     if name == "projector.zip":
         return projector_zip(rows)
-    if name == "embeddings.npz":
-        write_npz(rows, file)
-    elif name == "embeddings.parquet":
-        write_parquet(rows, file, neighbours=True)
-    else:
-        raise ExportError(f"{name}: there is no such export of a run")
+    plane = None
+    with suppress(Unreadable):  # a report can be made without a map
+        plane = reports.newest_map(run) if name in ("report.html", "map.csv") else None
+    if name == "map.csv" and plane is None:
+        raise ExportError("the map of this run does not exist or is damaged; compute it again")
+    file = io.BytesIO()
+    _write_rows(rows, file, Path(name).suffix, plane, remarks)
     return file.getvalue()

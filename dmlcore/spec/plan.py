@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, create_model
 
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.spec.sections import Section, explain_error
@@ -14,6 +16,7 @@ from dmlcore.spec.sections import Section, explain_error
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # of a file, without .toml
 
 Text = Annotated[str, Field(min_length=1, max_length=2000)]
+S = TypeVar("S", bound=Section)
 Overrides = Annotated[tuple[str, ...], Field(strict=False, max_length=32)]
 
 
@@ -57,3 +60,25 @@ class Plan(Section):
             except SpecError as error:
                 mistakes += [f"{where}: {line}" for line in str(error).splitlines()]
         return mistakes
+
+
+def read_entries(file: Path, key: str, kind: type[S]) -> tuple[S, ...]:
+    """Read the entries of a TOML file that is a list of tables, `[[key]]`.
+
+    Args:
+        file: Path of the file.
+        key: The only key at the top of the file.
+        kind: Model of one entry.
+
+    Raises:
+        SpecError: If the file cannot be read; the message names the file and every unknown or invalid key.
+    """
+    try:
+        whole = create_model("Entries", __base__=Section, **{key: (tuple[kind, ...], Field(strict=False))})  # type: ignore[call-overload]
+        entries: tuple[S, ...] = getattr(whole.model_validate(tomllib.loads(file.read_text("utf-8"))), key)
+        return entries
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SpecError(f"{file.name} cannot be read: {error}") from None
+    except ValidationError as error:
+        lines = (explain_error(item, lambda path: kind.model_fields) for item in error.errors())
+        raise SpecError("\n".join(f"{file.name}: {line}" for line in lines)) from None

@@ -152,7 +152,7 @@ class Run(Task[RunState]):
         return scores(self._rows(b'"scores"'))
 
     def best_validation(self) -> float | None:
-        """Return the best MAP@R on the validation split, as the function does; parses only validation rows."""
+        """Return the best validation MAP@R in 0..1, or None if there was no validation; parses only validation rows."""
         return best_validation(self._rows(b'"validation"'))
 
     def _rows(self, mark: bytes) -> Iterator[Row]:

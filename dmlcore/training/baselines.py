@@ -12,7 +12,7 @@ import numpy as np
 
 from dmlcore.data import Dataset
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.training import evaluation, feature_baselines, final_analyses, score_cache
+from dmlcore.training import batches, evaluation, feature_baselines, final_analyses, score_cache
 from dmlcore.training.state import TrainingState, embedder
 from dmlcore.typing import Bools, Ints
 
@@ -35,7 +35,7 @@ def first_rows(state: TrainingState) -> list[Row]:
     rows = [inputs_row(data, "test", ks)]
     scores, labels = evaluation.score(embeddings, data, "test", ks, state.device), evaluation.query_labels(data, "test")
     rows.append(evaluation.row("untrained", 0, scores, labels=labels))
-    indices, searched = evaluation.rows_of(data, "test")
+    indices, searched = batches.rows_of(data, "test")
     rows.append(chance_row(data.labels[indices], searched))
     if len(data.splits["validation"]):
         rows.append(_baseline("inputs", "validation", _flat(inputs_row(data, "validation", (1,)))))
@@ -85,7 +85,7 @@ def inputs_row(data: Dataset, split: str, ks: tuple[int, ...]) -> Row:
     Inputs have thousands of dimensions, which makes this search the slowest part of a short run.
     """
     raw = evaluation.raw_inputs(data, split)
-    indices, searched = evaluation.rows_of(data, split)
+    indices, searched = batches.rows_of(data, split)
 
     def compute() -> list[Row]:
         labels = evaluation.query_labels(data, split)

@@ -28,7 +28,7 @@ from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import embeddings_path
 from dmlcore.storage.runs import Run
 from dmlcore.training import batches, coverings, final_analyses
-from dmlcore.training.batches import rows_of as rows_of
+from dmlcore.training.batches import rows_of
 from dmlcore.training.neighbours import Conditioned
 from dmlcore.training.state import TrainingState, embedder, keep_best, use_best
 from dmlcore.typing import Array, Bools, Ints, Singles

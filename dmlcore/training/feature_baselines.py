@@ -42,7 +42,7 @@ def rows(state: TrainingState) -> list[Row]:
         return []
     splits = [split for split in ("test", "validation") if len(data.splits[split])]
     features = extract(state, train)
-    embedded = {split: extract(state, evaluation.rows_of(data, split)[0]) for split in splits}
+    embedded = {split: extract(state, batches.rows_of(data, split)[0]) for split in splits}
     made: list[Row] = processes.on_first(lambda: _cached(state, features, data.labels[train], embedded))
     return made
 
@@ -102,7 +102,7 @@ def _cached(state: TrainingState, features: Singles, labels: Ints, embedded: dic
     is_vectors = not isinstance(state.model, ImageNetwork)
     arrays: list[Array] = [features, labels]
     for split, points in embedded.items():
-        indices, searched = evaluation.rows_of(data, split)
+        indices, searched = batches.rows_of(data, split)
         arrays += [points, data.labels[indices], searched]
 
     def compute() -> list[Row]:

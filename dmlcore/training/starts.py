@@ -16,7 +16,7 @@ from dmlcore.storage import checkpoint, run_directory, validation_frames
 from dmlcore.storage.checkpoint import Checkpoint, CheckpointError
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run
-from dmlcore.training import baselines, coverings, evaluation, optimisers
+from dmlcore.training import baselines, batches, coverings, evaluation, optimisers
 from dmlcore.training.build import build, classes_of, device_name, keep_freed_memory, load_data, prepare_device
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.forks import transfer
@@ -218,7 +218,7 @@ def _record_frames(run: Run, state: TrainingState, step: int) -> None:
     validation_frames.remove_after(run.path, step)
     split = run.spec.schedule.monitor_part
     if len(state.data.splits[split]):
-        rows = evaluation.rows_of(state.data, split)
+        rows = batches.rows_of(state.data, split)
         state.record_frame = FrameRecorder(run.path, run.spec.schedule, state.data, *rows, run.spec.seed)
 
 

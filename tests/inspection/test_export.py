@@ -22,8 +22,6 @@ from tests.inspection import hostile
 from tests.members import in_one_case
 from tests.wording import says
 
-CONTENTS = ("report.html", "samples.csv", "embeddings.npz", "embeddings.parquet", "projector.zip", "map.csv")
-
 
 @pytest.fixture
 def made(tmp_path):
@@ -167,7 +165,7 @@ def test_an_export_by_the_ending_of_its_name(made, tmp_path, monkeypatch):
 
 def test_the_content_of_an_export_by_its_name(made):
     run, data, table = made
-    content = {name: export.content(run, name, load=lambda spec: data) for name in CONTENTS}
+    content = {name: export.content(run, name, load=lambda spec: data) for name in export.CONTENTS}
     assert content["report.html"].startswith(b"<!DOCTYPE html>")
     assert content["map.csv"].decode() == export.map_csv(table, table.learned.embeddings[:, :2])
     assert content["samples.csv"].decode() == metadata.samples_csv(data, table.indices)
@@ -182,7 +180,7 @@ def test_the_content_of_an_export_by_its_name(made):
     run.projection().write_bytes(b"damaged")
     assert b'id="map"' not in export.content(run, "report.html", load=lambda spec: data)
     run.projection().unlink()
-    with pytest.raises(ExportError, match="no longer exists"):
+    with pytest.raises(ExportError, match="does not exist or is damaged"):
         export.content(run, "map.csv", load=lambda spec: data)
 
 

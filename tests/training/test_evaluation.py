@@ -12,7 +12,7 @@ from dmlcore import data
 from dmlcore.metrics import clustering, nearest, retrieval
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
-from dmlcore.training import evaluation
+from dmlcore.training import batches, evaluation
 
 CPU = torch.device("cpu")
 
@@ -97,7 +97,7 @@ def test_queries_search_the_gallery_and_never_each_other(with_gallery):
     assert found == expected
     _, near = nearest(own[0], with_gallery.inputs[gallery], 1)
     assert found.recall_at[1] == np.mean(labels[gallery][near[:, 0]] == own[1])
-    assert len(evaluation.rows_of(with_gallery, "validation")[0]) == len(with_gallery.splits["validation"])
+    assert len(batches.rows_of(with_gallery, "validation")[0]) == len(with_gallery.splits["validation"])
 
 
 def test_a_row_holds_all_scores_as_plain_numbers(digits):

@@ -97,13 +97,13 @@ def make(run: Run, question: Question, tell: ProgressCallback = lambda words, do
     """
     from dmlcore import losses
     from dmlcore.inspection.failure.one_step import Embeddings, RetrievalFailure
-    from dmlcore.training import evaluation
+    from dmlcore.training import batches, evaluation
     from dmlcore.training.batches import to_device
     from dmlcore.training.state import embedder
 
     state, path = _state(run), path_of(run, question.query, question.right, question.wrong)
     assert path is not None  # _state raises RunError if there is no evaluation
-    rows, searched = evaluation.rows_of(state.data, "test")
+    rows, searched = batches.rows_of(state.data, "test")
     labels, place = state.data.labels[rows], {int(index): row for row, index in enumerate(rows)}
     # Find the rows of the three samples in the test split.
     samples = question.query, question.right, question.wrong

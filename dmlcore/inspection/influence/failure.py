@@ -113,12 +113,12 @@ def of_failures(
     Raises:
         ValueError: A sample is not in the test split; for other errors see `retrace.influence`.
     """
-    from dmlcore.training import evaluation
+    from dmlcore.training import batches
     from dmlcore.training.batches import to_device
 
     def cases(state: TrainingState) -> Tensor:
         samples = np.array(triplets, np.int64).T.ravel()
-        strange = np.setdiff1d(samples, evaluation.rows_of(state.data, "test")[0])
+        strange = np.setdiff1d(samples, batches.rows_of(state.data, "test")[0])
         if len(strange):
             raise ValueError(f"sample {strange[0]} is not in the test split of {run.id}")
         return to_device(state.data, samples, state.device)
