@@ -118,7 +118,8 @@ def _estimate(spec: RunSpec, summary: Summary, processes: int) -> None:
         st.metric("memory", f"≈ {_bytes(estimate.memory)}", where, delta_color="off", delta_arrow="off")
         frozen = f"{_count(estimate.frozen_parameters)} frozen" if estimate.frozen_parameters else "none frozen"
         st.metric("trainable parameters", _count(estimate.parameters), frozen, delta_color="off", delta_arrow="off")
-    st.caption(f"Estimated for an idle machine.{much}{waits}")
+    if much or waits:
+        st.caption(f"{much}{waits}".strip())
     if elsewhere:
         st.caption(
             f"**Runs on {machines.chosen_title()}.** The estimate is for this machine: nodes may be faster or slower, "
