@@ -74,7 +74,7 @@ def read_entries(file: Path, key: str, kind: type[S]) -> tuple[S, ...]:
         SpecError: If the file cannot be read; the message names the file and every unknown or invalid key.
     """
     try:
-        whole = create_model("Entries", __base__=Section, **{key: (tuple[kind, ...], Field(strict=False))})  # type: ignore[call-overload]
+        whole = create_model("Entries", __base__=Section, **{key: (tuple[kind, ...], Field(strict=False))})  # type: ignore[call-overload, valid-type]
         entries: tuple[S, ...] = getattr(whole.model_validate(tomllib.loads(file.read_text("utf-8"))), key)
         return entries
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
