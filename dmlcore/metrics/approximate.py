@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from dmlcore.metrics.mapped import nearest_others
-from dmlcore.metrics.nearest_neighbours import as_matrix
+from dmlcore.metrics.nearest_neighbours import as_matrix, as_single
 from dmlcore.typing import Array, Bools, Ints, Singles
 
 IndexKind = Literal["exact", "ivf", "hnsw", "ivf_pq"]
@@ -126,7 +126,7 @@ class ApproximateSearch:
                 self.index.pq.cp.seed = seed
             self.index.train(_sample(points, max(LEAST, PER_LIST * self.index.nlist), seed))
         for start in range(0, len(points), PART):
-            self.index.add(_single(points[start : start + PART]))
+            self.index.add(as_single(points[start : start + PART]))
             tell(self.index.ntotal)
         self.breadth = BREADTH[kind] if breadth is None else breadth
 
@@ -153,7 +153,7 @@ class ApproximateSearch:
         """
         if not 1 <= k <= self.count:
             raise ValueError(f"k must be in 1..{self.count} (points), got {k}")
-        squares, near = self.index.search(_single(as_matrix("queries", queries)), k)
+        squares, near = self.index.search(as_single(as_matrix("queries", queries)), k)
         return np.sqrt(np.maximum(np.where(near < 0, np.inf, squares), 0)), near
 
     def others(self, points: Array, rows: Ints, k: int) -> tuple[Singles, Ints]:
@@ -179,12 +179,12 @@ def recall(search: ApproximateSearch, points: Array, k: int, *, queries: int = Q
     """
     rows = np.sort(np.random.default_rng(seed).choice(len(points), min(queries, len(points)), replace=False))
     _, near = search.others(points, rows, k)
-    asked = _single(points[rows])
+    asked = as_single(points[rows])
     exact = nearest_others(points, rows, k)[0][:, -1]
     hits = np.zeros(near.shape, bool)
     for row in range(len(rows)):
         there = near[row] >= 0
-        differences = _single(points[near[row][there]]).astype(np.float64) - asked[row]
+        differences = as_single(points[near[row][there]]).astype(np.float64) - asked[row]
         hits[row, there] = np.sqrt((differences**2).sum(axis=1)) <= exact[row] * (1 + 1e-6)
     return recall_from_hits(hits)
 
@@ -196,14 +196,14 @@ def recall_from_hits(hits: Bools) -> Recall:
     return Recall(hits.shape[1], queries, float(hits.mean()), whole / queries, least)
 
 
-def estimate_costs(n: int, d: int, *, seed: int = 0) -> list[IndexCost]:
+def estimate_costs(n: int, d: int) -> list[IndexCost]:
     """Estimate the cost of each kind of index for n points of d dimensions on this machine.
 
     The memory follows from the format of the index. Times are extrapolated from two rates measured with PROBE points:
     distances computed per second, and points linked in a graph per second. At a million points the estimated times were
     off by up to a factor of 3.5: too long for building inverted lists, too short for querying product codes.
     """
-    speed, built, asked = _measured(d, seed)
+    speed, built, asked = _measured(d)
     floors = np.log(n) / np.log(PROBE)  # a search in a graph takes a number of steps proportional to log n
 
     lists = _lists(n)
@@ -224,9 +224,9 @@ def estimate_costs(n: int, d: int, *, seed: int = 0) -> list[IndexCost]:
 
 
 @lru_cache(maxsize=16)
-def _measured(d: int, seed: int) -> tuple[float, float, float]:
+def _measured(d: int) -> tuple[float, float, float]:
     """Measure distances per second, seconds to build a graph of PROBE points, and seconds to query it QUERIES times."""
-    points = np.random.default_rng(seed).standard_normal((PROBE, d), dtype=np.float32)
+    points = np.random.default_rng(0).standard_normal((PROBE, d), dtype=np.float32)
     begin = time.perf_counter()
     ApproximateSearch(points, "exact").nearest(points[:QUERIES], 100)
     compared = time.perf_counter()
@@ -272,9 +272,5 @@ def _codes(d: int) -> int:
 
 def _sample(points: Array, most: int, seed: int) -> Singles:
     if len(points) <= most:
-        return _single(points)
-    return _single(points[np.sort(np.random.default_rng(seed).choice(len(points), most, replace=False))])
-
-
-def _single(points: Array) -> Singles:
-    return np.ascontiguousarray(points, np.float32)
+        return as_single(points)
+    return as_single(points[np.sort(np.random.default_rng(seed).choice(len(points), most, replace=False))])

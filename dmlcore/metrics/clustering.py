@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from dmlcore.metrics.nearest_neighbours import as_matrix
 from dmlcore.metrics.retrieval import class_ids
-from dmlcore.typing import Ints
+from dmlcore.typing import Array, Ints
 
 MOST_WORK = 1.28e10  # limit on samples x clusters x dimensions per k-means iteration: 10^8 distances in 128 dimensions
 ROUNDS = 20  # k-means iterations
@@ -115,17 +115,9 @@ def nmi(clusters: ArrayLike, labels: ArrayLike, *, average: Literal["arithmetic"
     Raises:
         ValueError: If an argument is invalid; the message names it.
     """
-    if average not in ("arithmetic", "geometric"):
-        raise ValueError(f"average must be arithmetic or geometric, got {average!r}")
-    joint, rows, columns = _contingency(clusters, labels)
-    count = joint.counts.sum()
-    first, second = _entropy(rows, count), _entropy(columns, count)
-    if first == 0 and second == 0:
-        return 1.0
-    outer = rows[joint.rows].astype(np.float64) * columns[joint.columns]
-    information = float((joint.counts / count * np.log(joint.counts * (count / outer))).sum())
-    mean = (first + second) / 2 if average == "arithmetic" else np.sqrt(first * second)
-    return float(np.clip(information / mean, 0.0, 1.0)) if mean > 0 else 0.0
+    from sklearn.metrics import normalized_mutual_info_score  # slow to import
+
+    return float(normalized_mutual_info_score(*_partitions(clusters, labels), average_method=average))
 
 
 def pairwise_f1(clusters: ArrayLike, labels: ArrayLike) -> float:
@@ -140,34 +132,15 @@ def pairwise_f1(clusters: ArrayLike, labels: ArrayLike) -> float:
     Raises:
         ValueError: If an argument is invalid; the message names it.
     """
-    joint, rows, columns = _contingency(clusters, labels)
+    from sklearn.metrics.cluster import pair_confusion_matrix  # slow to import
 
-    def pairs(sizes: Ints) -> int:
-        return int((sizes * (sizes - 1)).sum()) // 2
-
-    together, of_clusters, of_classes = pairs(joint.counts), pairs(rows), pairs(columns)
-    return 2 * together / (of_clusters + of_classes) if of_clusters + of_classes else 1.0
+    (_, fp), (fn, tp) = pair_confusion_matrix(*_partitions(clusters, labels)).tolist()
+    return 2 * tp / (2 * tp + fp + fn) if tp + fp + fn else 1.0
 
 
-@dataclass(frozen=True)
-class _Joint:
-    """Non-zero entries of a contingency table, in sparse form because with thousands of classes nearly all are 0."""
-
-    rows: Ints
-    columns: Ints
-    counts: Ints
-
-
-def _contingency(clusters: ArrayLike, labels: ArrayLike) -> tuple[_Joint, Ints, Ints]:
+def _partitions(clusters: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
+    """Return the arguments as `labels_true` and `labels_pred` of scikit-learn."""
     clusters, labels = np.asarray(clusters), np.asarray(labels)
     if clusters.ndim != 1 or clusters.shape != labels.shape or not len(labels):
         raise ValueError(f"clusters and labels must be (N,) with N > 0, got shapes {clusters.shape}, {labels.shape}")
-    _, row, rows = np.unique(clusters, return_inverse=True, return_counts=True)
-    _, column, columns = np.unique(labels, return_inverse=True, return_counts=True)
-    place, counts = np.unique(row.astype(np.int64) * len(columns) + column, return_counts=True)
-    return _Joint(place // len(columns), place % len(columns), counts), rows, columns
-
-
-def _entropy(sizes: Ints, count: int) -> float:
-    shares = sizes / count
-    return -float((shares * np.log(shares)).sum())
+    return labels, clusters

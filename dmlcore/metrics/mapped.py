@@ -13,8 +13,8 @@ import faiss
 import numpy as np
 import torch
 
-from dmlcore.metrics.nearest_neighbours import SPARE, direct_distances, error_bound, split_rows, tuned_faiss
-from dmlcore.typing import Floats, Ints, Reals, Singles
+from dmlcore.metrics.nearest_neighbours import SPARE, as_single, direct_distances, error_bound, split_rows, tuned_faiss
+from dmlcore.typing import Floats, Ints, Reals
 
 PART = 2**17  # number of points that are read and searched at a time
 
@@ -36,14 +36,14 @@ def nearest_others(points: Reals, rows: Ints, k: int, pool: Ints | None = None) 
     count = len(points) if pool is None else len(pool)
     if not 1 <= k < count:
         raise ValueError(f"k must be in 1..{count - 1} (others that are searched), got {k}")
-    queries = _single(points[rows])
+    queries = as_single(points[rows])
     lengths = np.linalg.norm(queries.astype(np.float64), axis=1)
     distances, near = np.empty((len(rows), 0)), np.empty((len(rows), 0), np.int64)
     # lower bound on the squared distance of all points that no chunk listed as candidates
     beyond = np.full(len(rows), np.inf)
     for start in range(0, count, PART):
         part = np.arange(start, min(start + PART, count)) if pool is None else pool[start : start + PART]
-        gallery = _single(points[part[0] : part[-1] + 1] if pool is None else points[part])
+        gallery = as_single(points[part[0] : part[-1] + 1] if pool is None else points[part])
         listed = min(k + 1 + SPARE, len(part))
         with tuned_faiss():
             squares, places = faiss.knn(queries, gallery, listed)
@@ -78,7 +78,3 @@ def distances_to(points: Reals, rows: Ints, others: Ints) -> Floats:
         queries, compared = (torch.from_numpy(points[which].astype(np.float64)) for which in (rows[part], others[part]))
         out[part] = direct_distances(queries[:, None], compared)[:, 0].numpy()
     return out
-
-
-def _single(points: Reals) -> Singles:
-    return np.ascontiguousarray(points, np.float32)

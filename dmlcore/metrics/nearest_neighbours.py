@@ -326,6 +326,11 @@ def _scaled(points: Reals, exponent: int) -> Floats:
     return np.multiply(points, 2.0**exponent, dtype=np.float64)
 
 
+def as_single(points: Array) -> Singles:
+    """Return points as a contiguous float32 array, without a copy if they are one."""
+    return np.ascontiguousarray(points, np.float32)
+
+
 def exponent_of(points: Reals) -> int:
     """Return the exponent of the smallest power of two that exceeds the magnitudes of all coordinates."""
     return int(np.frexp(max(float(points.max()), -float(points.min())))[1])
