@@ -85,8 +85,8 @@ def sum_by_group(labels: Ints, values: Mapping[str, Floats]) -> dict[str, list[f
     return {"queries": queries.tolist()} | {name: np.round(each, 6).tolist() for name, each in sums.items()}
 
 
-def difference(one: Mapping[str, Any], other: Mapping[str, Any], score: str = "map_at_r") -> tuple[float, float, float]:
-    """Return the difference of a score in 0..1 between two results of `sum_by_group`, and its 95 % interval.
+def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Return the difference of MAP@R, in 0..1, between two results of `sum_by_group`, and its 95 % interval.
 
     Both must be of the same queries. The bootstrap draws groups of classes, the same for both sides.
 
@@ -96,7 +96,7 @@ def difference(one: Mapping[str, Any], other: Mapping[str, Any], score: str = "m
     queries = np.asarray(one["queries"], np.float64)
     if not queries.sum() or not np.array_equal(queries, np.asarray(other["queries"])):
         raise ValueError("the scores are of different queries")
-    sums = np.asarray(one[score], np.float64) - np.asarray(other[score], np.float64)
+    sums = np.asarray(one["map_at_r"], np.float64) - np.asarray(other["map_at_r"], np.float64)
     drawn = np.random.default_rng(0).integers(0, len(sums), (DRAWS, len(sums)))
     totals = queries[drawn].sum(1)
     low, high = np.percentile(sums[drawn].sum(1)[totals > 0] / totals[totals > 0], WITHIN)

@@ -47,12 +47,7 @@ class Gap:
     @property
     def interval(self) -> tuple[float, float] | None:
         """95 % confidence interval (t test) of a paired difference; None if unpaired or from a single seed."""
-        from scipy import stats
-
-        if self.deviation is None or not self.paired:
-            return None
-        half = float(stats.t.isf(LEVEL / 2, self.count - 1)) * self.deviation / math.sqrt(self.count)
-        return self.mean - half, self.mean + half
+        return _interval(self.mean, self.deviation, self.count) if self.paired and self.deviation is not None else None
 
     @property
     def words(self) -> str:
@@ -182,12 +177,15 @@ def over_classes(differences: Iterable[float]) -> str:
 
 def class_interval(differences: Sequence[float]) -> tuple[float, float]:
     """Return the 95 % confidence interval (t test) of the mean of differences (C,); infinite for a single value."""
+    mean, deviation = mean_and_deviation(differences)
+    return (-math.inf, math.inf) if deviation is None else _interval(mean, deviation, len(differences))
+
+
+def _interval(mean: float, deviation: float, count: int) -> tuple[float, float]:
+    """Return the 95 % confidence interval (t test) of the mean of `count` >= 2 values."""
     from scipy import stats
 
-    mean, half = statistics.fmean(differences), math.inf
-    if len(differences) > 1:
-        error = statistics.stdev(differences) / math.sqrt(len(differences))
-        half = float(stats.t.isf(LEVEL / 2, len(differences) - 1)) * error
+    half = float(stats.t.isf(LEVEL / 2, count - 1)) * deviation / math.sqrt(count)
     return mean - half, mean + half
 
 
