@@ -1,6 +1,6 @@
 """Distances, force fields and margins of triplet losses."""
 
-from dmlcore.geometry.covering import average_covering_radius, covering_curve, covering_radius, k_center
+from dmlcore.geometry.covering import average_covering_radius, covering_radius, k_center
 from dmlcore.geometry.derivations import (
     Worked,
     explain_balanced_rho,
@@ -14,7 +14,6 @@ from dmlcore.geometry.margins import (
     margin_enclosing,
     margin_for_ellipse,
     margin_from_data,
-    triplet_count,
 )
 from dmlcore.geometry.plane_view import PlaneScene, PlaneView, view
 from dmlcore.geometry.triplet import Triplet, distance, margin_from_normalised, normalised_margin, power_potential
@@ -28,7 +27,6 @@ __all__ = [
     "Worked",
     "average_covering_radius",
     "balanced_rho",
-    "covering_curve",
     "covering_radius",
     "distance",
     "explain_balanced_rho",
@@ -45,6 +43,5 @@ __all__ = [
     "power_potential",
     "scan",
     "snapshot",
-    "triplet_count",
     "view",
 ]

@@ -42,7 +42,7 @@ class Levels:
 
     def lines(self, level: float) -> Lines:
         """Return the polylines, each of shape (K, 2), along which `raw` equals `level`; [] if there are none."""
-        if not self.lowest <= level <= self.highest:
+        if not self.lowest <= level <= self.highest or math.isinf(level):
             return []
         return cast(Lines, self._contours.lines(float(_compress(level))))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dmlcore.geometry.hulls import clip
 from dmlcore.typing import Floats
 
 
@@ -23,19 +24,10 @@ def voronoi_cells(sites: Floats, outline: Floats) -> list[Floats]:
                 break  # this bisector and all later ones lie outside the cell
             if i != j:
                 same = distances[j] == 0
-                cell = cell[:0] if same and j < i else cell if same else _half(cell, site, sites[j])
+                if same:
+                    cell = cell[:0] if j < i else cell
+                else:  # points at least as close to the site as to the other one
+                    nearer = ((site + sites[j]) / 2 - cell) @ (sites[j] - site)
+                    cell = np.array(clip(cell.tolist(), nearer.tolist())).reshape(-1, 2)
         cells.append(cell)
     return cells
-
-
-def _half(polygon: Floats, near: Floats, far: Floats) -> Floats:
-    """Clip a convex polygon to the points that are at least as close to `near` as to `far`."""
-    excess = (polygon - (near + far) / 2) @ (far - near)
-    kept: list[Floats] = []
-    for k in range(len(polygon)):
-        a, b, at, bt = polygon[k - 1], polygon[k], excess[k - 1], excess[k]
-        if (at > 0) != (bt > 0):
-            kept.append(a + (b - a) * at / (at - bt))
-        if bt <= 0:
-            kept.append(b)
-    return np.array(kept).reshape(-1, 2)

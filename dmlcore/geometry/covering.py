@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
@@ -67,22 +65,6 @@ def covering_radius(points: ArrayLike | torch.Tensor, centers: ArrayLike | torch
     if not len(points) or not len(centers):
         raise ValueError("points and centers must not be empty")
     return float(_distances(points, centers).min(axis=1).max())
-
-
-def covering_curve(points: ArrayLike | torch.Tensor) -> Floats:
-    """Return the covering radii (N,) of greedy k-centre selection from points (N, D) for k = 1, ..., N.
-
-    The first centre is the exact optimum for k = 1, so the first radius is the smallest possible; the last radius is 0.
-    For k > 1 the optimum is NP-hard to find; the greedy radii are at most twice the optimal ones.
-
-    Raises:
-        ValueError: If there are no points or a coordinate is not finite.
-    """
-    points = _points("points", points)
-    if not len(points):
-        raise ValueError("points must not be empty")
-    (curve,) = _curves(_distances(points, points)[None])
-    return cast(Floats, curve)
 
 
 def average_covering_radius(points: ArrayLike | torch.Tensor, labels: ArrayLike | torch.Tensor) -> float:

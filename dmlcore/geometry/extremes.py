@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -22,6 +21,7 @@ Points = tuple[Tensor, Tensor, Tensor]
 NODES = 25  # grid nodes per angle from 0 to pi: steps of 7.5 degrees, including both ends
 STARTS = 24  # number of best grid nodes from which a pattern search starts
 FINEST = 1e-11  # step size in radians at which the pattern search ends
+SAMPLE = 512  # random triplets of `residuals`
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Extreme:
     angles: tuple[float, float, float]
 
 
-def extremes(energy: Energy, dimension: int = 3) -> tuple[Extreme, Extreme]:
-    """Find the minimum and the maximum energy over all triplets of unit vectors in 2 or 3 dimensions.
+def extremes(energy: Energy) -> tuple[Extreme, Extreme]:
+    """Find the minimum and the maximum energy over all triplets of unit vectors in three or more dimensions.
 
     The energy is evaluated on a grid over the angles between the points, including the ends of their ranges. A pattern
     search then starts from the best grid nodes. It uses no gradients, because extremes tend to lie at ends of these
@@ -44,29 +44,20 @@ def extremes(energy: Energy, dimension: int = 3) -> tuple[Extreme, Extreme]:
 
     Args:
         energy: Energy as a function of a `Triplet`.
-        dimension: 2 for the unit circle, 3 for the unit sphere.
 
     Returns:
         The minimum and the maximum.
-
-    Raises:
-        ValueError: If `dimension` is neither 2 nor 3.
     """
-    if dimension not in (2, 3):
-        raise ValueError(f"dimension must be 2 or 3 (3 stands for every higher one), got {dimension}")
     turn = torch.linspace(0, math.pi, NODES, dtype=torch.float64)
-    full = torch.linspace(-math.pi, math.pi, 2 * NODES - 1, dtype=torch.float64)
-    axes = [turn, full] if dimension == 2 else [turn, turn, turn]
-    nodes = torch.cartesian_prod(*axes)
-    low, high = torch.stack([x[0] for x in axes]), torch.stack([x[-1] for x in axes])
+    nodes = torch.cartesian_prod(turn, turn, turn)
     points = []
     for sign in (1.0, -1.0):  # the maximum is minus the minimum of the negated energy
 
         def signed(t: Triplet, sign: float = sign) -> Tensor:
             return sign * energy(t)
 
-        at, value = _search(partial(_at_angles, signed), nodes, low, high)
-        if _diverges(signed, dimension):
+        at, value = _search(lambda x, of=signed: of(Triplet.of_points(*configuration(x))), nodes)
+        if _diverges(signed):
             value = -math.inf
         a, p, n = configuration(at)
         where = [float(central_angle(x, y)) for x, y in ((a, p), (a, n), (p, n))]
@@ -74,29 +65,21 @@ def extremes(energy: Energy, dimension: int = 3) -> tuple[Extreme, Extreme]:
     return points[0], points[1]
 
 
-def _at_angles(energy: Energy, at: Tensor) -> Tensor:
-    return energy(Triplet.of_points(*configuration(at)))
-
-
 def configuration(at: Tensor) -> Points:
-    """Return anchors, positives and negatives on the unit circle or sphere with the given angles between them.
+    """Return anchors, positives and negatives on the unit sphere with the given angles between them.
 
-    Angles (..., 2) are the angle a-p and the signed angle a-n in a plane. Angles (..., 3) are the angles a-p and a-n
-    and the dihedral angle between the planes (a, p) and (a, n).
+    The angles (..., 3) are a-p, a-n and the dihedral angle between the planes (a, p) and (a, n).
     """
-    p, n = on_circle(at[..., 0]), on_circle(at[..., 1])
-    if at.shape[-1] == 3:
-        zero = torch.zeros_like(p[..., :1])
-        turn = on_circle(at[..., 2])
-        p = torch.cat([p, zero], dim=-1)
-        n = torch.cat([n[..., :1], n[..., 1:] * turn], dim=-1)
+    p, n, turn = on_circle(at).unbind(-2)
+    p = torch.cat([p, torch.zeros_like(p[..., :1])], dim=-1)
+    n = torch.cat([n[..., :1], n[..., 1:] * turn], dim=-1)
     a = torch.zeros_like(p)
     a[..., 0] = 1
     return a, p, n
 
 
-def _search(f: Callable[[Tensor], Tensor], nodes: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, float]:
-    """Minimise f over the box [low, high] by pattern search from the best `STARTS` of the nodes.
+def _search(f: Callable[[Tensor], Tensor], nodes: Tensor) -> tuple[Tensor, float]:
+    """Minimise f over the angles in 0..pi by pattern search from the best `STARTS` of the nodes.
 
     In each iteration every starting point moves to its best neighbour. If no neighbour is better, its step is halved.
 
@@ -107,7 +90,7 @@ def _search(f: Callable[[Tensor], Tensor], nodes: Tensor, low: Tensor, high: Ten
     at, step = nodes[best], torch.full((STARTS, 1, 1), math.pi / (NODES - 1), dtype=nodes.dtype)
     offsets = torch.cartesian_prod(*[torch.tensor([-1.0, 0.0, 1.0], dtype=nodes.dtype)] * nodes.shape[1])
     while float(step.max()) > FINEST and math.isfinite(float(values.min())):
-        around = (at[:, None] + step * offsets).clamp(low, high)
+        around = (at[:, None] + step * offsets).clamp(0, math.pi)
         least, which = f(around).min(dim=1)
         better = least < values
         at = torch.where(better[:, None], around[torch.arange(STARTS), which], at)
@@ -117,7 +100,7 @@ def _search(f: Callable[[Tensor], Tensor], nodes: Tensor, low: Tensor, high: Ten
     return at[first], float(values[first])
 
 
-def _diverges(energy: Energy, dimension: int) -> bool:
+def _diverges(energy: Energy) -> bool:
     """Return True if the energy decreases without bound as two points approach each other.
 
     It diverges if it is -inf at distance 0. Some formulas replace distances below FLOOR with FLOOR. Their energy counts
@@ -154,14 +137,14 @@ class Residuals:
     radial: float  # mean fraction of the squared gradient norm that is radial, which normalisation removes
 
 
-def residuals(energy: Energy, dimension: int = 3, count: int = 512, seed: int = 0) -> Residuals:
+def residuals(energy: Energy, dimension: int = 3) -> Residuals:
     """Measure the gradient components along no edge of the triplet, before and after projection onto the sphere.
 
     The components along the edges are computed from the derivatives of the energy with respect to the edge lengths, and
-    subtracted from the gradients with respect to the points. The statistics cover `count` random triplets of unit
+    subtracted from the gradients with respect to the points. The statistics cover `SAMPLE` random triplets of unit
     vectors.
     """
-    a, p, n = (x.requires_grad_() for x in random_triplets(count, dimension, seed))
+    a, p, n = (x.requires_grad_() for x in random_triplets(SAMPLE, dimension))
     points = {"a": a, "p": p, "n": n}
     gradients = torch.autograd.grad(energy(Triplet.of_points(a, p, n)).sum(), [a, p, n])
     edges = {k: distance(points[k[0]], points[k[1]]).detach().requires_grad_() for k in ("ap", "an", "pn")}

@@ -5,7 +5,8 @@ Import this module directly, not through the package: it loads scipy, which trai
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,26 +17,30 @@ from scipy.spatial import ConvexHull, QhullError
 
 from dmlcore.typing import Bools, Floats, Ints
 
+Corners = list[list[float]]  # vertices of a polygon
+
 MEETING = 1e-9  # hulls count as intersecting if their distance is below this fraction of their extent
 
 
 @dataclass(frozen=True, eq=False)
 class Overlaps:
-    """Measures of the overlap between classes, averaged over pairs of classes; `pairs` holds the value of each pair."""
+    """Measures of the overlap between classes, for each pair of classes."""
 
     classes: Ints  # (C,)
     tau: float  # a prototype is active in a class if its share there exceeds this threshold
     active: Bools  # (C, m)
-    hull_iou: float | None  # intersection over union of the hulls; None unless prototypes are 2-D
-    histogram_intersection: float  # sum over prototypes of the smaller share; for any dimension, without a threshold
-    active_jaccard: float  # number of prototypes active in both classes divided by the number active in either
-    # distance between the hulls, which is the largest margin that separates them; 0 if and only if they intersect
-    hull_separation: float
-    # fraction of the embeddings of a class inside the hull of another class; None without embeddings
-    membership_rate: float | None
-    # maps each measure to a (C, C) table, NaN on the diagonal; membership_rate[a, b] is the fraction of embeddings of
-    # class a inside the hull of class b
+    # Tables (C, C) by measure, NaN on the diagonal:
+    # histogram_intersection: sum over prototypes of the smaller share; for any dimension, without a threshold
+    # active_jaccard: number of prototypes active in both classes divided by the number active in either
+    # hull_separation: distance between the hulls, the largest margin that separates them; 0 only if they intersect
+    # hull_iou: intersection over union of the hulls, only if prototypes are 2-D
+    # membership_rate: [a, b] is the fraction of embeddings of class a in the hull of class b, only with embeddings
     pairs: Mapping[str, Floats]
+
+    def mean(self, measure: str) -> float | None:
+        """Return the mean of a measure over pairs of different classes; None if it was not computed."""
+        table = self.pairs.get(measure)
+        return None if table is None else float(table[~np.isnan(table)].mean())
 
 
 def class_histograms(histograms: ArrayLike, labels: ArrayLike) -> tuple[Ints, Floats]:
@@ -101,33 +106,32 @@ def area(polygon: ArrayLike) -> float:
     return float((x[:, 0] * y[:, 1] - x[:, 1] * y[:, 0]).sum() / 2)
 
 
+def clip(corners: Corners, side: Sequence[float]) -> Corners:
+    """Return the part of a convex polygon with `side` >= 0, where `side` is an affine function at each corner."""
+    kept: Corners = []
+    for p, q, s, t in zip(corners, corners[1:] + corners[:1], side, [*side[1:], *side[:1]], strict=True):
+        if s >= 0:
+            kept.append(p)
+        if s * t < 0:
+            along = s / (s - t)
+            kept.append([p[0] + (q[0] - p[0]) * along, p[1] + (q[1] - p[1]) * along])
+    return kept
+
+
 def intersection(first: ArrayLike, second: ArrayLike) -> Floats:
     """Return the vertices (k, 2) of the intersection of two convex polygons.
 
     Both polygons need at least three vertices in counterclockwise order.
     """
     # For a few vertices plain floats are ten times faster than arrays.
-    left: list[list[float]] = np.asarray(first, dtype=np.float64).reshape(-1, 2).tolist()
-    edges: list[list[float]] = np.asarray(second, dtype=np.float64).reshape(-1, 2).tolist()
+    left: Corners = np.asarray(first, dtype=np.float64).reshape(-1, 2).tolist()
+    edges: Corners = np.asarray(second, dtype=np.float64).reshape(-1, 2).tolist()
     for (ax, ay), (bx, by) in zip(edges, edges[1:] + edges[:1], strict=True):
-        side = [(bx - ax) * (y - ay) - (by - ay) * (x - ax) for x, y in left]  # > 0: inside
-        corners: list[list[float]] = []
-        for p, q, s, t in zip(left, left[1:] + left[:1], side, side[1:] + side[:1], strict=True):
-            if s >= 0:
-                corners.append(p)
-            if s * t < 0:
-                along = s / (s - t)
-                corners.append([p[0] + (q[0] - p[0]) * along, p[1] + (q[1] - p[1]) * along])
-        left = corners
+        left = clip(left, [(bx - ax) * (y - ay) - (by - ay) * (x - ax) for x, y in left])
     return np.array(left).reshape(-1, 2)
 
 
-def hull_iou(first: ArrayLike, second: ArrayLike) -> float:
-    """Return the intersection over union of the convex hulls of two point sets (n, 2); 0 if a hull has no area."""
-    return _iou(hull(first), hull(second))
-
-
-def _iou(one: Floats, two: Floats) -> float:
+def iou(one: Floats, two: Floats) -> float:
     """Return the intersection over union of convex polygons with counterclockwise vertices; 0 if either has no area."""
     if min(len(one), len(two)) < 3:
         return 0.0
@@ -135,15 +139,10 @@ def _iou(one: Floats, two: Floats) -> float:
     return shared / (areas - shared) if areas > shared else 0.0
 
 
-def histogram_intersection(first: ArrayLike, second: ArrayLike) -> float:
-    """Return the intersection of two histograms (m,), sum_i min(first_i, second_i): 1 if equal, 0 if disjoint."""
-    return float(np.minimum(np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)).sum())
-
-
-def active_jaccard(first: ArrayLike, second: ArrayLike) -> float:
-    """Return the Jaccard index of two boolean masks (m,) of active prototypes; 0 if no prototype is active."""
-    a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
-    return float((a & b).sum() / max(1, (a | b).sum()))
+def histogram_intersections(shares: Floats) -> Floats:
+    """Return the intersection sum_i min(h_i, g_i) of all pairs of histograms (C, m): 1 if equal, 0 if disjoint."""
+    shared: Floats = np.minimum(shares[:, None], shares).sum(-1)
+    return shared
 
 
 def hull_separation(first: ArrayLike, second: ArrayLike) -> float:
@@ -238,44 +237,26 @@ def overlaps(
     corners = [v[f] for f in flags]
     if v.shape[1] == 2:
         corners = [hull(c) for c in corners]
-    count = len(classes)
-    names = ["histogram_intersection", "active_jaccard", "hull_separation"]
-    names += ["hull_iou"] * (v.shape[1] == 2) + ["membership_rate"] * (x is not None)
-    pairs = {name: np.full((count, count), np.nan) for name in names}
-    # All tables over pairs are symmetric except that of the membership rate, the fraction of the points of class a in
-    # the hull of class b.
-    for a in range(count):
-        for b in range(count):
-            if a < b:
-                orders = (a, b), (b, a)
-                # hulls with a common vertex intersect, so the solver is not needed
-                common = (flags[a] & flags[b]).any()
-                measured = {
-                    "histogram_intersection": histogram_intersection(shares[a], shares[b]),
-                    "active_jaccard": active_jaccard(flags[a], flags[b]),
-                    "hull_separation": 0.0 if common else hull_separation(corners[a], corners[b]),
-                }
-                if v.shape[1] == 2:
-                    measured["hull_iou"] = _iou(corners[a], corners[b])
-                for name, value in measured.items():
-                    for pair in orders:
-                        pairs[name][pair] = value
-            if a != b and x is not None:
-                pairs["membership_rate"][a, b] = members(x[y == classes[a]], corners[b]).mean()
-    # average over pairs of different classes
-    off = ~np.eye(count, dtype=bool)
-    mean = {name: float(table[off].mean()) for name, table in pairs.items()}
-    return Overlaps(
-        classes=classes,
-        tau=1 / (10 * len(v)) if tau is None else float(tau),
-        active=flags,
-        hull_iou=mean.get("hull_iou"),
-        histogram_intersection=mean["histogram_intersection"],
-        active_jaccard=mean["active_jaccard"],
-        hull_separation=mean["hull_separation"],
-        membership_rate=mean.get("membership_rate"),
-        pairs=pairs,
-    )
+    either = (flags[:, None] | flags).sum(-1)
+    pairs = {
+        "histogram_intersection": histogram_intersections(shares),
+        "active_jaccard": (flags[:, None] & flags).sum(-1) / np.maximum(1, either),
+        "hull_separation": np.zeros(either.shape),
+    }
+    if v.shape[1] == 2:
+        pairs["hull_iou"] = np.zeros(either.shape)
+    for a, b in itertools.combinations(range(len(classes)), 2):
+        if v.shape[1] == 2:
+            pairs["hull_iou"][[a, b], [b, a]] = iou(corners[a], corners[b])
+        if not (flags[a] & flags[b]).any():  # hulls with a common vertex intersect, so the solver is not needed
+            pairs["hull_separation"][[a, b], [b, a]] = hull_separation(corners[a], corners[b])
+    if x is not None:
+        pairs["membership_rate"] = np.zeros(either.shape)
+        for a, b in itertools.permutations(range(len(classes)), 2):
+            pairs["membership_rate"][a, b] = members(x[y == classes[a]], corners[b]).mean()
+    for table in pairs.values():
+        np.fill_diagonal(table, np.nan)
+    return Overlaps(classes=classes, tau=1 / (10 * len(v)) if tau is None else float(tau), active=flags, pairs=pairs)
 
 
 def _points(name: str, value: ArrayLike) -> Floats:

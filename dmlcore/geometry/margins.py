@@ -123,12 +123,6 @@ def balanced_rho(B: int, C: int) -> float:
     return (B - K) / (2 * (K - 1))
 
 
-def triplet_count(B: int, C: int) -> int:
-    """Return the number B (K - 1) (B - K) of valid triplets in a batch of B samples from C classes, with K = B/C."""
-    K = _class_size(B, C)
-    return B * (K - 1) * (B - K)
-
-
 def _class_size(B: int, C: int) -> int:
     for name, value in (("B", B), ("C", C)):
         if isinstance(value, bool) or not isinstance(value, Integral):

@@ -143,7 +143,7 @@ def view(scene: PlaneScene) -> PlaneView:
         scale=scale,
         reference=reference,
         outer=levels.lines(0.0),
-        inner=levels.lines(m2) if m2 < math.inf else [],
+        inner=levels.lines(m2),
         rings=levels.patches(0.0, m2, (cx - half, cx + half, cy - half, cy + half)) if scene.region else None,
         contours=None
         if scene.lines == "none"

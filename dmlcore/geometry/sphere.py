@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dmlcore.geometry.field_table import field_table
+from dmlcore.geometry.field_table import PROBES, field_table
 from dmlcore.geometry.forces import EdgeEnergy, Probe, TripletEnergy
 
 UNIT = 1e-6  # tolerance of a norm of 1
@@ -108,8 +108,11 @@ def raw_on_sphere(
     loss: TripletEnergy, a: Tensor, p: Tensor, n: Tensor, *, probe: Probe = "negative", nodes: Tensor
 ) -> Tensor:
     """Return the energy before the clamp (...) with the probe at each node, like `scan_sphere` but without forces."""
+    if probe not in PROBES:
+        raise ValueError(f"probe must be anchor, positive or negative, got {probe!r}")
+    points = [nodes if name == probe else point for name, point in zip(PROBES, (a, p, n), strict=True)]
     with torch.no_grad():
-        return loss.raw(*_replaced(probe, nodes, a, p, n)).expand(nodes.shape[:-1])
+        return loss.raw(*points).expand(nodes.shape[:-1])
 
 
 def angle_map(loss: TripletEnergy, positive: Tensor, negative: Tensor) -> Tensor:
@@ -144,16 +147,6 @@ def random_triplets(count: int, dimension: int, seed: int = 0) -> tuple[Tensor, 
     drawn = torch.randn(3, count, dimension, dtype=torch.float64, generator=generator)
     a, p, n = drawn / drawn.norm(dim=-1, keepdim=True)
     return a, p, n
-
-
-def _replaced(probe: Probe, nodes: Tensor, a: Tensor, p: Tensor, n: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    if probe == "anchor":
-        return nodes, p, n
-    if probe == "positive":
-        return a, nodes, n
-    if probe == "negative":
-        return a, p, nodes
-    raise ValueError(f"probe must be anchor, positive or negative, got {probe!r}")
 
 
 def _units(a: Tensor, p: Tensor, n: Tensor) -> None:

@@ -5,12 +5,13 @@ Import this module directly, not through the package: it loads scipy, which trai
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dmlcore.geometry.hulls import active, area, hull, intersection
+from dmlcore.geometry.hulls import active, area, histogram_intersections, hull, intersection
 from dmlcore.typing import Bools, Floats
 
 
@@ -56,20 +57,17 @@ class TokenUse:
 
         The overlap is the sum over tokens of the smaller of the two weights.
         """
-        shared: Floats = np.minimum(self.weights[:, None], self.weights[None]).sum(-1)
-        return shared
+        return histogram_intersections(self.weights)
 
     def ious(self) -> Floats:
         """Return the intersections over union (C, C) of the hulls of all pairs of classes; 0 if a hull has no area."""
         areas = [area(corners) for corners in self.hulls]
         boxes = [(c.min(0), c.max(0)) if len(c) else (np.full(2, np.inf), np.full(2, -np.inf)) for c in self.hulls]
         overlaps = np.diag((np.array(areas) > 0).astype(np.float64))
-        for a, first in enumerate(self.hulls):
-            for b, second in enumerate(self.hulls[:a]):
-                apart = (boxes[a][0] > boxes[b][1]).any() or (boxes[b][0] > boxes[a][1]).any()
-                if apart or not areas[a] or not areas[b]:
-                    continue
-                shared = max(0.0, area(intersection(first, second)))
+        for a, b in itertools.combinations(range(len(self.hulls)), 2):
+            apart = (boxes[a][0] > boxes[b][1]).any() or (boxes[b][0] > boxes[a][1]).any()
+            if areas[a] and areas[b] and not apart:
+                shared = max(0.0, area(intersection(self.hulls[a], self.hulls[b])))
                 overlaps[a, b] = overlaps[b, a] = shared / (areas[a] + areas[b] - shared)
         return overlaps
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,6 +16,9 @@ from dmlcore.models.networks import MLP, ImageNetwork, Network, TokenNetwork
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.training.batches import CHUNK, embed, evaluation_mode, to_device
 from dmlcore.typing import Ints, Singles
+
+if TYPE_CHECKING:
+    from dmlcore.geometry.hulls import Overlaps
 
 IMAGES = 64  # number of images per class whose local features are used
 PROTOTYPES = 48  # number of prototypes that represent the local features (Gurbuz 2022, Sec. 4.2)
@@ -184,9 +187,9 @@ def _has_prototypes(model: ImageNetwork) -> bool:
     return bool(getattr(model.pool, "ready", False))
 
 
-def _numbers(result: object) -> dict[str, float]:
+def _numbers(overlaps: Overlaps) -> dict[str, float]:
     names = ("hull_iou", "histogram_intersection", "active_jaccard", "hull_separation")
-    return {name: float(value) for name in names if (value := getattr(result, name)) is not None}
+    return {name: value for name in names if (value := overlaps.mean(name)) is not None}
 
 
 def _chunks(indices: Ints) -> list[Ints]:

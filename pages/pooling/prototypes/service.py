@@ -155,7 +155,7 @@ class PrototypesReading:
             "holds": int(r.holds.sum()),
             "total": len(r.holds),
             "mean": {k: float(getattr(r, k).mean()) for k in ("error", "mean_distance", "radius")},
-            "overlaps": {k: _number(getattr(o, k)) for k in MEASURES},
+            "overlaps": {k: _number(o.mean(k)) for k in MEASURES},
             # membership_rate: fraction of the pooled vectors of class a inside the hull of class b; back: the reverse
             "pairs": [
                 {"a": a, "b": b, "back": _number(o.pairs["membership_rate"][b, a])}
@@ -229,7 +229,7 @@ class PrototypesReading:
 
     def verdict(self) -> str:
         """Return the sentences that compare the pooled vector of the chosen image with its histogram."""
-        shared = _number(self.overlaps.histogram_intersection)
+        shared = _number(self.overlaps.mean("histogram_intersection"))
         return story.verdict(self.reading, self.at, shared, self.view.weights == "uniform")
 
     def onward(self) -> str:
