@@ -48,18 +48,12 @@ class ActiveRegion:
     """Positions at which a negative receives a force, 0 < raw < m2, for a fixed anchor and positive.
 
     Attributes:
-        outer: Boundary raw = 0, polylines of shape (K, 2). Closed polylines repeat their first point; a half plane
-            (npairs) has an open one.
-        inner: Boundary raw = m2, polylines of shape (K, 2).
         area: Area, inf if the region is unbounded.
         shape: Description in words, with LaTeX between dollar signs.
         latex: Formula of the outer boundary, or "" for a contoured region.
-        closed_form: True if boundary points are exact and areas exact or computed by quadrature, False if the region is
-            contoured on a grid.
+        closed_form: True if the area is exact or computed by quadrature, False if the region is contoured on a grid.
     """
 
-    outer: list[Floats]
-    inner: list[Floats]
     area: float
     shape: str
     latex: str
@@ -70,28 +64,22 @@ SetAbove = Callable[[TripletLoss, PlanePair, float], LevelSet]
 CLOSED_FORMS: dict[str, tuple[SetAbove, str | Callable[[TripletLoss], str]]] = {}
 
 
-def active_region(loss: TripletLoss, anchor: ArrayLike, positive: ArrayLike, *, points: int = 256) -> ActiveRegion:
+def active_region(loss: TripletLoss, anchor: ArrayLike, positive: ArrayLike) -> ActiveRegion:
     """Return the region of the plane in which a negative receives a gradient.
 
     Args:
         loss: Triplet loss.
         anchor: Shape (2,).
         positive: Shape (2,).
-        points: Number of edges per exact boundary curve, at least 8. The number of edges of a contoured curve depends
-            on the grid instead.
 
     Raises:
-        ValueError: If a point is not two finite coordinates or `points` is below 8; the message names the argument.
+        ValueError: If a point is not two finite coordinates; the message names the argument.
     """
     pair = PlanePair(_point("anchor", anchor), _point("positive", positive))
-    if points < 8:
-        raise ValueError(f"points must be at least 8, got {points}")
     set_above, latex = CLOSED_FORMS.get(loss.formula.name, (contour_set, ""))
     outer = set_above(loss, pair, 0.0)
     inner = set_above(loss, pair, loss.m2) if loss.m2 < math.inf else NOTHING
     return ActiveRegion(
-        outer.curves(points),
-        inner.curves(points),
         _difference(outer, inner),
         _words(outer, inner),
         latex if isinstance(latex, str) else latex(loss),
@@ -143,7 +131,7 @@ def _hoffer(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     root = math.sqrt(max(level, 0.0))
     if not 0 < root < 1:
         return EVERYTHING if root == 0 else NOTHING
-    return disc(pair.a, "A", max(0.0, pair.d - math.log(root / (1 - root))) ** 2)
+    return disc("A", max(0.0, pair.d - math.log(root / (1 - root))) ** 2)
 
 
 @closed_form("npairs", r"\log\!\left(1+e^{a^\top n-a^\top p}\right)>0\ \text{everywhere}")
@@ -155,12 +143,12 @@ def _npairs(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
 
 @closed_form("ranking", r"d_{an}=d_{ap}+m,\quad\text{area}=\pi\,(d_{ap}+m)^2")
 def _ranking(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
-    return disc(pair.a, "A", max(0.0, pair.d + loss.margin - level) ** 2)
+    return disc("A", max(0.0, pair.d + loss.margin - level) ** 2)
 
 
 @closed_form("facenet", r"d_{an}^2=d_{ap}^2+m,\quad\text{area}=\pi\,(d_{ap}^2+m)")
 def _facenet(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
-    return disc(pair.a, "A", pair.d**2 + loss.margin - level)
+    return disc("A", pair.d**2 + loss.margin - level)
 
 
 @closed_form("facenet_mined", r"d_{ap}^2<d_{an}^2<d_{ap}^2+m,\quad\text{area}=\pi\,m")
@@ -170,7 +158,7 @@ def _facenet_mined(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet
 
 @closed_form("ratio", r"d_{an}=d_{ap}+m,\quad\text{area}=\pi\,(d_{ap}+m)^2")
 def _ratio(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
-    return disc(pair.a, "A", ((pair.d + _own(loss, "m")) * max(0.0, 1 - level)) ** 2)
+    return disc("A", ((pair.d + _own(loss, "m")) * max(0.0, 1 - level)) ** 2)
 
 
 @closed_form(
@@ -182,7 +170,7 @@ def _angular(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     excess, tan2 = pair.d**2 + loss.margin - level, math.tan(_own(loss, "rho")) ** 2
     if 4 * tan2 * 1e150 < 1:
         return EVERYTHING if excess > 0 else NOTHING
-    return disc(pair.midpoint, "M", excess / (4 * tan2))
+    return disc("M", excess / (4 * tan2))
 
 
 @closed_form(
@@ -208,7 +196,7 @@ def _moving(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
         return NOTHING
     # The second argument is an upper bracket, at which the cubic is not negative.
     outer = root(valley, math.sqrt(max(Q, 0.0)) + max(-q, 0.0) ** (1 / 3))
-    return shell(pair.a, "A", root(FLOOR, valley) if cubic(FLOOR) > 0 else 0.0, outer)
+    return shell("A", root(FLOOR, valley) if cubic(FLOOR) > 0 else 0.0, outer)
 
 
 LIFTED = RadialTerm(lambda d: -np.exp(-d), lambda v: -np.log(-v), lambda d: np.exp(-d))
@@ -227,7 +215,7 @@ def _lifted(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     r"\quad\text{area}=\pi\left(\tfrac14 d_{ap}^2+m\right)",
 )
 def _entangle(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
-    return disc(pair.midpoint, "M", pair.d**2 / 4 + loss.margin - level)
+    return disc("M", pair.d**2 / 4 + loss.margin - level)
 
 
 def _location_latex(loss: TripletLoss) -> str:
@@ -240,8 +228,8 @@ def _location_latex(loss: TripletLoss) -> str:
 def _location_aware(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     margin, a, p = loss.margin - level, pair.a, pair.p
     if loss.hyper["variant"] == "printed":
-        return outside(-(a + p), "-(A+P)", float(4 * (a @ p) - 2 * margin))
-    return disc(a + p, "A+P", 2 * float(a @ a + p @ p + margin))
+        return outside("-(A+P)", float(4 * (a @ p) - 2 * margin))
+    return disc("A+P", 2 * float(a @ a + p @ p + margin))
 
 
 _ELLIPSE = r"d_{an}+d_{pn}=2A,\quad A=\frac{%s}{2\rho},\quad B=\sqrt{A^2-\tfrac14 d_{ap}^2},\quad\text{area}=\pi A B"
@@ -276,7 +264,7 @@ def _distance_sensitive(loss: TripletLoss, pair: PlanePair, level: float) -> Lev
     pull = power_potential(torch.tensor(pair.d, dtype=torch.float64), _own(loss, "s") + 1, floor=FLOOR)
     bound = (float(pull) + loss.margin - level) / rho  # the set is P_q(d_an) + P_q(d_pn) < bound
     if q == 2:
-        return disc(pair.midpoint, "M", bound - pair.d**2 / 4)
+        return disc("M", bound - pair.d**2 / 4)
     if q == 1:
         return ellipse(pair, bound / 2)
     if abs(q) < LOG_ZONE:

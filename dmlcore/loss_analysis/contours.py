@@ -12,7 +12,7 @@ import torch
 
 from dmlcore.geometry import field_table
 from dmlcore.geometry.boundary import level_lines
-from dmlcore.loss_analysis.level_sets import EVERYTHING, NOTHING, Curves, LevelSet, PlanePair
+from dmlcore.loss_analysis.level_sets import EVERYTHING, NOTHING, LevelSet, PlanePair
 from dmlcore.losses.engine.triplet_loss import TripletLoss
 from dmlcore.typing import Floats
 
@@ -26,10 +26,11 @@ NODES = 141  # number of grid nodes per axis, before the grid is refined near an
 def contour_set(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     """Return the set of negatives in the plane with raw > level, contoured on a grid.
 
-    The points of the contours are refined by Newton steps onto the level. The grid covers a box around the midpoint M
-    of anchor and positive. Its size is chosen so that it contains the set as sampled on 71 rings around M, with radii
-    up to 10^4 times the largest of 1, d_ap and the coordinates of both points. A set that reaches the outermost ring
-    counts as unbounded. The grid is finer near anchor and positive, where energies may diverge.
+    The points of the contours, which determine the area, are refined by Newton steps onto the level. The grid covers a
+    box around the midpoint M of anchor and positive. Its size is chosen so that it contains the set as sampled on 71
+    rings around M, with radii up to 10^4 times the largest of 1, d_ap and the coordinates of both points. A set that
+    reaches the outermost ring counts as unbounded. The grid is finer near anchor and positive, where energies may
+    diverge.
 
     Compared with closed forms the area is accurate to 1e-6 in most cases, and to 1e-3 for a set that covers only a few
     grid cells. A small component away from anchor and positive may be missed.
@@ -52,10 +53,10 @@ def contour_set(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
         return EVERYTHING
     if not lines and not last.any():
         return NOTHING
-    words = f"{len(lines)} curve{'s' if len(lines) > 1 else ''}, contoured"
+    words = f"{lines} curve{'s' if lines > 1 else ''}, contoured"
     if last.any() and not last.all():
-        return LevelSet(words, math.inf, lambda points: lines, "neither", exact=False)
-    return LevelSet(words, area, lambda points: lines, "all but bounded" if last.all() else "bounded", exact=False)
+        return LevelSet(words, math.inf, "neither", exact=False)
+    return LevelSet(words, area, "all but bounded" if last.all() else "bounded", exact=False)
 
 
 def _raw(loss: TripletLoss, pair: PlanePair, negative: Floats) -> Floats:
@@ -65,8 +66,8 @@ def _raw(loss: TripletLoss, pair: PlanePair, negative: Floats) -> Floats:
     return np.nan_to_num(raw, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
 
 
-def _lines(loss: TripletLoss, pair: PlanePair, level: float, half: float) -> tuple[Curves, float]:
-    """Return the contour lines around a pair, and the signed area inside the closed ones.
+def _lines(loss: TripletLoss, pair: PlanePair, level: float, half: float) -> tuple[int, float]:
+    """Return the number of contour lines around a pair, and the signed area inside the closed ones.
 
     The lines cover the box of half width `half` around the midpoint of anchor and positive.
     """
@@ -77,13 +78,13 @@ def _lines(loss: TripletLoss, pair: PlanePair, level: float, half: float) -> tup
     grid = np.stack(np.meshgrid(x, y), axis=-1)
     lines = level_lines(x, y, _raw(loss, pair, pair.place(grid)), level)
     if not lines:
-        return [], 0.0
+        return 0, 0.0
     cuts = np.cumsum([len(line) for line in lines])[:-1]
     points, gradient = _polished(loss, pair, level, pair.place(np.concatenate(lines)), half / NODES)
     curves, gradients = np.split(points, cuts), np.split(gradient, cuts)
     closed = [np.array_equal(line[0], line[-1]) for line in lines]
     area = sum(_area(curve, g) for curve, g, whole in zip(curves, gradients, closed, strict=True) if whole)
-    return curves, area
+    return len(lines), area
 
 
 def _polished(loss: TripletLoss, pair: PlanePair, level: float, points: Floats, step: float) -> tuple[Floats, Floats]:

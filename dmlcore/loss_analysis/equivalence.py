@@ -20,6 +20,7 @@ from dmlcore.losses.engine.triplet_loss import TripletLoss
 Space = Literal["plane", "sphere"]
 Points = tuple[Tensor, Tensor, Tensor]
 
+TRIPLETS = 256  # number of random triplets
 SAME = 1e-9  # largest relative difference that is attributed to rounding
 
 
@@ -46,8 +47,6 @@ def same_loss(
     space: Space = "plane",
     dim: int | None = None,
     symmetrised: bool = False,
-    triplets: int = 256,
-    seed: int = 0,
 ) -> Sameness:
     """Compare the gradients of two triplet losses, without clamp, on random triplets of points.
 
@@ -58,19 +57,17 @@ def same_loss(
             projected onto the tangent space.
         dim: Dimension of the points; None for 2 with "plane" and 3 with "sphere".
         symmetrised: True to sum each loss over (a, p, n) and (p, a, n), as a batch does.
-        triplets: Number of triplets.
-        seed: Seed of the random points.
 
     Returns:
         The fitted factor and shift, the remaining deviation, and a verdict in words.
 
     Raises:
-        ValueError: If `space`, `dim` or `triplets` is invalid; the message names it.
+        ValueError: If `space` or `dim` is invalid; the message names it.
 
     Reference:
         Karaman 2021, Sec. 4.3.1, corrected.
     """
-    points = _points(space, dim, triplets, seed)
+    points = _points(space, dim)
     raw1, grad1 = _gradients(first, points, space, symmetrised)
     raw2, grad2 = _gradients(second, points, space, symmetrised)
     # Normalise before computing products, because the squares of diverging gradients overflow before the gradients do.
@@ -86,18 +83,15 @@ def same_loss(
     return replace(sameness, verdict=_verdict(_label(first), _label(second), symmetrised, sameness))
 
 
-def _points(space: str, dim: int | None, triplets: int, seed: int) -> Points:
+def _points(space: str, dim: int | None) -> Points:
     if space not in ("plane", "sphere"):
         raise ValueError(f"space must be plane or sphere, got {space!r}")
     dim = dim or (2 if space == "plane" else 3)
     if dim < 2:
         raise ValueError(f"dim must be at least 2, got {dim}")
-    if triplets < 2:
-        raise ValueError(f"triplets must be at least 2 to tell a factor from an accident, got {triplets}")
     if space == "sphere":
-        return random_triplets(triplets, dim, seed)
-    generator = torch.Generator().manual_seed(seed)
-    a, p, n = torch.randn(3, triplets, dim, generator=generator, dtype=torch.float64)
+        return random_triplets(TRIPLETS, dim)
+    a, p, n = torch.randn(3, TRIPLETS, dim, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     return a, p, n
 
 

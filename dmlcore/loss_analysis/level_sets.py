@@ -1,4 +1,4 @@
-"""Sets {raw > level} of the plane from which active regions are built, with boundary, area and description.
+"""Sets {raw > level} of the plane from which active regions are built, with area and description.
 
 raw is the energy of a triplet loss before the clamp, as a function of the position of the negative.
 """
@@ -18,8 +18,6 @@ from scipy.special import ellipe, ellipk
 from dmlcore.geometry.derivations import number
 from dmlcore.geometry.triplet import FLOOR
 from dmlcore.typing import Floats
-
-Curves = list[Floats]
 
 # Regions larger than FAR times d_ap are replaced with a disc, to which they are equal up to a relative error of 1e-12.
 FAR = 1e6
@@ -46,29 +44,22 @@ class PlanePair:
         for name, value in (("d", d), ("midpoint", (self.a + self.p) / 2), ("frame", np.array([[x, y], [-y, x]]))):
             object.__setattr__(self, name, value)
 
-    def place(self, local: Floats, centre: Floats | None = None) -> Floats:
-        """Convert local coordinates (..., 2) to points of the plane.
-
-        Local coordinates run along and across the line from a to p. Their origin is `centre`, or the midpoint M if
-        None.
-        """
-        return (self.midpoint if centre is None else centre) + local @ self.frame
+    def place(self, local: Floats) -> Floats:
+        """Convert local coordinates (..., 2) from the midpoint M, along and across the line from a to p, to points."""
+        return self.midpoint + local @ self.frame
 
 
 @dataclass(frozen=True)
 class LevelSet:
     """Set of positions of the negative in the plane at which the energy before the clamp, raw, exceeds a level.
 
-    `curves(points)` returns the boundary as polylines of `points` edges each. `words` describes the set.
-
-    `reach` says how to use `area`. For "bounded", `area` is the area of the set. For "all but bounded", it is minus the
-    area of the complement, so that the difference between two sets of this kind has the right area. For "neither" (a
-    half plane) it has no meaning. `exact` is False if the set is contoured on a grid.
+    `words` describes the set. `reach` says how to use `area`. For "bounded", `area` is the area of the set. For "all
+    but bounded", it is minus the area of the complement, so that the difference between two sets of this kind has the
+    right area. For "neither" (a half plane) it has no meaning. `exact` is False if the set is contoured on a grid.
     """
 
     words: str
     area: float
-    curves: Callable[[int], Curves]
     reach: Literal["bounded", "all but bounded", "neither"] = "bounded"
     exact: bool = True
 
@@ -78,58 +69,44 @@ class LevelSet:
         return self.reach == "bounded" and self.area == 0
 
 
-NOTHING = LevelSet("empty", 0.0, lambda points: [])
-EVERYTHING = LevelSet("the whole plane", 0.0, lambda points: [], "all but bounded")
+NOTHING = LevelSet("empty", 0.0)
+EVERYTHING = LevelSet("the whole plane", 0.0, "all but bounded")
 
 
-def disc(centre: Floats, name: str, square_radius: float) -> LevelSet:
-    """Return the disc around `centre`, or the empty set unless square_radius > 0. `name` is the name of the centre."""
+def disc(centre: str, square_radius: float) -> LevelSet:
+    """Return the disc around the point named `centre`, or the empty set unless square_radius > 0."""
     if not square_radius > 0:
         return NOTHING
-    radius = math.sqrt(square_radius)
-    words = f"disc about {name}, radius {radius:.4g}"
-    return LevelSet(words, math.pi * square_radius, lambda points: [centre + radius * _circle(points)])
+    return LevelSet(f"disc about {centre}, radius {math.sqrt(square_radius):.4g}", math.pi * square_radius)
 
 
-def outside(centre: Floats, name: str, square_radius: float) -> LevelSet:
+def outside(centre: str, square_radius: float) -> LevelSet:
     """Return the complement of the disc around `centre`; the whole plane unless square_radius > 0."""
     if not square_radius > 0:
         return EVERYTHING
-    inside = disc(centre, name, square_radius)
-    return LevelSet(f"all but the {inside.words}", -inside.area, inside.curves, "all but bounded")
+    inside = disc(centre, square_radius)
+    return LevelSet(f"all but the {inside.words}", -inside.area, "all but bounded")
 
 
-def shell(centre: Floats, name: str, inner: float, outer: float) -> LevelSet:
+def shell(centre: str, inner: float, outer: float) -> LevelSet:
     """Return the ring with radii `inner` and `outer` around `centre`; a disc if the inner radius is 0."""
     if not inner > 0:
-        return disc(centre, name, outer**2)
-    words = f"shell about {name}, radii {inner:.4g} to {outer:.4g}"
-    return LevelSet(
-        words,
-        math.pi * (outer - inner) * (outer + inner),
-        lambda points: [centre + radius * _circle(points) for radius in (outer, inner)],
-    )
+        return disc(centre, outer**2)
+    words = f"shell about {centre}, radii {inner:.4g} to {outer:.4g}"
+    return LevelSet(words, math.pi * (outer - inner) * (outer + inner))
 
 
 def half_plane(normal: Floats, bound: float) -> LevelSet:
     """Return the set of points x with normal . x > bound.
 
-    If the bounding line lies beyond floating-point range, the set is the whole plane or empty. The line is drawn as a
-    segment.
+    If the bounding line lies beyond floating-point range, the set is the whole plane or empty.
     """
     length = float(np.hypot(*normal))
     if abs(bound) >= 1e150 * length:
         return EVERYTHING if bound < 0 else NOTHING
     unit, offset = normal / length, bound / length
-    reach = 10 * (1 + length + abs(offset))
-    across = np.array([-unit[1], unit[0]])
     words = f"half plane beyond the line at {offset:.4g} from the origin along ({unit[0]:.4g}, {unit[1]:.4g})"
-    return LevelSet(
-        words,
-        math.inf,
-        lambda points: [offset * unit + np.linspace(-reach, reach, points + 1)[:, None] * across],
-        "neither",
-    )
+    return LevelSet(words, math.inf, "neither")
 
 
 def ellipse(pair: PlanePair, major: float) -> LevelSet:
@@ -137,11 +114,7 @@ def ellipse(pair: PlanePair, major: float) -> LevelSet:
     if not major > pair.d / 2:
         return NOTHING
     minor = math.sqrt((major - pair.d / 2) * (major + pair.d / 2))
-    return LevelSet(
-        f"ellipse, semi-axes {major:.4g} and {minor:.4g}, foci A and P",
-        math.pi * major * minor,
-        lambda points: [pair.place(_circle(points) * np.array([major, minor]))],
-    )
+    return LevelSet(f"ellipse, semi-axes {major:.4g} and {minor:.4g}, foci A and P", math.pi * major * minor)
 
 
 @dataclass(frozen=True)
@@ -198,7 +171,7 @@ def cassini(pair: PlanePair, bound: float) -> LevelSet:
 
 
 def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) -> LevelSet:
-    """Return the set law(d_an) + law(d_pn) < bound, with exact boundary points and the area by quadrature.
+    """Return the set law(d_an) + law(d_pn) < bound, with the area by quadrature.
 
     `law` is an increasing function of a distance. `formula` is the inequality in LaTeX, for the description of the set.
     """
@@ -215,47 +188,44 @@ def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) 
         if not 0 < bisector < 1e150:
             return EVERYTHING
         if bisector > FAR * d:
-            return disc(pair.midpoint, "M", bisector**2 - c**2)
+            return disc("M", bisector**2 - c**2)
         far = _far_end(law, bound, d, bisector)
         if bound > 2 * law.at(c):
-            outline, pieces = _Outline(pair, law, bound, False, bisector, d + far), "one piece"
+            outline, pieces = _Outline(d, law, bound, False, bisector, d + far), "one piece"
         elif far < FLOOR:  # the lobes lie within FLOOR of a and p, where diverging functions are held constant
             return NOTHING
         else:
-            outline, pieces = _Outline(pair, law, bound, True, -_inner_end(law, bound, d), far), "two lobes"
-        return LevelSet(f"{pieces} about A and P, {formula}", outline.area(), outline.curves)
+            outline, pieces = _Outline(d, law, bound, True, -_inner_end(law, bound, d), far), "two lobes"
+        return LevelSet(f"{pieces} about A and P, {formula}", outline.area())
 
 
 @dataclass(frozen=True)
 class _Outline:
     """Boundary law(x) + law(y) = bound in one quarter of the plane; the other three quarters are mirror images.
 
-    x and y are the distances from a and p. The quarter lies on the side of a, above the line through a and p, so y is
-    the larger distance. The boundary is given as a function of y, x = law^-1(bound - law(y)). y increases from the
-    perpendicular bisector to the far end on the line through a and p. If the boundary consists of two lobes, y starts
-    at the inner end of the lobe around a instead. The parameter v runs from `low` to `high`. It is y, or y - d for
-    lobes, so that the coordinates of tiny lobes keep their precision.
+    x and y are the distances from a and p, which are `d` apart. The quarter lies on the side of a, above the line
+    through a and p, so y is the larger distance. The boundary is given as a function of y, x = law^-1(bound - law(y)).
+    y increases from the perpendicular bisector to the far end on the line through a and p. If the boundary consists of
+    two lobes, y starts at the inner end of the lobe around a instead. The parameter v runs from `low` to `high`. It is
+    y, or y - d for lobes, so that the coordinates of tiny lobes keep their precision.
     """
 
-    pair: PlanePair
+    d: float
     law: RadialTerm
     bound: float
     lobes: bool
     low: float
     high: float
 
-    def quarter(self, phi: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return one quarter of the boundary, parametrised by phi in 0..pi, with the derivative needed for its area.
+    def area(self) -> float:
+        """Return the area of all four quarters by Gauss-Legendre quadrature in a parameter phi, 0..pi.
 
-        Args:
-            phi: Parameters, shape (K,).
-
-        Returns:
-            (along, across, minus the derivative of `along` with respect to phi), each of shape (K,). `along` is the
-            coordinate on the line through a and p, and `across` the one perpendicular to it. Their origin is point a if
-            the boundary consists of two lobes, otherwise the midpoint of a and p.
+        `along` is the coordinate of the boundary on the line through a and p, `across` the one perpendicular to it, and
+        `speed` minus the derivative of `along` with respect to v. The origin is point a if the boundary consists of two
+        lobes, otherwise the midpoint of a and p.
         """
-        d, law, half = self.pair.d, self.law, (self.high - self.low) / 2
+        phi, weights = _nodes()
+        d, law, half = self.d, self.law, (self.high - self.low) / 2
         v = self.low + half * (1 - np.cos(phi))  # the cosine removes the square-root singularities at both ends
         y = v + d if self.lobes else v
         x = law.inverse(np.maximum(self.bound - law.value(y), law.at(0)))
@@ -267,30 +237,7 @@ class _Outline:
         along = np.clip(along, -np.sqrt(square), np.sqrt(square))
         across = np.sqrt(np.maximum(square - along**2, 0))
         speed = np.nan_to_num((y + x * law.slope(y) / law.slope(x)) / d, posinf=0.0)
-        return along, across, speed * half * np.sin(phi)
-
-    def area(self) -> float:
-        """Return the area of all four quarters by Gauss-Legendre quadrature in phi."""
-        phi, weights = _nodes()
-        _, across, speed = self.quarter(phi)
-        return 4 * float(weights @ (across * speed))
-
-    def curves(self, points: int) -> Curves:
-        """Return the boundary as closed polylines: one, or two if it consists of lobes around a and p.
-
-        Each closed polyline has about `points` edges.
-        """
-        with np.errstate(all="ignore"):
-            along, across, _ = self.quarter(np.linspace(0, np.pi, points // (2 if self.lobes else 4) + 1))
-        across[-1] = 0.0
-        if self.lobes:
-            across[0] = 0.0
-        else:
-            along[0] = 0.0
-        left = np.stack([np.r_[along, along[-2::-1]], np.r_[across, -across[-2::-1]]], axis=-1)
-        if self.lobes:
-            return [self.pair.place(left, self.pair.a), self.pair.place(left * (-1, 1), self.pair.p)]
-        return [self.pair.place(np.concatenate([left, left[-2::-1] * (-1, 1)]))]
+        return 4 * float(weights @ (across * (speed * half * np.sin(phi))))
 
 
 def _far_end(law: RadialTerm, bound: float, d: float, bisector: float) -> float:
@@ -333,9 +280,3 @@ def _nodes() -> tuple[Floats, Floats]:
     """Return 240 Gauss-Legendre nodes on 0..pi and their weights."""
     nodes, weights = np.polynomial.legendre.leggauss(240)
     return (nodes + 1) * np.pi / 2, weights * np.pi / 2
-
-
-@cache
-def _circle(points: int) -> Floats:
-    angle = np.linspace(0.0, 2 * np.pi, points + 1)
-    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)

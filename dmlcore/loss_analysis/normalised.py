@@ -39,14 +39,12 @@ class Normalised:
 
     The core is the value of the loss formula, without margin and clamp. `margin_off` is the smallest margin with which
     no triplet is ever clamped to 0; it is inf if no margin has this effect and None if the loss has no margin.
-    `largest_margin_below_m2` is the largest margin with which no triplet exceeds the upper clamp m2.
     """
 
     least: Extreme  # minimum of the core
     greatest: Extreme
     margin_name: str | None
     margin_off: float | None
-    largest_margin_below_m2: float  # inf without an upper clamp
     residual: float  # largest gradient component that lies along no edge of the triplet, relative to the gradient norm
     residual_tangential: float  # same as `residual` after projection onto the tangent space of the sphere
     radial_share: (
@@ -79,13 +77,11 @@ def _normalisation(name: str, hyper: tuple[tuple[str, float | str], ...]) -> Nor
     energy = partial(formula.core, **own)
     least, greatest = _extremes(name, tuple(own.items()))
     near, wide = residuals(energy, 3), residuals(energy, WIDE)
-    m2 = float(values[formula.clamp.to or "m2"])
     return Normalised(
         least=least,
         greatest=greatest,
         margin_name=formula.margin.name if formula.margin else "m" if "m" in formula.own else None,
         margin_off=_margin_off(formula, own, least.value),
-        largest_margin_below_m2=math.inf if math.isinf(m2) or formula.clamp.to else m2 - greatest.value,
         residual=max(near.whole, wide.whole),
         residual_tangential=max(near.tangential, wide.tangential),
         radial_share=near.radial,

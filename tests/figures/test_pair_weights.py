@@ -12,7 +12,8 @@ from dmlcore import losses
 from dmlcore.figures import fields, pair_weights
 from dmlcore.geometry.field_table import edge_gradient
 from dmlcore.geometry.triplet import Edges
-from dmlcore.loss_analysis.pair_weights import gram_weights, similarities
+from dmlcore.loss_analysis.pair_weights import similarities
+from tests.loss_analysis.gram import gram_weights
 from tests.members import in_one_case
 
 PAIRS = ("ap", "an", "pn")

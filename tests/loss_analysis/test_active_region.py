@@ -36,18 +36,6 @@ def raw_of(loss, a, p, n):
     return loss.raw(a, p, n).expand(n.shape[:-1]).numpy()
 
 
-def level_errors(loss, a, p, curve, level):
-    """Return |raw - level| at the points of a curve, relative to the energy and to the rounding of the points."""
-    n = torch.tensor(curve, dtype=torch.float64, requires_grad=True)
-    a, p = (torch.tensor(x, dtype=torch.float64) for x in (a, p))
-    raw = loss.raw(a, p, n).expand(n.shape[:-1])
-    (gradient,) = torch.autograd.grad(raw.sum(), n, allow_unused=True, materialize_grads=True)
-    size = np.abs(curve).max()
-    scale = 1 + abs(level) + abs(loss.margin) + gradient.norm(dim=-1) * (1 + size)
-    scale = scale + 1e-6 * size**2  # npairs takes a.n from squared lengths: their rounding, far out
-    return ((raw.detach() - level).abs() / scale).numpy()
-
-
 @pytest.mark.parametrize("case", GOLDEN["active_area_2d"], ids=lambda c: f"{c['loss']}-{c['params']}")
 def test_golden_areas(case):
     found = active_region(losses.create(case["loss"], **case["params"]), ORIGIN, (case["d_ap"], 0.0))
@@ -55,33 +43,12 @@ def test_golden_areas(case):
     assert found.closed_form
 
 
-@pytest.mark.parametrize(("m1", "m2", "t"), [(-3.5, 20.0, 1.75), (-3.5, 0.1, 1.75)])
-def test_where_the_boundary_of_r_2_meets_line_and_bisector(m1, m2, t):
-    d = 0.5
-    (curve,) = active_region(charges(0, 2, BALANCED, m1, m2), ORIGIN, (d, 0.0)).outer
-    assert -curve[:, 0].min() == pytest.approx((2 - t * d + math.sqrt(t**2 * d**2 + 4)) / (2 * t), rel=1e-12)
-    assert curve[:, 0].max() - d == pytest.approx(-curve[:, 0].min(), rel=1e-12)
-    on_bisector = curve[np.abs(curve[:, 0] - d / 2) < 1e-12]
-    assert np.abs(on_bisector[:, 1]) == pytest.approx(math.sqrt((2 / t) ** 2 - d**2 / 4), rel=1e-12)
-
-
-def test_the_polar_form_of_r_3():
-    t, c = 3.5, 0.25
-    (curve,) = active_region(charges(0, 3, BALANCED, -3.5), ORIGIN, (2 * c, 0.0)).outer
-    x, y = (curve - (c, 0.0)).T
-    w, cos2 = x**2 + y**2, x**2 / (x**2 + y**2)
-    polynomial = t * w**2 + (2 * t * c**2 - 4 * t * c**2 * cos2 - 2) * w + t * c**4 - 2 * c**2
-    assert polynomial == pytest.approx(0, abs=1e-13)
-
-
 def test_moving_roots_of_unit_vectors():
     half = math.asin(0.25)
     a, p = ((math.cos(x), math.sin(x)) for x in (-half, half))
     found = active_region(losses.create("moving", rho=0.3, m=0.2), a, p)
-    radii = [np.linalg.norm(curve - a, axis=1) for curve in found.outer]
-    assert radii[0] == pytest.approx(0.562793, abs=5e-7)
-    assert radii[1] == pytest.approx(0.179524, abs=5e-7)
-    assert found.area == pytest.approx(math.pi * (radii[0][0] ** 2 - radii[1][0] ** 2), rel=1e-12)
+    assert found.shape == "shell about A, radii 0.1795 to 0.5628"
+    assert found.area == pytest.approx(math.pi * (0.562793**2 - 0.179524**2), rel=5e-6)
     assert active_region(losses.create("moving", rho=5.0, m=0.0), a, p).shape == "empty"
 
 
@@ -109,14 +76,14 @@ def test_location_aware_depends_on_the_origin():
     a, p = (0.8, 0.3), (1.1, -0.2)
     printed = active_region(losses.create("location_aware", m=0.1), a, p)
     assert printed.area == math.inf
-    radius2 = 4 * (0.8 * 1.1 - 0.3 * 0.2) - 0.2
-    assert np.linalg.norm(printed.outer[0] + (1.9, 0.1), axis=1) == pytest.approx(math.sqrt(radius2), rel=1e-13)
+    radius = math.sqrt(4 * (0.8 * 1.1 - 0.3 * 0.2) - 0.2)
+    assert printed.shape == f"all but the disc about -(A+P), radius {radius:.4g}"
     window = active_region(losses.create("location_aware", m=0.1, m2=2.0), a, p)
     assert window.area == pytest.approx(2 * math.pi * 2.0, rel=1e-12)  # a ring: the upper clamp bounds it
     rule = active_region(losses.create("location_aware", variant="rule", m=0.1), a, p)
     assert rule.area == pytest.approx(2 * math.pi * (0.73 + 1.25 + 0.1), rel=1e-12)
     at_origin = active_region(losses.create("location_aware", m=0.1), ORIGIN, ORIGIN)
-    assert (at_origin.shape, at_origin.outer, at_origin.area) == ("the whole plane", [], math.inf)
+    assert (at_origin.shape, at_origin.area) == ("the whole plane", math.inf)
 
 
 def _setting(name):
@@ -142,32 +109,13 @@ PAIRS = st.tuples(
 @pytest.mark.parametrize("name", CLOSED_FORMS)
 @given(data=st.data())
 @settings(max_examples=15)
-def test_boundaries_lie_on_their_levels(name, data):
+def test_areas_are_numbers_for_all_settings(name, data):
     loss = data.draw(_setting(name))
     a, d, angle = data.draw(PAIRS)
     p = (a[0] + d * math.cos(angle), a[1] + d * math.sin(angle))
-    found = active_region(loss, a, p, points=64)
+    found = active_region(loss, a, p)
     assert found.closed_form
     assert found.area >= 0  # and not nan
-    for level, curves in ((0.0, found.outer), (loss.m2, found.inner)):
-        for curve in curves:
-            assert curve.shape[1] == 2
-            assert np.isfinite(curve).all()
-            assert level_errors(loss, a, p, curve, level).max() < 1e-9
-
-
-@pytest.mark.parametrize(
-    ("loss", "a", "p"),
-    [  # half of r: a value outside the range of the law has a square root; a line too far away to compute its square
-        (losses.create("distance_sensitive", s=0.5, r=0.5, rho=0.5, m1=0.5), ORIGIN, (0.5, 0.0)),
-        (losses.create("npairs", m2=1.0), (0.0, 2e-181), (0.0, 2e-181)),
-    ],
-    ids=["square root", "far line"],
-)
-def test_boundaries_where_a_law_has_no_inverse(loss, a, p):
-    found = active_region(loss, a, p, points=64)
-    for level, curves in ((0.0, found.outer), (loss.m2, found.inner)):
-        assert all(level_errors(loss, a, p, curve, level).max() < 1e-9 for curve in curves)
 
 
 AREAS = [  # bounded regions, with and without a hole, round, in two lobes, about the origin
@@ -202,35 +150,14 @@ def test_area_against_a_grid_count(case):
     name, hyper = case
     loss = losses.create(name, **hyper)
     found = active_region(loss, ANCHOR, POSITIVE)
-    corners = np.concatenate(found.outer + found.inner)
-    (x0, y0), (x1, y1) = corners.min(axis=0) - 0.05, corners.max(axis=0) + 0.05
-    x, y = np.linspace(x0, x1, 600), np.linspace(y0, y1, 600)
+    x = np.linspace(-8, 9, 170)
+    raw = raw_of(loss, ANCHOR, POSITIVE, np.stack(np.meshgrid(x, x), axis=-1))
+    row, column = np.nonzero((raw > 0) & (raw < loss.m2))  # the box around the region, with a cell on each side
+    (x0, x1), (y0, y1) = ((x[i.min() - 2], x[i.max() + 2]) for i in (column, row))
+    x, y = np.linspace(x0, x1, 900), np.linspace(y0, y1, 900)
     raw = raw_of(loss, ANCHOR, POSITIVE, np.stack(np.meshgrid(x, y), axis=-1))
     cell = (x[1] - x[0]) * (y[1] - y[0])
-    assert found.area == pytest.approx(((raw > 0) & (raw < loss.m2)).sum() * cell, rel=3e-3)
-
-
-@in_one_case(case=AREAS, exact=[True, False])
-def test_curves_are_closed_and_run_in_order(case, exact, monkeypatch):
-    """The polygons have the area of the region: points in any other order would cross."""
-    name, hyper = case
-    with monkeypatch.context() as here:
-        if not exact:
-            here.delitem(regions.CLOSED_FORMS, name)
-        found = active_region(losses.create(name, **hyper), ANCHOR, POSITIVE, points=512)
-    total = 0.0
-    for curves, sign in ((found.outer, 1), (found.inner, -1)):
-        for curve in curves:
-            assert np.allclose(curve[0], curve[-1], atol=1e-12)
-        areas = sorted((polygon_area(curve) for curve in curves), reverse=True)
-        nested = name == "moving" and len(areas) > 1  # a shell: the smaller circle is its hole
-        total += sign * (areas[0] - areas[1] if nested else sum(areas))
-    assert abs(total) == pytest.approx(found.area, rel=2e-3)
-
-
-def polygon_area(curve):
-    (x, y) = (curve - curve[0]).T
-    return abs(np.sum(x[:-1] * y[1:] - x[1:] * y[:-1])) / 2
+    assert found.area == pytest.approx(((raw > 0) & (raw < loss.m2)).sum() * cell, rel=5e-3)
 
 
 @in_one_case(case=AREAS)
@@ -243,10 +170,6 @@ def test_contours_agree_with_the_closed_form(case, monkeypatch):
         found = active_region(loss, ANCHOR, POSITIVE)
     assert (found.closed_form, found.latex) == (False, "")
     assert found.area == pytest.approx(exact.area, rel=1e-5)
-    assert (len(found.outer), len(found.inner)) == (len(exact.outer), len(exact.inner))
-    for level, curves in ((0.0, found.outer), (loss.m2, found.inner)):
-        for curve in curves:
-            assert level_errors(loss, ANCHOR, POSITIVE, curve, level).max() < 1e-9
 
 
 @in_one_case(
@@ -272,8 +195,6 @@ def test_contours_of_unbounded_and_empty_regions(case, monkeypatch):
         here.delitem(regions.CLOSED_FORMS, name)
         found = active_region(loss, ANCHOR, POSITIVE)
     assert found.area == area
-    assert bool(found.outer) == bool(exact.outer)
-    assert bool(found.inner) == bool(exact.inner)
 
 
 @pytest.fixture
@@ -297,8 +218,6 @@ def test_a_new_loss_needs_no_line_here(powered_ranking):
     assert found.area == pytest.approx(math.pi * (radii[0] ** 2 - radii[1] ** 2), rel=1e-6)
     assert not found.closed_form
     assert found.shape == "1 curve, contoured; hole: 1 curve, contoured"
-    for radius, (curve,) in zip(radii, (found.outer, found.inner), strict=True):
-        assert np.linalg.norm(curve - ANCHOR, axis=1) == pytest.approx(radius, rel=1e-9)
 
 
 @in_one_case(name=losses.names())
@@ -307,9 +226,6 @@ def test_anchor_on_positive(name):
     loss = losses.create(name, m2=0.7) if name != "facenet_mined" else losses.create(name)
     found = active_region(loss, ANCHOR, ANCHOR)
     assert not math.isnan(found.area)
-    for level, curves in ((0.0, found.outer), (loss.m2, found.inner)):
-        for curve in curves:
-            assert level_errors(loss, ANCHOR, ANCHOR, curve, level).max() < 1e-9
 
 
 @in_one_case(r=[-1, -0.5, 0, 0.5, 1, 2, 3])
@@ -323,7 +239,6 @@ def test_tiny_lobes():
     """For small lobes, d_an = 1/(T - 1/d) about the anchor; below 1e-6, where the law is frozen, they are dropped."""
     found = active_region(charges(0, 2, 1, -1e4 - 0.5), ORIGIN, (0.5, 0.0))
     assert found.shape.startswith("two lobes")
-    assert np.linalg.norm(found.outer[0], axis=1) == pytest.approx(1 / (1e4 - 2), rel=1e-7)
     assert found.area == pytest.approx(2 * math.pi / (1e4 - 2) ** 2, rel=1e-7)
     assert active_region(charges(0, 2, 1, -1e7), ORIGIN, (0.5, 0.0)).shape == "empty"
 
@@ -344,7 +259,6 @@ def test_words_of_the_extremes():
     assert (
         active_region(losses.create("npairs", m2=0.1), ORIGIN, (1.0, 0.0)).area == 0.0
     )  # a at the origin: raw = log 2
-    assert active_region(losses.create("ratio", m=0.1, m2=1.0), ORIGIN, (1.0, 0.0)).inner == []
 
 
 @pytest.mark.parametrize(
@@ -358,8 +272,3 @@ def test_words_of_the_extremes():
 def test_bad_points_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         active_region(losses.create("ranking"), *arguments)
-
-
-def test_too_few_points_are_refused():
-    with pytest.raises(ValueError, match="points must be at least 8"):
-        active_region(losses.create("ranking"), ORIGIN, (1.0, 0.0), points=4)

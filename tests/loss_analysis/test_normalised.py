@@ -97,9 +97,3 @@ def test_the_forms_of_section_3_hold(name, hyper, text):
     identity = normalisation(losses.create(name, **hyper)).identity
     assert identity.deviation < 1e-12
     assert text in identity.text
-
-
-def test_the_upper_clamp():
-    assert normalisation(losses.create("distance_sensitive")).largest_margin_below_m2 == -math.inf
-    assert normalisation(losses.create("distance_sensitive", m2=None)).largest_margin_below_m2 == math.inf
-    assert normalisation(losses.create("ranking", m2=5.0)).largest_margin_below_m2 == pytest.approx(3, abs=1e-12)

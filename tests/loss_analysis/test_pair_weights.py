@@ -1,25 +1,18 @@
-"""Pair weights: the direct computation, the gradient of any loss, and manually derived weights."""
+"""Pair weights: the direct computation against the gradient of the loss, and manually derived weights."""
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
-from pytorch_metric_learning import losses as pml
-from torch import nn
 
 from dmlcore import losses
 from dmlcore.loss_analysis.pair_weights import (
     Similarities,
-    batch_energy,
-    gram_weights,
-    pair_weights,
-    proxy_energy,
     similarities,
     triplet_weights,
     unit_triplet,
 )
+from tests.loss_analysis.gram import gram_weights
 from tests.members import in_one_case
 
 ONE = (torch.tensor([0]), torch.tensor([1]), torch.tensor([2]))
@@ -41,7 +34,7 @@ def close(a, b):
 def test_unit_vectors_have_the_similarities(case):
     rival, pn = case
     s = grid(rival, pn)
-    points = unit_triplet(s, dimension=5)
+    points = unit_triplet(s)
     gram = points @ points.mT
     close(gram.diagonal(dim1=-2, dim2=-1), torch.ones(len(s.ap), 3, dtype=torch.float64))
     for (i, j), expected in zip(((0, 1), (0, 2), (1, 2)), s, strict=True):
@@ -124,67 +117,3 @@ def test_coincident_points_have_finite_weights():
         weights = triplet_weights(losses.create(name), s)
         for key in ("ap", "an", "pn"):
             assert getattr(weights, key).isfinite().all(), name
-
-
-# ---- other losses with manually derived weights
-
-
-def test_contrastive():
-    """Mean over the positive pairs of [d - m_p]+ and over the violating negative pairs of [m_n - d]+, both orders."""
-    s = grid("fixed", 0.1)
-    found = pair_weights(pml.ContrastiveLoss(pos_margin=0.3, neg_margin=1.2), s)
-    d = s.distances()
-    close(found.ap, -(d.ap > 0.3).double() / d.ap)
-    near_an, near_pn = d.an < 1.2, d.pn < 1.2
-    violating = (near_an.double() + near_pn.double()).clamp(min=1)
-    close(found.an, near_an / violating / d.an)
-    close(found.pn, near_pn / violating / d.pn)
-    assert near_an.any()
-    assert (~near_an).any()
-
-
-def test_multi_similarity():
-    """1/3 sum over anchors of log(1 + sum_P e^(-alpha (S - b)))/alpha + log(1 + sum_N e^(beta (S - b)))/beta."""
-    alpha, beta, base = 2.0, 10.0, 0.5
-    s = grid("symmetric")
-    found = pair_weights(pml.MultiSimilarityLoss(alpha=alpha, beta=beta, base=base), s)
-    an, pn = (torch.exp(beta * (x - base)) for x in s[1:])
-    close(found.ap, -2 / 3 * torch.sigmoid(alpha * (base - s.ap)))  # both a and p are anchors of the pair
-    close(found.an, (an / (1 + an) + an / (1 + an + pn)) / 3)  # a has the negative n only, n has the negatives a and p
-    close(found.pn, (pn / (1 + pn) + pn / (1 + an + pn)) / 3)
-
-
-def test_proxy_nca():
-    """log(1 + exp(d(a, p)^2 - d(a, n)^2) of scale t), with d^2 = 2 - 2S."""
-    t = 3.0
-    s = grid("fixed", -0.4)
-    proxies = pml.ProxyNCALoss(num_classes=2, embedding_size=4, softmax_scale=t)
-    found = gram_weights(proxy_energy(proxies), s, dimension=4)
-    rival = torch.sigmoid(2 * t * (s.an - s.ap))
-    close(found.ap, -2 * t * rival)
-    close(found.an, 2 * t * rival)
-    close(found.pn, torch.zeros_like(rival))
-
-
-def test_normalised_softmax():
-    """Weights W (D, C) as proxies: log(1 + exp((S_an - S_ap) / temperature))."""
-    s = grid()
-    softmax = pml.NormalizedSoftmaxLoss(num_classes=2, embedding_size=3, temperature=0.2)
-    found = gram_weights(proxy_energy(softmax, "W", transposed=True), s)
-    close(found.ap, -5 * torch.sigmoid(5 * (s.an - s.ap)))
-    close(found.an, -found.ap)
-
-
-def test_a_loss_that_sees_more_than_similarities_is_refused():
-    class Axes(nn.Module):
-        def forward(self, embeddings, labels):
-            return (embeddings[:, 0] ** 2 * torch.tensor([1.0, 2.0, 3.0])).sum() + embeddings[0, 1]
-
-    with pytest.raises(ValueError, match="more than similarities"):
-        gram_weights(batch_energy(Axes()), similarities(torch.tensor([0.3]), torch.tensor([0.2]), "fixed", 0.5))
-
-
-def test_a_constant_has_no_weights():
-    found = gram_weights(lambda x: (x * 0).sum() + math.pi, grid(n=3))
-    assert (found.ap.abs() + found.an.abs() + found.pn.abs()).max() == 0
-    assert found.loss[0] == pytest.approx(math.pi)

@@ -13,12 +13,13 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 from dmlcore import losses
-from dmlcore.loss_analysis.pair_weights import RIVALS, gram_weights, similarities
+from dmlcore.loss_analysis.pair_weights import RIVALS, similarities
 from pages.losses.fields.pair_weights import service as pair_weights_service
 from pages.losses.fields.pair_weights.state import SLIDES, PairWeightsView
 from pages.shared.server.websocket import MOST_BYTES
 from pages.shared.server.wire import unpack
 from pages.shared.state.panel import panel
+from tests.loss_analysis.gram import gram_weights
 from tests.members import in_one_case
 from tests.pages.conftest import load_page
 
