@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dmlcore.figures import field_layers as layers
 from dmlcore.figures import strokes
 from dmlcore.figures.field_arrays import View
-from dmlcore.figures.fields import sheet
+from dmlcore.figures.fields import sheet, write_caption
 from dmlcore.geometry import FieldTable, Probe
+from dmlcore.geometry.boundary import level_lines
 from dmlcore.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+SIZE = 3.6  # width of a chart in inches
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,6 @@ def draw_comparison(
     probe: Probe = "negative",
     caption: str = "",
     dark: bool = False,
-    size: float = 3.6,
 ) -> Figure:
     """Draw one chart per loss in a row, followed by the difference planes[pair[0]] - planes[pair[1]].
 
@@ -76,7 +78,6 @@ def draw_comparison(
         probe: Point moved over the plane: "anchor", "positive" or "negative".
         caption: Text below the figure.
         dark: Use the colours of the dark theme.
-        size: Width of a chart in inches.
 
     Raises:
         ValueError: If `shade` is neither "energy" nor "force".
@@ -99,7 +100,7 @@ def draw_comparison(
         apart = np.linalg.norm(force[first] - force[second], axis=-1)
     span = max(strokes.colour_top(np.abs(apart), np.isfinite(apart) & (apart != 0)), top / 1000)
     ink, count = strokes.INK[dark], len(planes) + 1
-    with sheet(count * size, size * 1.3, dark) as figure:
+    with sheet(count * SIZE, SIZE * 1.3, dark) as figure:
         axes = figure.subplots(1, count, squeeze=False)[0]
         # Draw one chart per loss, from the heat map at the back to the points at the front.
         for ax, plane, shown, felt in zip(axes, planes, values, force, strict=False):
@@ -108,7 +109,7 @@ def draw_comparison(
             if region:
                 _boundaries(ax, x, y, plane, dark)
             if arrows:
-                _arrows(ax, x, y, felt, reference, view, dark)
+                layers.draw_arrows(ax, {"x": x, "y": y, "force": felt}, view, dark, reference)
             arrays = {"points": points, "forces": plane.forces}
             layers.draw_edges(ax, arrays, dark)
             layers.draw_resultants(ax, arrays, view, dark)
@@ -118,7 +119,8 @@ def draw_comparison(
         left = strokes.draw_image(axes[-1], x, y, np.nan_to_num(apart), span, dark, signed=True)
         layers.draw_plane(axes[-1], view, dark)
         if arrows:
-            _arrows(axes[-1], x, y, force[first] - force[second], reference, view, dark)
+            between = {"x": x, "y": y, "force": force[first] - force[second]}
+            layers.draw_arrows(axes[-1], between, view, dark, reference)
         layers.draw_points(axes[-1], {"points": points}, probe, dark)
         axes[-1].set_title(f"{first + 1} − {second + 1}", color=ink["text"], fontsize=8.5, loc="left")
         # Draw two colour bars: one below all losses, one below the difference.
@@ -132,10 +134,7 @@ def draw_comparison(
             bar.set_label(name, color=ink["text"], fontsize=8)
             bar.ax.tick_params(colors=ink["text"], labelsize=7.5, width=0.6, length=2.5)
         if caption:
-            # Wrap the caption at about 15 characters per inch.
-            figure.supxlabel(
-                textwrap.fill(caption, int(15 * count * size)), color=ink["text"], fontsize=7.5, x=0.01, ha="left"
-            )
+            write_caption(figure, caption, dark, width=int(15 * count * SIZE))
     return figure
 
 
@@ -151,19 +150,5 @@ def _boundaries(axes: Axes, x: Floats, y: Floats, plane: ComparisonPlane, dark: 
     """
     for raw in plane.field.orders if plane.clamp else (plane.field.raw,):
         for level, style in ((0.0, "-"), (plane.m2 if plane.clamp else math.inf, "--")):
-            values = np.arcsinh(np.clip(raw.numpy() - level, -1e9, 1e9) / 0.1) if math.isfinite(level) else None
-            if values is not None and values.min() < 0 < values.max():
-                line: dict[str, Any] = {
-                    "colors": [strokes.INK[dark]["text"]],
-                    "linewidths": 1.1,
-                    "linestyles": style,
-                    "zorder": 2,
-                }
-                axes.contour(x, y, values, levels=[0.0], **line)
-
-
-def _arrows(axes: Axes, x: Floats, y: Floats, force: Floats, reference: float, view: View, dark: bool) -> None:
-    nodes = strokes.arrow_nodes(len(x))
-    chosen = force[np.ix_(nodes, nodes)]
-    shaft = chosen / (np.linalg.norm(chosen, axis=-1, keepdims=True) + reference) * 1.9 * view[2] / strokes.ARROWS
-    strokes.draw_needles(axes, x[nodes], y[nodes], shaft, dark)
+            for line in level_lines(x, y, raw.numpy(), level):
+                axes.plot(*line.T, color=strokes.INK[dark]["text"], linewidth=1.1, linestyle=style, zorder=2)

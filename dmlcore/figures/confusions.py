@@ -214,11 +214,7 @@ def occurrences(counts: Ints, chance: Floats, threshold: float) -> tuple[Spec, C
 
 def by_chance(samples: int, queries: int, k: int, most: int) -> Floats:
     """Return the number of samples expected at each N_k = 0..`most` if each query drew its k neighbours at random."""
-    from scipy.special import gammaln  # slow to import
+    from scipy.stats import binom  # slow to import
 
-    share = min(1 - 1e-12, k / max(1, samples - 1))
-    times = np.arange(most + 1)
-    inside = times <= queries
-    logs = gammaln(queries + 1) - gammaln(times + 1) - gammaln(np.maximum(queries - times, 0) + 1)
-    logs = logs + times * np.log(share) + (queries - times) * np.log1p(-share)
-    return np.asarray(np.where(inside, samples * np.exp(logs), 0.0), np.float64)
+    expected: Floats = samples * binom.pmf(np.arange(most + 1), queries, min(1.0, k / max(1, samples - 1)))
+    return expected

@@ -47,7 +47,6 @@ def two_sides(
     by: str,
     whole: bool = False,
     dark: bool = False,
-    height: int = 240,
 ) -> tuple[Spec, list[dict[str, Any]]]:
     """Return a chart of the printed (dashed) and the corrected (solid) curve, with the referee's values as rings.
 
@@ -61,7 +60,6 @@ def two_sides(
         by: Name of the referee in the legend.
         whole: True if only integers are valid on the x axis.
         dark: Use the colours of the dark theme.
-        height: Height of the chart in pixels.
 
     Returns:
         Vega-Lite specification and its data rows.
@@ -93,4 +91,4 @@ def two_sides(
             if math.isfinite(level)
         ]
     layers = [across, line.encode(y, colour, dash), ring.encode(y, colour, tooltip=tooltip)]
-    return specification(alt.layer(*layers, data=ROWS, height=height, title=quantity, autosize=FIT)), rows
+    return specification(alt.layer(*layers, data=ROWS, height=240, title=quantity, autosize=FIT)), rows

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import contourpy
 import numpy as np
 from numpy.typing import NDArray
@@ -18,29 +16,21 @@ NARROWER = 0.3  # factor on the bandwidth of Scott's rule: the rule assumes a si
 FINEST = 1.2  # minimum smoothing width in grid nodes; smaller widths would draw lines around single points
 
 
-def density_lines(
-    places: NDArray[np.integer], shares: Sequence[float] = SHARES
-) -> list[tuple[float, list[NDArray[np.uint16]]]]:
-    """Return the contour lines around the densest region that holds each share of the points, outermost first.
+def density_lines(places: NDArray[np.integer]) -> list[tuple[float, list[NDArray[np.uint16]]]]:
+    """Return the contour lines around the densest regions that hold the SHARES of the points, outermost first.
 
     The density is a histogram of the points, smoothed by a Gaussian. The contour for a share is drawn at the density
     that this share of the points reaches or exceeds. With fewer than three points the list is empty.
 
     Args:
         places: Points (n, 2) with integer coordinates in 0..65535.
-        shares: Shares of the points, each between 0 and 1, exclusive.
 
     Returns:
         Pairs of a share and its lines (m, 2), with coordinates in 0..65535.
 
-    Raises:
-        ValueError: If a share is not between 0 and 1.
-
     Reference:
         Hyndman 1996, Computing and Graphing Highest Density Regions.
     """
-    if not all(0 < share < 1 for share in shares):
-        raise ValueError(f"shares must lie between 0 and 1, got {tuple(shares)}")
     if len(places) < 3:
         return []
     points = places.astype(float) * ((NODES - 1) / STEPS)
@@ -49,7 +39,7 @@ def density_lines(
     own = height[row, column]
     generator = contourpy.contour_generator(z=height, name="serial", line_type=contourpy.LineType.Separate)
     regions = []
-    for share in sorted(shares, reverse=True):
+    for share in SHARES:
         lines = generator.lines(float(np.quantile(own, 1 - share)))
         regions.append((share, [np.rint(np.asarray(line) * (STEPS / (NODES - 1))).astype("<u2") for line in lines]))
     return regions

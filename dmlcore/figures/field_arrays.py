@@ -79,8 +79,7 @@ def field_arrays(
     }
     # Boundaries of the active region, stored as concatenated polylines.
     for name, level in (("outer", 0.0), ("inner", loss.m2)):
-        lines = level_lines(arrays["x"], arrays["y"], arrays["raw"], level) if level < math.inf else []
-        arrays |= end_to_end(name, lines)
+        arrays |= end_to_end(name, level_lines(arrays["x"], arrays["y"], arrays["raw"], level))
     # The triplet itself: the force along each edge (columns ap, an, pn) on each point (rows anchor, positive,
     # negative).
     triplet = field_table(loss, a, p, s)
@@ -159,15 +158,7 @@ def snippet(
 
     The script's variables x, y, field, force_a, force_p and force_n equal the results of `field_arrays` bit for bit.
 
-    Args:
-        loss: The triplet loss.
-        anchor: The two coordinates of the anchor.
-        positive: The two coordinates of the positive.
-        negative: The two coordinates of the negative.
-        probe: Point moved over the view: "anchor", "positive" or "negative".
-        view: Centre x, centre y and half width of the square.
-        n: Nodes along each side.
-        **drawing: Further arguments of `draw_field`.
+    The arguments are those of `field_arrays`; `drawing` holds further arguments of `draw_field`.
     """
     x0, y0, half = (float(v) for v in view)
     points = "\n".join(

@@ -18,6 +18,7 @@ from dmlcore.figures.strokes import (
     arrow_nodes,
     arrow_shaft,
     colour_top,
+    compressed,
     draw_arrow,
     draw_bar,
     draw_frame,
@@ -45,7 +46,7 @@ BOUNDARIES: dict[str, Any] = {"outer": "-", "inner": (0, (4, 2.5))}  # raw = 0, 
 def draw_hardness(axes: Axes, arrays: Arrays, hardness: Hardness, dark: bool) -> None:
     """Draw the circle that separates hard from semi-hard negatives (Karaman 2021, Fig. 2.5), and label the regions."""
     if hardness.radius is not None:
-        draw_rings(axes, [(arrays["points"][0], hardness.radius, "")], dark)
+        draw_rings(axes, arrays["points"][:1], hardness.radius, dark)
     for name, at in hardness.names:
         draw_text(axes, at, name, INK[dark]["disc"], dark, va="center")
 
@@ -87,7 +88,7 @@ def draw_heat(figure: Figure, axes: Axes, arrays: Arrays, shade: Shade, m2: floa
     return top
 
 
-def _compressed(raw: Floats, level: float) -> Floats:
+def _above(raw: Floats, level: float) -> Floats:
     """Return arcsinh((raw - level) / 0.1); raw - level is first clipped to ±1e9, so that infinities become finite."""
     return np.arcsinh(np.clip(raw - level, -1e9, 1e9) / 0.1)
 
@@ -109,9 +110,9 @@ def draw_inactive(
     `raw` is the loss before the clamp on the grid x (W,), y (H,). `clip` is a shape outside which nothing is hatched.
     """
     ink, far = INK[dark], 50.0  # arcsinh(1e10) = 23.7
-    levels = [([-far, 0.0], _compressed(raw, 0.0))]
+    levels = [([-far, 0.0], _above(raw, 0.0))]
     if math.isfinite(m2):
-        levels.append(([0.0, far], _compressed(raw, m2)))
+        levels.append(([0.0, far], _above(raw, m2)))
     for between, values in levels:
         if (values >= between[0]).any() and (values <= between[1]).any():
             hatched = axes.contourf(x, y, values, levels=between, colors=[ink["veil"]], hatches=["////"], zorder=1)
@@ -145,17 +146,13 @@ def draw_contours(axes: Axes, arrays: Arrays, which: str, m2: float, dark: bool)
         axes.clabel(lines, fontsize=6, inline_spacing=2)
 
 
-def draw_rings(axes: Axes, rings: Sequence[tuple[Floats, float, str]], dark: bool) -> None:
-    """Draw dotted circles, each given as its centre (2,), its radius and its label, where "" means no label."""
+def draw_rings(axes: Axes, centres: Floats, radius: float, dark: bool) -> None:
+    """Draw a dotted circle around each of the centres (m, 2)."""
     from matplotlib.patches import Circle
 
-    colour = INK[dark]["disc"]
-    for at, radius, name in rings:
-        axes.add_patch(
-            Circle(tuple(at), radius, fill=False, edgecolor=colour, linewidth=1.2, linestyle=(0, (1.5, 2)), zorder=3)
-        )
-        if name:
-            draw_text(axes, (at[0], at[1] - radius), name, colour, dark, va="bottom", offset=(0, 3))
+    look: dict[str, Any] = {"fill": False, "edgecolor": INK[dark]["disc"], "linewidth": 1.2, "linestyle": (0, (1.5, 2))}
+    for at in centres:
+        axes.add_patch(Circle(tuple(at), radius, **look, zorder=3))
 
 
 def draw_streams(axes: Axes, arrays: Arrays, dark: bool) -> None:
@@ -168,18 +165,16 @@ def draw_streams(axes: Axes, arrays: Arrays, dark: bool) -> None:
         )  # fmt: skip
 
 
-def draw_arrows(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
-    """Draw arrows in the direction of the force, with length |F| / (|F| + median |F|) relative to the arrow spacing.
+def draw_arrows(axes: Axes, arrays: Arrays, view: View, dark: bool, reference: float | None = None) -> None:
+    """Draw arrows in the direction of the force, with length |F| / (|F| + reference) relative to the arrow spacing.
 
-    The bounded length keeps a diverging repulsion from hiding all other arrows.
+    The bounded length keeps a diverging repulsion from hiding all other arrows. The reference is the median of the
+    active forces by default.
     """
     nodes = arrow_nodes(len(arrays["x"]))
-    force = arrays["force"][np.ix_(nodes, nodes)]
-    length = np.linalg.norm(force, axis=-1)
-    reference = median_force(np.linalg.norm(arrays["force"], axis=-1), arrays["active"])
-    cell = 2 * view[2] / ARROWS
-    with np.errstate(invalid="ignore"):
-        shaft = np.where(length[..., None] > 0, force / (length[..., None] + reference), 0.0) * cell * 0.95
+    if reference is None:
+        reference = median_force(np.linalg.norm(arrays["force"], axis=-1), arrays["active"])
+    shaft = 1.9 * view[2] / ARROWS * compressed(arrays["force"][np.ix_(nodes, nodes)], reference)
     draw_needles(axes, arrays["x"][nodes], arrays["y"][nodes], shaft, dark)
 
 

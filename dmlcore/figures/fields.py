@@ -125,8 +125,7 @@ def draw_field(
         if contours:
             layers.draw_contours(axes, arrays, contours, loss.m2, dark)
         if discs:
-            radius = float(arrays["edges"][0]) + RANKING_MARGIN
-            layers.draw_rings(axes, [(at, radius, "") for at in arrays["points"][:2]], dark)
+            layers.draw_rings(axes, arrays["points"][:2], float(arrays["edges"][0]) + RANKING_MARGIN, dark)
         if mining:
             points = [torch.from_numpy(x) for x in arrays["points"]]
             layers.draw_hardness(axes, arrays, hardness(loss, points[0], points[1], points[2], probe), dark)

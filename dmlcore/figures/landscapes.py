@@ -182,8 +182,7 @@ def _still(landscape: Landscape, shown: Surface, dark: bool) -> list[Trace]:
         }
     ]
     for level, dash in ((0.0, "solid"), (shown.variant.loss.m2, "dash")):
-        lines = level_lines(shown.x, shown.y, shown.raw, level) if math.isfinite(level) else []
-        if lines:
+        if lines := level_lines(shown.x, shown.y, shown.raw, level):
             ring = np.concatenate([np.concatenate([line, [[np.nan, np.nan]]]) for line in lines])
             heights = _height(_energies(landscape, shown, np.nan_to_num(ring)), shown, top - floor)
             traces.append(_line(ring[:, 0], ring[:, 1], heights, ink["text"], 4, dash))

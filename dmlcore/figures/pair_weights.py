@@ -101,7 +101,7 @@ def weight_arrays(
 def boundary(axis: Floats, raw: Floats, level: float, rival: Rival, pn: float) -> Lines:
     """Return the lines where `raw` (n, n) equals `level` and triplets exist, as polylines of (S_ap, S_an)."""
     lines: Lines = []
-    for line in level_lines(axis, axis, raw, level) if math.isfinite(level) else []:
+    for line in level_lines(axis, axis, raw, level):
         s = similarities(torch.from_numpy(line[:, 0]), torch.from_numpy(line[:, 1]), rival, pn)
         exists = (s.determinant() >= 0).numpy()
         cuts = np.flatnonzero(np.diff(exists)) + 1
@@ -248,15 +248,7 @@ def snippet(
     """Return a Python script that computes and draws the maps of pair weights using only `dmlcore`.
 
     The script's variables axis, s, there, weights, by_distance and weights_there equal the results of `weight_arrays`
-    bit for bit.
-
-    Args:
-        losses: The losses.
-        rival: Placement of the negative: "perpendicular", "symmetric" or "fixed".
-        pn: Similarity between positive and negative if `rival` is "fixed".
-        at: (S_ap, S_an) of the cross.
-        n: Nodes along each side.
-        **drawing: Further arguments of `draw_weights`.
+    bit for bit. The arguments are those of `weight_arrays`; `drawing` holds further arguments of `draw_weights`.
     """
     made = "\n".join(f"    {creation(loss)}," for loss in losses)
     at = (float(at[0]), float(at[1]))

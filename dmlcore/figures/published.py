@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from dmlcore.figures.curves import COLOURS, DASHES
-from dmlcore.figures.vega_lite import FIT, ROWS, Spec, specification
+from dmlcore.figures.vega_lite import FIT, ROWS, Spec, cycle, specification
 from dmlcore.figures.vega_lite import values as inline
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
@@ -48,7 +48,6 @@ def sweep(
     x_title: str,
     y_title: str,
     band: float,
-    height: int = 380,
 ) -> tuple[Spec, Rows]:
     """Return a chart of published scores over a hyper-parameter, with our own scores and the noise band.
 
@@ -61,7 +60,6 @@ def sweep(
         x_title: Title of the x axis.
         y_title: Title of the y axis.
         band: Width of the band below the best printed score, in percentage points; 0 for none.
-        height: Height in pixels.
     """
     names = list(dict.fromkeys(point.series for point in printed))
     values = sorted({point.x for point in (*printed, *ours)})
@@ -85,9 +83,9 @@ def sweep(
     # Series differ in colour, shape and dash, so that they are distinguishable without colour.
     legend = alt.Legend(title=None, orient="bottom", columns=5, labelLimit=320, symbolStrokeWidth=0)
     shown = legend if len(names) > 1 else None
-    colour = alt.Color("series:N", scale=_cycle(COLOURS, names), legend=shown)
-    shape = alt.Shape("series:N", scale=_cycle(SHAPES, names), legend=shown)
-    dash = alt.StrokeDash("series:N", scale=_cycle(DASHES, names), legend=None)
+    colour = alt.Color("series:N", scale=cycle(names, COLOURS), legend=shown)
+    shape = alt.Shape("series:N", scale=cycle(names, SHAPES), legend=shown)
+    dash = alt.StrokeDash("series:N", scale=cycle(names, DASHES), legend=None)
     lines = alt.Chart().transform_filter(~alt.datum.ours).encode(x, y, colour)
     layers = [
         lines.mark_line(strokeWidth=2).encode(dash),
@@ -104,8 +102,8 @@ def sweep(
         spread = mine.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2, color=OURS)
         crosses = mine.mark_point(shape=CROSS, size=60, strokeWidth=2.5, color=OURS, filled=False)
         layers += [spread.encode(alt.Y("low:Q"), alt.Y2("high")), crosses.encode(y, tooltip=tooltip)]
-    rows = [_row(point, False) for point in printed] + [_row(point, True) for point in ours]
-    return specification(alt.layer(*layers, data=ROWS, height=height, autosize=FIT)), rows
+    rows = [asdict(point) | {"ours": own} for points, own in ((printed, False), (ours, True)) for point in points]
+    return specification(alt.layer(*layers, data=ROWS, height=380, autosize=FIT)), rows
 
 
 def duels(names: Sequence[str], outcomes: Sequence[Sequence[tuple[int, int, int]]]) -> tuple[Spec, Rows]:
@@ -148,11 +146,3 @@ def duels(names: Sequence[str], outcomes: Sequence[Sequence[tuple[int, int, int]
     )
     chart = chart.encode(alt.X("other:N", sort=list(names), axis=top), alt.Y("one:N", sort=list(names), axis=axis))
     return specification(chart), rows
-
-
-def _row(point: Point, ours: bool) -> dict[str, Any]:
-    return asdict(point) | {"ours": ours}
-
-
-def _cycle(shown: Sequence[Any], names: Sequence[str]) -> alt.Scale:
-    return alt.Scale(domain=names, range=[shown[i % len(shown)] for i in range(len(names))])

@@ -55,9 +55,7 @@ def draw_projection(
     return figure
 
 
-def draw_ensemble(
-    names: Sequence[str], steps: Sequence[int], weights: Floats, relative: Floats, at: int, dark: bool = False
-) -> Figure:
+def draw_ensemble(names: Sequence[str], steps: Sequence[int], weights: Floats, relative: Floats, at: int) -> Figure:
     """Draw the ensemble weights of M losses over S steps and, to their right, each loss relative to its running mean.
 
     Args:
@@ -66,14 +64,12 @@ def draw_ensemble(
         weights: Ensemble weights, shape (S, M).
         relative: Each loss divided by its mean over the steps so far, shape (S, M).
         at: Step to mark with a vertical line.
-        dark: Use the colours of the dark theme.
     """
-    with sheet(8.2, 3.8, dark) as figure:
-        ink = strokes.INK[dark]["text"]
+    with sheet(8.2, 3.8, False) as figure:
         left, right = figure.subplots(1, 2)
         for axes, values, title in ((left, weights, "weight"), (right, relative, "loss over its mean so far")):
             _curves(axes, names, steps, values, title)
-            axes.axvline(at, color=ink, linewidth=0.8)
+            axes.axvline(at, color=strokes.INK[False]["text"], linewidth=0.8)
         left.legend(fontsize=8, frameon=False)
     return figure
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from dmlcore.figures.field_arrays import about_loss, arguments, creation, end_to_end
 from dmlcore.geometry import Probe, distance
 from dmlcore.geometry.boundary import Lines, level_lines
+from dmlcore.geometry.scales import round_top
 from dmlcore.geometry.sphere import (
     angle_map,
     central_angle,
@@ -164,17 +165,19 @@ def colour_scale(loss: TripletLoss, probe: Probe, dimension: int) -> tuple[float
         return 1.0, 1.0
     force = sphere_forces(loss, *triplets).tangential[["anchor", "positive", "negative"].index(probe)].norm(dim=-1)
     return (
-        min(_rounded_up(float(raw[active].quantile(0.95))), loss.m2),
+        round_top(float(raw[active].quantile(0.95)), loss.m2),
         max(float(force[active].median()), 1e-9),
     )
 
 
 def steady_lines(x: Tensor, y: Tensor, raw: Tensor, level: float, scale: float) -> Lines:
-    """Return the lines where `raw` (H, W) over x (W,) and y (H,) equals `level`, as polylines smooth even near poles.
+    """Return the lines where `raw` (H, W) over x (W,) and y (H,) equals `level`, smooth even near poles.
 
     Near a pole 1/d, the transform v / (|v| + scale) of v = raw - level is almost linear in d, so that few nodes
     suffice.
     """
+    if math.isinf(level):
+        return []
     above = (raw.clamp(-1e12, 1e12) - level).numpy()
     quotient = above / (np.abs(above) + scale)
     # scaled down to small values, on which level_lines interpolates linearly
@@ -207,14 +210,8 @@ def snippet(
 
     The script's variables raw, energy, forces, field (and map_raw on the circle) equal the exported arrays bit for bit.
 
-    Args:
-        loss: The triplet loss.
-        on: "sphere" or "circle".
-        anchor: Position of the anchor in degrees.
-        positive: Position of the positive in degrees.
-        negative: Position of the negative in degrees.
-        probe: Point moved over the surface: "anchor", "positive" or "negative".
-        **drawing: Further arguments of `draw_sphere` or `draw_circle`.
+    The other arguments are those of `sphere_arrays` or `circle_arrays`; `drawing` holds further arguments of
+    `draw_sphere` or `draw_circle`.
     """
     sphere = on == "sphere"
     place = f"on_{on}(*torch.deg2rad(" if sphere else f"on_{on}(torch.deg2rad("
@@ -305,13 +302,7 @@ def _triplet(loss: TripletLoss, points: list[Tensor]) -> Arrays:
 def _bound(arrays: Arrays, prefix: str, x: Tensor, y: Tensor, raw: Floats, m2: float, scale: float) -> None:
     """Add the polylines raw = 0 and raw = m2 to `arrays`, with `prefix` before their names."""
     for name, level in (("outer", 0.0), ("inner", m2)):
-        lines = steady_lines(x, y, torch.from_numpy(raw), level, scale) if math.isfinite(level) else []
-        arrays |= end_to_end(prefix + name, lines)
-
-
-def _rounded_up(x: float) -> float:
-    digit = 10.0 ** (math.floor(math.log10(x)) - 1)
-    return float(f"{math.ceil(x / digit - 1e-9) * digit:.2g}")
+        arrays |= end_to_end(prefix + name, steady_lines(x, y, torch.from_numpy(raw), level, scale))
 
 
 def _plain(place: Place) -> float | list[float]:

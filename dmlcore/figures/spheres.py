@@ -335,15 +335,10 @@ def _needles(
     """Draw the force on the probe along the sphere as arrows at evenly distributed visible points."""
     nodes = fibonacci_sphere(NEEDLES)
     force = scan_sphere(loss, *points, probe=probe, nodes=nodes).tangential.numpy()
-    shaft = 0.18 * _compressed(force, reference)
+    shaft = 0.18 * strokes.compressed(force, reference)
     at, along = nodes.numpy() @ seen.T, shaft @ seen.T
     front = (at[:, 2] > 0.06) & (np.linalg.norm(along[:, :2], axis=-1) > 0.006)
     strokes.draw_needles(axes, at[front, 0], at[front, 1], along[front], dark)
-
-
-def _compressed(force: Floats, reference: float) -> Floats:
-    arrows: Floats = np.nan_to_num(force / (np.linalg.norm(force, axis=-1, keepdims=True) + reference))
-    return arrows
 
 
 def _great_circles(axes: Axes, points: Floats, seen: Floats, ink: dict[str, str]) -> None:
@@ -404,7 +399,7 @@ def _runs(active: Bools) -> list[tuple[int, int, bool]]:
 def _whirl(axes: Axes, arrays: Arrays, reference: float, dark: bool) -> None:
     """Draw the force on the probe along the circle, outside the ring."""
     every = slice(None, None, len(arrays["angle"]) // WHIRL)
-    shaft = 2 * math.pi / WHIRL * 1.1 * _compressed(arrays["force"][every], reference)
+    shaft = 2 * math.pi / WHIRL * 1.1 * strokes.compressed(arrays["force"][every], reference)
     angle = torch.deg2rad(torch.from_numpy(arrays["angle"][every]))
     felt = np.linalg.norm(shaft, axis=-1) > 0.006
     at = 1.16 * on_circle(angle).numpy()[felt]

@@ -95,6 +95,13 @@ def median_force(size: Floats, active: Bools) -> float:
     return float(np.median(felt)) if felt.size and np.median(felt) > 0 else 1.0
 
 
+def compressed(force: Floats, reference: float) -> Floats:
+    """Return forces (..., D) with lengths |F| / (|F| + reference), below 1; a force that is not finite becomes 0."""
+    with np.errstate(invalid="ignore"):
+        arrows: Floats = np.nan_to_num(force / (np.linalg.norm(force, axis=-1, keepdims=True) + reference))
+    return arrows
+
+
 def arrow_nodes(n: int) -> Ints:
     """Return the indices of evenly spaced nodes at which arrows are drawn, out of `n` nodes along a side."""
     nodes: Ints = ((np.arange(ARROWS) + 0.5) * n / ARROWS).astype(int)
@@ -134,10 +141,8 @@ def draw_arrow(axes: Axes, at: Any, tip: Any, colour: str, edge: str, width: flo
         arrow.set(clip_on=True, clip_path=axes.patch)
 
 
-def draw_text(axes: Axes, at: Any, text: str, colour: str, dark: bool, *, offset: Any = (0, 0), **align: Any) -> None:
-    """Draw outlined `text` at position `at`, shifted by `offset` points; `align` is passed to `Axes.annotate`."""
-    align = (
-        dict[str, Any]({"ha": "center", "fontsize": 7.5, "fontweight": "bold", "color": colour, "zorder": 6}) | align
-    )
-    shown = axes.annotate(text, at, xytext=tuple(offset), textcoords="offset points", annotation_clip=True, **align)
+def draw_text(axes: Axes, at: Any, text: str, colour: str, dark: bool, **align: Any) -> None:
+    """Draw outlined `text` at position `at`; `align` is passed to `Axes.annotate`."""
+    look: dict[str, Any] = {"ha": "center", "fontsize": 7.5, "fontweight": "bold", "color": colour, "zorder": 6}
+    shown = axes.annotate(text, at, annotation_clip=True, **look | align)
     shown.set_path_effects(rim(2.2, INK[dark]["rim"]))

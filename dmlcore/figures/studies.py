@@ -11,7 +11,7 @@ import numpy as np
 from dmlcore.figures import baselines
 from dmlcore.figures.baselines import Levels
 from dmlcore.figures.curves import COLOURS, DASHES
-from dmlcore.figures.vega_lite import FIT, NARROW, ROWS, Columns, Spec, specification, values
+from dmlcore.figures.vega_lite import FIT, NARROW, ROWS, Columns, Spec, cycle, specification, values
 from dmlcore.significance import verdicts
 
 CEILING = "#7F7F7F"
@@ -63,7 +63,6 @@ def curves(
     *,
     ceiling: str | None = None,
     against: Mapping[str, float] | None = None,
-    height: int = 300,
 ) -> tuple[Spec, Columns]:
     """Return a chart with a thin line for each seed and a thick line for the mean over seeds, coloured by variant.
 
@@ -71,7 +70,6 @@ def curves(
         seed_curves: The curves of all seeds of all variants.
         ceiling: Reference variant, whose best validation score is also drawn as a horizontal line; None for no line.
         against: Score of each baseline on the validation split.
-        height: Height in pixels.
     """
     # For each variant in turn, the rows of all seeds, followed by the rows of their mean.
     names = list(dict.fromkeys(curve.variant for curve in seed_curves))
@@ -113,7 +111,7 @@ def curves(
             flat.mark_rule(strokeDash=[6, 4], color=CEILING, size=2),
             text.encode(alt.XValue(0), alt.Text("words:N")),
         ]
-    return specification(alt.layer(*layers, data=ROWS, height=height, autosize=FIT)), columns
+    return specification(alt.layer(*layers, data=ROWS, height=300, autosize=FIT)), columns
 
 
 def bars(
@@ -213,5 +211,4 @@ def _by_variant(names: Sequence[str], ceiling: str | None) -> tuple[alt.Color, a
     )
     scale = alt.Scale(domain=list(names), range=[colours[name] for name in names])
     colour = alt.Color("variant:N", legend=legend, scale=scale)
-    dashes = [DASHES[i % len(DASHES)] for i in range(len(names))]
-    return colour, alt.StrokeDash("variant:N", legend=legend, scale=alt.Scale(domain=list(names), range=dashes))
+    return colour, alt.StrokeDash("variant:N", legend=legend, scale=cycle(names, DASHES))

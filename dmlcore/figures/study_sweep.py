@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 
 from dmlcore.figures.curves import COLOURS, DASHES
-from dmlcore.figures.vega_lite import FIT, NARROW, ROWS, Columns, Spec, specification
+from dmlcore.figures.vega_lite import FIT, NARROW, ROWS, Columns, Spec, cycle, specification
 
 Lines = Mapping[str, Mapping[float, Sequence[float]]]  # line -> value of the setting -> scores of the seeds, in 0..1
 
@@ -45,11 +45,9 @@ def lines(swept: Lines, *, title: str, measure: str) -> tuple[Spec, Columns]:
             title=None, orient="top", symbolType="stroke", symbolSize=400, symbolStrokeWidth=3, columns=wide
         )
     )
-    colours = alt.Scale(domain=names, range=[COLOURS[i % len(COLOURS)] for i in range(len(names))])
-    dashes = alt.Scale(domain=names, range=[DASHES[i % len(DASHES)] for i in range(len(names))])
     base = alt.Chart().encode(
         alt.X("value:O", sort=order, title=title, axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.3)),
-        alt.Color("line:N", scale=colours, legend=legend),
+        alt.Color("line:N", scale=cycle(names, COLOURS), legend=legend),
         tooltip=[alt.Tooltip("line:N"), alt.Tooltip("value:N", title=title), alt.Tooltip("mean:Q", format=".2%")],
     )
     axis = alt.Axis(format=".3~%", tickCount=6)
@@ -57,7 +55,7 @@ def lines(swept: Lines, *, title: str, measure: str) -> tuple[Spec, Columns]:
     layers = [
         base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(alt.Y("low:Q"), alt.Y2("high")),
         base.mark_line(strokeWidth=2.5, point={"size": 50, "filled": True}).encode(
-            y, alt.StrokeDash("line:N", scale=dashes, legend=legend)
+            y, alt.StrokeDash("line:N", scale=cycle(names, DASHES), legend=legend)
         ),
     ]
     return specification(alt.layer(*layers, data=ROWS, height=280, autosize=FIT)), columns

@@ -7,6 +7,7 @@ its channel class.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -45,6 +46,11 @@ def square_legend(title: str, colour: str, format: str) -> alt.Legend:
         symbolType="square",
         tickCount=4,
     )
+
+
+def cycle(names: Sequence[str], looks: Sequence[Any]) -> alt.Scale:
+    """Return a scale that gives each name one of the `looks`, such as colours, which repeat if there are too few."""
+    return alt.Scale(domain=list(names), range=[looks[i % len(looks)] for i in range(len(names))])
 
 
 def values(*rows: dict[str, Any]) -> alt.Data:

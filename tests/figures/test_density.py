@@ -37,8 +37,3 @@ def test_too_few_points_have_no_lines(places):
 def test_points_that_lie_on_each_other_are_no_error():
     for places in (np.full((50, 2), 30_000), np.array([[0, 0], [STEPS, STEPS], [0, STEPS]])):
         assert all(len(line) > 2 for _, lines in density_lines(places) for line in lines)
-
-
-def test_a_share_is_between_none_and_all():
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        density_lines(np.zeros((5, 2), int), (0.5, 1.0))
