@@ -18,11 +18,9 @@ from dmlcore.losses.engine.table import pair_tables
 from dmlcore.metrics import retrieval
 from dmlcore.simulation.measures import class_radii
 from dmlcore.simulation.placements import start_points
-from dmlcore.simulation.spec import ALL, MOST_POINTS, MOST_STEPS, OPTIMISERS, REACH, Dynamics, Spec
+from dmlcore.simulation.spec import ALL, MOST_STEPS, OPTIMISERS, REACH, Dynamics, Spec
 from dmlcore.timeline.history import History
 from dmlcore.typing import Singles
-
-__all__ = ["MOST_POINTS", "MOST_STEPS", "REACH", "STRIDE", "ChargesFrame", "Simulation"]
 
 STRIDE = 0.25  # maximum distance that a point moves per step, so that large forces do not throw points far away
 # maximum force passed to the optimiser, so that one steep step does not dominate its running averages

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +13,7 @@ from dmlcore.geometry.boundary import Lines, level_lines
 from dmlcore.losses import TripletLoss
 from dmlcore.typing import Floats, Ints
 
+BINS = 48  # per axis of the phase portrait
 FIXED_COLUMNS = ("loss", "active", "pull", "push", "covering", "map_at_r", "largest_step")
 
 
@@ -35,7 +35,7 @@ def class_radii(positions: Floats, labels: Ints) -> tuple[Floats, Floats]:
 class DistanceHistogram:
     """Histogram of the distance pairs (d_an, d_ap) of valid triplets.
 
-    `counts` has shape (bins, bins) over [0, reach]^2; rows are d_an, columns d_ap.
+    `counts` has shape (BINS, BINS) over [0, reach]^2; rows are d_an, columns d_ap.
     """
 
     counts: Floats
@@ -43,7 +43,7 @@ class DistanceHistogram:
     violated: float  # share of triplets with d_an < d_ap
 
 
-def phase_portrait(positions: Floats, labels: Ints, bins: int = 48) -> DistanceHistogram:
+def phase_portrait(positions: Floats, labels: Ints) -> DistanceHistogram:
     """Compute the exact phase portrait, the histogram of (d_an, d_ap) over all valid triplets.
 
     Given the anchor, positive and negative are independent, so the histogram is a sum over anchors of (histogram of
@@ -52,16 +52,15 @@ def phase_portrait(positions: Floats, labels: Ints, bins: int = 48) -> DistanceH
     Args:
         positions: Positions of the points, shape (N, 2).
         labels: Classes, shape (N,).
-        bins: Number of bins per axis.
     """
     n = len(positions)
     distances = np.linalg.norm(positions[:, None] - positions[None], axis=-1)
     reach = _round_up(float(distances.max()))
     positive = (labels[:, None] == labels) & ~np.eye(n, dtype=bool)
     negative = labels[:, None] != labels
-    cell = np.minimum((distances * (bins / reach)).astype(np.int64), bins - 1) + bins * np.arange(n)[:, None]
+    cell = np.minimum((distances * (BINS / reach)).astype(np.int64), BINS - 1) + BINS * np.arange(n)[:, None]
     of_pairs, of_negatives = (
-        np.bincount(cell[mask], minlength=n * bins).reshape(n, bins).astype(np.float64) for mask in (positive, negative)
+        np.bincount(cell[mask], minlength=n * BINS).reshape(n, BINS).astype(np.float64) for mask in (positive, negative)
     )
     # For each anchor, count the negatives closer than each positive; a positive with equal distance comes first.
     ordered = np.sort(np.where(negative, distances, np.inf), axis=1)
@@ -84,9 +83,7 @@ def clamp_lines(loss: TripletLoss, reach: float, nodes: int = 97) -> tuple[Lines
     edges = {"ap": d_ap, "an": d_an, "pn": d_an}
     raw = loss.raw_of(Triplet(edges.__getitem__, lambda _: one, loss.floor))
     values = np.nan_to_num(raw.expand(nodes, nodes).numpy(), posinf=1e9, neginf=-1e9)
-    return level_lines(axis, axis, values, 0.0), (
-        [] if math.isinf(loss.m2) else level_lines(axis, axis, values, loss.m2)
-    )
+    return level_lines(axis, axis, values, 0.0), level_lines(axis, axis, values, loss.m2)
 
 
 def depends_on(loss: TripletLoss) -> frozenset[str]:

@@ -22,8 +22,8 @@ def test_the_portrait_is_the_histogram_of_all_listed_triplets():
         for n in range(14)
         if a != p and labels[a] == labels[p] != labels[n]
     ]
-    portrait = phase_portrait(x, labels, bins=16)
-    edges = np.linspace(0, portrait.reach, 17)
+    portrait = phase_portrait(x, labels)
+    edges = np.linspace(0, portrait.reach, 49)
     pairs = np.array(listed)
     expected, *_ = np.histogram2d(pairs[:, 1], pairs[:, 0], bins=(edges, edges))
     assert np.array_equal(portrait.counts, expected)
