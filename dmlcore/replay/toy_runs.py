@@ -24,6 +24,7 @@ from dmlcore.data import Dataset
 from dmlcore.data.files.cache_folder import create_once
 from dmlcore.data.files.locate import cache_folder
 from dmlcore.metrics import RetrievalScores, retrieval
+from dmlcore.metrics.mapped import nearest_others
 from dmlcore.models import pretrained
 from dmlcore.published import karaman
 from dmlcore.replay.recorded_training import LiveSpec, LiveTraining, SpecChange
@@ -139,10 +140,7 @@ def queries(training: LiveTraining) -> list[int]:
 
 def neighbours(embeddings: Singles, asked: list[int]) -> NDArray[np.uint16]:
     """Return indices (q, NEIGHBOURS) of the embeddings nearest to those at `asked`; ties go to the lower index."""
-    points = embeddings.astype(np.float64)
-    squares = ((points[asked, None] - points) ** 2).sum(2)
-    squares[np.arange(len(asked)), asked] = np.inf
-    return np.argsort(squares, axis=1, kind="stable")[:, :NEIGHBOURS].astype(np.uint16)
+    return nearest_others(embeddings, np.array(asked), NEIGHBOURS)[1].astype(np.uint16)
 
 
 def contact_sheet(dataset: Dataset, indices: Ints) -> tuple[Pixels, int]:
@@ -183,13 +181,14 @@ def _spot_spec(name: str, seed: int) -> RunSpec:
     """Return the spec that pretrains the small backbone for an image data set, before it is frozen."""
     return RunSpec(seed=seed, device="cpu").with_overrides(
         [
-            *(
-                f"data.name={name}",
-                f"data.image_size={SIDES[name]}",
-                "data.crop=affine",
-                f"model.name={NETWORKS[name]}",
-            ),
-            *("loss.name=multi_similarity", "batch.classes=16", "batch.samples=4", f"schedule.steps={SPOT_STEPS}"),
+            f"data.name={name}",
+            f"data.image_size={SIDES[name]}",
+            "data.crop=affine",
+            f"model.name={NETWORKS[name]}",
+            "loss.name=multi_similarity",
+            "batch.classes=16",
+            "batch.samples=4",
+            f"schedule.steps={SPOT_STEPS}",
         ]
     )
 
@@ -227,13 +226,13 @@ def input_space(dataset: Dataset, indices: Ints) -> InputSpace:
         points = np.zeros((len(indices), 3), np.float32)
         points[:, :features] = chosen
         return InputSpace(points, ("x₁", "x₂", "x₃"), f"the {features} raw features")
-    vectors = _vectors(dataset, dataset.splits["train"])
-    basis, shares = _principal_axes(vectors)
+    from sklearn.decomposition import PCA  # slow to import
 
-    percent = 100 * shares.sum()
+    pca = PCA(3, svd_solver="full").fit(_vectors(dataset, dataset.splits["train"]))
+    percent = 100 * pca.explained_variance_ratio_.sum()
     what = "averages of the frozen network's maps" if dataset.features else "features"
     note = f"three principal components of {features} {what}: {percent:.0f} % of the variance of the training split"
-    return InputSpace(((chosen - vectors.mean(0)) @ basis.T).astype(np.float32), ("PC 1", "PC 2", "PC 3"), note)
+    return InputSpace(pca.transform(chosen).astype(np.float32), ("PC 1", "PC 2", "PC 3"), note)
 
 
 def _vectors(dataset: Dataset, indices: Ints) -> Floats:
@@ -279,14 +278,11 @@ def in_columns(scores: RetrievalScores) -> dict[str, float | None]:
     return {name: None if v is None else 100 * v for name, v in zip(COLUMNS, columns, strict=True)}
 
 
-def recent_mean(values: Floats, window: int = RECENT) -> Floats:
-    """Return the moving mean of the last `window` values, ignoring NaN; positions with only NaN give NaN."""
-    known = np.isfinite(values)
-    sums, counts = (np.concatenate([[0.0], np.cumsum(x)]) for x in (np.where(known, values, 0.0), known))
-    end = np.arange(1, len(values) + 1)
-    begin = np.maximum(end - window, 0)
-    with np.errstate(invalid="ignore"):
-        mean: Floats = (sums[end] - sums[begin]) / (counts[end] - counts[begin])
+def recent_mean(values: Floats) -> Floats:
+    """Return the moving mean of the last RECENT values, ignoring NaN; positions with only NaN give NaN."""
+    known, window = np.isfinite(values), np.ones(RECENT)
+    sums, counts = (np.convolve(x, window)[: len(values)] for x in (np.where(known, values, 0.0), known))
+    mean: Floats = np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
     return mean
 
 
@@ -315,10 +311,3 @@ def _published(row: karaman.LossRow) -> ThesisRow:
         return ThesisRow(spaces[row.loss], None, {}, scores)
     given = ", ".join(f"{k} = {v:g}" for k, v in row.hyper.items())
     return ThesisRow(f"{losses.describe(row.loss).title}, {given}", row.loss, row.hyper, scores)
-
-
-def _principal_axes(vectors: Floats) -> tuple[Floats, Floats]:
-    """Return the three leading principal axes (3, F), largest entries positive, and the variance share of each."""
-    _, singular, axes = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)
-    signs = np.sign(axes[np.arange(3), np.abs(axes[:3]).argmax(1)])
-    return axes[:3] * signs[:, None], (singular**2 / (singular**2).sum())[:3]
