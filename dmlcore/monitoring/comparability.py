@@ -12,7 +12,7 @@ from dmlcore.spec import RunSpec, flat
 from dmlcore.storage.runs import Run, scores
 
 Severity = Literal["incomparable", "caution", "note"]
-Issue = tuple[Severity, tuple[str, ...], str]  # severity, keys and sentence, as in ComparabilityIssue
+Issue = tuple[Severity, str]  # severity and sentence, as in ComparabilityIssue
 # warn if the learning rate of the loss parameters (proxies) is at least this multiple of the network's
 FAST_PROXIES = 50
 
@@ -23,12 +23,10 @@ class ComparabilityIssue:
 
     Attributes:
         severity: "incomparable" (no conclusion is possible), "caution" (may explain part of a difference), or "note".
-        keys: Keys of the spec that the issue concerns, highlighted on pages.
         sentence: Explanation for the user.
     """
 
     severity: Severity
-    keys: tuple[str, ...]
     sentence: str
 
 
@@ -36,11 +34,10 @@ class ComparabilityIssue:
 class Rule:
     """Rule that reports an issue if the specs of the compared runs differ in one property.
 
-    `value` returns this property of a spec, which is compared and displayed. `key` is the setting highlighted on pages.
+    `value` returns this property of a spec, which is compared and displayed.
     """
 
     severity: Severity
-    key: str
     what: str
     why: str
     value: Callable[[RunSpec], object]
@@ -79,10 +76,6 @@ def _size(spec: RunSpec) -> str:
     return "none" if size is None else f"{size} pixels"
 
 
-def _start(spec: RunSpec) -> str:
-    return spec.model.start or "at random"
-
-
 def _crop(spec: RunSpec) -> str:
     d = spec.data
     low, high = (100 * share for share in d.crop_area)
@@ -95,23 +88,11 @@ def _samples_seen(spec: RunSpec) -> str:
     return f"{spec.schedule.steps:,} steps of {per_step}"
 
 
-def _view(spec: RunSpec) -> str:
-    return "transductive" if spec.conditioning.transductive else "each alone"
-
-
 def _selection(spec: RunSpec) -> str:
     if spec.schedule.monitor_part == "validation" and spec.data.validation == "none":
         return "the last step"
     word = {"map_at_r": "MAP@R", "recall_at_1": "R@1"}[spec.schedule.monitor]
     return f"{word} of the {spec.schedule.monitor_part} split"
-
-
-def _protocol(spec: RunSpec) -> str:
-    return spec.protocol or "none"
-
-
-def _start_point(spec: RunSpec) -> str:
-    return f"step {spec.fork.step:,} of {spec.fork.run}" if spec.fork.run else "step 0"
 
 
 def _edits(spec: RunSpec) -> str:
@@ -128,99 +109,78 @@ def _frozen(spec: RunSpec) -> str:
 
 
 RULES = (
-    Rule("incomparable", "data.name", "data set", "the scores belong to different tasks", _key("data.name")),
-    Rule(
-        "incomparable",
-        "data.split",
-        "test protocol",
-        "training classes are easier to retrieve than unseen ones",
-        _split,
-    ),
+    Rule("incomparable", "data set", "the scores belong to different tasks", _key("data.name")),
+    Rule("incomparable", "test protocol", "training classes are easier to retrieve than unseen ones", _split),
     Rule(
         "caution",
-        "data.root",
         "data folder",
         "it may hold a different subset",
         lambda spec: spec.data.root or "the default location",
     ),
+    Rule("incomparable", "weight selection", "weights selected on the test split score too high", _selection),
+    Rule("incomparable", "network", "a better backbone alone raises the scores", _key("model.name")),
     Rule(
         "incomparable",
-        "schedule.monitor_part",
-        "weight selection",
-        "weights selected on the test split score too high",
-        _selection,
-    ),
-    Rule("incomparable", "model.name", "network", "a better backbone alone raises the scores", _key("model.name")),
-    Rule(
-        "incomparable",
-        "model.start",
         "initial weights of the backbone",
         "pretraining determines most of the score",
-        _start,
+        lambda spec: spec.model.start or "at random",
     ),
-    Rule(
-        "incomparable",
-        "model.embedding_dim",
-        "embedding size",
-        "more dimensions alone raise the scores",
-        _key("model.embedding_dim"),
-    ),
-    Rule("incomparable", "data.image_size", "image size", "larger images alone raise the scores", _size),
-    Rule("caution", "protocol", "protocol", "protocols differ in training, selection and reporting", _protocol),
-    Rule("caution", "data.validation", "validation data", "the runs train on different classes or samples", _held_out),
-    Rule("caution", "data.crop", "augmentation", "it regularises, as a loss can", _crop),
-    Rule("caution", "pooling.name", "pooling", "it may explain part of the difference", _key("pooling.name")),
-    Rule("caution", "model.normalize", "normalisation of embeddings", "the geometry differs", _key("model.normalize")),
-    Rule(
-        "incomparable",
-        "conditioning.among",
-        "embedding of the test samples",
-        "embeddings computed with test neighbours contain information on the gallery",
-        _view,
-    ),
-    Rule("caution", "model.freeze", "frozen part", "frozen parts cannot learn", _frozen),
-    Rule("caution", "model.freeze_batch_norm", "frozen batch norm", "it regularises", _key("model.freeze_batch_norm")),
-    Rule("caution", "schedule.steps", "budget", "a run that sees more samples has more time to learn", _samples_seen),
+    Rule("incomparable", "embedding size", "more dimensions alone raise the scores", _key("model.embedding_dim")),
+    Rule("incomparable", "image size", "larger images alone raise the scores", _size),
     Rule(
         "caution",
-        "batch.classes",
+        "protocol",
+        "protocols differ in training, selection and reporting",
+        lambda spec: spec.protocol or "none",
+    ),
+    Rule("caution", "validation data", "the runs train on different classes or samples", _held_out),
+    Rule("caution", "augmentation", "it regularises, as a loss can", _crop),
+    Rule("caution", "pooling", "it may explain part of the difference", _key("pooling.name")),
+    Rule("caution", "normalisation of embeddings", "the geometry differs", _key("model.normalize")),
+    Rule(
+        "incomparable",
+        "embedding of the test samples",
+        "embeddings computed with test neighbours contain information on the gallery",
+        lambda spec: "transductive" if spec.conditioning.transductive else "each alone",
+    ),
+    Rule("caution", "frozen part", "frozen parts cannot learn", _frozen),
+    Rule("caution", "frozen batch norm", "it regularises", _key("model.freeze_batch_norm")),
+    Rule("caution", "budget", "a run that sees more samples has more time to learn", _samples_seen),
+    Rule(
+        "caution",
         "batch",
         "tuples per step differ",
         lambda spec: f"{spec.batch.classes} x {spec.batch.samples} ({spec.batch.sampler})",
     ),
     Rule(
         "caution",
-        "model.embedding_start",
         "initialisation of the embedding layer",
         "a linear method may use the labels before the first step",
         _key("model.embedding_start"),
     ),
     Rule(
         "caution",
-        "model.embedding_scale",
         "initial scale of the embedding layer",
         "embeddings with large initial norms can stop a loss from learning",
         _key("model.embedding_scale"),
     ),
-    Rule("caution", "model.dropout", "dropout", "it regularises, as a loss can", _key("model.dropout")),
-    Rule(
-        "caution",
-        "loss.start_weight",
-        "pull towards the initial weights",
-        "it regularises, as a loss can",
-        _key("loss.start_weight"),
-    ),
-    Rule("note", "fork.run", "starting point", "a fork continues the training of its parent", _start_point),
-    Rule("caution", "fork.leave_out", "training split", "samples were left out or relabelled", _edits),
-    Rule("note", "schedule.patience", "patience", "the actual budgets may differ", _key("schedule.patience")),
+    Rule("caution", "dropout", "it regularises, as a loss can", _key("model.dropout")),
+    Rule("caution", "pull towards the initial weights", "it regularises, as a loss can", _key("loss.start_weight")),
     Rule(
         "note",
-        "optimiser.learning_rate",
+        "starting point",
+        "a fork continues the training of its parent",
+        lambda spec: f"step {spec.fork.step:,} of {spec.fork.run}" if spec.fork.run else "step 0",
+    ),
+    Rule("caution", "training split", "samples were left out or relabelled", _edits),
+    Rule("note", "patience", "the actual budgets may differ", _key("schedule.patience")),
+    Rule(
+        "note",
         "optimiser",
         "tune it for every loss or for none",
         lambda spec: f"{spec.optimiser.name} at {spec.optimiser.learning_rate:g}",
     ),
-    Rule("note", "compute.precision", "arithmetic", "rounding differs", _key("compute.precision")),
+    Rule("note", "arithmetic", "rounding differs", _key("compute.precision")),
 )
 
 
@@ -255,9 +215,9 @@ def _alone(spec: RunSpec) -> Iterator[Issue]:
     # Selection of the weights that are scored on the test split.
     if spec.schedule.monitor_part == "test":
         sentence = f"The weights are selected on the test split ({_selection(spec)}), so the test scores are too high."
-        yield "caution", ("schedule.monitor_part",), sentence
+        yield "caution", sentence
     elif spec.data.validation == "none":
-        yield "note", ("data.validation",), "There is no validation split, so the weights of the last step are tested."
+        yield "note", "There is no validation split, so the weights of the last step are tested."
     yield from _fast_proxies(spec)
     # Frozen parameters that start from random values.
     if spec.model.freeze_batch_norm and not spec.model.start:
@@ -265,30 +225,26 @@ def _alone(spec: RunSpec) -> Iterator[Issue]:
             "Batch norm is frozen, but the backbone starts at random, so its statistics come from no data and the "
             "network hardly learns. Start from pretrained weights, or unfreeze batch norm."
         )
-        yield "caution", ("model.freeze_batch_norm", "model.start"), sentence
+        yield "caution", sentence
     if spec.model.freeze != "none" and not spec.model.start:
         sentence = (
             "The backbone is frozen but starts at random, so the trained layers see random features. Start from "
             "pretrained weights or a run, or unfreeze the backbone."
         )
-        yield "caution", ("model.freeze", "model.start"), sentence
+        yield "caution", sentence
     if spec.model.freeze != "none" and spec.data.augment and not spec.data.views:
         sentence = (
             "Training images are neither flipped nor cropped, because the cached features are those of full images."
         )
-        yield "note", ("data.views", "data.augment"), sentence
+        yield "note", sentence
     if spec.batch.sampler in ("mined", "neighbourhood") and spec.batch.balanced_steps >= spec.schedule.steps:
         sentence = (
             f"All {spec.schedule.steps:,} steps use balanced batches, so {spec.batch.sampler} batches never start. "
             "Train longer, or lower batch.balanced_steps."
         )
-        yield "caution", ("batch.balanced_steps", "schedule.steps"), sentence
+        yield "caution", sentence
     if _split(spec) == "known classes":
-        yield (
-            "note",
-            ("data.split",),
-            "The run is tested on training classes, so its score says nothing about unseen classes.",
-        )
+        yield "note", "The run is tested on training classes, so its score says nothing about unseen classes."
 
 
 def lint_protocol_runs(specs: Sequence[RunSpec]) -> list[ComparabilityIssue]:
@@ -311,7 +267,7 @@ def _differs(rule: Rule, specs: Sequence[RunSpec]) -> ComparabilityIssue | None:
     if len(values) < 2:
         return None
     shown = " and ".join([", ".join(values[:-1]), values[-1]]) if len(values) <= 4 else f"{len(values)} of them"
-    return ComparabilityIssue(rule.severity, (rule.key,), f"Different {rule.what} ({shown}): {rule.why}.")
+    return ComparabilityIssue(rule.severity, f"Different {rule.what} ({shown}): {rule.why}.")
 
 
 def _other_queries(runs: Sequence[Run]) -> list[ComparabilityIssue]:
@@ -321,7 +277,7 @@ def _other_queries(runs: Sequence[Run]) -> list[ComparabilityIssue]:
         return []
     shown = " and ".join(f"{count:,}" for count in counts)
     sentence = f"Different test samples ({shown} queries): the data sets differ."
-    return [ComparabilityIssue("incomparable", ("data.root",), sentence)]
+    return [ComparabilityIssue("incomparable", sentence)]
 
 
 def _repeats(specs: Sequence[RunSpec]) -> Iterator[Issue]:
@@ -334,16 +290,12 @@ def _repeats(specs: Sequence[RunSpec]) -> Iterator[Issue]:
     if len(seeds) < 2:
         return
     if counts == [1]:
-        yield (
-            "caution",
-            ("seed",),
-            "Only one seed per setting: without repeats, a small difference may be due to chance.",
-        )
+        yield "caution", "Only one seed per setting: without repeats, a small difference may be due to chance."
     elif len(counts) > 1:
         shown = f"{counts[0]} and {counts[-1]}"
-        yield "caution", ("seed",), f"Different numbers of repeats ({shown}): the best of more runs tends to be higher."
+        yield "caution", f"Different numbers of repeats ({shown}): the best of more runs tends to be higher."
     elif len({tuple(sorted(each)) for each in seeds.values()}) > 1:
-        yield "note", ("seed",), "Different seeds: batches and initial weights are not paired."
+        yield "note", "Different seeds: batches and initial weights are not paired."
 
 
 def _fast_proxies(spec: RunSpec) -> Iterator[Issue]:
@@ -356,9 +308,9 @@ def _fast_proxies(spec: RunSpec) -> Iterator[Issue]:
     )
     by = f", as {spec.protocol} specifies" if allowed else ", an advantage that losses without proxies do not have"
     sentence = f"Loss parameters learn {factor:g} times faster than the network{by}."
-    yield "note" if allowed else "caution", ("loss.learning_rate",), sentence
+    yield "note" if allowed else "caution", sentence
 
 
 def _leaves(spec: RunSpec, training: int | None) -> Iterator[Issue]:
     for line in protocols.deviations(spec, training):
-        yield "caution", (line.partition(":")[0],), f"Deviates from {spec.protocol} in {line}."
+        yield "caution", f"Deviates from {spec.protocol} in {line}."

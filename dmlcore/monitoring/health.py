@@ -41,11 +41,10 @@ OVERFIT = 0.03  # minimum drop of the validation MAP@R (0..1) below its best val
 
 @dataclass(frozen=True)
 class HealthWarning:
-    """Warning about a problem: its kind, the step since which it has lasted, figures, explanation and remedies."""
+    """Warning about a problem: its kind, the step since which it has lasted, explanation and remedies."""
 
     kind: str  # one of point, dimensions, margin, idle, saturated, flat, overfit, worse, exploding, scale
     since: int
-    numbers: dict[str, float]
     sentence: str
     remedies: tuple[str, ...]
 
@@ -123,7 +122,6 @@ def _overflow(since: int, words: str, value: float) -> HealthWarning:
     return HealthWarning(
         "exploding",
         since,
-        {"value": value},
         f"Close to overflow: {words} {value:.2g}. float32 overflows at 3e38, squared norms at 1e19.",
         (
             "divide optimiser.learning_rate by 10, or by 100",
@@ -142,7 +140,6 @@ def _scale(history: _History) -> HealthWarning | None:
     return HealthWarning(
         "scale",
         history.steps[0],
-        {"norm": length, "loss": first[0]},
         f"The initial embeddings have a mean length of {length:.3g}, and the first loss is {first[0]:,.4g}: training "
         "first reduces the length instead of separating the classes.",
         (
@@ -162,15 +159,12 @@ def _point(history: _History) -> HealthWarning | None:
         return None
     value = spread[-1][1] if spread else 0.0
     positive, negative = (history.measured(f"{name}_distance") for name in ("positive", "negative"))
-    numbers = {"spread": value, "norm": norm[-1][1] if norm else 0.0}
     distances = ""
     if positive and negative:
-        numbers |= {"positive_distance": positive[-1][1], "negative_distance": negative[-1][1]}
         distances = f": positives are {positive[-1][1]:.2g} apart, negatives {negative[-1][1]:.2g}"
     return HealthWarning(
         "point",
         since,
-        numbers,
         f"The embeddings have collapsed: all of a batch are within {100 * value:.2g} % of their norm of one "
         f"point{distances}.",
         (
@@ -190,12 +184,10 @@ def _dimensions(history: _History) -> HealthWarning | None:
     since = _lasting_since(rank, lambda value: value < FLAT_RANK)
     if since is None:
         return None
-    share = history.measured("largest_share")
     space = f" of {spec.model.embedding_dim}" if spec is not None else ""
     return HealthWarning(
         "dimensions",
         since,
-        {"effective_rank": rank[-1][1], "largest_share": share[-1][1] if share else 1.0},
         f"The embeddings fill {rank[-1][1]:.1f}{space} dimensions: classes can only be separated along a line.",
         (
             "divide optimiser.learning_rate by 10",
@@ -208,14 +200,13 @@ def _dimensions(history: _History) -> HealthWarning | None:
 def _margin(history: _History) -> HealthWarning | None:
     """Detect a loss that stays close to its value for coinciding embeddings."""
     worth = _loss_at_one_point(history.spec)
-    recent = history.recent()
-    if worth is None or worth <= 0 or len(history.losses) < MIN_STEPS or not _is_near(recent, worth):
-        return None
     since = _near_since(history, worth)
+    if worth is None or since is None:
+        return None
+    recent = history.recent()
     return HealthWarning(
         "margin",
         since,
-        {"loss": fmean(recent), "at_one_point": worth},
         f"The loss stays at {fmean(recent):.4g}, close to its margin of {worth:.4g}, its value when all embeddings "
         "coincide.",
         (
@@ -228,13 +219,13 @@ def _margin(history: _History) -> HealthWarning | None:
 
 def _saturated(history: _History) -> HealthWarning | None:
     """Detect a loss that stays at its upper clamp, where no triplet has a gradient."""
-    top, recent = _clamp(history.spec), history.recent()
-    if top is None or len(history.losses) < MIN_STEPS or not _is_near(recent, top):
+    top = _clamp(history.spec)
+    since = _near_since(history, top)
+    if top is None or since is None:
         return None
     return HealthWarning(
         "saturated",
-        _near_since(history, top),
-        {"loss": fmean(recent), "m2": top},
+        since,
         f"The loss stays at its upper clamp, m2 = {top:.4g}: triplets beyond it have no gradient.",
         ("raise loss.m2", "start from a pretrained network, so that fewer triplets start beyond the clamp"),
     )
@@ -259,7 +250,6 @@ def _idle(history: _History) -> HealthWarning | None:
     return HealthWarning(
         "idle",
         since,
-        {"idle_steps": idle},
         f"Nothing left to learn: {100 * idle:.0f} % of the last {window} steps had no active triplet, so they changed "
         "nothing.",
         (
@@ -286,10 +276,8 @@ def _flat(history: _History) -> HealthWarning | None:
         return None
     active = series(history.rows, "step", "active")[1][-2 * tenth :]
     everything = bool(active) and median(active) > 0.95
-    numbers = {"first": fmean(first), "last": fmean(last), "noise": noise}
     remedies = ["multiply optimiser.learning_rate by 10; if the loss then oscillates, divide it by 10 instead"]
     if everything:
-        numbers["active"] = median(active)
         remedies.append("lower the margin: nearly all triplets are active, so their difficulty has no effect")
     remedies.append(
         "check that the labels belong to the samples, and that the network is not frozen (schedule.warm_up)"
@@ -298,7 +286,6 @@ def _flat(history: _History) -> HealthWarning | None:
     return HealthWarning(
         "flat",
         history.steps[0],
-        numbers,
         f"The loss does not fall: {fmean(first):.4g} in the first {len(first)} steps, {fmean(last):.4g} in the last "
         f"{len(last)}{also}.",
         tuple(remedies),
@@ -325,13 +312,11 @@ def _overfit(history: _History) -> HealthWarning | None:
     if not before or not recent:
         return None
     then, now = fmean(before), fmean(recent)
-    numbers = {"best": scores[best], "now": scores[-1], "loss_then": then, "loss_now": now}
     fell = f"validation MAP@R fell from {100 * scores[best]:.1f} % at step {steps[best]} to {100 * scores[-1]:.1f} %"
     if now < then:
         return HealthWarning(
             "overfit",
             steps[best],
-            numbers,
             f"Overfitting: {fell}, while the training loss fell from {then:.3g} to {now:.3g}.",
             (
                 "stop early: schedule.patience; the best weights are saved either way",
@@ -342,7 +327,6 @@ def _overfit(history: _History) -> HealthWarning | None:
     return HealthWarning(
         "worse",
         steps[best],
-        numbers,
         f"Training is losing earlier progress: {fell}, and the loss rose from {then:.3g} to {now:.3g}.",
         (
             "divide optimiser.learning_rate by 10, or let it decay (schedule.decay, schedule.plateau)",
@@ -351,17 +335,16 @@ def _overfit(history: _History) -> HealthWarning | None:
     )
 
 
-def _is_near(losses: Sequence[float], value: float) -> bool:
-    return all(abs(loss - value) <= MARGIN * value for loss in losses)
+def _near_since(history: _History, value: float | None) -> int | None:
+    """Return the step since which all losses have been near `value`; None if a recent loss is not."""
+    if value is None or value <= 0 or len(history.losses) < MIN_STEPS:
+        return None
 
+    def is_near(loss: float) -> bool:
+        return abs(loss - value) <= MARGIN * value
 
-def _near_since(history: _History, value: float) -> int:
-    since = history.steps[-1]
-    for step, loss in zip(reversed(history.steps), reversed(history.losses), strict=True):
-        if abs(loss - value) > MARGIN * value:
-            break
-        since = step
-    return since
+    points = [*zip(history.steps, history.losses, strict=True)]
+    return _lasting_since(points, is_near) if all(map(is_near, history.recent())) else None
 
 
 def _triplet_loss(spec: RunSpec | None) -> TripletLoss | None:

@@ -53,7 +53,6 @@ def only(warnings, *kinds):
         assert warning.sentence.endswith(".")
         assert warning.remedies
         assert warning.since >= 0
-        assert all(np.isfinite(value) for value in warning.numbers.values())
     return warnings[0] if warnings else None
 
 
@@ -79,12 +78,10 @@ def test_batch_hard_on_wrong_labels_collapses_to_a_point_at_its_margin(shuffled,
     rows, spec = train_run(tmp_path, *BATCH_HARD, "optimiser.learning_rate=0.01", "schedule.steps=80", dataset=shuffled)
     found = only(watch(rows, spec), "point")
     assert found.since <= 30
-    assert found.numbers["spread"] < 0.01
     assert "semi_hard" in " ".join(found.remedies)
     # Without measurements, the loss alone reveals it if the spec provides the margin.
     bare = [row for row in rows if row["kind"] != "measure"]
     found = only(watch(bare, spec), "margin")
-    assert found.numbers["at_one_point"] == pytest.approx(0.2)
     assert "0.2" in found.sentence
     assert "margin" not in [warning.kind for warning in watch(bare)]
 
@@ -92,7 +89,6 @@ def test_batch_hard_on_wrong_labels_collapses_to_a_point_at_its_margin(shuffled,
 def test_a_bottleneck_of_one_unit_leaves_a_line(digits, tmp_path):
     rows, spec = train_run(tmp_path, "model.hidden=[1]", "schedule.steps=60", "model.normalize=false", dataset=digits)
     found = next(warning for warning in watch(rows, spec) if warning.kind == "dimensions")
-    assert found.numbers["effective_rank"] < 2
     assert "of 64 dimensions" in found.sentence
     narrow = spec.with_overrides(["model.embedding_dim=2"])
     assert "dimensions" not in [warning.kind for warning in watch(rows, narrow)]
@@ -104,9 +100,6 @@ def test_a_tiny_training_split_is_learned_by_heart(memorised, tmp_path):
     )
     idle, overfit = watch(rows, spec)
     assert (idle.kind, overfit.kind) == ("idle", "overfit")
-    assert idle.numbers["idle_steps"] >= 0.9
-    assert overfit.numbers["now"] < overfit.numbers["best"] - 0.2
-    assert overfit.numbers["loss_now"] < overfit.numbers["loss_then"]
 
 
 @pytest.mark.parametrize("rate", ["2.0", "10.0"])
@@ -127,7 +120,6 @@ def test_too_large_a_step_explodes_and_is_told_from_the_rows_before_the_failure(
 def test_a_learning_rate_of_nothing_is_flat(digits, tmp_path):
     rows, spec = train_run(tmp_path, "optimiser.learning_rate=1e-7", "schedule.steps=60", dataset=digits)
     found = only(watch(rows, spec), "flat")
-    assert found.numbers["last"] == pytest.approx(found.numbers["first"], rel=0.1)
     assert "active all the time" in found.sentence
 
 
@@ -139,14 +131,12 @@ def test_weight_decay_that_undoes_the_training(digits, tmp_path):
     rows, spec = train_run(tmp_path, *overrides, dataset=digits)
     found = only(watch(rows, spec), "worse")
     assert 25 <= found.since <= 100
-    assert found.numbers["loss_now"] > found.numbers["loss_then"]
 
 
 def test_weight_decay_that_shrinks_everything_to_the_origin(digits, tmp_path):
     overrides = ["optimiser.name=sgd", "optimiser.weight_decay=1.0", "optimiser.learning_rate=0.003", *DECAY]
     rows, spec = train_run(tmp_path, *overrides, dataset=digits)
-    found = next(warning for warning in watch(rows, spec) if warning.kind == "point")
-    assert found.numbers["norm"] < 1e-2
+    assert any(warning.kind == "point" for warning in watch(rows, spec))
 
 
 def test_a_clamp_far_below_the_energies_saturates(digits, tmp_path):
@@ -154,9 +144,9 @@ def test_a_clamp_far_below_the_energies_saturates(digits, tmp_path):
     rows, spec = train_run(
         tmp_path, "loss.m=2.4", "loss.m2=0.1", "model.normalize=true", "schedule.steps=60", dataset=digits
     )
-    found = next(warning for warning in watch(rows, spec) if warning.kind == "saturated")
-    assert found.numbers["m2"] == 0.1
-    assert "idle" not in [warning.kind for warning in watch(rows, spec)]
+    kinds = [warning.kind for warning in watch(rows, spec)]
+    assert "saturated" in kinds
+    assert "idle" not in kinds
 
 
 def test_rows_of_a_resumed_run_count_once_and_strange_rows_do_no_harm():
@@ -179,7 +169,6 @@ def test_a_start_with_long_embeddings_is_reported_with_the_factor_that_shortens_
     found = only(watch(rows, spec), *kinds)
     if found:
         norm = next(row["norm"] for row in rows if row["kind"] == "measure")
-        assert found.numbers["norm"] == norm > 100
         assert f"model.embedding_scale={1 / norm:.1g}" in found.remedies[0]
 
 
