@@ -278,11 +278,14 @@ def in_columns(scores: RetrievalScores) -> dict[str, float | None]:
     return {name: None if v is None else 100 * v for name, v in zip(COLUMNS, columns, strict=True)}
 
 
-def recent_mean(values: Floats) -> Floats:
-    """Return the moving mean of the last RECENT values, ignoring NaN; positions with only NaN give NaN."""
-    known, window = np.isfinite(values), np.ones(RECENT)
-    sums, counts = (np.convolve(x, window)[: len(values)] for x in (np.where(known, values, 0.0), known))
-    mean: Floats = np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
+def recent_mean(values: Floats, window: int = RECENT) -> Floats:
+    """Return the moving mean of the last `window` values, ignoring NaN; positions with only NaN give NaN."""
+    known = np.isfinite(values)
+    sums, counts = (np.concatenate([[0.0], np.cumsum(x)]) for x in (np.where(known, values, 0.0), known))
+    end = np.arange(1, len(values) + 1)
+    begin = np.maximum(end - window, 0)
+    with np.errstate(invalid="ignore"):
+        mean: Floats = (sums[end] - sums[begin]) / (counts[end] - counts[begin])
     return mean
 
 
