@@ -165,7 +165,7 @@ def colour_scale(loss: TripletLoss, probe: Probe, dimension: int) -> tuple[float
         return 1.0, 1.0
     force = sphere_forces(loss, *triplets).tangential[["anchor", "positive", "negative"].index(probe)].norm(dim=-1)
     return (
-        round_top(float(raw[active].quantile(0.95)), loss.m2),
+        min(round_top(float(raw[active].quantile(0.95))), loss.m2),
         max(float(force[active].median()), 1e-9),
     )
 

@@ -154,7 +154,7 @@ def test_area_against_a_grid_count(case):
     raw = raw_of(loss, ANCHOR, POSITIVE, np.stack(np.meshgrid(x, x), axis=-1))
     row, column = np.nonzero((raw > 0) & (raw < loss.m2))  # the box around the region, with a cell on each side
     (x0, x1), (y0, y1) = ((x[i.min() - 2], x[i.max() + 2]) for i in (column, row))
-    x, y = np.linspace(x0, x1, 900), np.linspace(y0, y1, 900)
+    x, y = np.linspace(x0, x1, 600), np.linspace(y0, y1, 600)
     raw = raw_of(loss, ANCHOR, POSITIVE, np.stack(np.meshgrid(x, y), axis=-1))
     cell = (x[1] - x[0]) * (y[1] - y[0])
     assert found.area == pytest.approx(((raw > 0) & (raw < loss.m2)).sum() * cell, rel=5e-3)
