@@ -56,7 +56,7 @@ def extremes(energy: Energy) -> tuple[Extreme, Extreme]:
         def signed(t: Triplet, sign: float = sign) -> Tensor:
             return sign * energy(t)
 
-        at, value = _search(lambda x, of=signed: of(Triplet.of_points(*configuration(x))), nodes)
+        at, value = _search(signed, nodes)
         if _diverges(signed):
             value = -math.inf
         a, p, n = configuration(at)
@@ -78,14 +78,18 @@ def configuration(at: Tensor) -> Points:
     return a, p, n
 
 
-def _search(f: Callable[[Tensor], Tensor], nodes: Tensor) -> tuple[Tensor, float]:
-    """Minimise f over the angles in 0..pi by pattern search from the best `STARTS` of the nodes.
+def _search(energy: Energy, nodes: Tensor) -> tuple[Tensor, float]:
+    """Minimise an energy over the angles in 0..pi by pattern search from the best `STARTS` of the nodes.
 
     In each iteration every starting point moves to its best neighbour. If no neighbour is better, its step is halved.
 
     Returns:
         The minimiser and the minimum.
     """
+
+    def f(angles: Tensor) -> Tensor:
+        return energy(Triplet.of_points(*configuration(angles)))
+
     values, best = f(nodes).topk(STARTS, largest=False)
     at, step = nodes[best], torch.full((STARTS, 1, 1), math.pi / (NODES - 1), dtype=nodes.dtype)
     offsets = torch.cartesian_prod(*[torch.tensor([-1.0, 0.0, 1.0], dtype=nodes.dtype)] * nodes.shape[1])
