@@ -164,10 +164,8 @@ def colour_scale(loss: TripletLoss, probe: Probe, dimension: int) -> tuple[float
     if not bool(active.any()):
         return 1.0, 1.0
     force = sphere_forces(loss, *triplets).tangential[["anchor", "positive", "negative"].index(probe)].norm(dim=-1)
-    return (
-        min(round_top(float(raw[active].quantile(0.95))), loss.m2),
-        max(float(force[active].median()), 1e-9),
-    )
+    top = float(f"{round_top(float(raw[active].quantile(0.95))):.2g}")  # drops the rounding error of the last digit
+    return min(top, loss.m2), max(float(force[active].median()), 1e-9)
 
 
 def steady_lines(x: Tensor, y: Tensor, raw: Tensor, level: float, scale: float) -> Lines:
