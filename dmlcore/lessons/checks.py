@@ -12,7 +12,7 @@ from dmlcore import losses
 from dmlcore.lessons import text as texts
 from dmlcore.lessons.facts import FACTS, Measurement, facts_of
 from dmlcore.lessons.lesson import Lesson, LessonError, LessonQuestion, LessonStep, paths, read
-from dmlcore.lessons.recordings import EnsembleShown, NeighboursShown, ProjectionsShown
+from dmlcore.lessons.recordings import Recorded
 from dmlcore.lessons.stages import STAGES, ChargesShown, Shown, TransportShown, TripletShown
 from dmlcore.presets import LESSONS
 
@@ -76,7 +76,7 @@ def controls(shown: Shown) -> tuple[str, ...]:
         return ("n", "p", "a", "loss", *shown.loss.formula.parameters)
     if isinstance(shown, ChargesShown):
         return ("step", "loss", *losses.formula(shown.spec.law.loss).parameters)
-    if isinstance(shown, (ProjectionsShown, EnsembleShown, NeighboursShown)):
+    if isinstance(shown, Recorded):
         return ("step",)
     return ("mu", "epsilon") if isinstance(shown, TransportShown) else ("study",)
 

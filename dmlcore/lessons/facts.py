@@ -302,24 +302,32 @@ def classes(shown: StudyShown) -> Measurement:
 @fact("gate above average", StudyShown, "points of MAP@R by which GSP lies above GAP")
 def gate_above_average(shown: StudyShown) -> Measurement:
     """Return the mean MAP@R of GSP minus that of GAP in percentage points; NaN if the study lacks one of them."""
-    means = {name: 100 * float(np.mean(scores)) for name, scores in bars_of(shown)[0].items()}
-    if not {"GAP", "GSP"} <= set(means):
-        return Measurement(float("nan"), "This study does not compare GSP with GAP.")
-    words = f"GSP reaches {means['GSP']:.1f} % MAP@R, GAP {means['GAP']:.1f} %"
-    return Measurement(means["GSP"] - means["GAP"], f"{words}: {means['GSP'] - means['GAP']:+.1f} points.")
+    return _lead(
+        shown,
+        ("GSP", "GAP"),
+        "GSP reaches {:.1f} % MAP@R, GAP {:.1f} %: {:+.1f} points.",
+        "This study does not compare GSP with GAP.",
+    )
 
 
 @fact("transductive above inductive", StudyShown, "points of MAP@R by which seeing the test samples helps")
 def transductive_above_inductive(shown: StudyShown) -> Measurement:
     """Return MAP@R of the transductive minus that of the inductive LSTM, in points; NaN if the study lacks either."""
-    means = {name: 100 * float(np.mean(scores)) for name, scores in bars_of(shown)[0].items()}
-    pair = "LSTM, transductive", "LSTM, inductive"
-    if not set(pair) <= set(means):
-        return Measurement(float("nan"), "This study has no conditioned embedding.")
-    ahead = means[pair[0]] - means[pair[1]]
-    return Measurement(
-        ahead, f"Transductive {means[pair[0]]:.1f} % MAP@R, inductive {means[pair[1]]:.1f} %: {ahead:+.1f} points."
+    return _lead(
+        shown,
+        ("LSTM, transductive", "LSTM, inductive"),
+        "Transductive {:.1f} % MAP@R, inductive {:.1f} %: {:+.1f} points.",
+        "This study has no conditioned embedding.",
     )
+
+
+def _lead(shown: StudyShown, pair: tuple[str, str], words: str, missing: str) -> Measurement:
+    """Return by how many points the mean MAP@R of the first variant exceeds that of the second."""
+    values, _ = bars_of(shown)
+    if not set(pair) <= set(values):
+        return Measurement(float("nan"), missing)
+    first, second = (100 * float(np.mean(values[name])) for name in pair)
+    return Measurement(first - second, words.format(first, second, first - second))
 
 
 def facts_of(kind: type) -> Mapping[str, Fact]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 UNIT = 1000  # number of stored units per radius of the unit disc
+Frame = TypeVar("Frame")
 
 
 @dataclass(frozen=True)
@@ -164,64 +165,49 @@ def _rows(name: str) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class ProjectionsShown:
-    """State of the recorded projections of chance-constrained programming: index of a frame, from 0."""
+class Recorded(Generic[Frame]):
+    """State of a recording: index of a frame, from 0.
 
-    frame: int
-
-    @property
-    def now(self) -> ProjectionFrame:
-        """Data of the current frame."""
-        return projections()[self.frame]
-
-
-@dataclass(frozen=True)
-class EnsembleShown:
-    """State of the recorded ensemble of losses: index of a frame, from 0."""
-
-    frame: int
-
-    @property
-    def now(self) -> EnsembleFrame:
-        """Data of the current frame."""
-        return ensemble()[self.frame]
-
-
-@dataclass(frozen=True)
-class NeighboursShown:
-    """State of the recorded exchange of neighbours: index of a frame, from 0."""
-
-    frame: int
-
-    @property
-    def now(self) -> NeighboursFrame:
-        """Data of the current frame."""
-        return exchange_frames()[self.frame]
-
-
-def read_neighbours(given: Mapping[str, str]) -> NeighboursShown:
-    """Return the state for the setting `step`, the number of exchanged neighbours."""
-    return NeighboursShown(_frame(given, len(exchange_frames())))
-
-
-def read_projections(given: Mapping[str, str]) -> ProjectionsShown:
-    """Return the state for the setting `step`, the index of the frame.
-
-    The setting is not the training step, because two frames share a training step at the end of a projection.
+    The index is not the training step, because two frames share a training step at the end of a projection.
     """
-    return ProjectionsShown(_frame(given, len(projections())))
+
+    frame: int
+
+    @staticmethod
+    def frames() -> tuple[Frame, ...]:
+        """Return all frames of the recording."""
+        raise NotImplementedError
+
+    @property
+    def now(self) -> Frame:
+        """Data of the current frame."""
+        return self.frames()[self.frame]
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> Self:
+        """Return the state for the setting `step`, the index of a frame. Raises ValueError."""
+        settings = FigureSettings(given)
+        frame = settings.whole("step", 0, 0, len(cls.frames()) - 1)
+        settings.end()
+        return cls(frame)
 
 
-def read_ensemble(given: Mapping[str, str]) -> EnsembleShown:
-    """Return the state for the setting `step`, the index of the frame, which is one less than the training step."""
-    return EnsembleShown(_frame(given, len(ensemble())))
+class ProjectionsShown(Recorded[ProjectionFrame]):
+    """State of the recorded projections of chance-constrained programming."""
+
+    frames = staticmethod(projections)
 
 
-def _frame(given: Mapping[str, str], count: int) -> int:
-    settings = FigureSettings(given)
-    frame = settings.whole("step", 0, 0, count - 1)
-    settings.end()
-    return frame
+class EnsembleShown(Recorded[EnsembleFrame]):
+    """State of the recorded ensemble of losses."""
+
+    frames = staticmethod(ensemble)
+
+
+class NeighboursShown(Recorded[NeighboursFrame]):
+    """State of the recorded exchange of neighbours; the index of a frame is the number of exchanged neighbours."""
+
+    frames = staticmethod(exchange_frames)
 
 
 def draw_projections(shown: ProjectionsShown) -> Figure:

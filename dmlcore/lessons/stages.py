@@ -26,9 +26,6 @@ from dmlcore.lessons.recordings import (
     draw_ensemble,
     draw_neighbours,
     draw_projections,
-    read_ensemble,
-    read_neighbours,
-    read_projections,
 )
 from dmlcore.lessons.settings import FigureSettings
 from dmlcore.pooling.analysis.gate import Gate
@@ -109,10 +106,8 @@ Shown = TripletShown | ChargesShown | TransportShown | StudyShown | ProjectionsS
 
 @dataclass(frozen=True)
 class FigureKind:
-    """Kind of figure: its title, its page, the class of its state, its parser and its drawing function."""
+    """Kind of figure: the class of its state, its parser and its drawing function."""
 
-    title: str
-    page: str
     kind: type
     read: Callable[[Given], Shown]  # raises ValueError with the name of the setting and its allowed values
     draw: Callable[[Any], Figure]
@@ -300,16 +295,12 @@ def bars_of(shown: StudyShown) -> tuple[dict[str, list[float]], dict[str, float]
 
 
 STAGES: Mapping[str, FigureKind] = {
-    "plane": FigureKind("A triplet in the plane", "fields", TripletShown, _plane, _draw_plane),
-    "sphere": FigureKind("A triplet on circle or sphere", "sphere", TripletShown, _sphere, _draw_sphere),
-    "charges": FigureKind("Many points as charges", "charges", ChargesShown, _charges, _draw_charges),
-    "transport": FigureKind("Which pixels a pooling takes", "transport", TransportShown, _transport, _draw_transport),
-    "projections": FigureKind(
-        "Proxies placed on samples", "studies", ProjectionsShown, read_projections, draw_projections
-    ),
-    "ensemble": FigureKind("Weights of losses that learn", "runs", EnsembleShown, read_ensemble, draw_ensemble),
-    "neighbours": FigureKind(
-        "A query whose neighbours change", "studies", NeighboursShown, read_neighbours, draw_neighbours
-    ),
-    "study": FigureKind("What a study measured", "studies", StudyShown, _study, _draw_study),
+    "plane": FigureKind(TripletShown, _plane, _draw_plane),
+    "sphere": FigureKind(TripletShown, _sphere, _draw_sphere),
+    "charges": FigureKind(ChargesShown, _charges, _draw_charges),
+    "transport": FigureKind(TransportShown, _transport, _draw_transport),
+    "projections": FigureKind(ProjectionsShown, ProjectionsShown.read, draw_projections),
+    "ensemble": FigureKind(EnsembleShown, EnsembleShown.read, draw_ensemble),
+    "neighbours": FigureKind(NeighboursShown, NeighboursShown.read, draw_neighbours),
+    "study": FigureKind(StudyShown, _study, _draw_study),
 }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
-from dmlcore.lessons.checks import judge
+from dmlcore.lessons.checks import LessonVerdict, judge
 from dmlcore.lessons.facts import FACTS
 from dmlcore.lessons.stages import Shown
 from pages.lessons.state import LessonAnswer, LessonPlace, known
@@ -19,8 +20,8 @@ def verdict(answer: LessonAnswer, shown: Shown) -> dict[str, Any]:
     try:
         judged = judge(question, shown, answer.given)
     except ValueError as error:
-        return {"id": answer.id, "right": False, "measured": "", "words": str(error)}
-    return {"id": answer.id, "right": judged.right, "measured": judged.measured, "words": judged.words}
+        judged = LessonVerdict(False, "", str(error))
+    return {"id": answer.id} | asdict(judged)
 
 
 def data_of(place: LessonPlace | None) -> dict[str, Any]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from dmlcore.lessons.recordings import (
-    EnsembleShown,
-    NeighboursShown,
-    ProjectionsShown,
-    ensemble,
-    exchange_frames,
-    projections,
+from dmlcore.lessons.recordings import Recorded
+from dmlcore.lessons.stages import (
+    STAGES,
+    ChargesShown,
+    Shown,
+    StudyShown,
+    TransportShown,
+    TripletShown,
+    studies_offered,
 )
-from dmlcore.lessons.stages import ChargesShown, Shown, StudyShown, TransportShown, TripletShown, studies_offered
 from dmlcore.pooling.analysis.red_blue import SIDE
 from dmlcore.simulation import Spec
 from pages.lessons.state import LessonPlace
@@ -36,18 +38,10 @@ STATE: Mapping[str, type[PageState]] = {
 }
 
 
-Recorded = ProjectionsShown | EnsembleShown | NeighboursShown
-RECORDED: Mapping[str, tuple[type[Recorded], Callable[[], Sequence[object]]]] = {
-    "projections": (ProjectionsShown, projections),
-    "ensemble": (EnsembleShown, ensemble),
-    "neighbours": (NeighboursShown, exchange_frames),
-}
-
-
-def recorded(place: LessonPlace, query: Mapping[str, str]) -> Recorded:
+def recorded(place: LessonPlace, query: Mapping[str, str]) -> Recorded[Any]:
     """Return the frame of the lesson step's recording selected by the URL parameter `step`, by default the first."""
-    kind, frames = RECORDED[place.step.figure.on]
-    return kind(int(bounded(query.get("step"), 0, len(frames()) - 1, 0)))
+    kind: type[Recorded[Any]] = STAGES[place.step.figure.on].kind
+    return kind(int(bounded(query.get("step"), 0, len(kind.frames()) - 1, 0)))
 
 
 def shown(place: LessonPlace, query: Mapping[str, str]) -> Shown:
@@ -56,7 +50,7 @@ def shown(place: LessonPlace, query: Mapping[str, str]) -> Shown:
     if figure.on == "study":
         name = query.get("study", "")
         return StudyShown(name if name in studies_offered() else figure.settings["study"])
-    if figure.on in RECORDED:
+    if issubclass(STAGES[figure.on].kind, Recorded):
         return recorded(place, query)
     state = STATE[figure.on].from_query(query)
     if isinstance(state, Scene):
