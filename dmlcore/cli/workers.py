@@ -75,13 +75,15 @@ def run_job(run: Run, task: str, settings: str, progress: Progress[launch.JobSta
 
         outcome = f"embedded {snapshots.embed_all(run, progress.report)} snapshots"
     elif task == "true-step":
-        from dmlcore.inspection.failure import true_step
+        from dmlcore.inspection.failure import answers, true_step
 
-        outcome = f"wrote the step {true_step.make(run, true_step.Question.from_json(settings), progress.report).name}"
+        path = true_step.make(run, answers.Question.from_json(settings), progress.report)
+        outcome = f"wrote the step {path.name}"
     elif task == "influence":
+        from dmlcore.inspection.failure import answers
         from dmlcore.inspection.influence import failure
 
-        path = failure.make(run, failure.FailureQuestion.from_json(settings), progress.report)
+        path = failure.make(run, answers.Question.from_json(settings), progress.report)
         outcome = f"wrote the influence {path.name}"
     elif task == "search-all":
         from dmlcore.inspection import whole_search

@@ -218,8 +218,8 @@ def start_job(run: Run, task: JobName, settings: str = "", backend: str = "") ->
         task: The job. Among others, "weigh" computes the pooling weight of each position in each test image,
             "snapshots" embeds the test split with each kept checkpoint, and "search-all" searches the neighbours of all
             queries.
-        settings: JSON of the job's settings: `maps.Settings` for a map, `Question` for "true-step", `FailureQuestion`
-            for "influence", `whole_search.WholeSearch` for a search.
+        settings: JSON of the job's settings: `maps.Settings` for a map, `Question` for "true-step" and
+            "influence", `whole_search.WholeSearch` for a search.
         backend: Backend that executes the job, as parsed by `choice.parse`.
 
     Raises:

@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 from dmlcore import losses
 from dmlcore.inspection import neighbours
 from dmlcore.inspection.failure import one_step, true_step
+from dmlcore.inspection.failure.answers import Question
 from dmlcore.inspection.failure.best_loss import best_loss
 from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure, failures
 from dmlcore.storage.runs import Run
@@ -198,7 +199,7 @@ def test_the_best_loss_is_named_and_headers_sort_and_the_true_step_follows_the_l
     query = int(failures(found)[0])
     rows = [int(one_step.neighbours(found, query, right=right)[0]) for right in (True, False)]
     samples = [int(found.indices[row]) for row in (query, *rows)]
-    true_step.make(failing, true_step.Question(*samples, {"ranking": {}, "angular": {}}))
+    true_step.make(failing, Question(*samples, {"ranking": {}, "angular": {}}))
     opened(page, server, failing)
     case = RetrievalFailure(found, query, *rows, on_sphere=True)
     compared = [losses.create(name) for name in losses.names() if name != failing.spec.loss.name]

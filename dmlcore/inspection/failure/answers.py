@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dmlcore.storage import atomic_files
 from dmlcore.storage.runs import Run
 
+Hyper = Mapping[str, float | str | None]
 MOST_KEPT = 64  # number of newest results kept per folder
 
 # error message for runs with embeddings that are conditioned on neighbours
@@ -18,6 +21,51 @@ READ_TOGETHER = (
     "The embeddings of this run depend on neighbours, so steps and influences of single samples are undefined. Choose "
     "a run without conditioning."
 )
+
+
+@dataclass(frozen=True)
+class Question:
+    """Request for the analysis of one failure: one optimiser step per loss, or the influence of the training samples.
+
+    Args:
+        query: Sample index of the query.
+        right: Sample index of a neighbour of the query's class.
+        wrong: Sample index of a neighbour of another class.
+        losses: Hyper-parameters of each loss to take a step with, by name; None stands for infinity, which means no
+            clamp.
+    """
+
+    query: int
+    right: int
+    wrong: int
+    losses: Mapping[str, Hyper] = field(default_factory=dict)
+
+    @property
+    def triplet(self) -> tuple[int, int, int]:
+        """Sample indices of the query and of its two neighbours."""
+        return self.query, self.right, self.wrong
+
+    def to_json(self) -> str:
+        """Return the JSON text that `from_json` reads."""
+        losses = {name: plain(hyper) for name, hyper in self.losses.items()}
+        return json.dumps(asdict(self) | {"losses": losses}, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Question:
+        """Create a Question from the JSON text that `to_json` returns.
+
+        Raises:
+            ValueError: The text is not JSON, or an index is not an integer.
+            KeyError: A field is missing.
+        """
+        data = json.loads(text)
+        query, right, wrong = (int(data[name]) for name in ("query", "right", "wrong"))
+        return cls(query, right, wrong, dict(data.get("losses", {})))
+
+
+def plain(hyper: Hyper) -> dict[str, float | str | None]:
+    """Return the hyper-parameters with +infinity, which JSON lacks, replaced with None."""
+    return {name: None if value == math.inf else value for name, value in hyper.items()}
 
 
 def path_of(run: Run, folder: str, query: int, right: int, wrong: int) -> Path | None:
@@ -53,6 +101,5 @@ def keep(path: Path, answer: dict[str, Any]) -> None:
     """Write a result, and delete all but the newest MOST_KEPT results in the same folder."""
     path.parent.mkdir(exist_ok=True)
     atomic_files.replace(path, lambda file: file.write(json.dumps(answer, allow_nan=False).encode()))
-    by_age = sorted(path.parent.glob("[0-9a-f]*.json"), key=lambda each: each.stat().st_mtime_ns, reverse=True)
-    for old in by_age[MOST_KEPT:]:
+    for old in atomic_files.newest_first(path.parent.glob("[0-9a-f]*.json"))[MOST_KEPT:]:
         old.unlink(missing_ok=True)

@@ -8,17 +8,14 @@ mode, because statistics of three samples are meaningless.
 
 from __future__ import annotations
 
-import json
 import logging
-import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dmlcore.inspection.failure import answers
+from dmlcore.inspection.failure.answers import Question, plain
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.storage.task import ProgressCallback
 
@@ -28,42 +25,7 @@ if TYPE_CHECKING:
     from dmlcore.training.state import TrainingState
 
 FOLDER = "true_steps"
-Hyper = Mapping[str, float | str | None]
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Question:
-    """Request for one optimiser step per loss on a triplet.
-
-    Args:
-        query: Sample index of the query.
-        right: Sample index of a neighbour of the query's class.
-        wrong: Sample index of a neighbour of another class.
-        losses: Hyper-parameters of each loss by name; None stands for infinity, which means no clamp.
-    """
-
-    query: int
-    right: int
-    wrong: int
-    losses: Mapping[str, Hyper]
-
-    def to_json(self) -> str:
-        """Return the JSON text that `from_json` reads."""
-        plain = {name: _plain(hyper) for name, hyper in self.losses.items()}
-        return json.dumps(asdict(self) | {"losses": plain}, allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> Question:
-        """Create a Question from the JSON text that `to_json` returns.
-
-        Raises:
-            ValueError: The text is not JSON, or an index is not an integer.
-            KeyError: A field is missing.
-        """
-        data = json.loads(text)
-        query, right, wrong = (int(data[name]) for name in ("query", "right", "wrong"))
-        return cls(query, right, wrong, dict(data["losses"]))
 
 
 def path_of(run: Run, query: int, right: int, wrong: int) -> Path | None:
@@ -101,12 +63,12 @@ def make(run: Run, question: Question, tell: ProgressCallback = lambda words, do
     from dmlcore.training.batches import to_device
     from dmlcore.training.state import embedder
 
-    state, path = _state(run), path_of(run, question.query, question.right, question.wrong)
+    state, path = _state(run), path_of(run, *question.triplet)
     assert path is not None  # _state raises RunError if there is no evaluation
     rows, searched = batches.rows_of(state.data, "test")
     labels, place = state.data.labels[rows], {int(index): row for row, index in enumerate(rows)}
     # Find the rows of the three samples in the test split.
-    samples = question.query, question.right, question.wrong
+    samples = question.triplet
     missing = [index for index in samples if index not in place]
     if missing:
         raise ValueError(f"sample {missing[0]} is not in the test split of {run.id}")
@@ -138,7 +100,7 @@ def make(run: Run, question: Question, tell: ProgressCallback = lambda words, do
         active = _step(state, loss, inputs)
         result["after"][name] = (measure() if active else dict(result["before"])) | {
             "active": active,
-            "hyper": _plain(hyper),
+            "hyper": plain(hyper),
         }
         network.load_state_dict(start)
         answers.keep(path, result)
@@ -185,11 +147,6 @@ def _step(state: TrainingState, loss: TripletLoss, inputs: Any) -> bool:
     optimiser.step()
     state.model.after_step()
     return True
-
-
-def _plain(hyper: Hyper) -> dict[str, float | str | None]:
-    """Return the hyper-parameters with +infinity, which JSON lacks, replaced with None."""
-    return {name: None if value == math.inf else value for name, value in hyper.items()}
 
 
 def _as_dict(standing: NeighbourRanks) -> dict[str, Any]:

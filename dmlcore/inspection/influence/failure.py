@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dmlcore.inspection.failure import answers
+from dmlcore.inspection.failure.answers import Question
 from dmlcore.inspection.influence.retrace import MOST, Influence, influence
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.storage.task import ProgressCallback
@@ -28,36 +27,6 @@ KEYS = ("begin", "end", "steps", "train", "seen", "harm", "help", "harmful", "he
 Triplet = tuple[int, int, int]  # sample indices of a query, a neighbour of its class and a neighbour of another class
 
 
-@dataclass(frozen=True)
-class FailureQuestion:
-    """Request for the influence of the training samples on one failure.
-
-    Args:
-        query: Sample index of the query.
-        right: Sample index of a neighbour of the query's class.
-        wrong: Sample index of a neighbour of another class.
-    """
-
-    query: int
-    right: int
-    wrong: int
-
-    def to_json(self) -> str:
-        """Return the JSON text that `from_json` reads."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> FailureQuestion:
-        """Create a FailureQuestion from the JSON text that `to_json` returns.
-
-        Raises:
-            ValueError: The text is not JSON, or an index is not an integer.
-            KeyError: A field is missing.
-        """
-        data = json.loads(text)
-        return cls(*(int(data[name]) for name in ("query", "right", "wrong")))
-
-
 def path_of(run: Run, query: int, right: int, wrong: int) -> Path | None:
     """Return the path of the result for a triplet of the newest evaluation; None if the run has not been evaluated."""
     return answers.path_of(run, FOLDER, query, right, wrong)
@@ -68,7 +37,7 @@ def read(path: Path | None) -> dict[str, Any] | None:
     return answers.read(path, KEYS)
 
 
-def make(run: Run, question: FailureQuestion, tell: ProgressCallback = lambda words, done, total: None) -> Path:
+def make(run: Run, question: Question, tell: ProgressCallback = lambda words, done, total: None) -> Path:
     """Write the influence of each training sample on the margin of a failure; return the path of the file.
 
     The file holds:
@@ -87,10 +56,10 @@ def make(run: Run, question: FailureQuestion, tell: ProgressCallback = lambda wo
     Raises:
         RunError: The run has no embeddings; for other errors see `of_failures`.
     """
-    path = path_of(run, question.query, question.right, question.wrong)
+    path = path_of(run, *question.triplet)
     if path is None:
         raise RunError(f"{run.id} has no embeddings; evaluate it first")
-    whole = of_failures(run, [(question.query, question.right, question.wrong)], tell=tell)
+    whole = of_failures(run, [question.triplet], tell=tell)
     answers.keep(path, _summary(whole))
     return path
 

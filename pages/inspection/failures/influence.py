@@ -13,9 +13,8 @@ from typing import Any
 import streamlit as st
 
 from dmlcore.data import DataError, Dataset
-from dmlcore.inspection.failure.answers import READ_TOGETHER
+from dmlcore.inspection.failure.answers import READ_TOGETHER, Question
 from dmlcore.inspection.influence import failure
-from dmlcore.inspection.influence.failure import FailureQuestion
 from dmlcore.storage import fork_parent
 from dmlcore.storage.runs import Run
 from pages.inspection.failures.address import OF
@@ -155,4 +154,4 @@ def _fork(run: Run, result: Mapping[str, Any]) -> None:
 
 
 def _begin(run: Run, triplet: Mapping[str, Any]) -> None:
-    job_button.begin(run, "influence", FailureQuestion(*(triplet[name] for name in OF)).to_json())
+    job_button.begin(run, "influence", Question(*(triplet[name] for name in OF)).to_json())

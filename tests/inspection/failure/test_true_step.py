@@ -11,8 +11,8 @@ import torch
 from dmlcore import losses
 from dmlcore.inspection import neighbours as learned
 from dmlcore.inspection.failure import true_step
+from dmlcore.inspection.failure.answers import Question
 from dmlcore.inspection.failure.one_step import Embeddings, RetrievalFailure, failures, neighbours
-from dmlcore.inspection.failure.true_step import Question
 from dmlcore.metrics import retrieval
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import Run, RunError

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from dmlcore.inspection import neighbours as learned
+from dmlcore.inspection.failure.answers import Question
 from dmlcore.inspection.failure.one_step import failures, neighbours
 from dmlcore.inspection.influence import failure, retrace
-from dmlcore.inspection.influence.failure import FailureQuestion
 from dmlcore.inspection.influence.retrace import Stretch
 from dmlcore.storage import checkpoint, run_directory
 from dmlcore.storage.runs import Run, RunError
@@ -119,8 +119,8 @@ def test_the_best_weights_by_validation_were_tested(run: Run) -> None:
 
 def test_what_is_kept_names_those_that_harmed_most(run: Run) -> None:
     samples = worst(run, 1)[0]
-    question = FailureQuestion.from_json(FailureQuestion(*samples).to_json())
-    assert question == FailureQuestion(*samples)
+    question = Question.from_json(Question(*samples).to_json())
+    assert question == Question(*samples)
     path = failure.make(run, question)
     assert path == failure.path_of(run, *samples)
     told, whole = failure.read(path), failure.of_failures(run, [samples])
@@ -134,4 +134,4 @@ def test_what_is_kept_names_those_that_harmed_most(run: Run) -> None:
     assert failure.most_harmful(np.array([0.1, -1.0, 0.0, -2.0]), 3).tolist() == [3, 1]
     assert failure.read(None) is None
     with pytest.raises(ValueError, match="not in the test split"):
-        failure.make(run, FailureQuestion(10**7, 1, 2))
+        failure.make(run, Question(10**7, 1, 2))

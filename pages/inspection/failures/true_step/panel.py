@@ -10,7 +10,6 @@ from dmlcore import losses
 from dmlcore.inspection.failure import answers, true_step
 from dmlcore.inspection.failure.best_loss import BestLoss, best_loss
 from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure
-from dmlcore.inspection.failure.true_step import Question
 from dmlcore.storage.runs import Run
 from pages.inspection.failures import words as failure_words
 from pages.inspection.failures.address import OF
@@ -121,7 +120,7 @@ def ranks_of(standing: dict[str, Any]) -> NeighbourRanks:
 
 
 def _free_steps(
-    case: RetrievalFailure, hyper: dict[str, true_step.Hyper], rate: float, way: str
+    case: RetrievalFailure, hyper: dict[str, answers.Hyper], rate: float, way: str
 ) -> dict[str, NeighbourRanks]:
     """Return the ranks after one step of each loss that moves only the three embeddings.
 
@@ -140,7 +139,8 @@ def _begin(run: Run, triplet: dict[str, Any], home: Home, whole: bool) -> None:
     scene = RealScene.from_query(st.query_params.to_dict(), RealScene.at(home))
     compared = {loss.formula.name: dict(loss.hyper) for loss in losses_to_compare(scene)}
     asked = {scene.loss: compared[scene.loss]} | (compared if whole else {})
-    job_button.begin(run, "true-step", Question(triplet["query"], triplet["right"], triplet["wrong"], asked).to_json())
+    question = answers.Question(*(triplet[name] for name in OF), asked)
+    job_button.begin(run, "true-step", question.to_json())
 
 
 def _path(run: Run, triplet: dict[str, Any]) -> Any:

@@ -20,6 +20,7 @@ from dmlcore.geometry import forces
 from dmlcore.inspection import neighbours as learned
 from dmlcore.inspection import selections
 from dmlcore.inspection.failure import true_step
+from dmlcore.inspection.failure.answers import Question
 from dmlcore.inspection.failure.best_loss import best_loss
 from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure, failures, neighbours
 from dmlcore.inspection.influence import failure as influence
@@ -260,7 +261,7 @@ def test_where_no_socket_opens_the_page_answers_itself(run):
 def test_the_true_step_is_shown_where_it_was_taken(run):
     of = worst(run)["of"]
     samples = of["query"], of["right"], of["wrong"]
-    path = true_step.make(run, true_step.Question(*samples, {"ranking": {"m": 0.5}, "facenet_mined": {}}))
+    path = true_step.make(run, Question(*samples, {"ranking": {"m": 0.5}, "facenet_mined": {}}))
     found, app = true_step.read(path), open_page()
     (table,) = app.dataframe
     ranking, clamped = table.value.to_dict("records")
@@ -296,7 +297,7 @@ def test_who_made_a_failure_is_shown_where_it_was_asked_and_leads_to_a_fork(run,
     monkeypatch.setattr(job_button.launch, "start_job", lambda _, *question: asked.append(question))
     app = open_page()
     app.button(key="influence").click().run()
-    question = influence.FailureQuestion(of["query"], of["right"], of["wrong"])
+    question = Question(of["query"], of["right"], of["wrong"])
     assert [begun[:2] for begun in asked] == [("influence", question.to_json())]
     result = influence.read(influence.make(run, question))
     app = open_page()
