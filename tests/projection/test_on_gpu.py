@@ -80,7 +80,7 @@ def test_devices_and_starts_that_do_not_fit_are_refused(method: Any) -> None:
 def test_maps_of_the_cpu_keep_their_names() -> None:
     assert Settings().to_json() == '{"iterations": 400, "method": "tsne", "perplexity": 30.0, "seed": 0}'
     assert Settings(device="cuda").name != Settings().name
-    assert Settings(method="pca", device="cuda").same(Settings(method="pca"))
+    assert Settings(method="pca", device="cuda").name == Settings(method="pca").name
     assert Settings.from_json(Settings(device="cuda").to_json()) == Settings(device="cuda")
     assert Settings(device="cuda").words.endswith("on a GPU")
     with pytest.raises(ValueError, match="device must be one of"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
@@ -19,6 +20,19 @@ USED: dict[Method, tuple[str, ...]] = {
     "pca": (),
 }
 FEWEST_ITERATIONS, MOST_ITERATIONS = 100, 5000
+Fits = Callable[[float], bool]
+# parameter -> type, description of the valid values for messages, and test of a value
+VALID: dict[str, tuple[type, str, Fits]] = {
+    "perplexity": (float, "a finite number above 1", lambda value: 1 < value < math.inf),
+    "min_dist": (float, "a number from 0 to 1", lambda value: 0 <= value <= 1),
+    "iterations": (
+        int,
+        f"a whole number from {FEWEST_ITERATIONS} to {MOST_ITERATIONS}",
+        lambda value: FEWEST_ITERATIONS <= value <= MOST_ITERATIONS,
+    ),
+    "neighbours": (int, "a whole number from 2 to 1000", lambda value: 2 <= value <= 1000),
+    "seed": (int, "a whole number from 0 to 2^32 - 1", lambda value: 0 <= value < 2**32),
+}
 
 
 @dataclass(frozen=True)
@@ -47,31 +61,14 @@ class Settings:
     device: Device = "cpu"
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
-        if self.device not in DEVICES:
-            raise ValueError(f"device must be one of {', '.join(DEVICES)}, got {self.device!r}")
-        for name in ("perplexity", "min_dist"):
+        for name, options in (("method", METHODS), ("device", DEVICES)):
+            if getattr(self, name) not in options:
+                raise ValueError(f"{name} must be one of {', '.join(options)}, got {getattr(self, name)!r}")
+        for name, (kind, words, fits) in VALID.items():
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise ValueError(f"{name} must be a number, got {value!r}")
-            object.__setattr__(self, name, float(value))
-        for name in ("iterations", "neighbours", "seed"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise ValueError(f"{name} must be a whole number, got {value!r}")
-        if not 1 < self.perplexity < math.inf:
-            raise ValueError(f"perplexity must be finite and above 1, got {self.perplexity}")
-        if not FEWEST_ITERATIONS <= self.iterations <= MOST_ITERATIONS:
-            raise ValueError(
-                f"iterations must be at least {FEWEST_ITERATIONS} and at most {MOST_ITERATIONS}, got {self.iterations}"
-            )
-        if not 2 <= self.neighbours <= 1000:
-            raise ValueError(f"neighbours must be 2 to 1000, got {self.neighbours}")
-        if not 0 <= self.min_dist <= 1:
-            raise ValueError(f"min_dist must be 0 to 1, got {self.min_dist}")
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(f"seed must be 0 to 2^32 - 1, got {self.seed}")
+            if isinstance(value, bool) or not isinstance(value, (int, kind)) or not fits(value):
+                raise ValueError(f"{name} must be {words}, got {value!r}")
+            object.__setattr__(self, name, kind(value))
 
     @property
     def used(self) -> dict[str, Any]:
@@ -96,10 +93,6 @@ class Settings:
         }
         gpu = ["on a GPU"] * ("device" in self.used)
         return ", ".join([TITLES[self.method], *(each[name] for name in USED[self.method]), *gpu])
-
-    def same(self, other: Settings) -> bool:
-        """Return True if both settings give the same map."""
-        return self.used == other.used
 
     def to_json(self) -> str:
         """Return one line of JSON with the parameters that the method uses."""
