@@ -55,16 +55,6 @@ class InputFormat:
         return self.data in (*GREY, "digits_pictures") or (len(self.shape) == 3 and self.shape[0] == 1)
 
 
-def takes_images(data: Dataset) -> bool:
-    """Return True if the samples of a data set are images, so that users can search with their own images."""
-    return InputFormat.of(data).takes_images
-
-
-def is_ink(data: Dataset) -> bool:
-    """Return True if samples show light ink on black; images of ink on paper must then be inverted."""
-    return InputFormat.of(data).is_ink
-
-
 def as_inputs(sources: Sequence[Source], data: Dataset | InputFormat, *, invert: bool = False) -> Array:
     """Prepare images as inputs (n, ...) of a data set.
 

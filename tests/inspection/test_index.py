@@ -13,7 +13,7 @@ from dmlcore import data
 from dmlcore.cli.main import app
 from dmlcore.data import DataError
 from dmlcore.inspection.index import Index
-from dmlcore.inspection.own_images import as_inputs, is_ink
+from dmlcore.inspection.own_images import InputFormat, as_inputs
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunError, RunStore
 from tests.pages.conftest import make_run
@@ -150,7 +150,7 @@ def test_a_drawn_digit_is_a_query_of_a_run_on_digits(digits):
 def test_an_image_becomes_one_channel_where_the_data_set_has_one():
     ink = SimpleNamespace(name="ink", inputs=np.zeros((1, 1, 28, 28), np.uint8))
     paper = Image.new("RGB", (56, 56), "white")
-    assert is_ink(ink)
+    assert InputFormat.of(ink).is_ink
     assert as_inputs([paper], ink, invert=True).shape == (1, 1, 28, 28)
     assert not as_inputs([paper], ink, invert=True).any()
 

@@ -42,7 +42,7 @@ def show(shown: ShownRun) -> int:
     except DataError:  # reported above
         st.info("Searching by image needs the data set of this run, which cannot be read.", icon=":material/info:")
         return -1
-    if not own_images.takes_images(data):
+    if not own_images.InputFormat.of(data).takes_images:
         st.info(
             "This data set has no images. Open a run trained on images to search by image.",
             icon=":material/info:",
@@ -84,7 +84,7 @@ def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: 
     file.name = name
     invert = False
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        if own_images.is_ink(data):
+        if own_images.InputFormat.of(data).is_ink:
             invert = st.toggle(
                 "Dark ink on paper",
                 own_images.is_dark_on_light(file),
