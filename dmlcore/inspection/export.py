@@ -20,6 +20,7 @@ from dmlcore.data import DataError, Dataset
 from dmlcore.inspection import images
 from dmlcore.inspection import report as reports
 from dmlcore.inspection.embedding_table import EmbeddingTable, ExportError, table
+from dmlcore.inspection.maps.maps import Map
 from dmlcore.inspection.metadata import samples_csv
 from dmlcore.inspection.neighbours import read
 from dmlcore.spec import RunSpec
@@ -286,9 +287,7 @@ def write(
     return to
 
 
-def _write_rows(
-    rows: EmbeddingTable, file: IO[bytes], suffix: str, plane: reports.ReportMap | None, remarks: Sequence[str]
-) -> None:
+def _write_rows(rows: EmbeddingTable, file: IO[bytes], suffix: str, plane: Map | None, remarks: Sequence[str]) -> None:
     """Write embeddings (.npz, .parquet), a report (.html) or, if there is one, a map (.csv)."""
     if suffix == ".npz":
         write_npz(rows, file)

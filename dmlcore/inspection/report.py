@@ -7,19 +7,18 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore import data, losses
 from dmlcore.figures.maps import in_square, palette
-from dmlcore.inspection import images
+from dmlcore.inspection import confusions, images
 from dmlcore.inspection.embedding_table import EmbeddingTable
 from dmlcore.inspection.maps import maps
+from dmlcore.inspection.maps.maps import Map
 from dmlcore.significance.gain import gain
 from dmlcore.significance.transductive import mark_transductive
 from dmlcore.storage.metrics_rows import REPRESENTATIONS, representation
@@ -35,34 +34,17 @@ SHEET = 16  # number of thumbnails per side of a sheet
 MOST_CLASSES = 300  # largest number of rows in the table of classes
 
 
-@dataclass(frozen=True, eq=False)
-class ReportMap:
-    """Map of all embeddings of a split.
-
-    Args:
-        points: Points (N, 2), in the order of the embeddings.
-        words: Description of how the map was computed.
-    """
-
-    points: NDArray[np.floating[Any]]
-    words: str
-
-
-def newest_map(run: Run) -> ReportMap | None:
+def newest_map(run: Run) -> Map | None:
     """Return the newest map of the newest embeddings, or None if there is none.
 
     Raises:
         Unreadable: The file of the map is damaged.
     """
     path = run.projection()
-    if path is None:
-        return None
-    layout = maps.read(path)
-    measured = f": {layout.quality.words}" if layout.quality else ""
-    return ReportMap(layout.points, f"{layout.words}{measured}.")
+    return None if path is None else maps.read(path)
 
 
-def html(table: EmbeddingTable, plane: ReportMap | None = None, remarks: Sequence[str] = ()) -> str:
+def html(table: EmbeddingTable, plane: Map | None = None, remarks: Sequence[str] = ()) -> str:
     """Return the report of a run, or of the selection in `table`, as an HTML document.
 
     All images, the style sheet and the script are embedded; the Content-Security-Policy forbids everything else. Names
@@ -181,8 +163,9 @@ def _spec(table: EmbeddingTable) -> str:
 # ---- the map
 
 
-def _map(table: EmbeddingTable, plane: ReportMap) -> str:
-    learned = table.learned
+def _map(table: EmbeddingTable, plane: Map) -> str:
+    learned, measured = table.learned, f": {plane.quality.words}" if plane.quality else ""
+    words = f"{plane.words}{measured}. Scores are measured on the embeddings themselves, not on this plane."
     present, place = np.unique(learned.labels, return_inverse=True)
     # Little-endian numbers of fixed size, as the script of the report reads them.
     square = np.rint(in_square(plane.points) * 65535).astype("<u2")
@@ -218,7 +201,7 @@ def _map(table: EmbeddingTable, plane: ReportMap) -> str:
         'embeddings; arrow keys go from point to point"></canvas><div id="card" hidden></div></div>'
         '<div id="legend" role="group" aria-label="classes"></div></div><p id="said" class="hidden" '
         'aria-live="polite"></p><noscript><p>The map is drawn by a script, which is switched off here.</p></noscript>'
-        f"<p>{escape(plane.words)} Scores are measured on the embeddings themselves, not on this plane.{less}</p>"
+        f"<p>{escape(words)}{less}</p>"
         f'<script type="application/json" id="content">{_json(content)}</script></section>'
     )
 
@@ -342,14 +325,13 @@ def _figure(image: str, kind: str, name: str, lines: Sequence[str]) -> str:
 
 def _classes(table: EmbeddingTable) -> str:
     learned = table.learned
-    rows = table.rows[~np.isnan(learned.average_precision[table.rows])]
-    labels, place, counts = np.unique(learned.labels[rows], return_inverse=True, return_counts=True)
-    precision = np.bincount(place, learned.average_precision[rows]) / np.maximum(counts, 1)
-    recall = np.bincount(place, learned.right[rows, 0]) / np.maximum(counts, 1)
-    order = np.argsort(precision, kind="stable")[:MOST_CLASSES]
+    rows = table.rows
+    scored = confusions.by_class(learned.labels[rows], learned.average_precision[rows], learned.right[rows, 0])
+    labels = scored.labels
+    order = np.argsort(scored.map_at_r, kind="stable")[:MOST_CLASSES]
     lines = "".join(
-        f"<tr><td>{_name(table.class_name(int(labels[at])))}</td><td>{counts[at]}</td>"
-        f"<td>{_percent(float(precision[at]))}</td><td>{_percent(float(recall[at]))}</td></tr>"
+        f"<tr><td>{_name(table.class_name(int(labels[at])))}</td><td>{scored.queries[at]}</td>"
+        f"<td>{_percent(float(scored.map_at_r[at]))}</td><td>{_percent(float(scored.recall_at_1[at]))}</td></tr>"
         for at in order
     )
     less = "" if len(labels) <= MOST_CLASSES else f", the lowest {MOST_CLASSES} of {len(labels):,}"

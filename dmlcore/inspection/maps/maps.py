@@ -204,26 +204,11 @@ def draw(
         report(0.0, f"{title}: finding neighbours")
     if settings.method == "pca":
         return projection.pca(embeddings)
+    common: dict[str, Any] = {"iterations": settings.iterations, "seed": settings.seed, "device": settings.device}
+    common |= {"start": start, "progress": progress}
     if settings.method == "tsne":
-        return projection.tsne(
-            embeddings,
-            perplexity=settings.perplexity,
-            iterations=settings.iterations,
-            seed=settings.seed,
-            start=start,
-            progress=progress,
-            device=settings.device,
-        )
-    return projection.umap(
-        embeddings,
-        neighbours=settings.neighbours,
-        min_dist=settings.min_dist,
-        iterations=settings.iterations,
-        seed=settings.seed,
-        start=start,
-        progress=progress,
-        device=settings.device,
-    )
+        return projection.tsne(embeddings, perplexity=settings.perplexity, **common)
+    return projection.umap(embeddings, neighbours=settings.neighbours, min_dist=settings.min_dist, **common)
 
 
 def place(layout: Map, embeddings: ArrayLike) -> Singles:
