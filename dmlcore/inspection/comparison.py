@@ -5,7 +5,7 @@ Follows Figures 3.7, 3.8, 4.3 and 4.4 of the thesis, which show each query in on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -119,9 +119,7 @@ def compare(learned: Sequence[TestNeighbours]) -> Comparison:
     return Comparison(tuple(learned), np.stack([order[scored] for order in orders]))
 
 
-def refuse_other_samples(
-    first: TestNeighbours, second: TestNeighbours, read: Callable[[], tuple[Dataset, Dataset]]
-) -> None:
+def refuse_other_samples(first: TestNeighbours, second: TestNeighbours, read: Callable[[], Iterable[Dataset]]) -> None:
     """Raise Incomparable unless two evaluations used the same test samples.
 
     Args:

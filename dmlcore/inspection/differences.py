@@ -20,6 +20,7 @@ from dmlcore.typing import Bools, Floats, Ints
 
 Kind = Literal["lost", "gained", "worse", "better"]
 BEFORE, AFTER = 0, 1
+AT_LEAST = 0.5  # share of the views that must suggest the same other class for a sample to be reported
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,19 +111,12 @@ class Turnover:
         lost: Number (S - 1,) of queries that became incorrect.
         right: R@1 (S,) at each snapshot, the share of queries with a correct nearest neighbour.
         forgotten: Number of times (n,) that each query became incorrect.
-        indices: Sample indices (n,) of the queries in the data set.
     """
 
     gained: Ints
     lost: Ints
     right: Floats
     forgotten: Ints
-    indices: Ints
-
-    @property
-    def queries(self) -> int:
-        """Number of queries."""
-        return len(self.forgotten)
 
 
 def turnover(snapshots: Sequence[TestNeighbours]) -> Turnover:
@@ -131,15 +125,13 @@ def turnover(snapshots: Sequence[TestNeighbours]) -> Turnover:
     Raises:
         comparison.Incomparable: The snapshots were not tested on the same samples.
     """
-    comparison = compare(snapshots)
-    right = comparison.right
+    right = compare(snapshots).right
     lost, gained = right[:-1] & ~right[1:], ~right[:-1] & right[1:]
     return Turnover(
         gained=gained.sum(axis=1),
         lost=lost.sum(axis=1),
         right=right.mean(axis=1),
         forgotten=lost.sum(axis=0),
-        indices=snapshots[0].indices[comparison.rows[0]],
     )
 
 
@@ -162,37 +154,30 @@ class Doubted:
     asked: int
 
 
-def find_label_errors(
-    views: Sequence[TestNeighbours], *, neighbours: int = 8, share: float = 0.75, at_least: float = 0.5
-) -> Doubted:
+def find_label_errors(views: Sequence[TestNeighbours]) -> Doubted:
     """Return samples whose neighbours suggest the same other class in several embeddings: possible label errors.
 
     Candidates in each view come from `duplicates.find_suspects` (edited nearest neighbours). A sample is reported if at
-    least a share `at_least` of the views suggests the same class, because a single confused network is weak evidence.
+    least a share AT_LEAST of the views suggests the same class, because a single confused network is weak evidence.
     Samples are sorted by the number of views, then by the mean share of votes, highest first.
 
     Args:
         views: Neighbours of the same samples in different embeddings.
-        neighbours: Number of neighbours that vote in each view.
-        share: Share of these neighbours that must belong to the same other class, in (0, 1].
-        at_least: Share of the views that must suggest the same class, in (0, 1].
 
     Raises:
-        ValueError: An argument is out of range.
+        ValueError: There are no views.
 
     Reference:
         Wilson (1972); for learned embeddings Bahri, Jiang & Gupta (2020), Deep k-NN for noisy labels.
     """
     if not views:
         raise ValueError("views must be one or more embeddings")
-    if not 0 < at_least <= 1:
-        raise ValueError(f"at_least must be in (0, 1], got {at_least}")
     counts: dict[tuple[int, int], list[float]] = {}
     for learned in views:
-        doubts = find_suspects(learned, neighbours, share)
+        doubts = find_suspects(learned)
         for index, label, votes in zip(learned.indices[doubts.rows], doubts.label, doubts.votes, strict=True):
             counts.setdefault((int(index), int(label)), []).append(float(votes) / doubts.asked)
-    kept = [(key, votes) for key, votes in counts.items() if len(votes) >= at_least * len(views)]
+    kept = [(key, votes) for key, votes in counts.items() if len(votes) >= AT_LEAST * len(views)]
     kept.sort(key=lambda item: (-len(item[1]), -float(np.mean(item[1])), item[0]))
     return Doubted(
         indices=np.array([key[0] for key, _ in kept], np.int64),

@@ -57,8 +57,7 @@ def save(run: Run, indices: ArrayLike, origin: str) -> Selection:
     folder = _folder(run)
     folder.mkdir(exist_ok=True)
     atomic_files.replace(folder / f"{name}.json", lambda file: file.write(text.encode()))
-    by_age = sorted(folder.glob("[0-9a-f]*.json"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
-    for old in by_age[MOST_KEPT:]:
+    for old in atomic_files.newest_first(folder.glob("[0-9a-f]*.json"))[MOST_KEPT:]:
         old.unlink(missing_ok=True)
     return Selection(name, chosen.astype(np.int64), origin)
 

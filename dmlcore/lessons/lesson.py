@@ -151,9 +151,9 @@ def paths(folder: Path = LESSONS) -> list[Path]:
     return sorted(folder.glob("*.md"))
 
 
-def lessons(folder: Path = LESSONS) -> list[Lesson]:
-    """Return the lessons of a folder, sorted by `order`; raise LessonError if one is not valid."""
-    return sorted(map(read, paths(folder)), key=lambda lesson: (lesson.order, lesson.name))
+def lessons() -> list[Lesson]:
+    """Return the shipped lessons, sorted by `order`; raise LessonError if one is not valid."""
+    return sorted(map(read, paths()), key=lambda lesson: (lesson.order, lesson.name))
 
 
 def read(path: Path) -> Lesson:

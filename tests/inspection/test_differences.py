@@ -75,7 +75,7 @@ def test_turnover_counts_every_flip(tmp_path: Path) -> None:
     assert found.gained.tolist() == [int(pair.gained.sum()) for pair in pairs]
     assert found.lost.tolist() == [int(pair.lost.sum()) for pair in pairs]
     assert found.right.tolist() == pytest.approx([view.recall_at_1 for view in views])
-    assert np.allclose(np.diff(found.right) * found.queries, found.gained - found.lost)
+    assert np.allclose(np.diff(found.right) * len(found.forgotten), found.gained - found.lost)
     assert found.forgotten.sum() == found.lost.sum() > 0
 
 
@@ -100,9 +100,6 @@ def test_one_confused_view_among_many_is_not_enough(tmp_path: Path) -> None:
     moved[3] = points[50]
     views = [made(tmp_path / f"{n}.npz", moved if n == 0 else points, labels) for n in range(3)]
     assert find_label_errors(views).indices.tolist() == []
-    assert find_label_errors(views, at_least=0.3).indices.tolist() == [103]
-    for wrong, named in (({"at_least": 0.0}, "at_least"), ({"share": 0.0}, "share"), ({"neighbours": 0}, "asked")):
-        with pytest.raises(ValueError, match=named):
-            find_label_errors(views, **wrong)
+    assert find_label_errors(views[:2]).indices.tolist() == [103]
     with pytest.raises(ValueError, match="views"):
         find_label_errors([])

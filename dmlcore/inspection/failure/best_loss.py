@@ -43,14 +43,12 @@ class BestLoss:
     Attributes:
         names: The best loss, or all losses that tie for the best, in the order given.
         gain: 1 if the ranks after the step are better than before it, 0 if about equal, -1 if worse.
-        decided: The last measure in JUDGES that excluded a loss; None if all losses tie.
         leaders: For each measure, the losses that tie for the best value. Empty if all losses tie, or if the best value
             is not better than before the step by more than the tolerance for ties.
     """
 
     names: tuple[str, ...]
     gain: int
-    decided: str | None
     leaders: Mapping[str, tuple[str, ...]]
 
 
@@ -70,16 +68,15 @@ def best_loss(before: NeighbourRanks, after: Mapping[str, NeighbourRanks]) -> Be
     """
     if not after:
         raise ValueError("after must hold the ranks of at least one loss")
-    names, decided = tuple(after), None
+    names = tuple(after)
     for key in JUDGES:
-        kept = _tied(key, before, {name: after[name] for name in names})
-        names, decided = kept, decided if len(kept) == len(names) else key
+        names = _tied(key, before, {name: after[name] for name in names})
     leaders = {}
     for key, measure in MEASURES.items():
         lead = _tied(key, before, after)
         improves = max(map(measure.value, after.values())) - measure.value(before) > measure.resolution
         leaders[key] = lead if improves and len(lead) < len(after) else ()
-    return BestLoss(names, _gain(before, [after[name] for name in names]), decided, leaders)
+    return BestLoss(names, _gain(before, [after[name] for name in names]), leaders)
 
 
 def _tied(key: str, before: NeighbourRanks, after: Mapping[str, NeighbourRanks]) -> tuple[str, ...]:
