@@ -37,25 +37,22 @@ def sort_rows(learned: TestNeighbours, order: Order) -> Ints:
     Raises:
         ValueError: The order is unknown; the message lists the known ones.
     """
-    positives = learned.positives
+    if order not in ORDERS:
+        raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
+    if order == "by index":
+        return np.argsort(learned.indices, kind="stable")
+    positives, precision = learned.positives, learned.average_precision
     with np.errstate(invalid="ignore", divide="ignore"):
-        if order == "by index":
-            return np.argsort(learned.indices, kind="stable")
-        if order == "worst first":
-            key = learned.average_precision
-        elif order == "best first":
-            key = -learned.average_precision
-        elif order == "failures first":
-            key = -np.where(learned.failures, positives.nearest_distance / learned.distances[:, 0], -1.0)
-        elif order == "late matches first":
-            key = -np.where(positives.rank > 0, positives.rank, np.nan)
-        elif order == "far matches first":
-            key = -positives.nearest_distance
-        elif order == "far positives first":
-            key = -positives.farthest_distance
-        else:
-            raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
-    key = np.where(np.isnan(learned.average_precision), np.nan, key)
+        confidence = np.where(learned.failures, positives.nearest_distance / learned.distances[:, 0], -1.0)
+    key = {
+        "worst first": precision,
+        "best first": -precision,
+        "failures first": -confidence,
+        "late matches first": -positives.rank,
+        "far matches first": -positives.nearest_distance,
+        "far positives first": -positives.farthest_distance,
+    }[order]
+    key = np.where(np.isnan(precision), np.nan, key)
     return np.lexsort((learned.indices, key))  # NaN sorts last
 
 
