@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import streamlit as st
+from scipy.sparse import diags_array
 
 from dmlcore.figures.confusions import ranking
 from dmlcore.inspection import confusions
@@ -79,18 +80,10 @@ def _taken_for(view: ShownRun, labels: np.ndarray, k: int) -> list[tuple[int | N
     """
     with st.spinner("Counting neighbours by class …"):
         confusions = confused(view.source, k)
-    shares = confusions.shares
-    taken: list[tuple[int | None, float | None]] = []
-    for place in np.searchsorted(confusions.classes, labels):
-        start, stop = shares.indptr[place], shares.indptr[place + 1]
-        others, values = (
-            shares.indices[start:stop],
-            np.where(shares.indices[start:stop] == place, 0.0, shares.data[start:stop]),
-        )
-        best = int(values.argmax()) if len(values) else 0
-        known = len(values) > 0 and values[best] > 0
-        taken.append((int(confusions.classes[others[best]]), float(values[best])) if known else (None, None))
-    return taken
+    shares = (confusions.shares - diags_array(confusions.shares.diagonal())).tocsr()
+    most, share = confusions.classes[shares.argmax(axis=1)], shares.max(axis=1).toarray()
+    places = np.searchsorted(confusions.classes, labels)
+    return [(int(most[at]), float(share[at])) if share[at] > 0 else (None, None) for at in places]
 
 
 def _queries(view: ShownRun, label: int) -> None:

@@ -70,34 +70,24 @@ def _other(view: ShownRun) -> tuple[str, DistanceDensity] | None:
 
 
 def _numbers(named: list[tuple[str, DistanceDensity]]) -> None:
-    own, other = named[0][1], named[1][1] if len(named) > 1 else None
-
-    def metric(title: str, value: str, form: str, help: str) -> None:
-        values = [getattr(p.distances, value) for p in (own, other) if p is not None]
-        change = None if len(values) < 2 else f"{_shown(values[1], form)} in the other run"
-        st.metric(title, _shown(values[0], form), change, delta_color="off", delta_arrow="off", help=help)
-
-    metric(
-        "Overlap",
-        "overlap",
-        "share",
-        "Area shared by both histograms: 0 % if they are separate, 100 % if they are equal",
-    )
-    metric("Mean distance, same class", "positive_mean", "number", "Mean over the positive pairs")
-    metric("Mean distance, other classes", "negative_mean", "number", "Mean over the negative pairs")
-    violated = [p.random.violated for p in (own, other) if p is not None]
-    st.metric(
-        "Negative nearer than positive",
-        percent(violated[0]),
-        None if len(violated) < 2 else f"{percent(violated[1])} in the other run",
-        delta_color="off",
-        delta_arrow="off",
-        help=f"Share of {len(own.random):,} random triplets in which the negative is nearer to the anchor",
-    )
-
-
-def _shown(value: float, form: str) -> str:
-    return percent(value) if form == "share" else f"{value:.3g}"
+    """Show the statistics of the run and, next to them, those of the other run."""
+    for title, value, explanation in (
+        (
+            "Overlap",
+            lambda p: percent(p.distances.overlap),
+            "Area shared by both histograms: 0 % if they are separate, 100 % if they are equal",
+        ),
+        ("Mean distance, same class", lambda p: f"{p.distances.positive_mean:.3g}", "Mean over the positive pairs"),
+        ("Mean distance, other classes", lambda p: f"{p.distances.negative_mean:.3g}", "Mean over the negative pairs"),
+        (
+            "Negative nearer than positive",
+            lambda p: percent(p.random.violated),
+            f"Share of {len(named[0][1].random):,} random triplets in which the negative is nearer to the anchor",
+        ),
+    ):
+        own, *other = (value(density) for _, density in named)
+        change = f"{other[0]} in the other run" if other else None
+        st.metric(title, own, change, delta_color="off", delta_arrow="off", help=explanation)
 
 
 def _caption(view: ShownRun, named: list[tuple[str, DistanceDensity]], loss: TripletLoss | None, open_: bool) -> None:

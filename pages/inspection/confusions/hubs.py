@@ -69,37 +69,26 @@ def show(view: ShownRun) -> None:
 
 def _numbers(hubness: Hubness, labelled: bool) -> None:
     """Show the statistics of hubness; those of wrong classes only if there are labels."""
+    hubs, samples = len(hubness.hubs), len(hubness.rows)
     skewness = "–" if hubness.skewness is None else f"{hubness.skewness:.2f}"
+    numbers: list[tuple[str, str, str | None]] = [
+        ("Skewness of N_k", skewness, "0: symmetric; above 1: a few samples are retrieved by many queries"),
+        ("Robin Hood index", percent(hubness.robin_hood), None),
+    ]
+    if labelled:
+        bad = f"{len(hubness.bad_hubs):,} of {hubs:,}"
+        of_samples = f"Hubs are {percent(hubs / samples)} of all samples that can be retrieved"
+        numbers += [
+            ("Wrong-class neighbours", percent(hubness.bad_share), "Neighbours of a wrong class: 1 − P@k"),
+            ("Bad hubs", bad, "Hubs that are more often a wrong neighbour than a right one"),
+            ("Wrong-class neighbours from hubs", percent(hubness.bad_by_hubs), of_samples),
+        ]
+    else:
+        numbers.append(("Hubs", f"{hubs:,}", "Samples beyond the line in the histogram"))
+    numbers.append(("Never retrieved", percent(len(hubness.orphans) / samples), "N_k = 0"))
     with st.container(horizontal=True, key="hub-numbers"):
-        st.metric(
-            "Skewness of N_k",
-            skewness,
-            border=True,
-            help="0: symmetric; above 1: a few samples are retrieved by many queries",
-        )
-        st.metric("Robin Hood index", percent(hubness.robin_hood), border=True)
-        if labelled:
-            _wrong_numbers(hubness)
-        else:
-            st.metric("Hubs", f"{len(hubness.hubs):,}", border=True, help="Samples beyond the line in the histogram")
-        st.metric("Never retrieved", percent(len(hubness.orphans) / len(hubness.rows)), border=True, help="N_k = 0")
-
-
-def _wrong_numbers(hubness: Hubness) -> None:
-    of_hubs = f"{len(hubness.bad_hubs):,} of {len(hubness.hubs):,}"
-    st.metric(
-        "Wrong-class neighbours",
-        percent(hubness.bad_share),
-        border=True,
-        help="Neighbours of a wrong class: 1 − P@k",
-    )
-    st.metric("Bad hubs", of_hubs, border=True, help="Hubs that are more often a wrong neighbour than a right one")
-    st.metric(
-        "Wrong-class neighbours from hubs",
-        percent(hubness.bad_by_hubs),
-        border=True,
-        help=f"Hubs are {percent(len(hubness.hubs) / len(hubness.rows))} of all samples that can be retrieved",
-    )
+        for title, value, explanation in numbers:
+            st.metric(title, value, border=True, help=explanation)
 
 
 def _distribution(hubness: Hubness) -> None:

@@ -22,19 +22,13 @@ from pages.shared.words import sentences as words
 from pages.shared.words.labels import SCORES
 from pages.shared.words.numbers import percent
 
-VIEWS: dict[str, Callable[[ShownRun], None]] = {
-    "pairs": pairs_view.show,
-    "classes": classes_view.show,
-    "distances": distances_view.show,
-    "portrait": density_view.show,
-    "hubs": hubs_view.show,
-}
-TITLES = {
-    "pairs": "Class pairs",
-    "classes": "Classes",
-    "distances": "Distances",
-    "portrait": "Phase portrait",
-    "hubs": "Hubs",
+# title and function of each view, by its name in links
+VIEWS: dict[str, tuple[str, Callable[[ShownRun], None]]] = {
+    "pairs": ("Class pairs", pairs_view.show),
+    "classes": ("Classes", classes_view.show),
+    "distances": ("Distances", distances_view.show),
+    "portrait": ("Phase portrait", density_view.show),
+    "hubs": ("Hubs", hubs_view.show),
 }
 
 
@@ -62,13 +56,13 @@ def browse(view: ShownRun) -> None:
         list(VIEWS),
         default="pairs",
         required=True,
-        format_func=TITLES.__getitem__,
+        format_func=lambda name: VIEWS[name][0],
         key="view",
         bind="query-params",
         label_visibility="collapsed",
     )
     try:
-        VIEWS[chosen or "pairs"](view)
+        VIEWS[chosen or "pairs"][1](view)
     except Unreadable as error:
         st.error(words.plain(error), icon=":material/broken_image:")
     except ValueError as error:  # for example, the split has fewer than two classes, or no class with two samples

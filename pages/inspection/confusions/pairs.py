@@ -250,9 +250,7 @@ def _examples(view: ShownRun, confusions: Confusions, chosen: tuple[int, int], k
     first, second = confusions.place(query), confusions.place(other)
     assert first is not None
     assert second is not None
-    share = (
-        float(confusions.matrix([first, second])[0, 1]) if first != second else float(confusions.matrix([first])[0, 0])
-    )
+    share = float(confusions.shares[first, second])
     with st.container(horizontal=True, vertical_alignment="center"):
         _title(view.name(query), view.name(other))
         if first != second:
