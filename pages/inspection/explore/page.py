@@ -15,7 +15,7 @@ from pages.inspection.explore import service as map_service
 from pages.inspection.explore.service import MapData
 from pages.shared.widgets import export_menu, job_button, menu, own_embeddings, run_picker, selection
 from pages.shared.widgets.score_context import beside
-from pages.shared.widgets.test_neighbours import outdated
+from pages.shared.widgets.test_neighbours import learned, outdated
 from pages.shared.words import sentences as words
 from pages.shared.words import titles
 from pages.shared.words.numbers import percent
@@ -82,7 +82,7 @@ def page() -> None:
     busy = making_view.progress(run)
     training = making_view.over_training(run, settings, boxes)
     try:
-        data = (map_service.over_training if training else map_service.of_map)(run, settings)
+        data = map_service.of_map(run, settings, training=training)
         if data is not None:
             canvas(data, settings.method)
     except (Unreadable, ValueError) as error:
@@ -106,10 +106,10 @@ def canvas(data: MapData, method: str) -> None:
     if keeping_view.other_map():
         st.rerun()
     chosen = selection.chosen(run)
-    marks = []
+    marks, known = [], learned(data.source)
     for name in ("point", "query"):
         wanted = st.query_params.get(name, "")
-        row = data.row(wanted)
+        row = known.row(wanted)
         if row is not None:
             marks.append(int(data.sheet.indices[row]))
         elif wanted:

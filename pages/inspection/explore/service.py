@@ -90,30 +90,17 @@ class MapData:
         """Return the metadata columns by which the map can be coloured and filtered."""
         return metadata.columns(self.dataset())[: metadata_attributes.MOST_COLUMNS]
 
-    def row(self, index: str) -> int | None:
-        """Return the row of the sample whose data set index is given as text, or None if there is no such sample."""
-        if not (index.isascii() and index.isdigit() and len(index) < 10):
-            return None
-        rows = np.flatnonzero(self.sheet.indices == int(index))
-        return int(rows[0]) if len(rows) else None
 
-
-def of_map(run: Run, settings: maps.Settings) -> MapData | None:
-    """Return the map computed with these settings from the newest embeddings, or None if it does not exist.
+def of_map(run: Run, settings: maps.Settings, *, training: bool = False) -> MapData | None:
+    """Return the map of the newest embeddings with these settings, or that over training; None if it does not exist.
 
     Raises Unreadable, ValueError.
     """
-    source, path = run.embeddings(), maps.find(run, settings)
-    return _of_map(run.path, source, path, _tag(source, path)) if source and path else None
-
-
-def over_training(run: Run, settings: maps.Settings) -> MapData | None:
-    """Return the map over training computed with these settings, or None if it does not exist.
-
-    Raises Unreadable, ValueError.
-    """
-    source, path = run.embeddings(), trajectory.find(run, settings)
-    return _over_training(run.path, source, path, settings.name, _tag(source, path)) if source and path else None
+    source, path = run.embeddings(), (trajectory if training else maps).find(run, settings)
+    if not (source and path):
+        return None
+    tag = hashlib.sha256(f"{fingerprint(source)}{fingerprint(path)}".encode()).hexdigest()[:16]
+    return (_over_training if training else _of_map)(run.path, source, path, tag)
 
 
 def names(run: Run, sheet: Sheet) -> list[str]:
@@ -146,15 +133,14 @@ def _respond(given: dict[str, str]) -> Response:
         return Response(words.plain(error), status_code=409, media_type="text/plain")
     if content is None:
         return Response(status_code=404)
+    is_csv = given["file"].endswith(".csv")
     headers = {
         "Cache-Control": GROWS if given["file"].startswith("history-") else "public, max-age=31536000, immutable",
         "X-Content-Type-Options": "nosniff",
         "Content-Encoding": "gzip",
-    }
-    if given["file"].endswith(".csv"):
-        headers["Content-Disposition"] = f'attachment; filename="map-{map_.run.id}.csv"'
-        return Response(content, media_type="text/csv; charset=utf-8", headers=headers)
-    return Response(content, media_type="application/octet-stream", headers=headers)
+    } | ({"Content-Disposition": f'attachment; filename="map-{map_.run.id}.csv"'} if is_csv else {})
+    media = "text/csv; charset=utf-8" if is_csv else "application/octet-stream"
+    return Response(content, media_type=media, headers=headers)
 
 
 ROUTES: list[BaseRoute] = [Route("/api/map/{run}/{name}/{tag}/{file}", respond)]
@@ -166,7 +152,7 @@ def _named(run: Run, name: str) -> MapData | None:
     settings = next((s for s in maps.list_settings(run) if s.name == wanted), None)
     if settings is None or kind not in ("", TRAINING):
         return None
-    return over_training(run, settings) if kind else of_map(run, settings)
+    return of_map(run, settings, training=bool(kind))
 
 
 def _content(layout: MapData, kind: str, which: str | None, suffix: str) -> bytes | None:
@@ -282,12 +268,6 @@ def _columns(layout: MapData) -> dict[str, Column]:
 # ---- reading
 
 
-def _tag(source: Path | None, path: Path | None) -> str:
-    if source is None or path is None:
-        return ""
-    return hashlib.sha256(f"{fingerprint(source)}{fingerprint(path)}".encode()).hexdigest()[:16]
-
-
 def _sheet(source: Path, points: Singles) -> Sheet:
     """Combine the points (..., n, 2) of a map with the labels and data set indices of the embeddings in `source`."""
     count = {"n": points.shape[-2]}
@@ -314,14 +294,14 @@ def _of_map(folder: Path, source: Path, path: Path, tag: str) -> MapData:
 
 
 @lru_cache(maxsize=4)
-def _over_training(folder: Path, source: Path, path: Path, name: str, tag: str) -> MapData:
+def _over_training(folder: Path, source: Path, path: Path, tag: str) -> MapData:
     movement = trajectory.read(path)
     sheet = _sheet(source, movement.points)
     steps = tuple(int(step) for step in movement.steps)
     return MapData(
         Run(folder),
         source,
-        f"{name}-{TRAINING}",
+        f"{movement.settings.name}-{TRAINING}",
         tag,
         sheet,
         movement.points[-1],
