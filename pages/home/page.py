@@ -59,7 +59,7 @@ def page() -> None:
     forces = "Drag **A**, **P** or **N**: the arrows are the forces of the METU loss."
     _door(play, "fields", "Play with a loss", forces)
     _door(train, "data", "Train a network", "What training does. Same colour: same class.")
-    look_at = _own_evaluated(store) or shown
+    look_at = next((run for run in store.newest(RECENT) if run.embeddings()), shown)
     whom = "See nearest neighbours, failures, and what one step of each loss would change."
     _door(look, "explore", "Look at what it learned", whom, {"run": look_at.id} if look_at else None)
     with play:
@@ -106,11 +106,6 @@ def _continue(store: RunStore) -> None:
             menu.link("explore", "See what it learned", {"run": run.id})
     if gained := run_reader.reader().gain(run):
         st.caption(gained.short, help="Test MAP@R, with its 95 % interval over test classes")
-
-
-def _own_evaluated(store: RunStore) -> Run | None:
-    """Return the newest run with embeddings among the RECENT newest runs, without the shipped example; None if none."""
-    return next((run for run in store.newest(RECENT) if run.embeddings()), None)
 
 
 def _learned(run: Run, train: DeltaGenerator, look: DeltaGenerator) -> None:

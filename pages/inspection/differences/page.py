@@ -11,7 +11,7 @@ import streamlit as st
 
 from dmlcore.data import DataError
 from dmlcore.figures import differences as figures
-from dmlcore.inspection import differences
+from dmlcore.inspection import differences, neighbours
 from dmlcore.inspection.comparison import Incomparable
 from dmlcore.inspection.differences import Difference, Doubted, Kind, Turnover
 from dmlcore.inspection.neighbours import TestNeighbours
@@ -215,9 +215,10 @@ def _charts(shown: ShownDifference) -> list[int] | None:
     return np.flatnonzero(difference.indices == int(picked[0]["sample"])).tolist()[:1] or None
 
 
+# `neighbours.read` has no cache: a run may have more snapshots than the cache of the page has entries
 @st.cache_resource(max_entries=6, show_spinner="Reading checkpoints …")
 def _turnover(paths: tuple[Path, ...]) -> Turnover:
-    return differences.turnover([_read(path) for path in paths])
+    return differences.turnover([neighbours.read(path) for path in paths])
 
 
 def _doubted(shown: ShownDifference) -> Doubted:
@@ -240,14 +241,7 @@ def _doubts_of_sets(paths: tuple[Path, ...], _learned: tuple[TestNeighbours, ...
 
 @st.cache_resource(max_entries=6, show_spinner="Comparing labels with neighbours …")
 def _doubts(paths: tuple[Path, ...]) -> Doubted:
-    return differences.find_label_errors([_read(path) for path in paths])
-
-
-def _read(path: Path) -> TestNeighbours:
-    """Read neighbours without the page's cache, because a run may have more snapshots than the cache has entries."""
-    from dmlcore.inspection.neighbours import read
-
-    return read(path)
+    return differences.find_label_errors([neighbours.read(path) for path in paths])
 
 
 def _embed(run: Run) -> None:

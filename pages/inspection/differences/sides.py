@@ -155,12 +155,8 @@ def _partner(run: Run, runs: dict[str, Run]) -> str:
 def _other_set(run: Run, others: list[Run]) -> str:
     """Return the id of the first other embedding set of the same samples, else of the first one, else of the run."""
     content = _content(run)
-    same = (other for other in others[:MOST_SETS] if content is not None and _equal(content, _content(other)))
+    same = (other for other in others[:MOST_SETS] if content is not None and np.array_equal(content, _content(other)))
     return next(same, others[0] if others else run).id
-
-
-def _equal(first: Array, second: Array | None) -> bool:
-    return second is not None and np.array_equal(first, second)
 
 
 def _content(run: Run) -> Array | None:

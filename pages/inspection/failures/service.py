@@ -7,24 +7,22 @@ set), "rate" (the step size) and "by" ("length" or "rate": the quantity that is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from starlette.routing import BaseRoute
 
 from dmlcore import losses
 from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, embed, needs_origin, remarks
 from dmlcore.inspection.failure.best_loss import best_loss
-from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure, Step, to_double
+from dmlcore.inspection.failure.one_step import Embeddings, NeighbourRanks, RetrievalFailure, Step, to_double
 from dmlcore.spec import RunSpec
 from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
 from dmlcore.storage.runs import RunError, RunStore
-from dmlcore.typing import Bools, Floats, Ints
+from dmlcore.typing import Floats
 from pages.inspection.failures import words as failure_words
 from pages.inspection.failures.address import OF
 from pages.inspection.failures.state import Home, RealScene, home, losses_to_compare
@@ -41,16 +39,6 @@ AT_ONCE = 30_000_000  # all losses are evaluated during a drag if this takes at 
 INDEX = 10**9
 
 Triple = tuple[int, int, int]
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """Embeddings (n, D) of a run, as `one_step.RetrievalFailure` takes them, and the row of each data set index."""
-
-    embeddings: NDArray[np.floating]
-    labels: Ints
-    is_gallery: Bools
-    row: dict[int, int]
 
 
 def answer(request: Request) -> bytes:
@@ -132,24 +120,22 @@ def _of(triplet: Any) -> tuple[RunSpec, RetrievalFailure]:
 
 
 @lru_cache(maxsize=2)
-def _table(source: Path) -> Table:
+def _table(source: Path) -> tuple[Embeddings, dict[int, int]]:
+    """Return the embeddings of a run, and the row of each data set index."""
     wanted = ("embeddings", "labels", "indices", "is_gallery")
     stored = arrays.read(source, EMBEDDINGS, *wanted, remedy="Evaluate the run again")
-    return Table(
-        to_double(stored["embeddings"]),
-        stored["labels"],
-        stored.get("is_gallery", np.zeros(len(stored["labels"]), bool)),
-        {int(index): row for row, index in enumerate(stored["indices"])},
-    )
+    is_gallery = stored.get("is_gallery", np.zeros(len(stored["labels"]), bool))
+    table = Embeddings(to_double(stored["embeddings"]), stored["labels"], is_gallery)
+    return table, {int(index): row for row, index in enumerate(stored["indices"])}
 
 
 @lru_cache(maxsize=16)  # All cached cases of a run share its table, so each adds only a few bytes per sample.
 def _case(source: Path, samples: Triple, on_sphere: bool) -> RetrievalFailure:
-    table = _table(source)
-    missing = [i for i in samples if i not in table.row]
+    table, row_of = _table(source)
+    missing = [i for i in samples if i not in row_of]
     if missing:
         raise LookupError(f"sample {missing[0]} is not among the tested samples of this run")
-    query, right, wrong = (table.row[i] for i in samples)
+    query, right, wrong = (row_of[i] for i in samples)
     return RetrievalFailure(table, query, right, wrong, on_sphere=on_sphere)
 
 

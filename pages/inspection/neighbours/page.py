@@ -26,12 +26,7 @@ from pages.shared.words.labels import SCORES
 from pages.shared.words.numbers import percent
 
 CLICK = "gallery_click"
-QUERIES, PAIRS, SUSPECTS, OWN = (
-    "Queries",
-    "Near-duplicates",
-    "Suspicious labels",
-    "Own image",
-)
+QUERIES, PAIRS, SUSPECTS, OWN = "Queries", "Near-duplicates", "Suspicious labels", "Own image"
 OWN_BEFORE = "Own picture"  # former name of OWN, still used in old links
 ALL_CLASSES = -1  # no class has this label
 
@@ -161,7 +156,7 @@ def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
             ahead=(thumbnails.address(run), ahead),
             on_query_change=_click,
             on_turn_change=_turn,
-            on_back_change=_back,
+            on_back_change=queries_view.forget_query,
         )
     _follow(run, asked)
 
@@ -205,10 +200,6 @@ def _turn() -> None:
     step = st.session_state[CLICK]["turn"]
     if step in (1, -1):
         queries_view.turn(step)
-
-
-def _back() -> None:
-    queries_view.forget_query()
 
 
 page()

@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 import streamlit as st
 
-from dmlcore.data import DataError, Dataset
+from dmlcore.data import DataError
 from dmlcore.inspection.comparison import Comparison, Incomparable, compare, refuse_other_samples
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.arrays import Unreadable
@@ -56,7 +56,7 @@ def choose(run: Run) -> list[str]:
         list(others),
         key=KEY,
         max_selections=len(MARKS) - 1,
-        format_func=lambda name: _label(others[name]),
+        format_func=lambda name: titles.label(others[name]),
         placeholder="other embedding sets" if run.is_embedding_set else "other runs on the same queries",
         on_change=_write,
         help="One or two embedding sets of the same samples; each query then shows the neighbours in every set"
@@ -79,7 +79,8 @@ def together(shown: ShownRun, others: Sequence[str]) -> tuple[list[ShownRun], Co
             if shown.run.is_embedding_set and other.is_embedding_set:
                 searched = matched(other, shown.run, own, shown.test, ("it", "this set"))
             else:
-                refuse_other_samples(shown.test, searched, partial(_datasets, shown.run, other))
+                both = (shown.run.spec, other.spec)
+                refuse_other_samples(shown.test, searched, partial(map, thumbnails.dataset, both))
             compare([shown.test, searched])
         except (Incomparable, Unreadable, DataError, RunError) as error:
             st.warning("A run cannot be compared with this one and is left out:", icon=":material/rule:")
@@ -93,25 +94,23 @@ def together(shown: ShownRun, others: Sequence[str]) -> tuple[list[ShownRun], Co
     return runs, _compare(key, tuple(each.test for each in runs))
 
 
-def _datasets(first: Run, second: Run) -> tuple[Dataset, Dataset]:
-    return thumbnails.dataset(first.spec), thumbnails.dataset(second.spec)
-
-
 def summary(runs: Sequence[ShownRun], pair: Comparison) -> None:
     """Show the scores of each run, and compare run A with each other run.
 
     The comparison counts the queries for which the nearest neighbour is correct in only one of the two runs, or in
     neither.
     """
-    if not runs[0].test.has_labels:
-        _names(runs)
-        return
-    lines = "".join(
-        f"<tr><th>{mark}</th><td><bdi>{escape(_label(each.run))}</bdi></td><td>R@1 <b>{percent(each.test.recall_at_1)}"
-        f"</b></td><td>MAP@R <b>{percent(each.test.map_at_r)}</b></td></tr>"
-        for mark, each in zip(MARKS, runs, strict=False)
-    )
+    labelled = runs[0].test.has_labels
+    lines = ""
+    for mark, each in zip(MARKS, runs, strict=False):
+        lines += f"<tr><th>{mark}</th><td><bdi>{escape(titles.label(each.run))}</bdi></td>"
+        if labelled:  # otherwise scores are undefined
+            lines += f"<td>R@1 <b>{percent(each.test.recall_at_1)}</b></td>"
+            lines += f"<td>MAP@R <b>{percent(each.test.map_at_r)}</b></td>"
+        lines += "</tr>"
     st.html(f'{STYLE}<table class="beside">{lines}</table>')
+    if not labelled:
+        return
     for second in range(1, len(runs)):
         _, a, b, none = pair.counts(0, second)
         st.caption(
@@ -121,15 +120,6 @@ def summary(runs: Sequence[ShownRun], pair: Comparison) -> None:
             "good on "
             "these queries. Another seed may change the result by more.",
         )
-
-
-def _names(runs: Sequence[ShownRun]) -> None:
-    """Show the names of embedding sets without labels, whose scores are undefined."""
-    lines = "".join(
-        f"<tr><th>{mark}</th><td><bdi>{escape(_label(each.run))}</bdi></td></tr>"
-        for mark, each in zip(MARKS, runs, strict=False)
-    )
-    st.html(f'{STYLE}<table class="beside">{lines}</table>')
 
 
 def contests(count: int) -> dict[str, tuple[int, int] | None]:
@@ -151,10 +141,6 @@ def contested(together: Comparison, pair: tuple[int, int], allowed: Ints) -> Int
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _compare(key: tuple[tuple[str, str], ...], _learned: tuple[TestNeighbours, ...]) -> Comparison:
     return compare(_learned)
-
-
-def _label(run: Run) -> str:
-    return titles.label(run)
 
 
 def _write() -> None:
