@@ -14,23 +14,15 @@ ROUNDING = 1e-10
 
 
 def marked(latex: str, colour: str) -> str:
-    r"""Return LaTeX in which each \diff{...} is underlined and printed in `colour`."""
-    out, depth, marks = [], 0, []
-    i = 0
-    while i < len(latex):
-        if latex.startswith(r"\diff{", i):
-            out.append(rf"\textcolor{{{colour}}}{{\underline{{")
-            i += len(r"\diff{")
-            marks.append(depth)
-            depth += 1
-            continue
-        character = latex[i]
-        depth += (character == "{") - (character == "}")
-        out.append(character + ("}" if character == "}" and marks and depth == marks[-1] else ""))
-        if character == "}" and marks and depth == marks[-1]:
-            marks.pop()
-        i += 1
-    return "".join(out)
+    r"""Return LaTeX in which each \diff{...}, which must not be nested, is underlined and printed in `colour`."""
+    plain, *pieces = latex.split(r"\diff{")
+    for piece in pieces:
+        depth, end = 1, 0
+        while depth:
+            depth += (piece[end] == "{") - (piece[end] == "}")
+            end += 1
+        plain += rf"\textcolor{{{colour}}}{{\underline{{{piece[: end - 1]}}}}}{piece[end:]}"
+    return plain
 
 
 # A letter (or grad) with an index, as in d_ap², e^d_an, grad_p; names of losses have more letters before the
