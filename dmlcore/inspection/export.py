@@ -30,20 +30,6 @@ from dmlcore.storage.csv_text import as_csv
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Array
 
-__all__ = [
-    "EmbeddingTable",
-    "ExportError",
-    "map_csv",
-    "projector_zip",
-    "save_folder",
-    "sprite_side",
-    "table",
-    "write",
-    "write_npz",
-    "write_parquet",
-    "write_projector",
-]
-
 # names of the exports that `content` returns
 CONTENTS = ("report.html", "samples.csv", "embeddings.npz", "embeddings.parquet", "projector.zip", "map.csv")
 LARGEST_SPRITE = 8192  # largest side in pixels of a sprite that the Embedding Projector accepts

@@ -36,27 +36,12 @@ def sample_history(evaluated: Iterable[tuple[int, TestNeighbours]]) -> SampleHis
     # only these values are kept, so that embeddings can be freed
     columns: list[tuple[int, Ints, Bools, Ints, Floats]] = []
     indices: Ints | None = None
-    for step, neighbours in evaluated:
-        indices = neighbours.indices if indices is None else indices
-        if np.array_equal(neighbours.indices, indices):
-            nearest = neighbours.indices[neighbours.neighbours[:, 0]]
-            columns.append(
-                (
-                    step,
-                    nearest,
-                    neighbours.right[:, 0].copy(),
-                    neighbours.positives.rank,
-                    neighbours.distances[:, 0].copy(),
-                )
-            )
+    for step, known in evaluated:
+        indices = known.indices if indices is None else indices
+        if np.array_equal(known.indices, indices):
+            nearest, right = known.indices[known.neighbours[:, 0]], known.right[:, 0].copy()
+            columns.append((step, nearest, right, known.positives.rank, known.distances[:, 0].copy()))
     if indices is None:
         return None
-    columns.sort(key=lambda column: column[0])
-    return SampleHistory(
-        steps=np.array([step for step, *_ in columns]),
-        indices=indices,
-        nearest=np.stack([nearest for _, nearest, *_ in columns]),
-        right=np.stack([right for _, _, right, *_ in columns]),
-        rank=np.stack([rank for *_, rank, _ in columns]),
-        distance=np.stack([distance for *_, distance in columns]),
-    )
+    steps, *values = zip(*sorted(columns, key=lambda column: column[0]), strict=True)
+    return SampleHistory(np.array(steps), indices, *map(np.stack, values))

@@ -55,8 +55,7 @@ if here is None:
     st.title("Lessons", anchor=False)
     st.markdown(
         "Each lesson takes three to five minutes. Each step makes one claim about one figure. **Use the figure** to "
-        "answer "
-        "its question."
+        "answer its question."
     )
     if st.query_params.get("lesson"):
         st.caption(f":material/link_off: This lesson does not exist. Choose one of the {len(known())} lessons below.")

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -54,17 +53,6 @@ class Step:
     after: NeighbourRanks
 
 
-class Embedded(Protocol):
-    """Embeddings (n, D) with labels (n,) and a boolean mask is_gallery (n,), such as `TestNeighbours`."""
-
-    @property
-    def embeddings(self) -> NDArray[np.floating]: ...
-    @property
-    def labels(self) -> Ints: ...
-    @property
-    def is_gallery(self) -> Bools: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Embeddings:
     """Embeddings without neighbour lists, sufficient for `RetrievalFailure`."""
@@ -72,6 +60,9 @@ class Embeddings:
     embeddings: NDArray[np.floating]  # (n, D)
     labels: Ints  # (n,)
     is_gallery: Bools  # (n,)
+
+
+Embedded = TestNeighbours | Embeddings
 
 
 class RetrievalFailure:

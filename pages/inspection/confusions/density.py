@@ -101,8 +101,7 @@ def _region_of(view: ShownRun) -> TripletLoss:
     if own is None and not view.run.is_embedding_set:
         st.caption(
             f"This run was trained with {loss_title(view.run.spec.loss.name)}, which is not defined on single "
-            "triplets. The "
-            "figure shows the region of the loss above instead."
+            "triplets. The figure shows the region of the loss above instead."
         )
     formula = losses.describe(name)
     given = own.hyper if own and name == own.formula.name else formula.defaults
@@ -187,9 +186,8 @@ def _offer(view: ShownRun) -> None:
     kept = snapshots(view.run)
     if not kept:
         st.info(
-            "This run kept no intermediate checkpoints. To follow the portrait during training, start a run with "
-            "“Keep a "
-            "checkpoint every”.",
+            "This run kept no intermediate checkpoints. To follow the portrait during training, start a run with “Keep "
+            "a checkpoint every”.",
             icon=":material/timeline:",
         )
         menu.link("settings", "Train one like it", {"like": view.run.id})

@@ -29,14 +29,20 @@ def queries(view: ShownRun, rows: Ints, key: str, wrong: Callable[[int], int | N
         st.info("No query matches.", icon=":material/check:")
         return
     images = st.empty()
-    number = 1
-    if len(rows) > ROWS:
-        with st.container(horizontal=True, vertical_alignment="center", key=f"pages-{key}"):
-            number = st.pagination(-(-len(rows) // ROWS), key=f"page-{key}", max_visible_pages=5)
-            st.caption(f"{len(rows):,} queries, {ROWS} at a time. Under each neighbour: Euclidean distance.")
-    shown = [_query(view, row, wrong(row)) for row in rows[(number - 1) * ROWS : number * ROWS].tolist()]
+    page = page_of(len(rows), ROWS, key, "queries", " Under each neighbour: Euclidean distance.")
+    shown = [_query(view, row, wrong(row)) for row in rows[page].tolist()]
     images.html(neighbour_grid.html(shown, thumbnails.address(view.run), lambda index: _link(view, index)))
     _listen(view, key)
+
+
+def page_of(count: int, each: int, key: str, what: str, more: str = "") -> slice:
+    """Show page numbers if there are more than `each` items; return the positions of the items on the chosen page."""
+    number = 1
+    if count > each:
+        with st.container(horizontal=True, vertical_alignment="center", key=f"pages-{key}"):
+            number = st.pagination(-(-count // each), key=f"page-{key}", max_visible_pages=5)
+            st.caption(f"{count:,} {what}, {each} at a time.{more}")
+    return slice((number - 1) * each, number * each)
 
 
 def tiles(view: ShownRun, rows: Sequence[tuple[int, str, Sequence[int]]], key: str) -> None:

@@ -102,8 +102,7 @@ def _distribution(hubness: Hubness) -> None:
     )
     st.caption(
         f"Number of samples by N_k, the number of queries that have a sample among their {hubness.k} nearest "
-        "neighbours "
-        f"(logarithmic scale). Largest N_k: {hubness.occurrences.max():,}."
+        f"neighbours (logarithmic scale). Largest N_k: {hubness.occurrences.max():,}."
     )
 
 
@@ -119,12 +118,7 @@ def _samples(view: ShownRun, hubness: Hubness, k: int) -> None:
         st.info("No such sample.", icon=":material/check:")
         return
     examples.hand_over(view, rows, f"{KINDS[kind or 'hubs'].lower()}, k = {k}", f"hubs-{kind}-{k}")
-    number = 1
-    if len(rows) > ROWS:
-        with st.container(horizontal=True, vertical_alignment="center", key="hub-pages"):
-            number = st.pagination(-(-len(rows) // ROWS), key=f"page-{kind}-{k}", max_visible_pages=5)
-            st.caption(f"{len(rows):,} samples, {ROWS} at a time.")
-    page = range((number - 1) * ROWS, min(number * ROWS, len(rows)))
+    page = range(len(rows))[examples.page_of(len(rows), ROWS, f"{kind}-{k}", "samples")]
     if kind == "orphans":
         st.caption("Left: a sample that no query retrieves. Right: its own nearest neighbours.")
         shown = [(int(rows[i]), "", view.test.neighbours[rows[i], :EACH].tolist()) for i in page]

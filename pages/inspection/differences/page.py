@@ -205,9 +205,8 @@ def _charts(shown: ShownDifference) -> list[int] | None:
         st.caption(
             f"From one checkpoint to the next, the nearest neighbour became right {int(flips.gained.sum()):,} times "
             f"and wrong {int(flips.lost.sum()):,} times.",
-            help=f"{often:,} {'query was' if often == 1 else 'queries were'} lost more than once (forgetting "
-            "events, Toneva et "
-            "al. 2019, here of test queries).",
+            help=f"{often:,} {'query was' if often == 1 else 'queries were'} lost more than once (forgetting events, "
+            "Toneva et al. 2019, here of test queries).",
         )
     picked = getattr(event, "selection", {}).get(figures.PICKED, []) if points else []
     if not picked:
@@ -277,18 +276,16 @@ def _without_labels(first: RunSide, second: RunSide) -> None:
 
 
 def _nothing_to_compare(run: Run) -> None:
-    if run.is_embedding_set:
-        with st.container(border=True):
+    with st.container(border=True):
+        if run.is_embedding_set:
             st.markdown(
                 "**A and B are the same.** To compare, import other vectors of the same samples as another embedding "
                 "set, with the same ids or image files."
             )
-        return
-    with st.container(border=True):
+            return
         st.markdown(
-            "**A and B are the same.** Choose other weights or another run for B. To compare checkpoints, train a "
-            "run that "
-            "keeps them (*Schedule details: Keep a checkpoint every*)."
+            "**A and B are the same.** Choose other weights or another run for B. To compare checkpoints, train a run "
+            "that keeps them (*Schedule details: Keep a checkpoint every*)."
         )
         menu.link("settings", "Train one like it", {"like": run.id})
 

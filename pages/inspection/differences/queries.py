@@ -130,9 +130,8 @@ def labels(shown: ShownDifference, doubts: Doubted) -> None:
         "classes. Look at the images before you relabel."
     )
     st.caption(
-        "Nearest-neighbour editing: Wilson 1972; with learned embeddings: Bahri, Jiang and Gupta 2020 (Deep k-NN "
-        "for noisy "
-        "labels)."
+        "Nearest-neighbour editing: Wilson 1972; with learned embeddings: Bahri, Jiang and Gupta 2020 (Deep k-NN for "
+        "noisy labels)."
     )
     if not len(doubts.indices):
         st.info("No sample matches.", icon=":material/check:")

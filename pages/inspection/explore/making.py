@@ -149,9 +149,8 @@ def offer_training(run: Run, settings: Settings) -> None:
     known = snapshots.snapshots(run)
     if len(known) < 2:
         st.caption(
-            "This run kept no intermediate checkpoints. To see the map change during training, start a run with "
-            "“Keep a "
-            "checkpoint every”."
+            "This run kept no intermediate checkpoints. To see the map change during training, start a run with “Keep "
+            "a checkpoint every”."
         )
         return
     if trajectory.find(run, settings) is not None:

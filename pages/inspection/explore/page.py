@@ -30,8 +30,7 @@ KEPT = (
 )
 KEYS = (
     "**Keys**: + and − zoom, arrow keys go from point to point, Enter opens a point, Space selects it, L draws a "
-    "lasso, "
-    "M moves the map, T shows it in full screen for a lecture."
+    "lasso, M moves the map, T shows it in full screen for a lecture."
 )
 MEANING = {
     "tsne": "t-SNE keeps neighbours together; the size, density and distance of groups mean nothing.",
@@ -53,8 +52,7 @@ def page() -> None:
     run = run_picker.head(
         "Explore",
         "Similar samples are close together. Select or filter samples to see their images next to the map. Click a "
-        "sample "
-        "to see its neighbours and its history during training.",
+        "sample to see its neighbours and its history during training.",
         "Similar samples are close together. Select or filter samples to see their images next to the map. Click a "
         "sample to see its neighbours and its metadata.",
     )
@@ -210,9 +208,8 @@ def trust(data: MapData) -> str | None:
     sampled = f" Measured on {measured.sampled:,} of the points." if measured.sampled < measured.points else ""
     if measured.among is not None:
         sampled = (
-            f" Measured on {measured.sampled:,} points and their neighbours among {measured.among:,} points that "
-            "were added to "
-            "an existing map."
+            f" Measured on {measured.sampled:,} points and their neighbours among {measured.among:,} points that were "
+            "added to an existing map."
         )
     return f"**Trustworthiness**: {TRUST}\n\n**Kept neighbours**: {KEPT}{sampled}"
 

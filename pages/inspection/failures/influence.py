@@ -97,11 +97,9 @@ def _result(run: Run, result: dict[str, Any], data: Dataset) -> None:
     _fork(run, result)
     seen, train = result["seen"], result["train"]
     st.caption(
-        f"Computed from {result['steps']:,} of the {result['end'] - result['begin']:,} steps up to the tested "
-        "weights, which "
-        f"used {seen:,} of {train:,} training samples. First-order estimate as in TracIn (Pruthi et al. 2020); "
-        "effects on "
-        "later steps are ignored, so verify it with a fork."
+        f"Computed from {result['steps']:,} of the {result['end'] - result['begin']:,} steps up to the tested weights, "
+        f"which used {seen:,} of {train:,} training samples. First-order estimate as in TracIn (Pruthi et al. 2020); "
+        "effects on later steps are ignored, so verify it with a fork."
     )
 
 

@@ -206,15 +206,13 @@ def _words(case: RetrievalFailure, start: EmbeddedTriplet, scene: RealScene) -> 
         )
     else:
         sentences.append(
-            f"{title} depends on norms, too, and the plane is {height:.3g} away from the origin. The table lists "
-            "the component "
-            "of each force normal to the plane, which the figure cannot show."
+            f"{title} depends on norms, too, and the plane is {height:.3g} away from the origin. The table lists the "
+            "component of each force normal to the plane, which the figure cannot show."
         )
     if case.on_sphere:
         sentences.append(
             "Embeddings of this run have length 1. The dotted circle is the intersection of the unit sphere and the "
-            "plane. "
-            "Only the tangential component of a force moves a point; normalisation removes the radial component."
+            "plane. Only the tangential component of a force moves a point; normalisation removes the radial component."
         )
         off = np.abs(start.lengths - 1).max()
         if not scene.is_home and off > 1e-3:

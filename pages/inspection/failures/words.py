@@ -112,9 +112,8 @@ def why(name: str, before: Mapping[str, Any], after: Mapping[str, Any], free: Ne
         else ""
     )
     differ = (
-        "The free step moves only A, P and N, along their forces. The true step is one step of "
-        f"{rule} at learning rate {by.learning_rate:g} on weights that all samples share, so every embedding moves."
-        f"{even}"
+        f"The free step moves only A, P and N, along their forces. The true step is one step of {rule} at learning "
+        f"rate {by.learning_rate:g} on weights that all samples share, so every embedding moves.{even}"
     )
     verdict = "They agree in direction, but not necessarily in distance." if agree else "They disagree."
     return " ".join(filter(None, (steps, verdict, differ, _distance(before, after, first, truly))))

@@ -127,8 +127,7 @@ def suspects(shown: ShownRun, selected: Selection | None, label: int | None) -> 
     if not len(rows):
         st.info(
             f"No sample has {least} or more neighbours of one other class, and none of its own, among its "
-            f"{doubts.asked} "
-            "nearest. Choose a smaller number.",
+            f"{doubts.asked} nearest. Choose a smaller number.",
             icon=":material/check:",
         )
         return -1

@@ -36,8 +36,7 @@ def page() -> None:
         "neighbours",
         "Neighbours",
         "Each row shows a test sample (the query) and its nearest neighbours in the embedding: :green[**✓**] same "
-        "class, "
-        ":orange[**✗**] another class. Click an image to make it the query.",
+        "class, :orange[**✗**] another class. Click an image to make it the query.",
         "Each row shows a sample (the query) and its nearest neighbours in the embedding. Click an image to make it "
         "the query.",
     )
@@ -102,9 +101,8 @@ def browse(shown: ShownRun, label: int | None, others: Sequence[str]) -> None:
         st.markdown(f"{samples} without labels; distances are those of the imported vectors.")
     else:
         st.markdown(
-            f"**R@1 {about}{percent(learned.recall_at_1)}** · **MAP@R {about}{percent(learned.map_at_r)}** · "
-            f"{samples} of {len(np.unique(learned.labels)):,} classes · "
-            f"{failures:,} failures (nearest neighbour wrong)",
+            f"**R@1 {about}{percent(learned.recall_at_1)}** · **MAP@R {about}{percent(learned.map_at_r)}** · {samples} "
+            f"of {len(np.unique(learned.labels)):,} classes · {failures:,} failures (nearest neighbour wrong)",
             help=f"{SCORES}\n\n{beside(run).strip()}",
         )
     sampled.note(run, learned)

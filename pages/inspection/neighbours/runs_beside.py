@@ -116,9 +116,8 @@ def summary(runs: Sequence[ShownRun], pair: Comparison) -> None:
         st.caption(
             f"Nearest neighbour right in A only: {a:,} queries, in {MARKS[second]} only: {b:,}, in neither: {none:,}. "
             f"McNemar p = {pair.p_value(0, second):.2g}.",
-            help="Exact McNemar test: probability of a split at least this uneven if both embeddings are equally "
-            "good on "
-            "these queries. Another seed may change the result by more.",
+            help="Exact McNemar test: probability of a split at least this uneven if both embeddings are equally good "
+            "on these queries. Another seed may change the result by more.",
         )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dmlcore.lessons.recordings import UNIT, ProjectionFrame, ensemble, exchange_frames, projections
+from dmlcore.typing import Floats
 
 
 def data_of(kind: str) -> dict[str, Any]:
@@ -24,10 +25,7 @@ def _projections() -> dict[str, Any]:
             f"MAP@R {100 * frame.map_at_r:.0f} %"
             for frame in frames
         ],
-        "places": [
-            np.rint(UNIT * np.concatenate([frame.points, frame.proxies.reshape(-1, 2)])).astype(int).ravel().tolist()
-            for frame in frames
-        ],
+        "places": [_places(frame.points, frame.proxies.reshape(-1, 2)) for frame in frames],
         "labels": frames[0].labels.tolist(),
         "proxies": frames[0].proxies.shape[1],
     }
@@ -39,7 +37,6 @@ def _neighbours() -> dict[str, Any]:
     The component draws the query as a diamond, as if it were a proxy of the first class, to which the query belongs.
     """
     frames = exchange_frames()
-    points = frames[0].points
     return {
         "kind": "projections",
         "steps": [frame.exchanged for frame in frames],
@@ -48,12 +45,14 @@ def _neighbours() -> dict[str, Any]:
             f"nearest class {frame.nearest}"
             for frame in frames
         ],
-        "places": [
-            np.rint(UNIT * np.concatenate([points, frame.query[None]])).astype(int).ravel().tolist() for frame in frames
-        ],
+        "places": [_places(frame.points, frame.query[None]) for frame in frames],
         "labels": frames[0].labels.tolist(),
         "proxies": 1,
     }
+
+
+def _places(points: Floats, proxies: Floats) -> list[int]:
+    return [*map(int, np.rint(UNIT * np.concatenate([points, proxies])).ravel())]
 
 
 def _event(frame: ProjectionFrame) -> str:
@@ -69,17 +68,11 @@ def _ensemble() -> dict[str, Any]:
         "words": [""] * len(frames),
         "names": list(frames[0].names),
         "curves": [
-            {
-                "title": "weight",
-                "unit": "",
-                "noisy": False,
-                "values": [frame.weights.round(4).tolist() for frame in frames],
-            },
-            {
-                "title": "loss / its mean so far",
-                "unit": " of its mean",
-                "noisy": True,
-                "values": [frame.relative.round(3).tolist() for frame in frames],
-            },
+            _curve("weight", "", False, [frame.weights.round(4) for frame in frames]),
+            _curve("loss / its mean so far", " of its mean", True, [frame.relative.round(3) for frame in frames]),
         ],
     }
+
+
+def _curve(title: str, unit: str, noisy: bool, values: list[Floats]) -> dict[str, Any]:
+    return {"title": title, "unit": unit, "noisy": noisy, "values": [each.tolist() for each in values]}

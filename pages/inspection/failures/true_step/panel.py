@@ -32,8 +32,7 @@ def show(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Home) 
     st.markdown(
         "Take one real optimiser step on this triplet and rank the whole test split again.",
         help="A real step changes the weights and thus every embedding. It uses the loss and the parameters chosen "
-        "above, "
-        "and the original embeddings even if you dragged points. The run is not changed.",
+        "above, and the original embeddings even if you dragged points. The run is not changed.",
     )
     if run.spec.conditioning.neighbours:
         st.info(answers.READ_TOGETHER, icon=":material/info:")
@@ -80,8 +79,7 @@ def _result(run: Run, triplet: dict[str, Any], case: RetrievalFailure, home: Hom
     same = f"equal rate η = {rate:g}" if way == "rate" else f"equal length δ = {rate:g}"
     st.caption(
         f"Free: only A, P and N move, as in the table above ({same}). True: one step of {step['rule']} without "
-        "optimiser "
-        "state, with batch norm and dropout in evaluation mode. Training steps average over many triplets. "
+        "optimiser state, with batch norm and dropout in evaluation mode. Training steps average over many triplets. "
         f"{failure_words.held_equal(run.spec.optimiser)}"
     )
 
