@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,6 +35,10 @@ class NeighbourRanks:
     right: int
     wrong: int
     average_precision: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the ranks by the names of stored results: right, wrong and ap."""
+        return {"right": self.right, "wrong": self.wrong, "ap": self.average_precision}
 
 
 @dataclass(frozen=True, eq=False)

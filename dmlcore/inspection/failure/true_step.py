@@ -20,7 +20,6 @@ from dmlcore.storage.runs import Run, RunError
 from dmlcore.storage.task import ProgressCallback
 
 if TYPE_CHECKING:
-    from dmlcore.inspection.failure.one_step import NeighbourRanks
     from dmlcore.losses import TripletLoss
     from dmlcore.training.state import TrainingState
 
@@ -85,7 +84,7 @@ def make(run: Run, question: Question, tell: ProgressCallback = lambda words, do
         )
         score = evaluation.score(embeddings, state.data, "test", (1,))
         d_ap, d_an = (float(np.linalg.norm(case.points[0] - case.points[i])) for i in (1, 2))
-        return _as_dict(case.before) | {"map_at_r": score.map_at_r, "d_ap": d_ap, "d_an": d_an}
+        return case.before.to_json() | {"map_at_r": score.map_at_r, "d_ap": d_ap, "d_an": d_an}
 
     # Keep the results of losses from earlier requests for this triplet.
     o = state.spec.optimiser
@@ -147,7 +146,3 @@ def _step(state: TrainingState, loss: TripletLoss, inputs: Any) -> bool:
     optimiser.step()
     state.model.after_step()
     return True
-
-
-def _as_dict(standing: NeighbourRanks) -> dict[str, Any]:
-    return {"right": standing.right, "wrong": standing.wrong, "ap": standing.average_precision}

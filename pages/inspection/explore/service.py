@@ -166,15 +166,21 @@ def _content(layout: MapData, kind: str, which: str | None, suffix: str) -> byte
                 sheet, layout.points, names(layout.run, sheet), learned(layout.source), layout.dataset()
             ).encode()
         )
-    if kind in COLUMNS and which is None:
-        return _column(layout, kind)
-    if kind == "points" and which is None:
-        return _points(layout)
-    make = {
-        "frame": _frame, "contours": _contours, "near": _near, "history": _history,
-        "selection": _selection, "tags": _tags, "meta": _metadata,
-    }.get(kind)  # fmt: skip
-    return make(layout, which) if make and which is not None else None
+    if which is None:
+        return _points(layout) if kind == "points" else _packed(_columns(layout)[kind]) if kind in COLUMNS else None
+    if kind in ("selection", "tags"):
+        return _selection(layout, which) if kind == "selection" else _tags(layout, which)
+    numbered = {"frame": _frame, "contours": _contours, "near": _near, "history": _history, "meta": _metadata}
+    if kind not in numbered or not which.isdigit() or int(which) >= _count(layout, kind):
+        return None
+    return numbered[kind](layout, int(which))
+
+
+def _count(layout: MapData, kind: str) -> int:
+    """Return the number of files of a kind that are numbered from 0."""
+    if kind == "meta":
+        return len(layout.metadata())
+    return len(layout.sheet.frames if kind in ("frame", "contours") else layout.points)
 
 
 @lru_cache(maxsize=4)
@@ -194,34 +200,26 @@ def _points(layout: MapData) -> bytes:
     return gzip.compress(wire.pack(header, columns), 6)
 
 
-def _frame(layout: MapData, which: str) -> bytes | None:
-    if not which.isdigit() or int(which) >= len(layout.sheet.frames):
-        return None
-    return gzip.compress(wire.pack({}, {"xy": layout.sheet.frames[int(which)]}), 1)
+def _frame(layout: MapData, number: int) -> bytes:
+    return gzip.compress(wire.pack({}, {"xy": layout.sheet.frames[number]}), 1)
 
 
-def _contours(layout: MapData, which: str) -> bytes | None:
-    if not which.isdigit() or int(which) >= len(layout.sheet.frames):
-        return None
-    lines = [(share, line) for share, lines in density_lines(layout.sheet.frames[int(which)]) for line in lines]
+def _contours(layout: MapData, number: int) -> bytes:
+    lines = [(share, line) for share, lines in density_lines(layout.sheet.frames[number]) for line in lines]
     places = [line for _, line in lines] or [np.empty((0, 2), "<u2")]
     ends = np.cumsum([len(line) for _, line in lines], dtype=np.int32)
     header = {"shares": [share for share, _ in lines]}
     return gzip.compress(wire.pack(header, {"xy": np.concatenate(places), "ends": ends}), 1)
 
 
-def _near(layout: MapData, which: str) -> bytes | None:
-    if not which.isdigit() or int(which) >= len(layout.points):
-        return None
-    index = int(layout.sheet.indices[int(which)])
-    facts = one_sample.near(layout.source, int(which)) | one_sample.described(layout.dataset(), index)
+def _near(layout: MapData, row: int) -> bytes:
+    index = int(layout.sheet.indices[row])
+    facts = one_sample.near(layout.source, row) | one_sample.described(layout.dataset(), index)
     return gzip.compress(wire.pack(facts, {}), 1)
 
 
-def _history(layout: MapData, which: str) -> bytes | None:
-    if not which.isdigit() or int(which) >= len(layout.points):
-        return None
-    return gzip.compress(wire.pack(one_sample.history(layout.run, int(layout.sheet.indices[int(which)])), {}), 1)
+def _history(layout: MapData, row: int) -> bytes:
+    return gzip.compress(wire.pack(one_sample.history(layout.run, int(layout.sheet.indices[row])), {}), 1)
 
 
 def _tags(layout: MapData, which: str) -> bytes | None:
@@ -240,18 +238,8 @@ def _selection(layout: MapData, which: str) -> bytes | None:
     return gzip.compress(wire.pack({}, {"bits": bits}), 6)
 
 
-def _column(layout: MapData, name: str) -> bytes:
-    return _packed(_columns(layout)[name])
-
-
-def _metadata(layout: MapData, which: str) -> bytes | None:
-    if not which.isdigit() or int(which) >= len(layout.metadata()):
-        return None
-    return _metadata_column(layout, int(which))
-
-
 @lru_cache(maxsize=4 * metadata_attributes.MOST_COLUMNS)
-def _metadata_column(layout: MapData, number: int) -> bytes:
+def _metadata(layout: MapData, number: int) -> bytes:
     return _packed(metadata_attributes.column(layout.metadata()[number].values[layout.sheet.indices]))
 
 

@@ -77,8 +77,8 @@ def about(case: RetrievalFailure, scene: RealScene, request: Request, *, whole: 
     by_loss = {loss.formula.name: step for loss, step in zip(compared, steps, strict=True)}
     (now,) = case.ranks_at(case.at(start)[None])
     return {
-        "now": _standing(now),
-        "data": _standing(case.before),
+        "now": now.to_json(),
+        "data": case.before.to_json(),
         "moved": not scene.is_home,
         "steps": {name: _step(step) for name, step in by_loss.items()},
         "best": _best(now, by_loss) if len(by_loss) == len(losses.names()) else None,
@@ -139,13 +139,9 @@ def _case(source: Path, samples: Triple, on_sphere: bool) -> RetrievalFailure:
     return RetrievalFailure(table, query, right, wrong, on_sphere=on_sphere)
 
 
-def _standing(distances: NeighbourRanks) -> dict[str, float]:
-    return {"right": distances.right, "wrong": distances.wrong, "ap": distances.average_precision}
-
-
 def _step(step: Step) -> dict[str, Any]:
     forces = step.forces
-    return _standing(step.after) | {
+    return step.after.to_json() | {
         "active": forces.active,
         "satisfied": not forces.raw > 0,
         "force": number(float(forces.sizes.max())),

@@ -60,7 +60,8 @@ def show(shown: ShownRun) -> int:
             index = _index(shown.source)
             index.network()  # load the network while the user chooses an image
         if given is None:
-            _example(data)
+            side = data.inputs.shape[-1] if len(data.inputs.shape) == 4 else own_images.GREY[data.name][0]
+            st.caption(f"The network returns the most similar test samples. It sees {side} × {side} pixels.")
             return -1
         if given.size > MEGABYTES << 20:  # the browser refuses such files
             raise DataError(f"{given.name} has {given.size:,} bytes, the limit is {MEGABYTES} MB; use a smaller image")
@@ -72,11 +73,6 @@ def show(shown: ShownRun) -> int:
         st.error("The network of this run cannot be used:", icon=":material/broken_image:")
         st.text(words.plain(error))
     return -1
-
-
-def _example(data: Dataset) -> None:
-    side = data.inputs.shape[-1] if len(data.inputs.shape) == 4 else own_images.GREY[data.name][0]
-    st.caption(f"The network returns the most similar test samples. It sees {side} × {side} pixels.")
 
 
 def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: str) -> int:
