@@ -41,7 +41,7 @@ def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | No
         help="Pairs are listed up to this quantile of the distances from all samples to their nearest neighbours",
     )
     pairs = _pairs(shown.run.id, shown.tag, quantile, shown.test)
-    within = len(pairs.first)
+    within, cutoff = len(pairs.first), pairs.cutoff
     if not within:  # no pair is within the chosen distance, so show the nearest pairs
         pairs = _pairs(shown.run.id, shown.tag, 1.0, shown.test)
     keep = np.ones(len(pairs.first), bool)
@@ -55,7 +55,6 @@ def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | No
         which = "samples of different classes" if shown.test.has_labels else "of these samples"
         st.info(f"No two {which} are close to each other.", icon=":material/check:")
         return -1
-    cutoff = _pairs(shown.run.id, shown.tag, quantile, shown.test).cutoff
     different = " of different classes" if shown.test.has_labels else ""
     st.caption(
         (

@@ -62,21 +62,17 @@ def readout(scene: Example) -> dict[str, Any]:
 
     There is one gradient for each point of the triplet. Numbers that are not finite become None.
     """
-    comparison = evaluated(scene)
+    comparison, example = evaluated(scene), COUNTEREXAMPLES[scene.number]
+    margin_left_out = example.truth is None and losses.formula(example.loss).margin is not None
     return {
         "printed": [_vector(g) for g in comparison.printed],
         "true": [_vector(g) for g in comparison.true],
         "apart": [_number((x - y).norm()) for x, y in zip(comparison.printed, comparison.true, strict=True)],
         "difference": _number(comparison.difference),
-        "energy": "energy before the clamp" + (", without its margin" if _without_margin(scene) else ""),
+        "energy": "energy before the clamp" + (", without its margin" if margin_left_out else ""),
         "printed_energy": None if comparison.printed_energy is None else _number(comparison.printed_energy),
         "true_energy": _number(comparison.true_energy),
     }
-
-
-def _without_margin(scene: Example) -> bool:
-    example = COUNTEREXAMPLES[scene.number]
-    return example.truth is None and losses.formula(example.loss).margin is not None
 
 
 def evaluated(scene: Example) -> CounterExampleGradients:
