@@ -23,6 +23,7 @@ from dmlcore.lessons.recordings import (
     EnsembleShown,
     NeighboursShown,
     ProjectionsShown,
+    Recorded,
     draw_ensemble,
     draw_neighbours,
     draw_projections,
@@ -101,7 +102,7 @@ class StudyShown:
     study: str
 
 
-Shown = TripletShown | ChargesShown | TransportShown | StudyShown | ProjectionsShown | EnsembleShown | NeighboursShown
+Shown = TripletShown | ChargesShown | TransportShown | StudyShown | Recorded[Any]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from dmlcore.figures.distance_densities import Histograms, distances
@@ -71,7 +73,7 @@ def _other(view: ShownRun) -> tuple[str, DistanceDensity] | None:
 
 def _numbers(named: list[tuple[str, DistanceDensity]]) -> None:
     """Show the statistics of the run and, next to them, those of the other run."""
-    for title, value, explanation in (
+    numbers: tuple[tuple[str, Callable[[DistanceDensity], str], str], ...] = (
         (
             "Overlap",
             lambda p: percent(p.distances.overlap),
@@ -84,7 +86,8 @@ def _numbers(named: list[tuple[str, DistanceDensity]]) -> None:
             lambda p: percent(p.random.violated),
             f"Share of {len(named[0][1].random):,} random triplets in which the negative is nearer to the anchor",
         ),
-    ):
+    )
+    for title, value, explanation in numbers:
         own, *other = (value(density) for _, density in named)
         change = f"{other[0]} in the other run" if other else None
         st.metric(title, own, change, delta_color="off", delta_arrow="off", help=explanation)
