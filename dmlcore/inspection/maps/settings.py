@@ -22,7 +22,7 @@ USED: dict[Method, tuple[str, ...]] = {
 FEWEST_ITERATIONS, MOST_ITERATIONS = 100, 5000
 Fits = Callable[[float], bool]
 # parameter -> type, description of the valid values for messages, and test of a value
-VALID: dict[str, tuple[type, str, Fits]] = {
+VALID: dict[str, tuple[type[float], str, Fits]] = {
     "perplexity": (float, "a finite number above 1", lambda value: 1 < value < math.inf),
     "min_dist": (float, "a number from 0 to 1", lambda value: 0 <= value <= 1),
     "iterations": (
