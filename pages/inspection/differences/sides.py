@@ -155,9 +155,10 @@ def _partner(run: Run, runs: dict[str, Run]) -> str:
 def _other_set(run: Run, others: list[Run]) -> str:
     """Return the id of the first other embedding set of the same samples, else of the first one, else of the run."""
     content = _content(run)
-    contents = ((other, _content(other)) for other in others[:MOST_SETS]) if content is not None else ()
-    same = (other for other, its in contents if its is not None and np.array_equal(content, its))
-    return next(same, others[0] if others else run).id
+    for other in others[:MOST_SETS]:
+        if content is not None and (its := _content(other)) is not None and np.array_equal(content, its):
+            return other.id
+    return (others[0] if others else run).id
 
 
 def _content(run: Run) -> Array | None:

@@ -79,8 +79,8 @@ def together(shown: ShownRun, others: Sequence[str]) -> tuple[list[ShownRun], Co
             if shown.run.is_embedding_set and other.is_embedding_set:
                 searched = matched(other, shown.run, own, shown.test, ("it", "this set"))
             else:
-                both = (shown.run.spec, other.spec)
-                refuse_other_samples(shown.test, searched, partial(map, thumbnails.dataset, both))
+                specs = (shown.run.spec, other.spec)
+                refuse_other_samples(shown.test, searched, partial(map, thumbnails.dataset, specs))
             compare([shown.test, searched])
         except (Incomparable, Unreadable, DataError, RunError) as error:
             st.warning("A run cannot be compared with this one and is left out:", icon=":material/rule:")
