@@ -16,6 +16,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -170,10 +171,9 @@ def _content(layout: MapData, kind: str, which: str | None, suffix: str) -> byte
         return _points(layout) if kind == "points" else _packed(_columns(layout)[kind]) if kind in COLUMNS else None
     if kind in ("selection", "tags"):
         return _selection(layout, which) if kind == "selection" else _tags(layout, which)
-    numbered = {"frame": _frame, "contours": _contours, "near": _near, "history": _history, "meta": _metadata}
-    if kind not in numbered or not which.isdigit() or int(which) >= _count(layout, kind):
+    if kind not in NUMBERED or not which.isdigit() or int(which) >= _count(layout, kind):
         return None
-    return numbered[kind](layout, int(which))
+    return NUMBERED[kind](layout, int(which))
 
 
 def _count(layout: MapData, kind: str) -> int:
@@ -246,6 +246,11 @@ def _metadata(layout: MapData, number: int) -> bytes:
 def _packed(column: Column) -> bytes:
     fine = {} if column.fine is None else {"fine": column.fine}
     return gzip.compress(wire.pack(column.facts, {"values": column.values, **fine}), 6)
+
+
+NUMBERED: dict[str, Callable[[MapData, int], bytes]] = {
+    "frame": _frame, "contours": _contours, "near": _near, "history": _history, "meta": _metadata,
+}  # fmt: skip
 
 
 @lru_cache(maxsize=4)

@@ -137,7 +137,7 @@ def _begin(run: Run, triplet: dict[str, Any], home: Home, whole: bool) -> None:
     scene = RealScene.from_query(st.query_params.to_dict(), RealScene.at(home))
     compared = {loss.formula.name: dict(loss.hyper) for loss in losses_to_compare(scene)}
     asked = {scene.loss: compared[scene.loss]} | (compared if whole else {})
-    question = answers.Question(*(triplet[name] for name in OF), losses=asked)
+    question = answers.Question(triplet["query"], triplet["right"], triplet["wrong"], asked)
     job_button.begin(run, "true-step", question.to_json())
 
 
