@@ -104,7 +104,7 @@ def _maps(run: Run, other: Run) -> None:
         if data := map_service.of_map(run, settings):
             map_service.names(run, data.sheet)
             assert data.sheet.central.max() < len(data.sheet.indices)
-    map_service.over_training(run, Settings(method="pca"))
+    map_service.of_map(run, Settings(method="pca"), training=True)
     for path in (run.path / "selections").glob("*.json"):
         selections.load(run, path.stem)
 

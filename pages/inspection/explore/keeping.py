@@ -86,6 +86,10 @@ def _open(query: str) -> None:
     before = {name: st.query_params.get(name) for name in ("map", "training")}
     for name in VIEWED:
         st.query_params.pop(name, None)
-    st.query_params.update({name: value for name, value in parse_qsl(query) if name in VIEWED})
+    st.query_params.update(_viewed(dict(parse_qsl(query))))
     st.session_state[_TIMES] = st.session_state.get(_TIMES, 0) + 1
     st.session_state[_AGAIN] = any(st.query_params.get(name) != value for name, value in before.items())
+
+
+def _viewed(query: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in query.items() if name in VIEWED}
