@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from html import escape
 
 import numpy as np
 
 from dmlcore import data
-from dmlcore.inspection.images import fit_into
+from dmlcore.inspection.images import data_uri, fit_into
 from pages.shared.server import thumbnails
 from pages.shared.state.cache import cached
 
@@ -23,9 +21,7 @@ def examples(name: str) -> str:
         assert dataset.image is not None  # collages have images
         tile = int(dataset.facts["foreground"][index])
         name = escape(dataset.class_names[dataset.labels[index]].replace("_", " "))
-        file = io.BytesIO()
-        fit_into(dataset.image(index), thumbnails.SIDE).save(file, "PNG")
-        address = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+        address = data_uri(fit_into(dataset.image(index), thumbnails.SIDE))
         cells.append(
             f'<figure style="margin:0;width:104px"><div style="position:relative;width:104px;height:104px"><img '
             f'src="{address}" alt="collage of class {name}" style="width:100%;height:100%;image-rendering:pixelated">'

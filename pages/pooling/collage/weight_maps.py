@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from dmlcore.data import DataError
 from dmlcore.data.identities import identities
 from dmlcore.experiments import studies
 from dmlcore.experiments.studies import StudyRequest, StudyResults
+from dmlcore.inspection.images import data_uri, fit_into
 from dmlcore.inspection.local import weight_maps
 from dmlcore.inspection.local.weight_maps import WeightMaps
 from dmlcore.pooling import describe
@@ -28,6 +28,7 @@ from pages.pooling.collage.state import STUDIES, onward
 from pages.shared.server import thumbnails
 from pages.shared.state import run_reader
 from pages.shared.widgets import job_button, menu, neighbour_grid, run_picker, run_status
+from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.widgets.study.scores import HERE, SHIPPED, requested
 from pages.shared.widgets.test_neighbours import learned, naming
 from pages.shared.words import sentences as words
@@ -122,10 +123,10 @@ def _image(spec: RunSpec, index: int, content: str) -> str:
         if identities(thumbnails.dataset(spec), np.array([index])).tobytes().hex() != content:
             # The installed release of the data set differs from the one with which the results were computed.
             return ""
-        image, media = thumbnails.thumbnail(spec, index)
+        image = thumbnails.dataset(spec).image
+        return data_uri(fit_into(image(index), thumbnails.SIDE)) if image else ""
     except (DataError, IndexError):
         return ""
-    return f"data:{media};base64,{base64.b64encode(image).decode()}"
 
 
 @st.fragment
@@ -164,7 +165,7 @@ def _choose(name: str, runs: Sequence[Run]) -> list[Run]:
     """Let the user choose runs on the same images; by default those in ?runs= of the URL, else those of the study."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        groups.setdefault(_data(run.spec), []).append(run)
+        groups.setdefault(thumbnails.samples_key(run.spec), []).append(run)
     named = st.query_params.get("runs", "")[:1000].split(",")
     wanted = [run for name in dict.fromkeys(named) for run in runs if run.id == name]
     mine = _of_study(name)
@@ -176,7 +177,7 @@ def _choose(name: str, runs: Sequence[Run]) -> list[Run]:
         keys = list(groups)
         key = keys[0]
         if len(keys) > 1:
-            first = _data(default[0].spec)
+            first = thumbnails.samples_key(default[0].spec)
             key = st.selectbox(
                 "Images",
                 keys,
@@ -262,29 +263,12 @@ def _neighbours(runs: Sequence[Run], chosen: int) -> None:
             st.text(words.plain(error))
             continue
         row = searched.row(str(chosen)) if searched else None
-        if searched is None or row is None:
+        if source is None or searched is None or row is None:
             continue
-        right = int(searched.right[row, :NEIGHBOURS].sum())
-        run_status.literal(f"{_label(run)}: {right} of {NEIGHBOURS} right", "b")
-        neighbours = zip(
-            searched.neighbours[row, :NEIGHBOURS],
-            searched.distances[row, :NEIGHBOURS],
-            searched.right[row, :NEIGHBOURS],
-            strict=True,
-        )
-        tiles: list[neighbour_grid.Row] = [
-            (
-                neighbour_grid.Tile(
-                    chosen, name(int(searched.labels[row])), (f"AP@R {percent(searched.average_precision[row])}",)
-                ),
-                [
-                    neighbour_grid.Neighbour(
-                        int(searched.indices[other]), name(int(searched.labels[other])), (f"{distance:.3f}",), bool(ok)
-                    )
-                    for other, distance, ok in neighbours
-                ],
-            )
-        ]
+        shown = ShownRun(run, source, searched, name)
+        near = shown.near(row, NEIGHBOURS, forces=False)
+        run_status.literal(f"{_label(run)}: {sum(bool(tile.right) for tile in near)} of {NEIGHBOURS} right", "b")
+        tiles = [(shown.tile(row, f"AP@R {percent(searched.average_precision[row])}"), near)]
         st.html(neighbour_grid.html(tiles, thumbnails.address(run), lambda index: f"?{urlencode({'query': index})}"))
 
 
@@ -298,11 +282,6 @@ def _naming(run: Run) -> Callable[[int], str]:
     """Return a function that maps a label to its class name, with underscores replaced by spaces."""
     name = naming(run)
     return lambda label: name(label).replace("_", " ")
-
-
-def _data(spec: RunSpec) -> str:
-    """Return a key of the data settings and seed; runs with equal keys have the same images in the same order."""
-    return RunSpec(seed=spec.seed, data=spec.data).to_json()
 
 
 def _follow_click() -> None:

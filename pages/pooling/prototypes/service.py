@@ -6,11 +6,9 @@ request["have"] equals the "key" of the response, only the arrays of the chosen 
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, cast
+from dataclasses import replace
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -30,6 +28,7 @@ from pages.pooling.prototypes import story
 from pages.pooling.prototypes.state import MOST, PrototypesView
 from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import identity, pack
+from pages.shared.state.cache import cached
 from pages.shared.words import sentences as words
 
 MEASURES = ("hull_iou", "histogram_intersection", "active_jaccard", "hull_separation", "membership_rate")
@@ -37,38 +36,15 @@ COLUMNS = 8  # images per row of the sheet
 # Only one request is computed at a time, because a network runs over hundreds of images and other pages need CPU cores.
 TURNS = anyio.CapacityLimiter(1)
 
-Value = TypeVar("Value")
+
+@cached(3)
+def _source(key: Hashable, _make: Callable[[], LocalFeatures]) -> LocalFeatures:
+    return _make()
 
 
-@dataclass
-class _Result:
-    """Cache entry whose value is computed by the first thread that acquires its lock."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    value: Any = None
-    ready: bool = False
-
-
-class ResultCache:
-    """Cache of the `most` recently used results; concurrent requests for one key compute its result only once."""
-
-    def __init__(self, most: int) -> None:
-        self.most, self._kept, self._lock = most, OrderedDict[Hashable, _Result](), threading.Lock()
-
-    def of(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """Return the cached value of a key; call `make` to compute it if it is missing."""
-        with self._lock:
-            result = self._kept.setdefault(key, _Result())
-            self._kept.move_to_end(key)
-            while len(self._kept) > self.most:
-                self._kept.popitem(last=False)
-        with result.lock:
-            if not result.ready:
-                result.value, result.ready = make(), True
-            return cast(Value, result.value)
-
-
-SOURCES, READINGS = ResultCache(3), ResultCache(24)
+@cached(24)
+def _result(key: Hashable, _make: Callable[[], Any]) -> Any:
+    return _make()
 
 
 def answer(request: dict[str, Any]) -> bytes:
@@ -111,9 +87,9 @@ class PrototypesReading:
         self.rows = np.flatnonzero(self.local.ranks < v.per_class)
         self.labels = self.local.labels[self.rows]
         base = (v.source, self.version, v.per_class)
-        self.reading = READINGS.of((*base, v.prototypes, v.weights), lambda: self._read(base))
+        self.reading: PrototypeReading = _result((*base, v.prototypes, v.weights), lambda: self._read(base))
         self.tau = v.tau / v.prototypes
-        self.overlaps: Overlaps = READINGS.of(
+        self.overlaps: Overlaps = _result(
             (*base, v.prototypes, v.weights, v.tau),
             lambda: overlaps(
                 self.reading.prototypes, self.reading.histograms, self.labels, self.reading.pooled, self.tau
@@ -127,7 +103,7 @@ class PrototypesReading:
         flat = x.reshape(-1, 2)
         # Greedy centres are nested: the first m of MOST centres equal the result for m centres.
         most = min(MOST, len(flat))
-        centres = READINGS.of((*base, "centres"), lambda: k_center(flat, None, most))
+        centres = _result((*base, "centres"), lambda: k_center(flat, None, most))
         weights = (
             self.local.weights[self.rows] if self.view.weights == "pooling" and self.local.weights is not None else None
         )
@@ -204,7 +180,8 @@ class PrototypesReading:
         corners = np.array([[left, bottom], [left + side, bottom], [left + side, bottom + side], [left, bottom + side]])
         v = self.view
         key = ("cells", v.source, self.version, v.per_class, v.prototypes)
-        return READINGS.of(key, lambda: voronoi_cells(self.reading.prototypes, corners))
+        cells: list[Floats] = _result(key, lambda: voronoi_cells(self.reading.prototypes, corners))
+        return cells
 
     def hulls(self) -> list[Floats]:
         """Return the corners of the convex hull of each shown class, spanned by the prototypes active in that class."""
@@ -256,13 +233,13 @@ def features(source: str) -> tuple[LocalFeatures, str]:
             "digits4": lambda: local_features.digit_patches(4),
             "cifar10": local_features.cifar10,
         }[source]
-        return SOURCES.of(source, made), "0"
+        return _source(source, made), "0"
     run = RunStore().open(source.removeprefix("run:"))
     try:
         version = f"{(run.path / LAST).stat().st_mtime_ns:x}"
     except FileNotFoundError:
         raise RunError(f"{run.id} has no checkpoint yet; let it train for a while") from None
-    return SOURCES.of((source, version), lambda: local_features.of_run(run)), version
+    return _source((source, version), lambda: local_features.of_run(run)), version
 
 
 def _number(value: float | None) -> float | None:

@@ -19,12 +19,17 @@ from starlette.routing import BaseRoute, Route
 
 from dmlcore.data import DataError, Dataset
 from dmlcore.inspection.images import drawer, fit_into
-from dmlcore.spec import RunSpec
+from dmlcore.spec import DataSpec, RunSpec
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.training.build import load_data
 from dmlcore.typing import Pixels
 from pages.shared.server import host
 
+# settings that determine the samples of a data set and their order
+SAMPLES = {
+    *("name", "root", "split", "validation", "image_size", "damaged"),
+    *("folds", "fold", "fold_order", "fold_seed"),
+}
 SIDE, LARGE = 128, 640  # maximum side length in pixels of normal and large thumbnails
 _INDEX = re.compile(r"[0-9]{1,9}")
 _loading = threading.Lock()  # a page requests dozens of images at once; only one thread may read the data set
@@ -38,7 +43,7 @@ def address(run: Run) -> str:
 def dataset(spec: RunSpec) -> Dataset:
     """Return the data set of a spec, cached for all visitors. Raises DataError."""
     with _loading:
-        return _dataset(_key(spec))
+        return _dataset(samples_key(spec))
 
 
 def readable(spec: RunSpec) -> bool:
@@ -54,7 +59,7 @@ def thumbnail(spec: RunSpec, index: int, *, large: bool = False) -> tuple[bytes,
     """Return (content, media type) of the image of sample `index`. Raises IndexError, DataError."""
     if not 0 <= index < len(dataset(spec).labels):
         raise IndexError(index)
-    return _drawn(_key(spec), index, LARGE) if large else _encoded(_key(spec), index)
+    return _drawn(samples_key(spec), index, LARGE) if large else _encoded(samples_key(spec), index)
 
 
 async def respond(request: Request) -> Response:
@@ -82,9 +87,9 @@ def _respond(request: Request) -> Response:
 ROUTES: list[BaseRoute] = [Route("/api/thumb/{run}/{index}", respond)]
 
 
-def _key(spec: RunSpec) -> str:
-    """Return a cache key from the settings that determine the samples and their order: seed and data set."""
-    return RunSpec(seed=spec.seed, data=spec.data).to_json()
+def samples_key(spec: RunSpec) -> str:
+    """Return the spec's seed and data set as JSON; specs with equal keys have the same samples in the same order."""
+    return RunSpec(seed=spec.seed, data=DataSpec(**spec.data.model_dump(include=SAMPLES))).to_json()
 
 
 @lru_cache(maxsize=3)

@@ -4,20 +4,16 @@ clicks.
 
 from __future__ import annotations
 
-import base64
-import io
 import threading
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import streamlit as st
 
-from dmlcore import data
-from dmlcore.data import Dataset, Folds
-from dmlcore.data.dataset import Split, Validation
+from dmlcore.data import Dataset
+from dmlcore.inspection.images import data_uri, fit_into
 from dmlcore.jobs import launch as jobs
 from dmlcore.monitoring.estimate.estimate import DataSize, Estimate, estimate
 from dmlcore.spec import DataSpec, RunSpec
@@ -25,11 +21,11 @@ from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.training import build, objective
 from dmlcore.training.build import has_cuda
 from dmlcore.training.errors import TrainingError
-from dmlcore.typing import Pixels
+from pages.shared.server import thumbnails
 from pages.shared.state.cache import cached
 from pages.shared.widgets import machines
 
-IMAGES = 12  # example images
+IMAGES, SIDE = 12, 96  # number of example images, and their side in pixels
 ESTIMATED_FROM = 40  # maximum number of finished runs that an estimate uses
 
 
@@ -37,8 +33,8 @@ ESTIMATED_FROM = 40  # maximum number of finished runs that an estimate uses
 class Summary:
     """Facts about a data set that the form shows and uses to check settings.
 
-    `splits` holds (number of samples, number of classes) by name of the split; `examples` holds (class name, PNG image
-    as a data: URL).
+    `splits` holds (number of samples, number of classes) by name of the split; `examples` holds (class name, image as a
+    data: URL).
     """
 
     splits: dict[str, tuple[int, int]]
@@ -50,31 +46,12 @@ class Summary:
 
 def summary(spec: DataSpec, seed: int) -> Summary:
     """Return the summary of a data set, cached per spec and seed. Raises DataError."""
-    folds = Folds(spec.folds, spec.fold, spec.fold_order, spec.fold_seed) if spec.folds else None
-    return _summary(spec.name, spec.root, spec.split, spec.validation, folds, spec.image_size, seed, spec.damaged)
+    return _summary(thumbnails.samples_key(RunSpec(seed=seed, data=spec)))
 
 
 @st.cache_data(max_entries=64, ttl=600, show_spinner="Reading the data set; an archive is unpacked once …")
-def _summary(
-    name: str,
-    root: str | None,
-    split: Split | None,
-    validation: Validation | None,
-    folds: Folds | None,
-    image_size: int | None,
-    seed: int,
-    damaged: Literal["error", "skip"],
-) -> Summary:
-    dataset = data.load(
-        name,
-        root=root,
-        split=split,
-        validation=validation,
-        folds=folds,
-        image_size=image_size,
-        seed=seed,
-        damaged=damaged,
-    )
+def _summary(key: str) -> Summary:
+    dataset = build.load_data(RunSpec.from_json(key))
     classes = {split: np.unique(dataset.labels[rows], return_counts=True) for split, rows in dataset.splits.items()}
     return Summary(
         splits={split: (len(rows), len(classes[split][0])) for split, rows in dataset.splits.items()},
@@ -86,22 +63,14 @@ def _summary(
 
 
 def _examples(dataset: Dataset) -> tuple[tuple[str, str], ...]:
-    """Return (class name, PNG image as a data: URL) of one training sample for each of the first IMAGES classes."""
+    """Return (class name, image as a data: URL) of one training sample for each of the first IMAGES classes."""
     if dataset.image is None:
         return ()
     rows = dataset.splits["train"]
     firsts = rows[np.unique(dataset.labels[rows], return_index=True)[1][:IMAGES]]
-    return tuple((dataset.class_names[dataset.labels[row]], _png(dataset.image(int(row)))) for row in firsts)
-
-
-def _png(pixels: Pixels) -> str:
-    from PIL import Image
-
-    file = io.BytesIO()
-    image = Image.fromarray(pixels)
-    image.thumbnail((96, 96))
-    image.save(file, "PNG")
-    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+    return tuple(
+        (dataset.class_names[dataset.labels[row]], data_uri(fit_into(dataset.image(int(row)), SIDE))) for row in firsts
+    )
 
 
 def problems(spec: RunSpec, summary: Summary) -> list[str]:

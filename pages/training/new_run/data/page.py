@@ -34,13 +34,6 @@ from pages.training.new_run.settings import steps
 INVALID = "Data cannot be used"
 NOT_READY = "The data set is not ready. Follow the steps on this page."
 NO_SETTINGS = "Choose the settings in step 2."
-WORDS = {
-    "classes": "unseen classes",
-    "samples": "new samples of known classes",
-    "none": "nothing",
-    "contiguous": "ranges of classes",
-    "random": "classes drawn at random",
-}
 
 
 def page() -> None:
@@ -91,7 +84,7 @@ def _choose_data(form: Form, name: str) -> tuple[DataKey | None, SplitSettings]:
     settings = form.values if form.values["data.name"] == name else {}
     root = _choose_folder(name, settings) if info.needs_files else None
     try:
-        place = data_service.place_of(name, root)
+        place = data.available(name, root)
     except (DataError, OSError, ValueError) as error:
         refusal(INVALID, words.plain(error))
         return None, SplitSettings()
@@ -170,15 +163,15 @@ def _choose_split(name: str, settings: Mapping[str, Any]) -> tuple[SplitSettings
     if info.split == "own":
         st.caption("This data set has its own training, validation and test splits.")
         return SplitSettings(), _choose_seed(name, settings) if drawn else 0
-    words: dict[str, Any] = {"format_func": lambda word: WORDS[word], "width": 210}
+    shown: dict[str, Any] = {"format_func": partial(words.value, "data.fold_order"), "width": 210}
     splits, held = ["classes", "samples"], ["classes", "samples", "none"]
     orders: list[Literal["contiguous", "random"]] = ["contiguous", "random"]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         given = settings.get("data.split", info.split)
         first = splits.index(given) if given in splits else 0
-        split = st.selectbox("Test split", splits, first, key=f"data-split-{name}", **words)
+        split = st.selectbox("Test split", splits, first, key=f"data-split-{name}", **shown)
         first = held.index(settings.get("data.validation", info.validation))
-        validation = st.selectbox("Validation split", held, first, key=f"data-validation-{name}", **words)
+        validation = st.selectbox("Validation split", held, first, key=f"data-validation-{name}", **shown)
         folds, fold = 0, 1
         order = orders[0]
         if validation == "classes":
@@ -195,7 +188,7 @@ def _choose_split(name: str, settings: Mapping[str, Any]) -> tuple[SplitSettings
             first = min(settings.get("data.fold", 1), folds)
             fold = _integer("Validation fold", f"data-fold-{name}-{folds}", Bounds(1, folds), first, 150)
             first = orders.index(settings.get("data.fold_order", orders[0]))
-            order = st.selectbox("Fold order", orders, first, key=f"data-order-{name}", **words)
+            order = st.selectbox("Fold order", orders, first, key=f"data-order-{name}", **shown)
         seed = 0
         if drawn or "samples" in (split, validation) or order == "random":
             seed = _choose_seed(name, settings)

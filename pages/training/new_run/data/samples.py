@@ -30,13 +30,11 @@ STYLE = """<style>
 .samples .found { display: grid; grid-template-columns: repeat(8, minmax(0, 88px)); gap: 6px; flex: 1; }
 .samples img, .samples .bad { width: 100%; aspect-ratio: 1; object-fit: contain; border-radius: 4px;
   background: rgb(128 128 128 / .10); }
-.samples img.tiny { image-rendering: pixelated; }
 .samples .bad { display: flex; align-items: center; justify-content: center; text-align: center; box-sizing: border-box;
   border: 2px dashed #D55E00; }
 .division { display: flex; flex-wrap: wrap; gap: 4px; }
 .division :is(img, .bad) { width: 40px; height: 40px; object-fit: contain; border-radius: 4px; overflow: hidden;
   background: rgb(128 128 128 / .10); font-size: 9px; }
-.division img.tiny { image-rendering: pixelated; }
 @media (max-width: 640px) { .samples .row { flex-direction: column; gap: 4px; } .samples .name { width: auto; }
   .samples .found { grid-template-columns: repeat(4, minmax(0, 88px)); } }
 </style>"""
@@ -80,8 +78,7 @@ def _tile(at: DataKey, made: Dataset, index: int) -> str:
         address = data_service.image_address(at, index)
     except DataError as error:
         return f'<div class="bad" title="{escape(str(error))}">cannot be read</div>'
-    kind = ' class="tiny"' if address.startswith("data:image/png") else ""
-    return f'<img{kind} src="{address}" alt="{title}" title="{title}">'
+    return f'<img src="{address}" alt="{title}" title="{title}">'
 
 
 def histogram(made: Dataset) -> tuple[Spec, dict[str, Any]] | None:

@@ -5,14 +5,11 @@ Cache keys consist of plain values and the modification times of files.
 
 from __future__ import annotations
 
-import base64
-import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from PIL import Image
 
 from dmlcore import data
 from dmlcore.data import DataError, Folds, checks, report
@@ -20,6 +17,7 @@ from dmlcore.data.dataset import Split, Validation
 from dmlcore.data.files.image_table import folders_in
 from dmlcore.data.report import Located, Report
 from dmlcore.data.shards import scan
+from dmlcore.inspection.images import data_uri, fit_into
 from pages.shared.state.cache import cached
 
 SIDE = 96  # longest side of a thumbnail in pixels
@@ -50,11 +48,6 @@ class SplitSettings:
     folds: int = 0
     fold: int = 1
     order: Literal["contiguous", "random"] = "contiguous"
-
-
-def place_of(name: str, root: str | None) -> Path | None:
-    """Return the path of a data set's files, or None if they are absent. Raises DataError if they cannot be read."""
-    return data.available(name, root)
 
 
 ARRAYS = (".npy", ".npz", ".parquet", ".pt", ".pkl")  # file name extensions of embeddings and other arrays
@@ -112,15 +105,7 @@ def image_address(at: DataKey, index: int) -> str:
     samples = load(at).samples
     if samples is None or samples.image is None:
         raise DataError(f"{at.name} has no images")
-    pixels = samples.image(index)
-    file = io.BytesIO()
-    image = Image.fromarray(pixels)
-    if tiny := max(pixels.shape[:2]) <= SIDE:
-        image.save(file, "PNG")
-    else:
-        image.thumbnail((SIDE, SIDE), Image.Resampling.LANCZOS)
-        image.save(file, "JPEG", quality=85)
-    return f"data:image/{'png' if tiny else 'jpeg'};base64," + base64.b64encode(file.getvalue()).decode()
+    return data_uri(fit_into(samples.image(index), SIDE))
 
 
 @cached(16, 60)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -28,17 +26,6 @@ VIEW = PrototypesView(prototypes=12, per_class=10, shown=(3, 5), picture=(5, 7),
 def get_answer(view: PrototypesView = VIEW, **request) -> dict:
     answer = unpack(prototypes_service.answer({"view": view.to_json(), **request}))
     return answer | answer["arrays"]
-
-
-def test_a_result_that_takes_long_holds_up_no_other():
-    cache, begun, other = prototypes_service.ResultCache(4), threading.Event(), threading.Event()
-    with ThreadPoolExecutor(2) as threads:
-        slow = threads.submit(cache.of, "slow", lambda: (begun.set(), other.wait(10))[1])
-        begun.wait()
-        second = threads.submit(cache.of, "slow", lambda: "computed twice")
-        assert cache.of("other", lambda: "found") == "found"
-        other.set()
-        assert slow.result() is second.result() is True
 
 
 @pytest.fixture(scope="module")
