@@ -14,8 +14,9 @@ from dmlcore import losses
 from dmlcore.figures.comparisons import ComparisonPlane, draw_comparison
 from dmlcore.figures.fields import FORMATS, save_figure
 from pages.losses.fields.compare import sameness
-from pages.losses.fields.compare.service import axes, read_as, readout, scanned, signed, tensors
+from pages.losses.fields.compare.service import axes, read_as, readout, scanned, signed
 from pages.losses.fields.compare.state import ComparisonView
+from pages.shared.plane.service import as_tensors
 from pages.shared.server.exports import Query, export_route
 
 NODES = 141
@@ -58,7 +59,7 @@ def figure(comparison: ComparisonView, format: str, *, dark: bool = False) -> by
         planes,
         x.numpy(),
         y.numpy(),
-        torch.stack(tensors(comparison)).numpy(),
+        torch.stack(as_tensors(comparison)).numpy(),
         view=comparison.view,
         pair=comparison.pair,
         shade=comparison.shade,

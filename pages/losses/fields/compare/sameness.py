@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
@@ -13,14 +12,6 @@ from dmlcore.loss_analysis.equivalence import Sameness, Space, same_loss
 from pages.losses.fields.compare.state import ComparisonView
 from pages.shared.plane.state import POINTS
 from pages.shared.state.panel import Panel
-
-
-@dataclass(frozen=True)
-class Fit:
-    """Linear fit of the first loss of a pair: first = factor * second + shift."""
-
-    factor: float = 1.0
-    shift: float = 0.0
 
 
 def judge(comparison: ComparisonView) -> dict[str, Any]:
@@ -38,14 +29,14 @@ def judge(comparison: ComparisonView) -> dict[str, Any]:
     }
 
 
-def fit(comparison: ComparisonView) -> Fit:
-    """Return the fit for drawing the second loss: the best usable fit if `comparison.fit` is set, else the identity."""
-    if not comparison.fit:
-        return Fit()
-    sameness = _same(comparison)
-    if not _usable(sameness.factor):
-        return Fit()
-    return Fit(sameness.factor, sameness.shift or 0.0 if sameness.same else 0.0)
+def fit(comparison: ComparisonView) -> tuple[float, float]:
+    """Return factor and shift with which the second loss is drawn, so that first = factor * second + shift.
+
+    They are those of the best fit if `comparison.fit` is set and the fit is usable, else 1 and 0.
+    """
+    if not comparison.fit or not _usable((sameness := _same(comparison)).factor):
+        return 1.0, 0.0
+    return sameness.factor, sameness.shift or 0.0 if sameness.same else 0.0
 
 
 def _usable(factor: float) -> bool:
@@ -100,11 +91,12 @@ def snippet(comparison: ComparisonView) -> str:
         "",
         f"variants = [Variant(loss, clamp={comparison.clamp}, both_orders={comparison.orders}) for loss in compared]",
     ]
-    fitted = fit(comparison)
-    if fitted != Fit():
+    factor, shift = fit(comparison)
+    if (factor, shift) != (1.0, 0.0):
+        shifted = ", shift=sameness.shift" if shift and not comparison.clamp else ""
         lines += [
             f"variants[second] = Variant(compared[second], clamp={comparison.clamp}, both_orders={comparison.orders}, "
-            f"factor=sameness.factor{_shift(comparison, fitted)})",
+            f"factor=sameness.factor{shifted})",
         ]
     x0, y0, half = comparison.view
     lines += [
@@ -119,7 +111,3 @@ def snippet(comparison: ComparisonView) -> str:
         '    print("forces on anchor, positive, negative:", *forces(variant, *points))',
     ]
     return "\n".join(lines) + "\n"
-
-
-def _shift(comparison: ComparisonView, fitted: Fit) -> str:
-    return ", shift=sameness.shift" if fitted.shift and not comparison.clamp else ""

@@ -24,6 +24,7 @@ from dmlcore.geometry.scales import percentile, round_top
 from dmlcore.typing import Array, Floats
 from pages.losses.fields.compare import sameness
 from pages.losses.fields.compare.state import ComparisonView
+from pages.shared.plane.service import as_tensors
 from pages.shared.plane.state import POINTS
 from pages.shared.server import wire
 from pages.shared.server.websocket import socket_route
@@ -34,7 +35,6 @@ INLINE = 100  # Grids with at most this many nodes per side are computed directl
 FINEST = 140
 
 Numbers = dict[str, Any]
-Points = tuple[Tensor, Tensor, Tensor]
 
 
 def answer(request: dict[str, Any]) -> bytes:
@@ -96,14 +96,14 @@ def answer(request: dict[str, Any]) -> bytes:
 
 def read_as(comparison: ComparisonView) -> list[Variant]:
     """Return the losses to draw; if `comparison.fit` is set, the second loss is multiplied by the best factor."""
-    fitted = sameness.fit(comparison)
+    factor, shift = sameness.fit(comparison)
     return [
         Variant(
             panel.module(),
             clamp=comparison.clamp,
             both_orders=comparison.orders,
-            factor=fitted.factor if k == comparison.pair[1] else 1.0,
-            shift=fitted.shift if k == comparison.pair[1] and not comparison.clamp else 0.0,
+            factor=factor if k == comparison.pair[1] else 1.0,
+            shift=shift if k == comparison.pair[1] and not comparison.clamp else 0.0,
         )
         for k, panel in enumerate(comparison.panels)
     ]
@@ -111,7 +111,7 @@ def read_as(comparison: ComparisonView) -> list[Variant]:
 
 def readout(variant: Variant, comparison: ComparisonView) -> Numbers:
     """Return the values of one loss at the current triplet: energies, activity, and forces on A, P and N."""
-    reading = _shown(variant.table(*tensors(comparison)), comparison)
+    reading = _shown(variant.table(*as_tensors(comparison)), comparison)
     return {
         "raw": number(float(reading.raw)),
         "energy": number(float(reading.energy)),
@@ -142,17 +142,12 @@ def _at_position(variants: list[Variant], comparison: ComparisonView, place: lis
 
 
 def scanned(variant: Variant, comparison: ComparisonView, x: Tensor, y: Tensor) -> FieldTable:
-    return _shown(scan_variant(variant, *tensors(comparison), probe=comparison.probe, x=x, y=y), comparison)
+    return _shown(scan_variant(variant, *as_tensors(comparison), probe=comparison.probe, x=x, y=y), comparison)
 
 
 def _shown(table: FieldTable, comparison: ComparisonView) -> FieldTable:
     """Return the table; if the comparison is on the sphere, only the tangential components of its forces are kept."""
     return replace(table, tangential=comparison.space == "sphere")
-
-
-def tensors(comparison: ComparisonView) -> Points:
-    a, p, n = (torch.tensor(getattr(comparison, k), dtype=torch.float64) for k in POINTS)
-    return a, p, n
 
 
 def axes(comparison: ComparisonView, n: int) -> tuple[Tensor, Tensor]:

@@ -12,19 +12,19 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import torch
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from dmlcore import losses
 from dmlcore.figures.landscapes import NODES, Landscape, draw, surface, to_one_scale
+from dmlcore.geometry import Probe
 from dmlcore.geometry.loss_variant import Variant
-from dmlcore.simulation.marble import roll
+from dmlcore.simulation.marble import Roll, roll
 from pages.losses.fields.compare.service import read_as
 from pages.losses.fields.compare.state import ComparisonView
-from pages.losses.fields.landscape.words import verdict
-from pages.shared.plane.state import POINTS, Scene
+from pages.shared.plane.service import as_tensors
+from pages.shared.plane.state import Scene
 from pages.shared.server import wire
 from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import pack
@@ -57,20 +57,19 @@ def answer(request: dict[str, Any]) -> bytes:
 
 def landscape(state: Scene | ComparisonView, *, rolls: bool = True, n: int = NODES) -> Landscape:
     """Return the landscape of a scene or, for a comparison, of its pair; n nodes per side, marbles only if `rolls`."""
-    points = [torch.tensor(getattr(state, name), dtype=torch.float64) for name in POINTS]
+    points = list(as_tensors(state))
     if isinstance(state, ComparisonView):
         variants = [read_as(state)[k] for k in state.pair]
         titles = [f"{k + 1}  {losses.formula(state.panels[k].loss).title}" for k in state.pair]
     else:
         variants, titles = [Variant(state.module())], [losses.formula(state.loss).title]
-    a, p, s = points
     return Landscape(
         surfaces=to_one_scale([surface(v, points, probe=state.probe, view=state.view, n=n) for v in variants]),
         points=points,
         probe=state.probe,
         view=state.view,
         titles=titles,
-        rolls=[roll(v, a, p, s, view=state.view, probe=state.probe, mass=state.mass) for v in variants if rolls],
+        rolls=[roll(v, *points, view=state.view, probe=state.probe, mass=state.mass) for v in variants if rolls],
     )
 
 
@@ -84,6 +83,25 @@ def verdicts(shown: Landscape) -> list[str]:
         f"{title.strip()}: {verdict(way, shown.probe)}" if several else verdict(way, shown.probe)
         for title, way in zip(shown.titles, shown.rolls, strict=False)
     ]
+
+
+def verdict(way: Roll, probe: Probe) -> str:
+    """Return a sentence on where the marble comes to rest and what this means for the triplet."""
+    loss = f"{way.energy[-1]:.3g}".replace("-", "−")
+    if not way.moved:
+        return {
+            "floor": f"Flat: the loss is 0 here, so no force acts on the {probe}.",
+            "ceiling": f"Flat: above the upper clamp no force acts on the {probe}, although its loss is {loss}.",
+            "onto": f"The {probe} coincides with the {way.other}, where the force has no direction.",
+        }.get(way.ending, f"The forces on the {probe} balance here, at loss {loss}.")
+    return {
+        "floor": f"The {probe} stops where the loss is 0: the triplet is satisfied.",
+        "ceiling": f"The {probe} stops at the upper clamp, at loss {loss}: the triplet is too hard.",
+        "onto": f"The {probe} falls onto the {way.other}: the two embeddings coincide, at loss {loss}.",
+        "hollow": f"The {probe} stops in a minimum at loss {loss}: the forces balance.",
+        "out": f"The {probe} rolls out of view, at loss {loss}. Zoom out to follow it.",
+        "rolling": f"The {probe} is still moving, at loss {loss}, where the simulation ends.",
+    }[way.ending]
 
 
 def hidden(shown: Landscape) -> str:
