@@ -140,8 +140,8 @@ def _buttons(run: Run, status: str) -> None:
             key=f"pin-{run.id}",
             icon=":material/keep:",
             type="tertiary",
-            on_click=_pin,
-            args=(run,),
+            on_click=table_view.change,
+            kwargs={"baseline": run.id},
             help=BASELINE,
         )
     note_view.button(run)
@@ -152,17 +152,9 @@ def _buttons(run: Run, status: str) -> None:
                 _ask(run, _delete)
 
 
-def _pin(run: Run) -> None:
-    table_view.change(baseline=run.id)
-
-
 def _delete(run: Run) -> None:
     run.delete()
-    left = [name for name in st.query_params.get("run", "").split(",") if name not in ("", run.id)]
-    if left:
-        st.query_params["run"] = ",".join(left)
-    else:
-        st.query_params.pop("run", None)
+    table_view.choose([name for name in st.query_params.get("run", "").split(",") if name not in ("", run.id)])
     if table_view.view().baseline == run.id:
         table_view.change(baseline="")
 

@@ -16,17 +16,16 @@ VARIANT = "variant"  # value of `group` that groups runs by all settings except 
 
 
 @dataclass(frozen=True)
-class Name(Kind):
-    """Type of a page-state field that holds the key of a setting or the name of another column.
+class Matching(Kind):
+    """Type of a page-state field that holds a text which matches a pattern, for example the name of a column.
 
     The table ignores a name that no run has.
     """
 
-    def read(self, value: Any, default: Any) -> Any:
-        return value if isinstance(value, str) and _NAME.fullmatch(value) else default
+    pattern: re.Pattern[str] = _NAME
 
-    def text(self, value: Any) -> str:
-        return str(value)
+    def read(self, value: Any, default: Any) -> Any:
+        return value if isinstance(value, str) and self.pattern.fullmatch(value) else default
 
 
 @dataclass(frozen=True)
@@ -39,29 +38,14 @@ class Names(Kind):
     def read(self, value: Any, default: Any) -> Any:
         if not isinstance(value, (list, tuple)):
             return default
-        return tuple(dict.fromkeys(name for name in value if isinstance(name, str) and _NAME.fullmatch(name)))[
-            :MOST_COLUMNS
-        ]
+        names = dict.fromkeys(name for name in value if isinstance(name, str) and _NAME.fullmatch(name))
+        return tuple(names)[:MOST_COLUMNS]
 
     def parse(self, text: str) -> Any:
         return [name for name in text.split(",", MOST_COLUMNS) if name != "none"]
 
     def text(self, value: Any) -> str:
         return "" if value is None else ",".join(value) or "none"
-
-    def json(self, value: Any) -> Any:
-        return value
-
-
-@dataclass(frozen=True)
-class RunId(Kind):
-    """Type of a page-state field that holds the id of a run."""
-
-    def read(self, value: Any, default: Any) -> Any:
-        return value if isinstance(value, str) and RUN_ID.fullmatch(value) else default
-
-    def text(self, value: Any) -> str:
-        return str(value)
 
 
 @dataclass(frozen=True)
@@ -78,8 +62,8 @@ class TableView(PageState):
     """
 
     columns: Annotated[tuple[str, ...] | None, Names()] = None
-    group: Annotated[str, Name()] = ""
-    sort: Annotated[str, Name()] = "started"
+    group: Annotated[str, Matching()] = ""
+    sort: Annotated[str, Matching()] = "started"
     up: Annotated[bool, Flag()] = False
-    baseline: Annotated[str, RunId()] = ""
+    baseline: Annotated[str, Matching(RUN_ID)] = ""
     below: Annotated[str, ChoiceKind(BELOW)] = "runs"

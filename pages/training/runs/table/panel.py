@@ -242,10 +242,11 @@ def _select() -> None:
     marked = [ids[row] for row in sorted(rows) if row < len(ids)]
     hides = bool(st.session_state.get("find"))
     before = [run_id for run_id in named if run_id in marked or (hides and run_id not in ids)]
-    _choose(list(dict.fromkeys([*before, *marked]))[: run_status.MOST_CHOSEN])
+    choose(list(dict.fromkeys([*before, *marked]))[: run_status.MOST_CHOSEN])
 
 
-def _choose(ids: Sequence[str]) -> None:
+def choose(ids: Sequence[str]) -> None:
+    """Write the ids of the selected runs into the URL."""
     if ids:
         st.query_params["run"] = ",".join(ids)
     else:
@@ -291,7 +292,7 @@ def _groups(made: Sequence[Group], by: str, pinned: Line | None, *, marked: bool
 
 def _select_group(made: Sequence[Group]) -> None:
     for row in st.session_state[GROUPS].selection.rows:
-        _choose([each.run.id for each in made[row].lines[: run_status.MOST_CHOSEN]])
+        choose([each.run.id for each in made[row].lines[: run_status.MOST_CHOSEN]])
 
 
 def _below(table: Table, lines: Sequence[Line], pinned: Line | None, asked: TableView, shown: Sequence[Run]) -> None:
@@ -317,7 +318,8 @@ def _below(table: Table, lines: Sequence[Line], pinned: Line | None, asked: Tabl
         st.caption(what, width="stretch")
         if asked.baseline:
             label = f"Unpin {pinned.label}" if pinned else "Unpin the missing baseline"
-            st.button(label, key="unpin", icon=":material/keep_off:", type="tertiary", on_click=_unpin)
+            unpin: dict[str, Any] = {"on_click": change, "kwargs": {"baseline": ""}}
+            st.button(label, key="unpin", icon=":material/keep_off:", type="tertiary", **unpin)
         st.download_button(
             "CSV",
             lambda: _csv(table, lines),
@@ -328,10 +330,6 @@ def _below(table: Table, lines: Sequence[Line], pinned: Line | None, asked: Tabl
             on_click="ignore",
             help="The visible rows and columns, with the ids of the runs",
         )
-
-
-def _unpin() -> None:
-    change(baseline="")
 
 
 def _csv(table: Table, lines: Sequence[Line]) -> str:
