@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape
+from typing import Any
 
 import streamlit as st
 
+from dmlcore.data import DataError
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import RunError
+from dmlcore.storage.task import JobError
 from pages.shared.words import sentences as words
 
 log = logging.getLogger(__name__)
@@ -21,6 +25,14 @@ def refusal(title: str, *reasons: str) -> None:
         with st.container(border=True):
             st.badge(title, icon=":material/error:", color="red")
             st.text(reason)
+
+
+def attempt(action: Callable[..., object], *arguments: Any) -> None:
+    """Call `action(*arguments)`; show a toast with the reason if it is refused. For callbacks of buttons."""
+    try:
+        action(*arguments)
+    except (DataError, JobError, RunError, OSError) as error:
+        st.toast(escape(words.plain(error)), icon=":material/error:")
 
 
 @contextmanager

@@ -9,9 +9,9 @@ import streamlit as st
 from dmlcore.jobs import launch
 from dmlcore.jobs.launch import Job, JobName
 from dmlcore.storage.run_directory import LAST
-from dmlcore.storage.runs import Run, RunError
+from dmlcore.storage.runs import Run
 from pages.shared.widgets import machines, menu, waiting
-from pages.shared.words import sentences as words
+from pages.shared.widgets.error_boundary import attempt
 
 _LABEL: dict[JobName, str] = {
     "evaluate": "Evaluate the checkpoint",
@@ -111,7 +111,4 @@ def failed(run: Run, *tasks: JobName) -> None:
 
 def begin(run: Run, task: JobName, settings: str = "") -> None:
     """Start a job; show a toast with the reason if it cannot be started."""
-    try:
-        launch.start_job(run, task, settings, machines.chosen())
-    except (launch.JobError, RunError, OSError) as error:
-        st.toast(words.plain(error), icon=":material/error:")
+    attempt(launch.start_job, run, task, settings, machines.chosen())

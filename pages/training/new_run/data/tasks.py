@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import streamlit as st
 
 from dmlcore import data
-from dmlcore.data import DataError, Dataset, checks
+from dmlcore.data import Dataset, checks
 from dmlcore.data.files import sources
-from dmlcore.storage.task import JobError
 from pages.shared.widgets import waiting
-from pages.shared.words import sentences as words
+from pages.shared.widgets.error_boundary import attempt
 from pages.training.new_run.data import service as data_service
 from pages.training.new_run.data.service import DataKey
 
@@ -46,8 +43,8 @@ def download(name: str) -> None:
             key=f"download-{name}",
             type="primary",
             icon=":material/download:",
-            on_click=_start_download,
-            args=(name,),
+            on_click=attempt,
+            args=(sources.start, name),
         )
         waiting.ended(task)
         st.caption("Or download the files manually:")
@@ -69,13 +66,6 @@ def layouts(name: str) -> None:
         st.code(layout, language=None)
 
 
-def _start_download(name: str) -> None:
-    try:
-        sources.start(name)
-    except (DataError, JobError, OSError) as error:
-        st.toast(escape(words.plain(error)), icon=":material/error:")
-
-
 def check(at: DataKey, made: Dataset) -> None:
     """Show the button, progress and result of the background check that decodes every image."""
     root = at.root
@@ -88,8 +78,8 @@ def check(at: DataKey, made: Dataset) -> None:
         f"Check every {images}" + (" again" if result else ""),
         key=f"check-{made.name}",
         icon=":material/fact_check:",
-        on_click=_start_check,
-        args=(made.name, root),
+        on_click=attempt,
+        args=(checks.start, made.name, root),
         help="Decodes every file in the background and searches for duplicates across classes and splits",
     )
     waiting.ended(task)
@@ -108,10 +98,3 @@ def check(at: DataKey, made: Dataset) -> None:
             key=f"unreadable-{made.name}",
             hide_index=True,
         )
-
-
-def _start_check(name: str, root: str | None) -> None:
-    try:
-        checks.start(name, root)
-    except (JobError, OSError) as error:
-        st.toast(escape(words.plain(error)), icon=":material/error:")
