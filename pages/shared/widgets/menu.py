@@ -144,11 +144,6 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
     ),
 }
 INSPECT = ("explore", "failures", "confusions")
-INSPECT_STYLE = """<style>
-[class*="st-key-inspect-"] .stPageLink a { padding: .35rem .8rem; border-radius: .5rem; background: #0072B2; }
-[class*="st-key-inspect-"] .stPageLink a:is(:hover, :focus-visible) { background: #005A8E; }
-[class*="st-key-inspect-"] .stPageLink a :is(p, span) { color: #fff; font-weight: 600; }
-</style>"""
 # Old addresses and their replacements; redirects keep the URL parameters.
 MOVED: Mapping[str, str] = {
     "maps": "explore",
@@ -315,8 +310,7 @@ def link(
 
 def inspect(run: str) -> None:
     """Show a row of links to the Inspection pages of a trained run."""
-    st.html(INSPECT_STYLE)
-    with st.container(horizontal=True, width="content", gap="small", key=f"inspect-{run}"):
+    with st.container(horizontal=True, width="content", gap="small", key=f"primary-links-{run}"):
         for address in INSPECT:
             link(address, PLACES[address].title, {"run": run})
 

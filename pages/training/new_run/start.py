@@ -9,9 +9,9 @@ from dmlcore.jobs import device_queue
 from dmlcore.spec import RunSpec
 from dmlcore.storage.metrics_rows import representation
 from dmlcore.storage.runs import RunStore
+from pages.shared.state import spec_link
 from pages.shared.widgets import machines, menu
 from pages.shared.widgets.error_boundary import refusal
-from pages.shared.widgets.spec_form import form as spec_form
 from pages.shared.widgets.spec_form import preflight
 from pages.shared.widgets.spec_form.preflight import Summary
 from pages.shared.words.labels import WORDS
@@ -69,7 +69,7 @@ def _outlook(spec: RunSpec, summary: Summary | None, processes: int, *, ready: b
         _estimate(spec, summary, processes)
     _what_happens(spec, summary)
     _what_to_expect(spec)
-    command = spec_form.command(spec)
+    command = spec_link.command(spec)
     if command:
         st.caption("Command line:")
         st.code(machines.on_command_line(command, processes), language=None, wrap_lines=True)

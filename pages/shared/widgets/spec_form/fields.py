@@ -1,8 +1,10 @@
-"""Widget for a single key of a spec."""
+"""Widgets for single keys of a spec."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import streamlit as st
 
 from dmlcore.spec import keys
 from pages.shared.widgets.forms import Form
@@ -15,3 +17,10 @@ def field(form: Form, key: str, **shown: Any) -> Any:
     if key in EMPTY:
         shown = {"placeholder": EMPTY[key]} | shown
     return form.field(key, LABELS[key], keys()[key], words=lambda value: words.get(value, value), **shown)
+
+
+def row(form: Form, *keys: str, **shown: Any) -> None:
+    """Show the widgets for several keys of a spec next to each other."""
+    for place, key in zip(st.columns(len(keys)), keys, strict=True):
+        with place:
+            field(form, key, **shown)

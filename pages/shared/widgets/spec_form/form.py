@@ -14,12 +14,12 @@ from dmlcore.models.pretrained import PublicWeights
 from dmlcore.spec import DataSpec, RunSpec, keys
 from dmlcore.storage.runs import RunStore
 from dmlcore.training.objective import CATALOGUES, has_proxies_among_samples
-from pages.shared.state.spec_link import BASES, FIRST, command, link, linked, overrides, presets
+from pages.shared.state.spec_link import BASES, presets
 from pages.shared.widgets import run_picker
 from pages.shared.widgets.forms import Form
 from pages.shared.widgets.spec_form import protocol as protocol_form
 from pages.shared.widgets.spec_form import training_section
-from pages.shared.widgets.spec_form.fields import field
+from pages.shared.widgets.spec_form.fields import field, row
 from pages.shared.widgets.spec_form.values import (
     A_FILE,
     A_RUN,
@@ -36,7 +36,6 @@ from pages.shared.widgets.spec_form.values import (
     networks,
     parameter_key,
     shown_parameters,
-    spec_of,
     takes_memory,
     values_of,
     weights_files,
@@ -44,19 +43,6 @@ from pages.shared.widgets.spec_form.values import (
 from pages.shared.words import sentences as words
 from pages.shared.words.labels import LABELS, WORDS
 from pages.shared.words.titles import data_choice, data_choices, label
-
-__all__ = [
-    "FIRST",
-    "command",
-    "fill",
-    "link",
-    "linked",
-    "loss_fields",
-    "overrides",
-    "presets",
-    "sidebar",
-    "spec_of",
-]
 
 QUICK, PUBLISHED = "Example", protocol_form.PUBLISHED
 STARTS = {AT_RANDOM: "random initialisation", IMAGENET: "ImageNet weights", A_RUN: "one of your runs", A_FILE: "a file"}
@@ -253,11 +239,7 @@ def _conditioning(form: Form) -> None:
     if read_by in ("lstm", "concat"):
         field(form, "conditioning.order")
     if read_by == "lstm":
-        left, right = st.columns(2)
-        with left:
-            field(form, "conditioning.layers")
-        with right:
-            field(form, "conditioning.hidden")
+        row(form, "conditioning.layers", "conditioning.hidden")
         field(form, "conditioning.dropout", step=0.1)
     continued = field(form, "conditioning.continued")
     if read_by == "mean" and not continued:

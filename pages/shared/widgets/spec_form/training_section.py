@@ -9,7 +9,7 @@ from dmlcore.spec import keys
 from dmlcore.spec.optimisers import OPTIMISERS
 from dmlcore.training.build import has_cuda
 from pages.shared.widgets.forms import Form
-from pages.shared.widgets.spec_form.fields import field
+from pages.shared.widgets.spec_form.fields import field, row
 from pages.shared.widgets.spec_form.values import chooses
 from pages.shared.words.labels import LABELS
 
@@ -84,11 +84,7 @@ def _schedule(form: Form) -> None:
         if plateau:
             with right:
                 field(form, "schedule.plateau_factor", step=0.1)
-    left, right = st.columns(2)
-    with left:
-        field(form, "schedule.checkpoint_every", step=10)
-    with right:
-        field(form, "schedule.measure_every", step=10)
+    row(form, "schedule.checkpoint_every", "schedule.measure_every", step=10)
     field(form, "schedule.keep_every", step=10)
     field(form, "schedule.covering_every", step=10)
     if chooses(form.values):
@@ -97,11 +93,7 @@ def _schedule(form: Form) -> None:
 
 def _compute(form: Form) -> None:
     field(form, "name")
-    left, right = st.columns(2)
-    with left:
-        field(form, "seed")
-    with right:
-        field(form, "ks")
+    row(form, "seed", "ks")
     device = {"auto": f"auto: {'CUDA' if has_cuda() else 'CPU'} on this machine"}
     field(form, "device", words=device)
     field(form, "compute.precision")

@@ -18,7 +18,7 @@ from pages.shared.state import spec_link
 from pages.shared.widgets import menu
 from pages.shared.widgets.error_boundary import refusal
 from pages.shared.widgets.forms import Form
-from pages.shared.widgets.spec_form import folders, preflight
+from pages.shared.widgets.spec_form import folders, preflight, values
 from pages.shared.widgets.spec_form import form as spec_form
 from pages.shared.widgets.spec_form import protocol as protocol_form
 from pages.shared.widgets.spec_form.preflight import Summary
@@ -27,13 +27,6 @@ from pages.shared.words import sentences as words
 REFUSED = "Cannot train with these settings"
 # key of the input errors in the form's values; the Start page needs them, because it draws no input fields
 FAULTS = "faults"
-# The link to the next page is right-aligned and looks like the primary button of the Start page.
-STYLE = """<style>
-.st-key-onward .stPageLink a { padding: .45rem .9rem; border-radius: .5rem; background: #0072B2; }
-.st-key-onward .stPageLink a:is(:hover, :focus-visible) { background: #005A8E; }
-.st-key-onward .stPageLink a :is(p, span) { color: #fff; font-weight: 600; }
-.st-key-onward .stPageLink a:is([disabled], [aria-disabled="true"], .disabled) { opacity: .45; }
-</style>"""
 
 
 def form() -> Form:
@@ -45,12 +38,11 @@ class StepHead:
     """Header of a new-run page: title, links to the three pages, and a link to the next page."""
 
     def __init__(self, here: str, title: str, sentence: str) -> None:
-        st.html(STYLE)
         line = st.container(horizontal=True, vertical_alignment="center", key="views")
         line.title(title, anchor=False, width="content")
         self._here = here
         self._row = line.container(horizontal=True, width="content")
-        self.onward = line.container(key="onward", width="content")
+        self.onward = line.container(key="primary-links-next", width="content")
         st.markdown(sentence)
 
     def row(self, query: menu.Query) -> None:
@@ -101,7 +93,7 @@ def begin(form: Form, here: str, anchor: str) -> None:
             form.values[f"followed {here}"] = asked
     _offer_folder(form)
     if "base" not in form.values:
-        _fill(form, spec_form.presets()[spec_form.FIRST])
+        _fill(form, spec_link.presets()[spec_link.FIRST])
 
 
 def write_address(form: Form, here: str, query: Mapping[str, str]) -> None:
@@ -154,7 +146,7 @@ def _train_like(form: Form, asked: Mapping[str, str]) -> bool:
 
 
 def _fill(form: Form, spec: RunSpec) -> None:
-    spec_form.fill(form, spec)
+    values.fill(form, spec)
     form.values[FAULTS] = []
 
 
@@ -165,7 +157,7 @@ def _follow(form: Form, asked: Mapping[str, str]) -> bool:
     files.
     """
     try:
-        spec = spec_form.linked(asked)
+        spec = spec_link.linked(asked)
     except SpecError as error:
         _not_followed("The settings in the address are invalid", error)
         return False
@@ -213,7 +205,7 @@ def spec_of(form: Form) -> tuple[RunSpec | None, list[str]]:
     if faults := form.faults or form.values.get(FAULTS, []):
         return None, list(faults)
     try:
-        return spec_form.spec_of(form), []
+        return values.spec_of(form), []
     except SpecError as error:
         return None, words.faults(error)
 

@@ -19,10 +19,11 @@ from dmlcore.storage.runs import Run, RunStore
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.forks import fork_spec
 from pages.shared.server import thumbnails
+from pages.shared.state import spec_link
 from pages.shared.widgets.error_boundary import refusal
 from pages.shared.widgets.forms import Bounds, Form, number
 from pages.shared.widgets.spec_form import form as spec_form
-from pages.shared.widgets.spec_form import preflight
+from pages.shared.widgets.spec_form import preflight, values
 from pages.shared.widgets.spec_form.fields import field
 from pages.shared.words import sentences as words
 
@@ -47,7 +48,7 @@ def show(run: Run, steps: list[int], into: DeltaGenerator) -> int:
     """
     form = Form("fork")
     if form.values.get("forked") != run.id:
-        spec_form.fill(form, run.spec)
+        values.fill(form, run.spec)
         form.values["forked"] = run.id
     step, steps_after = _clock(run, steps, form.faults)
     spec_form.loss_fields(form)
@@ -68,7 +69,7 @@ def show(run: Run, steps: list[int], into: DeltaGenerator) -> int:
         spec = fork_spec.with_spec(
             run,
             step,
-            _apply_changes(run.spec, spec_form.spec_of(form), step + steps_after),
+            _apply_changes(run.spec, values.spec_of(form), step + steps_after),
             leave_out=leave_out,
             without=without,
             relabel=relabel,
@@ -223,7 +224,7 @@ def _command(run: Run, spec: RunSpec) -> None:
     """Show the shell command that starts an identical fork."""
     command = ["python", "-m", "dmlcore", "fork", run.id, "--step", str(spec.fork.step)]
     kept = spec.model_copy(update={"fork": run.spec.fork, "name": run.spec.name})
-    changes = spec_form.overrides(run.spec, kept)
+    changes = spec_link.overrides(run.spec, kept)
     if changes is not None:
         for c in sorted(set(spec.fork.leave_out) - set(run.spec.fork.leave_out)):
             command += ["--leave-out", str(c)]

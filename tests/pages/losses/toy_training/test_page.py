@@ -27,8 +27,8 @@ from pages.losses.toy_training.presets import PRESETS
 from pages.losses.toy_training.state import LossSide, SidesChange, Toy
 from pages.shared.server.websocket import MOST_BYTES
 from pages.shared.server.wire import unpack
+from pages.shared.state import spec_link
 from pages.shared.timeline.history_cache import HistoryCache
-from pages.shared.widgets.spec_form import form as spec_form
 from tests.members import in_one_case
 from tests.wording import says
 
@@ -167,11 +167,11 @@ def test_each_side_is_a_run_of_its_own():
     assert runs[0].schedule.steps == 5
     assert runs[1].loss.parameters == {"m_pos": 0.1, "m_neg": 0.5}
     for run, link, command in zip(runs, found["links"], found["command"], strict=True):
-        assert spec_form.linked(dict(parse_qsl(link))) == run
+        assert spec_link.linked(dict(parse_qsl(link))) == run
         assert command.startswith("python -m dmlcore train ")
     for link in ({"base": "toy", "set": "loss.name=nothing;x"}, {"base": "../etc"}):
         with pytest.raises(SpecError):
-            spec_form.linked(link)
+            spec_link.linked(link)
 
 
 def test_the_table_has_ours_and_the_printed_rows():

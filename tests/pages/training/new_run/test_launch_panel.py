@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from dmlcore.jobs import launch
 from dmlcore.storage.runs import RunStore
-from pages.shared.widgets.spec_form.form import presets
+from pages.shared.state.spec_link import presets
 from tests.pages.conftest import go_to, load_page
 
 STEPS = {"data": "start-data", "settings": "start-settings", "start": "start"}

@@ -238,12 +238,11 @@ def test_only_few_images_are_drawn_for_a_page(monkeypatch):
 
 @in_one_case(name=[name for name in data.names() if name != "folder"])
 def test_the_link_to_training_is_a_spec_of_this_set(name):
-    from pages.shared.widgets.spec_form import form as spec_form
 
     query = links.link(
         DataKey(name, None, "", 0, 3), SplitSettings("samples", "none") if name == "toy" else SplitSettings()
     )
-    spec = spec_form.linked(query)
+    spec = spec_link.linked(query)
     assert spec is not None
     assert (spec.data.name, spec.seed) == (name, 3)
     assert name != "toy" or (spec.data.split, spec.data.validation) == ("samples", "none")

@@ -24,9 +24,9 @@ from dmlcore.models import pretrained
 from dmlcore.spec import RunSpec, keys
 from dmlcore.storage import download
 from dmlcore.storage.runs import RunStore
+from pages.shared.state.spec_link import command, overrides, presets
 from pages.shared.widgets import machines
 from pages.shared.widgets.spec_form import folders, preflight
-from pages.shared.widgets.spec_form.form import command, overrides, presets
 from pages.shared.widgets.spec_form.preflight import Submits
 from pages.shared.widgets.spec_form.values import is_pretrained, networks
 from tests.data import layouts
