@@ -1,11 +1,14 @@
-"""Card of a run: name, status, progress, actions and log."""
+"""Card of a run: name, status, progress, actions, note and log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from html import escape
 
 import streamlit as st
 
+from dmlcore.inspection import notes, tags_and_views
+from dmlcore.inspection.tags_and_views import NotKept
 from dmlcore.jobs import device_queue, launch
 from dmlcore.jobs.device_queue import QueuePosition
 from dmlcore.storage import locks
@@ -16,7 +19,6 @@ from pages.shared.widgets import machines, menu, run_status, waiting
 from pages.shared.widgets.run_status import literal
 from pages.shared.words import sentences as words
 from pages.shared.words import titles
-from pages.training.runs import note as note_view
 from pages.training.runs.table import panel as table_view
 
 GONE = "This removes the run with its checkpoints and scores. It cannot be undone."
@@ -48,7 +50,7 @@ def show(run: Run, waits: QueuePosition | None) -> None:
             _progress(run, status, state, waits)
         if not run.embeddings():
             _when_to_inspect(run, status, state)
-        note_view.show(run)
+        _show_note(run)
         if refused := st.session_state.pop(f"refused-{run.id}", None):
             st.error(refused)
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -144,7 +146,7 @@ def _buttons(run: Run, status: str) -> None:
             kwargs={"baseline": run.id},
             help=BASELINE,
         )
-    note_view.button(run)
+    _note_button(run)
     if status not in ("queued", "running"):
         with st.popover("Delete", type="tertiary", icon=":material/delete:", key=f"delete-{run.id}"):
             st.markdown(GONE_EXAMPLE if run.is_example else GONE)
@@ -166,3 +168,59 @@ def _ask(run: Run, action: Callable[[Run], object]) -> None:
     except (launch.JobError, locks.Busy, RunError, OSError) as error:
         st.session_state[f"refused-{run.id}"] = words.plain(error)
     st.rerun()
+
+
+def _show_note(run: Run) -> None:
+    """Show the note on a run as plain text, if there is one."""
+    try:
+        if text := notes.read(run):
+            st.html(f"<p style='margin:0;white-space:pre-wrap;overflow-wrap:anywhere'><bdi>{escape(text)}</bdi></p>")
+    except NotKept as error:
+        st.error(str(error), icon=":material/broken_image:")
+
+
+def _note_button(run: Run) -> None:
+    """Show the button that opens the editor for the note on a run."""
+    try:
+        before, why = notes.read(run), tags_and_views.read_only_reason(run)
+    except NotKept as error:
+        before, why = "", str(error)
+    key = f"note-{run.id}"
+    base = _find_base_text(key, before)
+    with st.popover(
+        "Note",
+        type="tertiary",
+        icon=":material/edit_note:",
+        key=f"{key}-open",
+        disabled=bool(why),
+        help=why or None,
+    ):
+        st.text_area("Note on this run", base, key=key, max_chars=notes.LONGEST, height=160)
+        if base != before:
+            st.warning("The note was changed elsewhere. The card shows the new version.")
+            st.button("Overwrite note", key=f"{key}-over", on_click=_save_note, args=(run, before))
+        else:
+            st.button("Save note", key=f"{key}-keep", type="primary", on_click=_save_note, args=(run, base))
+
+
+def _find_base_text(key: str, before: str) -> str:
+    """Return the version of the note that the text in the editor was edited from.
+
+    If the visitor has not edited the text, it is first replaced with `before`, the stored note.
+    """
+    base: str = st.session_state.setdefault(f"{key}-begun", before)
+    typed = st.session_state.get(key)
+    if base == before or typed not in (None, base):
+        return base
+    st.session_state[f"{key}-begun"] = before
+    if typed is not None:
+        st.session_state[key] = before
+    return before
+
+
+def _save_note(run: Run, before: str) -> None:
+    key = f"note-{run.id}"
+    try:
+        st.session_state[f"{key}-begun"] = notes.keep(run, st.session_state[key], before=before)
+    except NotKept as error:
+        st.toast(str(error), icon=":material/error:")

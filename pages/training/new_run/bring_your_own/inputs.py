@@ -1,7 +1,8 @@
-"""The three inputs of an import: embeddings, labels and images, each uploaded or named by a path on the server."""
+"""Inputs of an import: embeddings or photographs with labels and images, uploaded or named by a path on the server."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +13,16 @@ from dmlcore.data.dataset import DataError
 from dmlcore.data.embedding_sets.files import FORMATS, LABEL_FORMATS
 from dmlcore.experiments import imports
 from dmlcore.experiments.imports import Import
+from dmlcore.experiments.photographs import NETWORK, EmbedRequest
+from dmlcore.models import pooled_features
 from dmlcore.storage.home import HOME
-from pages.shared.server.server_paths import EXAMPLES, require_allowed
+from pages.shared.server.server_paths import EXAMPLES, allowed_folders, require_allowed
 from pages.shared.widgets.component import component
 from pages.shared.widgets.error_boundary import refusal
+from pages.shared.words.labels import WORDS
 from pages.training.new_run.bring_your_own import service as import_service
 
+MAX_NAME = 80  # characters
 MEGABYTES = 200  # largest uploaded file
 MOST_UPLOADS = 30  # number of files that the browser sends one by one; more are packed into one .zip file first
 PLACE = "folder of the import"  # session key
@@ -67,6 +72,65 @@ def show() -> Given:
         images, uploaded, third_fails = images_input()
         st.caption("Matched by a column with file names, or in order.")
     return Given(embeddings, labels, images, uploaded, not (first_fails or second_fails or third_fails))
+
+
+def show_photographs() -> tuple[EmbedRequest, DeltaGenerator, DeltaGenerator] | None:
+    """Show the inputs; return None while photographs are missing or an input cannot be used.
+
+    Returns:
+        The request, and the containers of its outcome and of its button.
+    """
+    with st.container(key="photographs"):
+        first, second = st.columns(2, gap="medium")
+    with first:
+        st.markdown("**Photographs**")
+        photographs, uploaded, first_fails = images_input("photographs")
+        st.caption("Class folders give labels. Photographs that cannot be read are left out.")
+    with second:
+        st.markdown("**Labels and metadata** (optional)")
+        labels, second_fails = file_input("labels", LABEL_FORMATS)
+        st.caption("One row per photograph, with its file name.")
+    networks = list(pooled_features.available())
+    if not networks:
+        refusal(
+            "No network",
+            f"No ImageNet weights are on this machine. Download them with: dml embed FOLDER --network {NETWORK}",
+        )
+        return None
+    if photographs is None or first_fails or second_fails:
+        return None
+    outcome, row = start_row()
+    with row:
+        network = st.selectbox(
+            "Network",
+            networks,
+            networks.index(NETWORK) if NETWORK in networks else 0,
+            format_func=lambda name: WORDS.get(name, name),
+            key="network",
+            help="Trained on ImageNet; its weights are on this machine.",
+            width=300,
+        )
+        name = name_input("Photographs" if uploaded else photographs.stem, key_of(photographs))
+    request = EmbedRequest(
+        photographs=str(photographs),
+        network=network,
+        labels=labels and str(labels),
+        name=name,
+        copy_images=uploaded,
+        image_roots=tuple(map(str, allowed_folders())),
+    )
+    return request, outcome, row
+
+
+def key_of(*files: object) -> str:
+    """Return a short digest of files, so that widgets for other files start from their own values."""
+    return hashlib.sha256(" ".join(map(str, files)).encode(errors="surrogatepass")).hexdigest()[:12]
+
+
+def name_input(default: str, key: str) -> str:
+    """Show the input of the set's name; return the name."""
+    name = st.text_input("Name", default[:MAX_NAME], max_chars=MAX_NAME, key=f"name-{key}", width=300)
+    return (name or "").strip()
 
 
 def start_row() -> tuple[DeltaGenerator, DeltaGenerator]:

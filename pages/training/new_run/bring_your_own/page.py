@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.data.dataset import DataError
+from dmlcore.data.embedding_sets.image_match import ImageMatch
 from dmlcore.data.embedding_sets.preview import Preview
+from dmlcore.data.embedding_sets.roles import Roles
 from dmlcore.data.embedding_sets.table import AmbiguousVectors
 from dmlcore.experiments import embedding_sets, imports
 from dmlcore.experiments.imports import ImportRequest, ImportState
@@ -21,15 +24,33 @@ from pages.shared.server import host
 from pages.shared.server.server_paths import allowed_folders
 from pages.shared.widgets import menu, waiting
 from pages.shared.widgets.error_boundary import refusal
-from pages.training.new_run.bring_your_own import inputs, mapping, photographs
+from pages.shared.words import sentences as words
+from pages.training.new_run.bring_your_own import inputs
 from pages.training.new_run.bring_your_own import service as import_service
 
 REFUSED = "Not imported"
 DONE = "id of the imported set"  # session key, set until the visitor has been sent to Explore
 MOST_MAPPED = 50_000  # largest number of samples of which a map is computed without being asked
-MAX_NAME = 80
 KINDS = ("Embeddings", "Photographs")
 PROGRESS = "Keep this page open to see the map when it is done."
+ROLES = {
+    "label": ("Label", "Class of each sample; without labels, maps and neighbours still work"),
+    "id": ("Id", "Unique name of each sample"),
+    "image": ("Image", "File name of each image"),
+    "split": ("Split", "Column with the words train, validation and test"),
+}
+
+
+NO_LABELS = (
+    "**No labels.** If a column holds the class of each sample, choose it as Label: colours by class, failures and "
+    "scores need it."
+)
+
+
+REMEDY = "Add the missing files, choose another Image column, or import without images."
+GUESSED = (
+    "**Is this the label?** It was guessed, because its values repeat. If it is wrong, choose another column or none."
+)
 
 
 def page() -> None:
@@ -37,7 +58,7 @@ def page() -> None:
     menu.views("bring_your_own", "Bring your own")
     st.markdown("Look at embeddings of your own, or at photographs: map, neighbours, failures. Nothing is trained.")
     if st.segmented_control("Kind", KINDS, default=KINDS[0], key="kind", label_visibility="collapsed") == KINDS[1]:
-        asked = photographs.show()
+        asked = inputs.show_photographs()
         if asked is not None:
             _offer(*asked, "Embed", ":material/photo_library:")
         return
@@ -54,14 +75,13 @@ def page() -> None:
     seen, vectors = _preview(given)
     if seen is None or not given.complete:
         return
-    mapping.show_size(seen)
-    files = f"{given.embeddings} {given.labels} {vectors}"
-    key = hashlib.sha256(files.encode(errors="surrogatepass")).hexdigest()[:12]
-    roles = mapping.choose_roles(seen, key)
+    _show_size(seen)
+    key = inputs.key_of(given.embeddings, given.labels, vectors)
+    roles = _choose_roles(seen, key)
     matched = st.container()
     outcome, row = inputs.start_row()
     with row:
-        name = st.text_input("Name", given.embeddings.stem[:MAX_NAME], max_chars=MAX_NAME, key=f"name-{key}", width=300)
+        name = inputs.name_input(given.embeddings.stem, key)
         normalize = st.toggle(
             "Cosine similarity",
             True,
@@ -77,14 +97,14 @@ def page() -> None:
         id=roles.id,
         image=roles.image,
         split=roles.split,
-        name=(name or "").strip(),
+        name=name,
         normalize=normalize,
         copy_images=given.uploaded_images,
         image_roots=tuple(map(str, allowed_folders())),
     )
     with matched:
-        mapping.show_match(import_service.match_images(request))
-    mapping.show_rows(seen)
+        _show_match(import_service.match_images(request))
+    _show_rows(seen)
     in_background = seen.rows > imports.FEW_ROWS
     _offer(request, outcome, row, "Import", ":material/input:", in_background=in_background)
 
@@ -113,6 +133,63 @@ def _preview(given: inputs.Given) -> tuple[Preview | None, str | None]:
     except (DataError, OSError) as error:
         refusal(REFUSED, import_service.without_folders(inputs.place(), str(error)))
         return None, chosen
+
+
+def _show_size(seen: Preview) -> None:
+    """Show size and data type of the embeddings, and notes on the files."""
+    st.markdown(f"**{seen.rows:,} vectors of {seen.dimensions:,} dimensions** ({seen.dtype})")
+    for note in seen.notes:
+        st.text(note)
+
+
+def _show_rows(seen: Preview) -> None:
+    """Show the first rows of the files."""
+    columns: dict[str, Any] = {f"vector ({seen.dimensions:,})": list(seen.vectors)}
+    columns |= {name: [None if value is None else str(value) for value in seen.first[name]] for name in seen.columns}
+    st.dataframe(columns, hide_index=True, key="first-rows", height="content")
+    if seen.rows > len(seen.vectors):
+        st.caption(f"The first {len(seen.vectors)} of {seen.rows:,} rows.")
+
+
+def _show_match(match: ImageMatch | None) -> None:
+    """Show how many rows have an image; warn if some have none, because the import refuses them."""
+    if match is None:
+        return
+    text = f"{match.matched:,} of {match.rows:,} rows have an image"
+    if match.matched == match.rows:
+        st.markdown(f":green[:material/check_circle:] {text}")
+        return
+    st.warning(f"**{text}.** {REMEDY}", icon=":material/hide_image:")
+    st.text(words.plain(match.reason))
+
+
+def _choose_roles(seen: Preview, key: str) -> Roles:
+    """Show a select box per role with the guessed column; return the chosen columns.
+
+    `key` identifies the files, so that other files start from their own guess.
+    """
+    if not seen.columns:
+        return Roles()
+    guess = asdict(seen.roles)
+    chosen: dict[str, str | None] = {}
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for role, (label, explanation) in ROLES.items():
+            options = ["", *seen.columns]
+            column = st.selectbox(
+                label,
+                options,
+                options.index(guess[role] or ""),
+                format_func=lambda name: name or "none",
+                key=f"role-{role}-{key}",
+                help=explanation,
+                width=200,
+            )
+            chosen[role] = column or None
+    if seen.label_is_guessed and chosen["label"] == seen.roles.label:
+        st.info(GUESSED, icon=":material/help:")
+    if chosen["label"] is None:
+        st.warning(NO_LABELS, icon=":material/label_off:")
+    return Roles(**chosen)
 
 
 def _offer(
