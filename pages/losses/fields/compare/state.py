@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from dmlcore.geometry import Probe
 from pages.shared.plane.state import HEAVIEST, POINTS, Scene
 from pages.shared.state import untrusted
-from pages.shared.state.page_state import ChoiceKind, Flag, Kind, NumberKind, Numbers, PageState, Panels, WindowKind
-from pages.shared.state.panel import Panel, panel
+from pages.shared.state.page_state import ChoiceKind, Flag, Kind, NumberKind, Numbers, PageState, WindowKind
+from pages.shared.state.panel import Panel, Panels, panel
 from pages.shared.state.untrusted import Point, exact
 
 FEWEST = 2  # minimum number of losses to compare

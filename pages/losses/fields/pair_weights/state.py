@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from dmlcore.loss_analysis.pair_weights import Rival
-from pages.shared.state.page_state import ChoiceKind, NumberKind, Numbers, PageState, Panels, Preset
-from pages.shared.state.panel import Panel, panel
+from pages.shared.state.page_state import ChoiceKind, NumberKind, Numbers, PageState, Preset
+from pages.shared.state.panel import Panel, Panels, panel
 
 NEAREST = 0.995  # largest similarity, in absolute value, that distinct points can have on this page
 
