@@ -5,8 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.losses.toy_training import service, state
-from pages.losses.toy_training.options import options
-from pages.losses.toy_training.presets import PRESETS
+from pages.losses.toy_training.presets import PRESETS, options
 from pages.shared.widgets import misread_link
 from pages.shared.widgets.live_component import mount_timeline
 from pages.shared.widgets.presentation import Presentation

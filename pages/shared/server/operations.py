@@ -9,7 +9,6 @@ import os
 import secrets
 import threading
 
-import anyio.to_thread
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.requests import Request
@@ -33,23 +32,22 @@ def _lacks() -> str:
     return ""
 
 
-def _serves(store_id: str) -> bool:
-    return secrets.compare_digest(store_id.encode(), local_app.store_id(run_store().root).encode())
-
-
-async def _ready(request: Request) -> Response:
+def _ready(request: Request) -> Response:
     store_id = request.query_params.get("store")
-    if store_id is not None and not await anyio.to_thread.run_sync(_serves, store_id):
+    if store_id is not None and not secrets.compare_digest(
+        store_id.encode(), local_app.store_id(run_store().root).encode()
+    ):
         return PlainTextResponse("another run store", 409, {"Cache-Control": "no-store"})
-    lacks = await anyio.to_thread.run_sync(_lacks)
+    lacks = _lacks()
     return PlainTextResponse(lacks or "ready", 503 if lacks else 200, {"Cache-Control": "no-store"})
 
 
-async def _metrics(_: Request) -> Response:
+def _metrics(_: Request) -> Response:
     if not measured():
         return PlainTextResponse("Not found", 404)
-    text = await anyio.to_thread.run_sync(generate_latest, numbers().registry)
-    return Response(text, media_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"})
+    return Response(
+        generate_latest(numbers().registry), media_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"}
+    )
 
 
 ROUTES: list[BaseRoute] = [Route(READY, _ready), Route("/api/metrics", _metrics)]

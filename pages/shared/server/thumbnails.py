@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable
 from functools import lru_cache
 
-import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -62,12 +61,8 @@ def thumbnail(spec: RunSpec, index: int, *, large: bool = False) -> tuple[bytes,
     return _drawn(samples_key(spec), index, LARGE) if large else _encoded(samples_key(spec), index)
 
 
-async def respond(request: Request) -> Response:
+def respond(request: Request) -> Response:
     """Return one thumbnail; 404 if the run or the sample does not exist."""
-    return await anyio.to_thread.run_sync(_respond, request)
-
-
-def _respond(request: Request) -> Response:
     index = request.path_params["index"]
     if not _INDEX.fullmatch(index):
         return Response(status_code=404)

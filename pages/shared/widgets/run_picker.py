@@ -113,13 +113,10 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
         st.warning("The run in the link is not in this store. Showing another run instead.", icon=":material/link_off:")
     remember(runs[chosen])
     if runs[chosen].is_example:
-        _say_example(st.container(horizontal=True, vertical_alignment="center") if labelled else box)
+        place = st.container(horizontal=True, vertical_alignment="center") if labelled else box
+        place.caption("Example run (not used in comparisons)", width="content")
+        menu.link("data", "Train one", into=place)
     return runs[chosen]
-
-
-def _say_example(into: DeltaGenerator) -> None:
-    into.caption("Example run (not used in comparisons)", width="content")
-    menu.link("data", "Train one", into=into)
 
 
 def remember(run: Run) -> None:

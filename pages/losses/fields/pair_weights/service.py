@@ -19,14 +19,13 @@ from dmlcore.figures.pair_weights import boundary, common_top
 from dmlcore.loss_analysis.pair_weights import PairWeights, Similarities, similarities, triplet_weights, unit_triplet
 from dmlcore.losses import TripletLoss
 from dmlcore.typing import Array, Bytes, Floats
-from pages.losses.fields.pair_weights.state import NEAREST, PairWeightsView
+from pages.losses.fields.pair_weights.state import NEAREST, PAIRS, PairWeightsView
 from pages.shared.server import wire
 from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import pack
 from pages.shared.state.untrusted import bounded, held, numbers
 
 COARSEST, INLINE, FINEST = 21, 101, 181
-PAIRS = ("ap", "an", "pn")
 
 
 def answer(request: dict[str, Any]) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from dmlcore.spec import keys
-from pages.shared.widgets.forms import Form
+from pages.shared.widgets.forms import Form, Words
 from pages.shared.words.labels import EMPTY, LABELS, WORDS, WORDS_OF
 
 
@@ -17,6 +17,11 @@ def field(form: Form, key: str, **shown: Any) -> Any:
     if key in EMPTY:
         shown = {"placeholder": EMPTY[key]} | shown
     return form.field(key, LABELS[key], keys()[key], words=lambda value: words.get(value, value), **shown)
+
+
+def choice(form: Form, key: str, options: list[str], words: Words, **shown: Any) -> str:
+    """Show a select box for a key of a spec, such as "loss.name", with the options that apply; return the option."""
+    return form.choice(key, LABELS[key], options, words=words, **{"help": keys()[key].description} | shown)
 
 
 def row(form: Form, *keys: str, **shown: Any) -> None:

@@ -19,7 +19,7 @@ from pages.shared.widgets import run_picker
 from pages.shared.widgets.forms import Form
 from pages.shared.widgets.spec_form import protocol as protocol_form
 from pages.shared.widgets.spec_form import training_section
-from pages.shared.widgets.spec_form.fields import field, row
+from pages.shared.widgets.spec_form.fields import choice, field, row
 from pages.shared.widgets.spec_form.values import (
     A_FILE,
     A_RUN,
@@ -42,7 +42,7 @@ from pages.shared.widgets.spec_form.values import (
 )
 from pages.shared.words import sentences as words
 from pages.shared.words.labels import LABELS, WORDS
-from pages.shared.words.titles import data_choice, data_choices, label
+from pages.shared.words.titles import data_choice, data_choices, label, loss_title
 
 QUICK, PUBLISHED = "Example", protocol_form.PUBLISHED
 STARTS = {AT_RANDOM: "random initialisation", IMAGENET: "ImageNet weights", A_RUN: "one of your runs", A_FILE: "a file"}
@@ -71,11 +71,11 @@ def sidebar(form: Form) -> None:
 
 def _data(form: Form) -> data.Description:
     st.subheader("Data", anchor=False)
-    name = form.choice(
+    name = choice(
+        form,
         "data.name",
-        LABELS["data.name"],
         data_choices(),
-        words=data_choice,
+        data_choice,
         help="A data set also sets its usual splits, and network, batch and steps if there is an example for it.",
         on_change=_use_data,
         args=(form,),
@@ -129,13 +129,8 @@ def _crops(form: Form) -> None:
 def loss_fields(form: Form) -> None:
     """Show the settings of the loss, the miner and the cross-batch memory."""
     st.subheader("Loss", anchor=False)
-    loss = form.choice(
-        "loss.name",
-        LABELS["loss.name"],
-        list(losses.LOSSES),
-        words=lambda name: losses.describe(name).title,
-        help="Triplet losses, then losses of pairs, proxies and classes.",
-    )
+    sentence = "Triplet losses, then losses of pairs, proxies and classes."
+    loss = choice(form, "loss.name", list(losses.LOSSES), loss_title, help=sentence)
     _parameters(form, "loss", loss)
     if loss in losses.names():
         field(form, "loss.reduction")
@@ -173,13 +168,7 @@ def _projections(form: Form) -> None:
 
 def _miner(form: Form, fitting: list[str], *, memory: bool, learns: bool) -> None:
     if len(fitting) > 1:
-        miner = form.choice(
-            "miner.name",
-            LABELS["miner.name"],
-            fitting,
-            words=lambda name: mining.describe(name).title,
-            help=keys()["miner.name"].description,
-        )
+        miner = choice(form, "miner.name", fitting, lambda name: mining.describe(name).title)
         st.caption(mining.describe(miner).sentence)
         _parameters(form, "miner", miner)
     if memory and field(form, "loss.memory"):
@@ -194,15 +183,7 @@ def _network(form: Form, kind: str) -> None:
     known = networks(kind)
     if kind == "images" and (_has_timm() or form.values.get("model.name") == "timm"):
         known = [*known, "timm"]
-    network = form.choice(
-        "model.name",
-        LABELS["model.name"],
-        known,
-        words=lambda name: WORDS[name],
-        help=keys()["model.name"].description,
-        on_change=_use_network,
-        args=(form,),
-    )
+    network = choice(form, "model.name", known, WORDS.__getitem__, on_change=_use_network, args=(form,))
     if network == "timm":
         form.text("model.timm", "Name in timm", placeholder="resnet26")
     if kind == "vectors":
@@ -257,13 +238,7 @@ def _start(form: Form, network: str) -> None:
     offered = {**STARTS, IMAGENET: "CIFAR-10 weights"} if files and not is_pretrained(network) else dict(STARTS)
     if not files and form.values.get("model.start") != IMAGENET:
         del offered[IMAGENET]
-    begin = form.choice(
-        "model.start",
-        LABELS["model.start"],
-        list(offered),
-        words=lambda name: offered[name],
-        help=keys()["model.start"].description,
-    )
+    begin = choice(form, "model.start", list(offered), offered.__getitem__)
     if begin == IMAGENET and len(files) > 1:
         form.choice("model.weights", "Weights file", list(files), words=lambda name: _weights_words(files[name]))
     elif begin == IMAGENET:
@@ -305,13 +280,7 @@ def _frozen(form: Form) -> None:
 def _pooling(form: Form) -> None:
     if gathers(form.values):
         field(form, "model.gather")
-    pool = form.choice(
-        "pooling.name",
-        LABELS["pooling.name"],
-        pooling.names(),
-        words=lambda name: pooling.describe(name).title,
-        help=keys()["pooling.name"].description,
-    )
+    pool = choice(form, "pooling.name", pooling.names(), lambda name: pooling.describe(name).title)
     _parameters(form, "pooling", pool)
     if pool in WITH_SHARES:
         share = field(form, "pooling.zero_shot", step=0.1)

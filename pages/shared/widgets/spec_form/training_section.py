@@ -5,13 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from dmlcore.experiments import protocols
-from dmlcore.spec import keys
 from dmlcore.spec.optimisers import OPTIMISERS
 from dmlcore.training.build import has_cuda
 from pages.shared.widgets.forms import Form
-from pages.shared.widgets.spec_form.fields import field, row
+from pages.shared.widgets.spec_form.fields import choice, field, row
 from pages.shared.widgets.spec_form.values import chooses
-from pages.shared.words.labels import LABELS
 
 
 def training(form: Form) -> None:
@@ -100,10 +98,5 @@ def _compute(form: Form) -> None:
     field(form, "compute.compile")
     field(form, "compute.graphs")
     field(form, "compute.workers")
-    form.choice(
-        "protocol",
-        LABELS["protocol"],
-        ["", *protocols.names()],
-        words=lambda name: protocols.read(name).title if name else "none",
-        help=keys()["protocol"].description,
-    )
+    options = ["", *protocols.names()]
+    choice(form, "protocol", options, lambda name: protocols.read(name).title if name else "none")

@@ -49,15 +49,10 @@ def values_of(spec: RunSpec) -> dict[str, Any]:
         formula = _formula(section, plain[section]["name"])
         if formula is not None:
             given = {**formula.defaults, **plain[section]["parameters"]}
-            values |= {parameter_key(section, formula.name, key): value for key, value in given.items()}
-            values |= {
-                f"{parameter_key(section, formula.name, key)}-open": value == math.inf for key, value in given.items()
-            }
-            values |= {
-                f"{parameter_key(section, formula.name, key)}-{word}": given[key] == word
-                for key, parameter in formula.parameters.items()
-                for word in getattr(parameter, "words", ())
-            }
+            for key, parameter in formula.parameters.items():
+                own = parameter_key(section, formula.name, key)
+                values |= {own: given[key], f"{own}-open": given[key] == math.inf}
+                values |= {f"{own}-{word}": given[key] == word for word in getattr(parameter, "words", ())}
     return values
 
 
