@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from pages.inspection.explore.state import Look, menus
 from pages.shared.server import thumbnails
 from pages.shared.widgets import menu, selection
 from pages.shared.widgets.component import component
-from pages.shared.widgets.presentation import Presentation
+from pages.shared.widgets.live_component import Presentation
 
 KEY = "map"
 ORIGIN = "lasso on the map"
@@ -84,7 +84,7 @@ def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: 
             ),
             "labelled": data.has_labels,
             "trained": not data.run.is_embedding_set,
-            "present": lecture(data).to_json(),
+            "present": asdict(lecture(data)),
             "links": [
                 {"page": page, "label": label, "parameters": {"run": data.run.id}}
                 for page, label in PAGES.items()

@@ -21,10 +21,9 @@ from pages.inspection.failures.address import CLASS, OF, OF_POINTS, OF_TRIPLET, 
 from pages.inspection.failures.state import RealScene, home
 from pages.inspection.failures.true_step import panel as true_step_view
 from pages.shared.server import thumbnails
-from pages.shared.widgets import menu, misread_link, selection
+from pages.shared.widgets import menu, selection
 from pages.shared.widgets.component import component
-from pages.shared.widgets.live_component import mount
-from pages.shared.widgets.presentation import Presentation
+from pages.shared.widgets.live_component import Presentation, mount, opened
 from pages.shared.widgets.shown_run import ShownRun, headed, refuse_unlabelled
 from pages.shared.words.labels import SCORES
 from pages.shared.words.numbers import percent
@@ -235,7 +234,7 @@ def _canvas(run: Run, triplet: dict[str, Any], case: RetrievalFailure, addresses
     """
     query = st.query_params.to_dict()
     at_home = home(case.triplet, run.spec_as_trained())
-    scene = misread_link.opened(RealScene, RealScene.at(at_home))
+    scene = opened(RealScene, RealScene.at(at_home))
     rate, way = service.asked(query)
     circle = (1 - case.triplet.height**2) ** 0.5 / at_home.unit if case.on_sphere and case.triplet.height < 1 else None
     mount(

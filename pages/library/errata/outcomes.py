@@ -12,8 +12,8 @@ from dmlcore.published.checks import Curve, Decision
 from dmlcore.published.errata import Erratum
 from pages.library.errata.words import computed_as_stated, literal, six_digits
 from pages.shared.state import untrusted
-from pages.shared.widgets import misread_link
 from pages.shared.widgets.chart import chart
+from pages.shared.widgets.live_component import explained
 
 PLACE = "at"  # URL parameter that holds the value of the slider
 
@@ -26,7 +26,7 @@ def show(e: Erratum, *, asked: bool) -> None:
     decisions = checks.decisions(e.number)
     curve = checks.CURVES.get(e.number)
     if curve:
-        with misread_link.explained():
+        with explained():
             x = _place(e, curve, asked)
         _decisions((curve.decision(x), *decisions[1:]))
         _drawing(e, curve, x)

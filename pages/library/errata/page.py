@@ -20,8 +20,8 @@ from pages.library.errata import service as errata_service
 from pages.library.errata.state import FIRST, Example
 from pages.library.errata.words import literal, marked, snippet, why_no_plot
 from pages.shared.server import static_files
-from pages.shared.widgets import menu, misread_link
-from pages.shared.widgets.live_component import mount
+from pages.shared.widgets import menu
+from pages.shared.widgets.live_component import explained, mount
 
 CHOSEN, HALF, SOURCE = "truth_erratum", "truth_half", "truth_source"
 ERRATA, REFERENCE = "Errata", "Loss reference"
@@ -216,7 +216,7 @@ def _detail(e: Erratum) -> None:
 
 def _plot(e: Erratum, example: Counterexample) -> None:
     mine = _asked() == e.number
-    with misread_link.explained():
+    with explained():
         scene = Example.from_query(st.query_params.to_dict() if mine else {}, Example.at(e.number))
     mount(
         "library/errata",

@@ -11,7 +11,8 @@ from dmlcore.published import karaman
 from dmlcore.published.errata import errata
 from dmlcore.published.reference import Reference, hyper_text, parameter_rows, reference, tried_text
 from pages.shared.state import untrusted
-from pages.shared.widgets import menu, misread_link
+from pages.shared.widgets import menu
+from pages.shared.widgets.live_component import explained
 
 POINTS = ("a", "p", "n")
 EDGES = (r"\text{pull along }ap", r"\text{push along }an", r"\text{push along }pn")
@@ -21,7 +22,7 @@ EDGES = (r"\text{pull along }ap", r"\text{push along }an", r"\text{push along }p
 def show(to_erratum: Callable[[int], None]) -> None:
     """Show a select box for the loss and the reference of that loss; `to_erratum(number)` opens an erratum about it."""
     names = losses.names()
-    with misread_link.explained():
+    with explained():
         asked = untrusted.loss_name(st.query_params.get("loss"), names[0])
     name = st.selectbox(
         "Loss",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.losses.charges import service, state
-from pages.shared.widgets import first_loss, misread_link
-from pages.shared.widgets.live_component import mount_timeline
-from pages.shared.widgets.presentation import Presentation
+from pages.shared.widgets import first_loss
+from pages.shared.widgets.live_component import Presentation, mount_timeline, opened
 from pages.shared.words import glossary
 
 LECTURE = Presentation(
@@ -26,7 +25,7 @@ LECTURE = Presentation(
 @st.fragment
 def canvas() -> None:
     """Mount the simulation described by the URL, with its controls, curves and phase portrait."""
-    spec = misread_link.opened(state.ChargesState, first=state.PRESETS[0])
+    spec = opened(state.ChargesState, first=state.PRESETS[0])
     mount_timeline("losses/charges", spec, service.TIMELINE, key="charges", present=LECTURE, options=state.options())
 
 

@@ -6,9 +6,7 @@ import streamlit as st
 
 from pages.losses.toy_training import service, state
 from pages.losses.toy_training.presets import PRESETS, options
-from pages.shared.widgets import misread_link
-from pages.shared.widgets.live_component import mount_timeline
-from pages.shared.widgets.presentation import Presentation
+from pages.shared.widgets.live_component import Presentation, mount_timeline, opened
 from pages.shared.words import glossary
 
 LECTURE = Presentation(
@@ -29,7 +27,7 @@ LECTURE = Presentation(
 @st.fragment
 def canvas() -> None:
     """Mount the component that shows the training runs in the URL, with controls, curves and scores."""
-    toy = misread_link.opened(state.Toy, first=PRESETS[0])
+    toy = opened(state.Toy, first=PRESETS[0])
     recorded = toy == PRESETS[0].state(state.Toy)
     mount_timeline(
         "losses/toy_training",

@@ -7,8 +7,8 @@ import streamlit as st
 from dmlcore.data.synthetic import tokens
 from pages.pooling.gap_vs_gsp import service, state
 from pages.shared.state.untrusted import bounded
-from pages.shared.widgets import menu, misread_link
-from pages.shared.widgets.live_component import mount_timeline
+from pages.shared.widgets import menu
+from pages.shared.widgets.live_component import mount_timeline, opened
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study.panel import Layout
 from pages.shared.words import glossary
@@ -30,7 +30,7 @@ LAYOUT = Layout(
 @st.fragment
 def canvas() -> None:
     """Mount both training runs described by the URL, with controls and curves."""
-    study = misread_link.opened(state.PoolingStudy, first=state.PRESETS[0])
+    study = opened(state.PoolingStudy, first=state.PRESETS[0])
     chosen = int(bounded(st.query_params.get("class"), 0, tokens.CLASSES, 0))
     mount_timeline(
         "pooling/gap_vs_gsp",

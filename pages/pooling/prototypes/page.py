@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.pooling.prototypes import service, state
-from pages.shared.widgets import menu, misread_link
-from pages.shared.widgets.live_component import mount
+from pages.shared.widgets import menu
+from pages.shared.widgets.live_component import mount, opened
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study.panel import Layout
 from pages.shared.words import glossary
@@ -42,7 +42,7 @@ ON_BIRDS = Layout(
 @st.fragment
 def canvas() -> None:
     """Mount the plot of the local features, with the chosen image and the controls."""
-    view = misread_link.opened(state.PrototypesView)
+    view = opened(state.PrototypesView)
     mount(
         "pooling/prototypes",
         view,

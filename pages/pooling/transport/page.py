@@ -8,9 +8,9 @@ import streamlit as st
 
 from pages.pooling.transport import service
 from pages.pooling.transport.state import TransportState, options
-from pages.shared.widgets import menu, misread_link
+from pages.shared.widgets import menu
 from pages.shared.widgets.component import KEPT
-from pages.shared.widgets.live_component import mount
+from pages.shared.widgets.live_component import mount, opened
 from pages.shared.words import glossary
 from pages.shared.words.formulas import statements
 
@@ -18,7 +18,7 @@ from pages.shared.words.formulas import statements
 @st.fragment
 def canvas() -> None:
     """Mount the component that shows the map in the URL, which the user can paint, and the results computed for it."""
-    shown = misread_link.opened(TransportState)
+    shown = opened(TransportState)
     offered = options() | {"table": service.TABLE, "kept": KEPT}
     mount("pooling/transport", shown, service.answer, key="transport", options=offered)
 

@@ -7,8 +7,8 @@ import streamlit as st
 from pages.losses.fields.compare import presets, service, state
 from pages.losses.fields.compare.state import ComparisonView
 from pages.shared.plane.state import LANDSCAPE, Scene
-from pages.shared.widgets import menu, misread_link
-from pages.shared.widgets.live_component import mount
+from pages.shared.widgets import menu
+from pages.shared.widgets.live_component import explained, mount, opened
 from pages.shared.words import glossary
 
 
@@ -17,10 +17,10 @@ def canvas() -> None:
     """Mount the force fields, their difference and the result of the equality test."""
     asked = st.query_params.to_dict()
     if asked.get("from") == "plane":
-        with misread_link.explained():
+        with explained():
             comparison = state.compare_with_default(Scene.from_query(asked))
     else:
-        comparison = misread_link.opened(ComparisonView)
+        comparison = opened(ComparisonView)
     offered = presets.presets()
     mount(
         "losses/fields/compare",

@@ -6,8 +6,8 @@ import streamlit as st
 
 from pages.losses.fields.pair_weights import service
 from pages.losses.fields.pair_weights.state import SLIDES, PairWeightsView
-from pages.shared.widgets import first_loss, menu, misread_link
-from pages.shared.widgets.live_component import mount
+from pages.shared.widgets import first_loss, menu
+from pages.shared.widgets.live_component import mount, opened
 from pages.shared.words import glossary
 from pages.shared.words.formulas import statements
 
@@ -17,7 +17,7 @@ def canvas() -> None:
     """Mount the pair-weight maps of two losses, their sliders, and the triplet at the pointer."""
     mount(
         "losses/fields/pair_weights",
-        misread_link.opened(PairWeightsView, first=SLIDES[0]),
+        opened(PairWeightsView, first=SLIDES[0]),
         service.answer,
         key="pair_weights",
         name="view",

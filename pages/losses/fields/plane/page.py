@@ -9,9 +9,8 @@ import streamlit as st
 from pages.shared.plane import service
 from pages.shared.plane.state import FIRST, LANDSCAPE, Scene
 from pages.shared.state.untrusted import bounded
-from pages.shared.widgets import first_loss, menu, misread_link
-from pages.shared.widgets.live_component import mount
-from pages.shared.widgets.presentation import Presentation
+from pages.shared.widgets import first_loss, menu
+from pages.shared.widgets.live_component import Presentation, mount, opened
 from pages.shared.words import glossary
 
 LECTURE = Presentation(
@@ -32,7 +31,7 @@ LECTURE = Presentation(
 @st.fragment
 def canvas() -> None:
     """Mount the force field and its panels; the component updates it over a WebSocket, without script reruns."""
-    scene, grid = misread_link.opened(Scene, first=FIRST), st.query_params.get("grid")
+    scene, grid = opened(Scene, first=FIRST), st.query_params.get("grid")
     mount(
         "shared/plane",
         scene,

@@ -9,9 +9,8 @@ from dmlcore.loss_analysis.normalised import normalisation
 from pages.losses.fields.sphere import service
 from pages.losses.fields.sphere.state import FIRST, STATES, SphereScene
 from pages.losses.fields.sphere.words import named, row, statement
-from pages.shared.widgets import first_loss, menu, misread_link
-from pages.shared.widgets.live_component import mount
-from pages.shared.widgets.presentation import Presentation
+from pages.shared.widgets import first_loss, menu
+from pages.shared.widgets.live_component import Presentation, mount, opened
 from pages.shared.words import glossary
 
 KEY = "sphere"
@@ -40,7 +39,7 @@ LECTURE = Presentation(
 def canvas() -> None:
     """Mount the sphere or circle, then show the effect of normalisation on this loss and a table of all losses."""
     kept = (st.session_state.get(KEY) or {}).get("scene")
-    scene = SphereScene.of(kept) if kept else misread_link.opened(SphereScene, first=FIRST)
+    scene = SphereScene.of(kept) if kept else opened(SphereScene, first=FIRST)
     states = [state.to_json() for state in STATES]
     writes = ("scene", "ask")
     mount(
