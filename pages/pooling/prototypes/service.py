@@ -27,7 +27,7 @@ from dmlcore.typing import Array, Floats
 from pages.pooling.prototypes import story
 from pages.pooling.prototypes.state import MOST, PrototypesView
 from pages.shared.server.websocket import socket_route
-from pages.shared.server.wire import identity, pack
+from pages.shared.server.wire import identity, number, pack
 from pages.shared.state.cache import cached
 from pages.shared.words import sentences as words
 
@@ -131,11 +131,11 @@ class PrototypesReading:
             "holds": int(r.holds.sum()),
             "total": len(r.holds),
             "mean": {k: float(getattr(r, k).mean()) for k in ("error", "mean_distance", "radius")},
-            "overlaps": {k: _number(o.mean(k)) for k in MEASURES},
+            "overlaps": {k: number(o.mean(k)) for k in MEASURES},
             # membership_rate: fraction of the pooled vectors of class a inside the hull of class b; back: the reverse
             "pairs": [
-                {"a": a, "b": b, "back": _number(o.pairs["membership_rate"][b, a])}
-                | {k: _number(o.pairs[k][a, b]) for k in MEASURES}
+                {"a": a, "b": b, "back": number(o.pairs["membership_rate"][b, a])}
+                | {k: number(o.pairs[k][a, b]) for k in MEASURES}
                 for i, a in enumerate(self.view.shown)
                 for b in self.view.shown[i + 1 :]
             ],
@@ -206,7 +206,7 @@ class PrototypesReading:
 
     def verdict(self) -> str:
         """Return the sentences that compare the pooled vector of the chosen image with its histogram."""
-        shared = _number(self.overlaps.mean("histogram_intersection"))
+        shared = number(self.overlaps.mean("histogram_intersection"))
         return story.verdict(self.reading, self.at, shared, self.view.weights == "uniform")
 
     def onward(self) -> str:
@@ -240,11 +240,6 @@ def features(source: str) -> tuple[LocalFeatures, str]:
     except FileNotFoundError:
         raise RunError(f"{run.id} has no checkpoint yet; let it train for a while") from None
     return _source((source, version), lambda: local_features.of_run(run)), version
-
-
-def _number(value: float | None) -> float | None:
-    """Return the number, or None if it is not finite, because JSON lacks NaN and infinity."""
-    return None if value is None or not np.isfinite(value) else float(value)
 
 
 ROUTES: list[BaseRoute] = [socket_route("/api/prototypes", answer, heavy=lambda _: True, limiter=TURNS)]

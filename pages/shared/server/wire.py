@@ -53,9 +53,9 @@ def identity(request: Request) -> int:
     return number if isinstance(number, int) else 0
 
 
-def number(x: float) -> float | None:
-    """Return a float that JSON can represent: None if `x` is not finite, and 0 instead of -0."""
-    return x + 0.0 if math.isfinite(x) else None
+def number(x: float | None) -> float | None:
+    """Return a float that JSON can represent: None if `x` is None or not finite, and 0 instead of -0."""
+    return None if x is None or not math.isfinite(x) else x + 0.0
 
 
 def shares(values: Floats) -> Bytes:

@@ -77,7 +77,7 @@ class Timeline(Generic[StateT, HistoryT]):
     Attributes:
         path: Route of the WebSocket.
         state_of: Function that parses an untrusted state.
-        specs: Function that returns the specs of the histories, by name.
+        specs: Function that returns the specs of the histories, by name; all histories advance together.
         kept: Cache of histories.
         contents: Function that returns header and arrays of a response.
         rested: Function that returns additional header entries, sent once a drag has ended.
@@ -89,14 +89,13 @@ class Timeline(Generic[StateT, HistoryT]):
 
     path: str
     state_of: Callable[[Any], StateT]
-    specs: Callable[[StateT], Mapping[str, Any]]  # specs by name; all histories advance together
+    specs: Callable[[StateT], Mapping[str, Any]]
     kept: HistoryCache[Any, HistoryT]
     contents: Callable[[FrameRequest[StateT, HistoryT]], Answer]
     rested: Callable[[StateT, int], dict[str, Any]]
     most_steps: int
     patience: float
     most_frames: int
-    # returns "preparing" and "failed" until the first step can be computed
     prepare: Callable[[StateT], dict[str, Any]] = lambda _: {}
     _asked: int = 0
     _ahead: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "ahead"))

@@ -34,7 +34,8 @@ def show(spec: RunSpec | None, obstacles: Sequence[str], *, key: str, summarised
         key: Key of the button, different on each page.
         summarised: True to list data, loss, network and steps above the button.
     """
-    st.html(STYLE.replace("%s", _background()))
+    background = st.get_option(f"theme.{st.context.theme.type or 'light'}.secondaryBackgroundColor")
+    st.html(STYLE.replace("%s", str(background)))
     with st.sidebar:
         if summarised and spec:
             st.subheader("Your run", anchor=False)
@@ -71,8 +72,3 @@ def _summary(spec: RunSpec) -> str:
         "Steps": f"{spec.schedule.steps:,} of {spec.batch.classes} × {spec.batch.samples} samples",
     }
     return "  \n".join(f"**{name}**: {text}" for name, text in rows.items())
-
-
-def _background() -> str:
-    """Return the background colour of the sidebar in the current theme."""
-    return str(st.get_option(f"theme.{st.context.theme.type or 'light'}.secondaryBackgroundColor"))

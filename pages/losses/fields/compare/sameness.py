@@ -11,6 +11,7 @@ from dmlcore.figures.field_arrays import creation
 from dmlcore.loss_analysis.equivalence import Sameness, Space, same_loss
 from pages.losses.fields.compare.state import ComparisonView
 from pages.shared.plane.state import POINTS
+from pages.shared.server.wire import number
 from pages.shared.state.panel import Panel
 
 
@@ -25,7 +26,7 @@ def judge(comparison: ComparisonView) -> dict[str, Any]:
         "same": sameness.same,
         "usable": _usable(sameness.factor),
         "sentence": _sentence(sameness.verdict),
-        **{k: _json_number(getattr(sameness, k)) for k in ("factor", "largest", "cosine", "shift")},
+        **{k: number(getattr(sameness, k)) for k in ("factor", "largest", "cosine", "shift")},
     }
 
 
@@ -59,10 +60,6 @@ def _key(panel: Panel) -> Key:
 def _cached(first: Key, second: Key, space: Space, orders: bool) -> Sameness:
     one, other = (losses.create(name, **dict(values)) for name, values in (first, second))
     return same_loss(one, other, space=space, symmetrised=orders)
-
-
-def _json_number(x: float | None) -> float | None:
-    return x if x is not None and math.isfinite(x) else None
 
 
 def _sentence(verdict: str) -> str:
