@@ -64,19 +64,19 @@ def head(title: str, sentence: str, imported: str | None = None) -> Run | None:
     line = st.container(horizontal=True, vertical_alignment="center", key="run_bar")
     line.title(title, anchor=False, width="content")
     with st.container():
-        run = pick(RunStore(), into=line, width=430, labelled=False)
+        run = _pick(RunStore(), line)
     is_set = run is not None and run.is_embedding_set and not run.is_logged
     st.markdown(imported if imported and is_set else sentence)
     return run
 
 
-def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 640, labelled: bool = True) -> Run | None:
+def _pick(store: RunStore, box: DeltaGenerator) -> Run | None:
     """Show a select box of the newest runs that reads and updates ?run=; return the chosen run, None if there are none.
 
-    `into` is the container of the box and of the note that marks the example run; `labelled` shows a label above the
-    box. Without ?run=, the default is the last run of the session, else the newest evaluated run, else the newest run.
-    Afterwards the URL contains the displayed run, so that the URL can be copied. An unknown run in the URL is replaced,
-    and a warning is shown until another run is chosen.
+    `box` is the container of the select box and of the note that marks the example run. Without ?run=, the default is
+    the last run of the session, else the newest evaluated run, else the newest run. Afterwards the URL contains the
+    displayed run, so that the URL can be copied. An unknown run in the URL is replaced, and a warning is shown until
+    another run is chosen.
     """
     wanted = st.query_params.get("run")
     runs = offered(store, also=(wanted, st.session_state.get(_LAST)))
@@ -89,7 +89,6 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
         return None
     chosen = wanted if wanted in runs else _default(runs)
     st.session_state[KEY] = chosen  # the run in the URL overrides the selection stored by the widget
-    box = into or st.container()
     everything = store.count()
     box.selectbox(
         "Run",
@@ -97,13 +96,10 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
         key=KEY,
         format_func=lambda run: _label(runs[run]),
         on_change=_write,
-        width=width,
-        label_visibility="visible" if labelled else "collapsed",
-        help=f"The newest {MOST_OFFERED} of {everything:,} runs. Find any other run by name on the Runs page."
-        if everything > MOST_OFFERED
-        else None,
+        width=430,
+        label_visibility="collapsed",
     )
-    if everything > MOST_OFFERED and not labelled:  # without a label, the box cannot show its help
+    if everything > MOST_OFFERED:
         menu.link("runs", f"All {everything:,} runs", into=box)
     if wanted != chosen:
         st.session_state[_GONE] = (wanted, chosen)
@@ -113,9 +109,8 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
         st.warning("The run in the link is not in this store. Showing another run instead.", icon=":material/link_off:")
     remember(runs[chosen])
     if runs[chosen].is_example:
-        place = st.container(horizontal=True, vertical_alignment="center") if labelled else box
-        place.caption("Example run (not used in comparisons)", width="content")
-        menu.link("data", "Train one", into=place)
+        box.caption("Example run (not used in comparisons)", width="content")
+        menu.link("data", "Train one", into=box)
     return runs[chosen]
 
 

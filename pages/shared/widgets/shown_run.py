@@ -9,11 +9,10 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.arrays import Unreadable
-from dmlcore.storage.runs import Run, RunStore
+from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 from pages.shared.widgets import job_button, neighbour_grid, run_picker
 from pages.shared.widgets.test_neighbours import learned, naming, outdated, refuse_other_data
@@ -98,36 +97,14 @@ class ShownRun:
         ]
 
 
-def picked(what: str, *, into: DeltaGenerator | None = None, width: int = 640) -> ShownRun | None:
-    """Show a select box for the run in ?run= and return the run with its last evaluation; None if it has none.
-
-    `what` names the content that the page shows, for example "neighbours"; `into` is the container of the select box.
-    """
-    return _evaluated(run_picker.pick(RunStore(), into=into, width=width), what)
-
-
 def headed(what: str, title: str, sentence: str, imported: str | None = None) -> ShownRun | None:
     """Show the head of an Inspection page (title, select box, sentence); return the run with its last evaluation.
 
-    Returns None if the evaluation cannot be read. `what` names the content that the page shows, `imported` is the
-    sentence for an embedding set; by default it is the same.
+    If the run has no evaluation that can be read, a button that starts one is shown, and None is returned. `what` names
+    the content that the page shows, for example "neighbours"; `imported` is the sentence for an embedding set, by
+    default the same.
     """
-    return _evaluated(run_picker.head(title, sentence, imported), what)
-
-
-def refuse_unlabelled(shown: ShownRun, what: str) -> bool:
-    """If an embedding set has no labels, say why the page cannot show `what`; return True in this case."""
-    if shown.test.has_labels or not shown.run.is_embedding_set:
-        return False
-    st.info(
-        f"This embedding set has no labels, so there are no {what} to show. Import it again with a column of labels.",
-        icon=":material/label_off:",
-    )
-    return True
-
-
-def _evaluated(run: Run | None, what: str) -> ShownRun | None:
-    """Return a run with its last evaluation; if it has none that can be read, show a button that starts one."""
+    run = run_picker.head(title, sentence, imported)
     if run is None:
         return None
     source = run.embeddings()
@@ -147,3 +124,14 @@ def _evaluated(run: Run | None, what: str) -> ShownRun | None:
         st.error(words.plain(error), icon=":material/broken_image:")
         job_button.offer(run, "evaluate")
         return None
+
+
+def refuse_unlabelled(shown: ShownRun, what: str) -> bool:
+    """If an embedding set has no labels, say why the page cannot show `what`; return True in this case."""
+    if shown.test.has_labels or not shown.run.is_embedding_set:
+        return False
+    st.info(
+        f"This embedding set has no labels, so there are no {what} to show. Import it again with a column of labels.",
+        icon=":material/label_off:",
+    )
+    return True
