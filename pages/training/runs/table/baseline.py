@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 from dmlcore.significance import verdicts
 from dmlcore.storage.runs import Run, RunError, RunStore
 from pages.shared.words import sentences as words
+from pages.training.runs.table.columns import DIFFERS, NOISE, POINTS
 from pages.training.runs.table.rows import Line
 
 TESTED = ("data.name", "data.root", "data.split")  # settings that must agree for scores to be comparable
-
-
-@dataclass(frozen=True)
-class BaselineComparison:
-    """Comparison of a run with the baseline.
-
-    Attributes:
-        points: Test MAP@R of the run minus that of the baseline, in percentage points; None if not comparable.
-        noise: Phrase on the mean score difference over all seeds of the run's variant; None if unknown.
-        differs: Settings in which the run differs from the baseline, as text.
-    """
-
-    points: float | None = None
-    noise: str | None = None
-    differs: str = ""
 
 
 def find_baseline(store: RunStore, run_id: str) -> Run | None:
@@ -66,18 +52,21 @@ def noise(lines: Sequence[Line], baseline: Line) -> dict[str, str]:
     }
 
 
-def compare_with(lines: Sequence[Line], baseline: Line) -> list[BaselineComparison]:
-    """Compare each run with the baseline; the score difference is None if the test data differ."""
+def compare_with(lines: Sequence[Line], baseline: Line) -> dict[str, list[Any]]:
+    """Return the columns of the table that compare each run with the baseline.
+
+    They hold the difference in test MAP@R in percentage points (None if the test data differ), a phrase on its mean
+    over all seeds of the run's variant (None if unknown), and the settings in which the run differs.
+    """
     noises = noise(lines, baseline)
-    return [_compare(each, baseline, noises) for each in lines]
-
-
-def _compare(each: Line, baseline: Line, noises: Mapping[str, str]) -> BaselineComparison:
-    if each.run.id == baseline.run.id:
-        return BaselineComparison(differs="the baseline")
-    mine, its = each.score(), baseline.score()
-    points = 100 * (mine - its) if mine is not None and its is not None and comparable(each, baseline) else None
-    return BaselineComparison(points, noises.get(each.variant), differs(each.run, baseline.run))
+    table: dict[str, list[Any]] = {POINTS: [], NOISE: [], DIFFERS: []}
+    for each in lines:
+        other, mine, its = each.run.id != baseline.run.id, each.score(), baseline.score()
+        gap = None if mine is None or its is None or not comparable(each, baseline) else 100 * (mine - its)
+        table[POINTS].append(gap if other else None)
+        table[NOISE].append(noises.get(each.variant) if other else None)
+        table[DIFFERS].append(differs(each.run, baseline.run) if other else "the baseline")
+    return table
 
 
 def comparable(each: Line, baseline: Line) -> bool:

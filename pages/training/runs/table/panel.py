@@ -15,7 +15,7 @@ from pages.shared.words import titles
 from pages.training.runs.state import BELOW, MOST_COLUMNS, VARIANT, TableView
 from pages.training.runs.table import baseline as baselines
 from pages.training.runs.table import rows
-from pages.training.runs.table.columns import CURVE, DIFFERS, NOISE, POINTS, Table, configured, heading
+from pages.training.runs.table.columns import CURVE, POINTS, Table, configured, heading
 from pages.training.runs.table.groups import Group, groups
 from pages.training.runs.table.rows import Line
 
@@ -171,9 +171,7 @@ def _table(lines: Sequence[Line], columns: Sequence[str], pinned: Line | None) -
         if not any(value is not None for value in table[name]):  # no run has such a baseline
             del table[name]
     if pinned:
-        compared = baselines.compare_with(lines, pinned)
-        table |= {POINTS: [each.points for each in compared], NOISE: [each.noise for each in compared]}
-        table[DIFFERS] = [each.differs for each in compared]
+        table |= baselines.compare_with(lines, pinned)
     table |= {rows.title(name): rows.values(name, lines) for name in columns}
     if any(each.note for each in lines):
         table["note"] = rows.values("note", lines)
