@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from pages.pooling.collage import service as collage_service
+from pages.pooling.collage import canvas as canvas_view
 from pages.pooling.collage import state
 from pages.pooling.collage import weight_maps as weight_maps_view
 from pages.shared.widgets import menu
@@ -18,7 +18,7 @@ from pages.shared.words import glossary
 def examples(data_set: str) -> str:
     """Return HTML with example collages; show a spinner while they are made."""
     with st.spinner("Building collages …"):
-        return collage_service.examples(data_set)
+        return canvas_view.examples(data_set)
 
 
 def layout(study: str) -> Layout:

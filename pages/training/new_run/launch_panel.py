@@ -41,24 +41,20 @@ def show(spec: RunSpec | None, obstacles: Sequence[str], *, key: str, summarised
             st.subheader("Your run", anchor=False)
             st.markdown(_summary(spec))
         with st.container(key="launch", gap="xsmall"):
-            return _button(spec, obstacles, key)
-
-
-def _button(spec: RunSpec | None, obstacles: Sequence[str], key: str) -> bool:
-    pressed = st.button(
-        "Start training",
-        key=key,
-        type="primary",
-        icon=":material/play_arrow:",
-        disabled=spec is None or bool(obstacles),
-        width="stretch",
-    )
-    if obstacles:
-        st.caption(":orange[:material/error:] Cannot start yet:")
-    for sentence in obstacles[:MOST]:
-        run_status.literal(sentence, "small")
-    if len(obstacles) > MOST:
-        st.caption(f"{len(obstacles) - MOST} more on the page.")
+            pressed = st.button(
+                "Start training",
+                key=key,
+                type="primary",
+                icon=":material/play_arrow:",
+                disabled=spec is None or bool(obstacles),
+                width="stretch",
+            )
+            if obstacles:
+                st.caption(":orange[:material/error:] Cannot start yet:")
+            for sentence in obstacles[:MOST]:
+                run_status.literal(sentence, "small")
+            if len(obstacles) > MOST:
+                st.caption(f"{len(obstacles) - MOST} more on the page.")
     return pressed
 
 

@@ -1,25 +1,63 @@
-"""Map of validation samples and the neighbours of six fixed queries, updated at each validation of a run."""
+"""Map of validation samples and the neighbours of six fixed queries, updated at each validation of a run.
+
+The map consists of positioned HTML elements; a CSS animation moves the points from their positions in the previous
+frame to those in the new one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from html import escape
 from pathlib import Path
 
+import numpy as np
 import streamlit as st
 
+from dmlcore.figures.maps import palette
 from dmlcore.storage import validation_frames
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run
 from dmlcore.storage.validation_frames import Frame
+from dmlcore.typing import Floats, Singles
 from pages.shared.server import thumbnails
 from pages.shared.state import run_reader
+from pages.shared.widgets.neighbour_grid import Neighbour, Row, Tile
+from pages.shared.widgets.neighbour_grid import html as grid_html
 from pages.shared.widgets.test_neighbours import naming
 from pages.shared.words import sentences as words
 from pages.shared.words.numbers import percent
-from pages.training.runs import watch_html
 from pages.training.runs.steps import choose_step
 
 FOLLOW = "Follow the newest validation"
 IMAGES = "Shows each sample as an image with a border in the colour of its class."
+
+MOST_NAMED = 12  # largest number of classes with a legend
+MARGIN = 0.04  # empty margin on each side of the map, as a share of its width
+STYLE = """<style>
+.watch { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 3fr); gap: 28px; align-items: start; }
+.watch .plane { position: relative; aspect-ratio: 1; max-width: 480px; border-radius: 8px;
+  background: rgb(128 128 128 / .08); overflow: hidden; }
+.watch .plane > * { position: absolute; left: var(--x); top: var(--y); transform: translate(-50%, -50%);
+  animation: watch-move .7s ease-out; }
+@keyframes watch-move { from { left: var(--u); top: var(--v); } }
+@media (prefers-reduced-motion: reduce) { .watch .plane > * { animation: none; } }
+.watch .plane i { width: 8px; height: 8px; border-radius: 50%; background: var(--c); opacity: .8; }
+.watch .plane img { width: 20px; height: 20px; object-fit: contain; border: 2px solid var(--c); border-radius: 3px;
+  background: rgb(128 128 128 / .3); }
+.watch .plane .query { z-index: 1; width: 34px; height: 34px; border-width: 3px; border-radius: 5px;
+  box-shadow: 0 0 0 2px rgb(255 255 255 / .9), 0 1px 6px rgb(0 0 0 / .5); }
+.watch .plane i.query { width: 14px; height: 14px; border-radius: 50%; }
+.watch .names { display: flex; flex-wrap: wrap; gap: 2px 14px; margin-top: 8px; font-size: 13px; }
+.watch .names b { display: inline-block; width: 10px; height: 10px; border-radius: 50%; margin-right: 5px;
+  background: var(--c); }
+.watch .neighbours { display: grid; gap: 0 28px;
+  grid-template-columns: repeat(auto-fill, minmax(min(330px, 100%), 1fr)); }
+.watch .neighbours .row { border-top: 0; padding: 8px 0; gap: 12px; flex-direction: row; }
+.watch .neighbours figure.query { width: 76px; }
+.watch .neighbours .found { grid-template-columns: repeat(5, minmax(0, 1fr)); gap: 8px; }
+@media (max-width: 800px) { .watch { grid-template-columns: minmax(0, 1fr); }
+  .watch .neighbours { grid-template-columns: minmax(0, 1fr); } }
+</style>"""
 
 
 def show(run: Run, status: str) -> None:
@@ -42,7 +80,7 @@ def show(run: Run, status: str) -> None:
         st.caption(_score(run, step, frame))
         name = naming(run)
         address = thumbnails.address(run) if thumbnails.readable(run.spec) else ""
-        st.html(watch_html.html(frame, before, step, address, name, images=images and bool(address)))
+        st.html(html(frame, before, step, address, name, images=images and bool(address)))
 
 
 def _previous(paths: dict[int, Path], step: int, frame: Frame) -> Frame:
@@ -72,3 +110,64 @@ def _score(run: Run, step: int, frame: Frame) -> str:
     start = f" ({percent(float(values[0]))} at step 0)" if step and len(steps) and steps[0] == 0 else ""
     score = f" · validation MAP@R {percent(scores[-1])}{start}" if scores else ""
     return f"Step {step:,}{score} · {int(correct.sum())} of {correct.size} neighbours of the same class"
+
+
+def html(
+    frame: Frame, before: Frame, step: int, address: str, name: Callable[[int], str], *, images: bool = False
+) -> str:
+    """Return the HTML of a frame.
+
+    Args:
+        frame: Frame to show.
+        before: Previous frame, with points of the same shape, from which the points move.
+        step: Training step of the frame.
+        address: URL prefix of the images, to which the index of a sample is appended; "" if there are no images, so
+            that only points are shown.
+        name: Function that maps labels to class names.
+        images: True to show all samples on the map as images instead of points.
+    """
+    classes = np.unique(frame.labels)
+    colours = dict(zip(classes.tolist(), palette(len(classes)), strict=True))
+    plane = _plane(frame, before, address, name, colours, images=images)
+    about = f"Map of {len(frame.labels)} validation samples of {len(classes)} classes at step {step:,}"
+    named = "".join(f'<span><b style="--c:{colours[at]}"></b>{escape(name(at))}</span>' for at in colours)
+    legend = f'<div class="names">{named}</div>' if len(classes) <= MOST_NAMED else ""
+    grid = grid_html(_rows(frame, address, name), address, str) if address else ""
+    return (
+        f'{STYLE}<div class="watch" data-step="{step}"><div><div class="plane" role="img" aria-label="{about}">{plane}'
+        f"</div>{legend}</div><div>{grid}</div></div>"
+    )
+
+
+def _plane(
+    frame: Frame, before: Frame, address: str, name: Callable[[int], str], colours: dict[int, str], *, images: bool
+) -> str:
+    reach, queries = float(frame.reach), set(frame.queries.tolist())
+    end, start = _percentages(frame.points, reach), _percentages(before.points, reach)
+    elements = []
+    for row, (index, label) in enumerate(zip(frame.indices.tolist(), frame.labels.tolist(), strict=True)):
+        place = f"--x:{end[row, 0]}%;--y:{end[row, 1]}%;--u:{start[row, 0]}%;--v:{start[row, 1]}%"
+        about = f'title="{escape(name(label))}" style="--c:{colours[label]};{place}"'
+        about += ' class="query"' if row in queries else ""
+        shown = address and (images or row in queries)
+        elements.append(f'<img src="{address}{index}" alt="" {about}>' if shown else f"<i {about}></i>")
+    return "".join(elements)
+
+
+def _percentages(points: Singles, reach: float) -> Floats:
+    """Return positions (n, 2) in percent of the square from the left and from the top, with one decimal."""
+    shares = points.astype(np.float64) / (reach or 1.0) * (0.5 - MARGIN) * [1, -1] + 0.5
+    return np.round(100 * shares, 1)
+
+
+def _rows(frame: Frame, address: str, name: Callable[[int], str]) -> list[Row]:
+    """Return the queries with their neighbours; tiles have no links, because no page shows validation samples."""
+    rows: list[Row] = []
+    for row, near, labels in zip(frame.queries, frame.neighbours, frame.neighbour_labels, strict=True):
+        index, own = int(frame.indices[row]), int(frame.labels[row])
+        tiles = [
+            Neighbour(at, name(label), src=f"{address}{at}", right=label == own)
+            for at, label in zip(near.tolist(), labels.tolist(), strict=True)
+        ]
+        rows.append((Tile(index, name(own), src=f"{address}{index}"), tiles))
+    return rows

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from dmlcore.storage import validation_frames
 from dmlcore.storage.runs import Run
-from pages.training.runs import watch_html
+from pages.training.runs import watch
 from tests.pages.conftest import load_page, make_run
 
 
@@ -111,7 +111,7 @@ def test_vectors_are_tiles_of_bars(tmp_path, monkeypatch):
 def test_names_are_escaped_and_few_classes_have_a_legend(classes, run):
     frame = validation_frames.read(validation_frames.paths(run.path)[8])
     frame = replace(frame, labels=np.arange(len(frame.labels)) % classes)
-    html = watch_html.html(frame, frame, 8, "thumb/", lambda label: f'<b onclick="x">{label}')
+    html = watch.html(frame, frame, 8, "thumb/", lambda label: f'<b onclick="x">{label}')
     assert '<b onclick="x">' not in html
     assert html.count("&lt;b onclick=&quot;x&quot;&gt;") > len(frame.labels)
     assert ('class="names"' in html) == (classes == 3)
@@ -122,11 +122,11 @@ def test_a_point_starts_where_the_previous_frame_had_it(run):
     reach = np.array(2.0)
     frame = replace(frame, points=np.tile(np.float32([[1, 0.5]]), (len(frame.points), 1)), reach=reach)
     before = replace(before, points=np.tile(np.float32([[-2, 2]]), (len(frame.points), 1)), reach=reach / 2)
-    html = watch_html.html(frame, before, 8, "", str)
+    html = watch.html(frame, before, 8, "", str)
     assert html.count("--x:73.0%;--y:38.5%;--u:4.0%;--v:4.0%") == len(frame.points)
 
 
 def test_collapsed_embeddings_are_drawn_in_the_middle(run):
     frame = validation_frames.read(validation_frames.paths(run.path)[8])
     frame = replace(frame, points=np.zeros_like(frame.points), reach=np.array(0.0))
-    assert watch_html.html(frame, frame, 8, "", str).count("--x:50.0%;--y:50.0%") == len(frame.points)
+    assert watch.html(frame, frame, 8, "", str).count("--x:50.0%;--y:50.0%") == len(frame.points)
