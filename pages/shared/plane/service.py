@@ -29,7 +29,6 @@ from dmlcore.geometry import (
     explain_margin_for_ellipse,
     field_table,
 )
-from dmlcore.geometry.hardness import Hardness
 from dmlcore.geometry.margins import RANKING_MARGIN
 from dmlcore.typing import Array
 from pages.shared.plane.state import POINTS, Scene
@@ -83,7 +82,10 @@ def render_scene(scene: Scene, request: Request, more: Mapping[str, Any] | None 
     header = _numbers(scene, shown) | {"id": identity, "n": sampled.grid, "view": scene.view}
     if settle:
         header["bring"] = None if header["hit"] else shown.nearest_active(getattr(scene, scene.probe))
-        header |= {"query": scene.to_query(), "hyper": jsonable(scene.hyper)} | _describe_pair(scene, request)
+        header |= {"query": scene.to_query(), "hyper": jsonable(scene.hyper)}
+        header |= {"region": _region(scene), "has_margins": _has_margins(scene)}
+        if "batch" in request:
+            header["margins"] = _margins(scene, request["batch"])
     return pack(header | dict(more or {}), _quantised(scene, shown))
 
 
@@ -104,7 +106,12 @@ def _numbers(scene: Scene, shown: PlaneView) -> dict[str, Any]:
         "edges": shown.edges,
         "strengths": shown.strengths,
         "discs": shown.discs,
-        "mining": None if mining is None else _regions(mining),
+        "mining": mining
+        and {
+            "centre": None if mining.radius is None else "anchor",
+            "radius": mining.radius,
+            "labels": mining.names,
+        },
         "scale": shown.scale,
         "reference": shown.reference,
         "reach": shown.reach,
@@ -115,11 +122,6 @@ def _numbers(scene: Scene, shown: PlaneView) -> dict[str, Any]:
     if shown.contours is not None:
         header["contours"] = [[level, [len(line) for line in each]] for level, each in shown.contours]
     return header
-
-
-def _regions(mining: Hardness) -> dict[str, Any]:
-    centre = None if mining.radius is None else "anchor"
-    return {"centre": centre, "radius": mining.radius, "labels": mining.names}
 
 
 def _quantised(scene: Scene, shown: PlaneView) -> dict[str, Array]:
@@ -178,16 +180,8 @@ def _hover(scene: Scene, at: tuple[float, ...]) -> dict[str, Any]:
     }
 
 
-def _describe_pair(scene: Scene, request: dict[str, Any]) -> dict[str, Any]:
-    """Return shape and area of the negative's active region; add margin buttons if the request has a "batch".
-
-    The active region is the set of positions of the negative at which the loss is active.
-    """
-    about = {"region": _region(scene), "has_margins": _has_margins(scene)}
-    return about | ({"margins": _margins(scene, request["batch"])} if "batch" in request else {})
-
-
 def _region(scene: Scene) -> dict[str, Any] | None:
+    """Return shape and area of the active region, the set of positions of the negative at which the loss is active."""
     if scene.probe != "negative":
         return None
     from dmlcore.loss_analysis.active_region import (

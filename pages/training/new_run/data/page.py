@@ -21,7 +21,6 @@ from pages.shared.widgets.spec_form import folders
 from pages.shared.words import sentences as words
 from pages.shared.words.titles import OWN
 from pages.training.new_run import launch_panel
-from pages.training.new_run.data import division as division_view
 from pages.training.new_run.data import offer as offer_view
 from pages.training.new_run.data import overview as overview_view
 from pages.training.new_run.data import samples
@@ -214,7 +213,7 @@ def _show_splits(at: DataKey, report: Report) -> None:
         with st.expander(f"{len(report.located.missing):,} missing files", icon=":material/hide_image:"):
             st.code("\n".join(map(str, report.located.missing[:200])), language=None, height=240)
     if report.dataset is not None:
-        division_view.show(at, report)
+        samples.show_splits(at, report)
         for note in report.notes:
             st.text(note)
 
