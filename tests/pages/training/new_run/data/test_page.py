@@ -238,7 +238,6 @@ def test_only_few_images_are_drawn_for_a_page(monkeypatch):
 
 @in_one_case(name=[name for name in data.names() if name != "folder"])
 def test_the_link_to_training_is_a_spec_of_this_set(name):
-
     query = links.link(
         DataKey(name, None, "", 0, 3), SplitSettings("samples", "none") if name == "toy" else SplitSettings()
     )
