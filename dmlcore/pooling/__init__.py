@@ -2,8 +2,18 @@
 
 from dmlcore.catalogue import load_plugins
 from dmlcore.pooling.analysis.zero_shot_evaluation import zero_shot_evaluation
-from dmlcore.pooling.base import POOLINGS, Pooling, PoolingInfo, at_least_float32, pool
-from dmlcore.pooling.by_name import EmbeddingHead, EmbeddingLayer, create, describe, names
+from dmlcore.pooling.base import (
+    POOLINGS,
+    EmbeddingHead,
+    EmbeddingLayer,
+    Pooling,
+    PoolingInfo,
+    at_least_float32,
+    create,
+    describe,
+    names,
+    pool,
+)
 from dmlcore.pooling.costs import clip_to_unit_ball, prototype_costs
 from dmlcore.pooling.layers.generalized_sum import GeneralizedSumPooling
 from dmlcore.pooling.transport import pooling_weights, selection, sweeps, transport

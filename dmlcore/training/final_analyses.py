@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from dmlcore.metrics import retrieval
 from dmlcore.models.networks import MLP, ImageNetwork, Network, TokenNetwork
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.training.batches import CHUNK, embed, evaluation_mode, to_device
-from dmlcore.typing import Ints, Singles
+from dmlcore.typing import Singles
 
 if TYPE_CHECKING:
     from dmlcore.geometry.hulls import Overlaps
@@ -28,54 +27,30 @@ MOST_TRAINED = 20_000  # largest number of training samples for which the traini
 DRAWS = 1000  # number of random class splits, as in Gurbuz 2022; all possible splits are evaluated as well
 
 
-@singledispatch
 def validation_rows(model: Network, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
     """Return additional metrics rows for a validation; [] for networks other than `TokenNetwork`."""
-    return []
-
-
-@validation_rows.register
-def _(model: TokenNetwork, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
+    if not isinstance(model, TokenNetwork):
+        return []
     return [{"kind": "validation_overlap", "step": step} | token_overlap(model, data, split, device)]
 
 
-@singledispatch
 def rows(model: Network, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
     """Return additional metrics rows for a test, of the kinds "overlap", "zero_shot" and "train" where they apply."""
-    return []
-
-
-@rows.register
-def _(model: TokenNetwork, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
-    return [{"kind": "overlap", "step": step} | token_overlap(model, data, split, device)]
-
-
-@rows.register
-def _(model: MLP, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
-    scores = train_scores(model, data, device)
-    return [] if scores is None else [{"kind": "train", "step": step} | scores]
-
-
-@rows.register
-def _(model: ImageNetwork, data: Dataset, split: str, device: torch.device, step: int) -> list[Row]:
-    most = MOST_WITH_PROTOTYPES if _has_prototypes(model) else MOST_CLASSES
-    if not 2 <= len(np.unique(data.labels[data.splits[split]])) <= most:
-        return []
-    overlap, predicted = image_overlap(model, data, split, device), zero_shot(model, data, split, device)
-    result = {"overlap": overlap, "zero_shot": predicted}
+    result: dict[str, dict[str, Any] | None] = {"train": train_scores(model, data, device)}
+    if isinstance(model, TokenNetwork):
+        result = {"overlap": token_overlap(model, data, split, device)}
+    elif isinstance(model, ImageNetwork):
+        most = MOST_WITH_PROTOTYPES if _has_prototypes(model) else MOST_CLASSES
+        if 2 <= len(np.unique(data.labels[data.splits[split]])) <= most:
+            overlap, predicted = image_overlap(model, data, split, device), zero_shot(model, data, split, device)
+            result = {"overlap": overlap, "zero_shot": predicted}
     return [{"kind": kind, "step": step} | numbers for kind, numbers in result.items() if numbers is not None]
 
 
-@singledispatch
 def train_scores(model: Network, data: Dataset, device: torch.device) -> dict[str, float | None] | None:
     """Return retrieval scores within the training split; None unless the network is an MLP and the split is small."""
-    return None
-
-
-@train_scores.register
-def _(model: MLP, data: Dataset, device: torch.device) -> dict[str, float | None] | None:
     indices = data.splits["train"]
-    if len(indices) > MOST_TRAINED:
+    if not isinstance(model, MLP) or len(indices) > MOST_TRAINED:
         return None
     scores = retrieval(embed(model, data, indices, device), data.labels[indices], ks=(1, 8))
     recall = {f"recall_at_{k}": value for k, value in scores.recall_at.items()}
@@ -132,7 +107,7 @@ def image_overlap(model: ImageNetwork, data: Dataset, split: str, device: torch.
     few = np.concatenate([indices[labels == label][:IMAGES] for label in np.unique(labels)])
     features, weights = [], []
     with evaluation_mode(model):
-        for chunk in _chunks(few):
+        for chunk in np.split(few, range(CHUNK, len(few), CHUNK)):
             maps = model.features(to_device(data, chunk, device))
             local: Tensor | None = model.head.local(maps)
             model.head(maps)
@@ -165,7 +140,7 @@ def zero_shot(model: ImageNetwork, data: Dataset, split: str, device: torch.devi
         return None
     embeddings, shares = [], []
     with evaluation_mode(model):
-        for chunk in _chunks(indices):
+        for chunk in np.split(indices, range(CHUNK, len(indices), CHUNK)):
             embeddings.append(model(to_device(data, chunk, device)).float().cpu().numpy())
             pool: Any = model.pool
             shares.append(pool.shares.float().cpu().numpy())
@@ -190,7 +165,3 @@ def _has_prototypes(model: ImageNetwork) -> bool:
 def _numbers(overlaps: Overlaps) -> dict[str, float]:
     names = ("hull_iou", "histogram_intersection", "active_jaccard", "hull_separation")
     return {name: value for name in names if (value := overlaps.mean(name)) is not None}
-
-
-def _chunks(indices: Ints) -> list[Ints]:
-    return [indices[start : start + CHUNK] for start in range(0, len(indices), CHUNK)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -25,8 +23,7 @@ def begin(state: TrainingState) -> None:
     method, layer = state.spec.model.embedding_start, _require_layer(state.model, "embedding_start", "random")
     train = state.data.splits["train"]
     entering: list[Tensor] = []
-    note = partial(_note, entering)
-    handle = layer.register_forward_pre_hook(note)
+    handle = layer.register_forward_pre_hook(lambda _, inputs: entering.append(inputs[0].detach()))
     try:
         embed(state.model, state.data, train, state.device)
     finally:
@@ -64,19 +61,9 @@ def scale(model: Network, factor: float) -> None:
 
 def _require_layer(model: Network, key: str, neutral: str) -> nn.Linear:
     """Return the linear embedding layer; if there is none, raise TrainingError naming `key` and its neutral value."""
-    layer = layer_of(model)
+    layer = model.embedding_layer
     if layer is None:
         raise TrainingError(
             f"model.{key}: this network has no linear layer after its pooling; choose {neutral}, or another pooling"
         )
     return layer
-
-
-def layer_of(model: Network) -> nn.Linear | None:
-    """Return the linear layer that outputs the embeddings; None if no linear layer follows the pooling."""
-    layer = getattr(getattr(model, "head", model), "linear", None)
-    return layer if isinstance(layer, nn.Linear) else None
-
-
-def _note(entering: list[Tensor], layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-    entering.append(inputs[0].detach())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -38,7 +40,6 @@ class Conditioned(nn.Module):
         super().__init__()
         self.model, self.spec, self.data, self.device = model, spec, data, device
         self._table = table
-        self._test: Tensor | None = None  # unconditioned embeddings of the test split
         # unconditioned embeddings of the last embedded set, and the indices of its samples
         self._alone: tuple[Tensor, Ints] | None = None
 
@@ -53,7 +54,7 @@ class Conditioned(nn.Module):
         Their neighbours are searched in the test split if embeddings are transductive, else in the training split.
         """
         alone = self.model(inputs).float()
-        pool = self._tested() if self.is_transductive else self._training()
+        pool = self._tested if self.is_transductive else self._training
         return self._read(alone, pool, neighbours(alone, pool, self.spec.conditioning.neighbours))
 
     def embed_set(self, alone: Tensor, indices: Ints) -> Tensor:
@@ -80,7 +81,7 @@ class Conditioned(nn.Module):
         train = self.data.splits["train"]
         places = np.searchsorted(train, indices).clip(max=len(train) - 1)
         own = np.where(train[places] == indices, places, -1)
-        return self._read(alone, self._training(), neighbours(alone, self._training(), k, own))
+        return self._read(alone, self._training, neighbours(alone, self._training, k, own))
 
     def _read(self, alone: Tensor, pool: Tensor, places: Ints) -> Tensor:
         places = in_order(places, self.spec.conditioning.order, seed=seed_of(self.spec.seed, "order"))
@@ -92,15 +93,13 @@ class Conditioned(nn.Module):
         ]
         return torch.cat(parts)
 
+    @cached_property
     def _tested(self) -> Tensor:
-        if self._test is None:
-            self._test = self._embedded(batches.rows_of(self.data, "test")[0])
-        return self._test
+        return self._embedded(batches.rows_of(self.data, "test")[0])
 
+    @cached_property
     def _training(self) -> Tensor:
-        if self._table is None:
-            self._table = self._embedded(self.data.splits["train"])
-        return self._table
+        return self._embedded(self.data.splits["train"]) if self._table is None else self._table
 
     def _embedded(self, indices: Ints) -> Tensor:
         return torch.from_numpy(batches.embed(self.model, self.data, indices, self.device)).to(self.device)

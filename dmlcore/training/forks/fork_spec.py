@@ -33,7 +33,7 @@ def fork_steps(run: Run) -> list[int]:
 def create(
     parent: Run,
     step: int,
-    changes: Iterable[str] = (),
+    changes: Iterable[str] | RunSpec = (),
     *,
     leave_out: Sequence[int] = (),
     without: Sequence[int] = (),
@@ -46,33 +46,8 @@ def create(
     Args:
         parent: The run to fork.
         step: Step of the parent's checkpoint to start from.
-        changes: Changed settings as key=value, as in `RunSpec.with_overrides`.
-        leave_out: Classes to leave out of training.
-        without: Indices of samples to leave out of training.
-        relabel: New class of each relabelled sample, by sample index.
-    """
-    return with_spec(
-        parent, step, parent.spec.with_overrides(changes), leave_out=leave_out, without=without, relabel=relabel
-    )
-
-
-def with_spec(
-    parent: Run,
-    step: int,
-    spec: RunSpec,
-    *,
-    leave_out: Sequence[int] = (),
-    without: Sequence[int] = (),
-    relabel: Mapping[int, int] | None = None,
-) -> RunSpec:
-    """Return the spec of a fork of `parent` at `step` that continues with `spec`.
-
-    Changes to the training split are added to those of the parent.
-
-    Args:
-        parent: The run to fork.
-        step: Step of the parent's checkpoint to start from.
-        spec: Settings of the fork; `schedule.steps` counts from the parent's first step.
+        changes: Changed settings as key=value, as in `RunSpec.with_overrides`, or all settings of the fork;
+            `schedule.steps` counts from the parent's first step.
         leave_out: Classes to leave out of training.
         without: Indices of samples to leave out of training.
         relabel: New class of each relabelled sample, by sample index.
@@ -86,6 +61,7 @@ def with_spec(
         shown = ", ".join(map(str, there)) or "none yet"
         raise SpecError(f"fork.step: {parent.id} has no checkpoint of step {step}; available steps: {shown}")
     before = parent.spec
+    spec = changes if isinstance(changes, RunSpec) else before.with_overrides(changes)
     pairs = dict(before.fork.relabel) | dict(relabel or {})
     fork = ForkSpec(
         run=parent.id,
@@ -101,8 +77,7 @@ def with_spec(
     if spec.schedule.steps <= step:
         raise SpecError(
             f"schedule.steps: must be greater than {step}, the step at which the fork starts, got "
-            f"{spec.schedule.steps}; "
-            "it counts from the first step of the parent"
+            f"{spec.schedule.steps}; it counts from the first step of the parent"
         )
     if spec.name == before.name:
         spec = spec.model_copy(update={"name": f"{before.name or before.data.name} from {step}"[-LONGEST_NAME:]})

@@ -66,7 +66,7 @@ def show(run: Run, steps: list[int], into: DeltaGenerator) -> int:
         _refuse(form.faults, into)
         return step
     try:
-        spec = fork_spec.with_spec(
+        spec = fork_spec.create(
             run,
             step,
             _apply_changes(run.spec, values.spec_of(form), step + steps_after),
