@@ -83,7 +83,7 @@ def show(
     if source:
         print(f"Terms: {source.terms}")
     if shown.located.place is None:
-        _locate(name, root)
+        data.locate(name, root)  # raises DataError, which lists the files and the folders searched
     if info.needs_files:
         print(f"Found: {shown.located.place}")
         if packed := report.packed_size(shown.located.samples):
@@ -183,13 +183,6 @@ def download(
         raise CommandError(
             "cancelled; the downloaded part is kept. Run the same command again to continue.", 130
         ) from None
-
-
-def _locate(name: str, root: Path | None) -> None:
-    """Raise DataError if files of a data set are missing; the message lists them and the folders searched."""
-    from dmlcore import data
-
-    data.locate(name, root)
 
 
 def _split_options(split: str, validation: str, folds: int, fold: int, fold_order: str, seed: int) -> dict[str, Any]:

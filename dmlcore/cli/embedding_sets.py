@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from dmlcore.cli.options import CommandError, Runs, open_store
+from dmlcore.cli.options import CommandError, Runs, open_store, warn
 from dmlcore.storage.runs import Run
 
 Open = Annotated[bool, typer.Option("--open", help="Start the app if needed, and open the map in the browser")]
@@ -68,10 +67,10 @@ def import_(
     roles = replace(guessed, **{role: column or None for role, column in given.items() if column is not None})
     if label is None:
         for note in roles.guess_notes(table.columns):
-            _report(f"{note}; choose another with --label, or none with --label ''")
+            warn(f"{note}; choose another with --label, or none with --label ''")
     if labels is not None and roles.label is None and label is None:
         known = ", ".join(table.columns.column_names)
-        _report(f"No column looks like labels, so the set has none. Choose one with --label: {known}")
+        warn(f"No column looks like labels, so the set has none. Choose one with --label: {known}")
     request = imports.ImportRequest(
         file=str(file),
         labels=None if labels is None else str(labels),
@@ -83,7 +82,7 @@ def import_(
         copy_images=copy_images,
         image_roots=("/",),  # a user of the command line can read these files anyway
     )
-    run = imports.create(open_store(runs), request, table, report=_report)
+    run = imports.create(open_store(runs), request, table, report=warn)
     _finish(run, open_, as_json)
 
 
@@ -131,9 +130,9 @@ def _finish(run: Run, open_: bool, as_json: bool) -> None:
 
     stored = embedding_sets.of_run(run)
     if open_:
-        show.open_app(run, report=_report)
+        show.open_app(run, report=warn)
     else:
-        _report("Its map is in the app under Inspection > Explore; with --open, this command opens it")
+        warn("Its map is in the app under Inspection > Explore; with --open, this command opens it")
     if not as_json:
         print(f"{run.id}: {run.state().message}")
         return
@@ -159,11 +158,7 @@ class _Progress:
         if message == self._activity and done != total and now < self._last + REPORT_INTERVAL:
             return
         self._activity, self._last = message, now
-        _report(f"{message}: {done:,} of {total:,}" if total and done else message)
-
-
-def _report(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)
+        warn(f"{message}: {done:,} of {total:,}" if total and done else message)
 
 
 def work_import(folder: Path, runs: Runs = None) -> None:

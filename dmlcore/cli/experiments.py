@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +13,11 @@ from dmlcore.cli.options import (
     CommandError,
     RunId,
     Runs,
+    exit_unless_done,
     open_store,
     parse_integers,
     read_spec,
+    say,
     stop_on_signal,
 )
 from dmlcore.inspection.maps.settings import DEVICES, METHODS, Settings
@@ -24,10 +25,6 @@ from dmlcore.jobs.backends import backend as backends
 from dmlcore.jobs.launch import Job, JobState
 from dmlcore.storage.runs import Run
 from dmlcore.storage.task import Progress
-
-
-def _say(text: str) -> None:
-    print(text, flush=True)
 
 
 def protocol(
@@ -76,9 +73,9 @@ def protocol(
     store = open_store(runs)
     state = None
     if not table:
-        state = protocols.conduct(request, store, report=_say, stop=stop_on_signal(), backend=backend)
+        state = protocols.conduct(request, store, report=say, stop=stop_on_signal(), backend=backend)
     place = protocols.place_of(request, store, entries)
-    results = protocols.collect(request, entries, store, before=protocols.load(place.path), report=_say)
+    results = protocols.collect(request, entries, store, before=protocols.load(place.path), report=say)
     if results.runs:
         print(protocols.as_text(results, *protocols.printed_rows(request, entries)))
         print(protocols.write(results, place.path))
@@ -87,9 +84,7 @@ def protocol(
     # After the results, print warnings about settings that limit the conclusions.
     if warnings := comparability.lint_protocol_runs([entry.spec for entry in entries]):
         print(comparability.as_text(warnings))
-    if state and state.state != "done":
-        print(state.message, file=sys.stderr)
-        raise typer.Exit(130 if state.state == "cancelled" else 1)
+    exit_unless_done(state)
 
 
 def lint(
@@ -163,7 +158,7 @@ def search(
     if not table:
         where = backends.create_backend(backend)
         storage = storage or searching.storage_of(wanted, store, many_nodes=where.max_concurrent > 1)
-        whole = searching.conduct(wanted, store, storage=storage, report=_say, stop=stop_on_signal(), where=where)
+        whole = searching.conduct(wanted, store, storage=storage, report=say, stop=stop_on_signal(), where=where)
     rows = searching.trials(wanted, store, storage)
     print(searching.as_text(rows, searching.validation_baselines(rows, store)))
     if wanted.method == "each" and (better := searching.optima(rows)):
@@ -228,7 +223,7 @@ def project(
         task="project-over-training" if over_training else "project", more=("--settings", settings.to_json())
     )
     if where := attended.require_backend(backend):
-        _say(attended.run_job_on_backend(where, chosen, asked.task, settings.to_json()))
+        say(attended.run_job_on_backend(where, chosen, asked.task, settings.to_json()))
         return
     Job(chosen).execute(lambda progress: progress.finished(make_map(chosen, settings, over_training, progress)), asked)
 
@@ -247,13 +242,13 @@ def make_map(run: Run, settings: Settings | None, over_training: bool, progress:
 
         path = trajectory.make(run, settings, tell)
         movement = trajectory.read(path)
-        _say(f"{path}\n{movement.how}")
+        say(f"{path}\n{movement.how}")
         for step, measured in zip(movement.steps, movement.quality, strict=True):
-            _say(f"step {step:>8}: {measured.words if measured else 'too few points to measure'}")
+            say(f"step {step:>8}: {measured.words if measured else 'too few points to measure'}")
     else:
         from dmlcore.inspection.maps import maps
 
         path = maps.make(run, settings, tell)
         drawn = maps.read(path)
-        _say(f"{path}\n{drawn.words}: {drawn.quality.words if drawn.quality else 'too few points to measure'}")
+        say(f"{path}\n{drawn.words}: {drawn.quality.words if drawn.quality else 'too few points to measure'}")
     return f"wrote the map {path.name}"

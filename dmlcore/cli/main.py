@@ -18,23 +18,18 @@ import typer
 
 from dmlcore.cli import (
     attended,
-    attribute,
-    claims,
-    conformance,
-    eject,
     embedding_sets,
     experiments,
-    export,
     lessons,
-    neighbours,
     operations,
     own_folder,
+    results,
     study,
     together,
     workers,
 )
 from dmlcore.cli import data as data_commands
-from dmlcore.cli.options import Backend, CommandError, RunId, Runs, open_store, read_spec
+from dmlcore.cli.options import Backend, CommandError, RunId, Runs, open_store, read_spec, say
 from dmlcore.jobs import launch
 from dmlcore.spec import keys, own_network
 from dmlcore.storage import locks
@@ -163,24 +158,14 @@ def evaluate(run: RunId, backend: Backend = "", runs: Runs = None) -> None:
     print(f"{opened.id}: {message}")
 
 
-app.command()(study.study)
-app.command()(attribute.attribute)
-app.command()(claims.claims)
+for command in (
+    *(study.study, study.attribute, results.claims, experiments.protocol, experiments.search, experiments.lint),
+    *(experiments.events, results.export, results.eject, embedding_sets.import_, embedding_sets.embed),
+    *(experiments.project, results.neighbours, results.conformance),
+    *(operations.doctor, operations.clean, operations.serve),
+):
+    app.command(command.__name__.rstrip("_"))(command)
 app.command(hidden=True)(together.follow)
-app.command()(experiments.protocol)
-app.command()(experiments.search)
-app.command()(experiments.lint)
-app.command()(experiments.events)
-app.command()(export.export)
-app.command()(eject.eject)
-app.command("import")(embedding_sets.import_)
-app.command()(embedding_sets.embed)
-app.command()(experiments.project)
-app.command()(neighbours.neighbours)
-app.command()(conformance.conformance)
-app.command()(operations.doctor)
-app.command()(operations.clean)
-app.command()(operations.serve)
 app.command(hidden=True)(workers.work)
 app.command("work-import", hidden=True)(embedding_sets.work_import)
 app.add_typer(data_commands.app, name="data")
@@ -198,7 +183,7 @@ def recover(
     """Resume the runs, studies, protocols and jobs that were running or queued when the machine went down."""
     from dmlcore.experiments import recovery
 
-    resumed = recovery.recover(open_store(runs), lambda text: print(text, flush=True), backend or [])
+    resumed = recovery.recover(open_store(runs), say, backend or [])
     print(f"{len(resumed)} resumed" if resumed else "no interrupted work found")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,7 @@ import typer
 from dmlcore.presets import SPECS
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.runs import Run, RunError, RunStore
+from dmlcore.storage.task import TaskState
 
 Runs = Annotated[Path | None, typer.Option("--runs", help="Folder of the runs [default: $DML_RUNS or ./runs]")]
 Backend = Annotated[
@@ -32,6 +34,23 @@ class CommandError(Exception):
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
         self.code = code
+
+
+def say(text: str) -> None:
+    """Print a message immediately."""
+    print(text, flush=True)
+
+
+def warn(text: str) -> None:
+    """Print a message to standard error immediately."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def exit_unless_done(state: TaskState | None) -> None:
+    """Exit with the message of a task that is not done: with status 130 if it was stopped, otherwise 1."""
+    if state and state.state != "done":
+        warn(state.message)
+        raise typer.Exit(130 if state.state == "cancelled" else 1)
 
 
 def open_store(root: Path | None) -> RunStore:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
-from dmlcore.cli.options import FOLDER
+from dmlcore.cli.options import FOLDER, warn
 from dmlcore.spec import RunSpec
 
 # data sets whose classes are not known in advance: a folder of images and an embedding set
@@ -34,7 +33,7 @@ def fit_to_folder(spec: RunSpec, overrides: Sequence[str]) -> RunSpec:
         spec = spec.with_overrides(OF_BACKBONE.values())
     changes = [change for change in _changes(chosen, given) if change.partition("=")[0] not in given]
     if changes:
-        print(f"settings adapted to {chosen.data.root}: {' '.join(changes)}", file=sys.stderr, flush=True)
+        warn(f"settings adapted to {chosen.data.root}: {' '.join(changes)}")
     return spec.with_overrides([*changes, *overrides])
 
 
@@ -51,7 +50,7 @@ def _changes(spec: RunSpec, given: set[str]) -> list[str]:
     d = spec.data
     samples = data.read(d.name, root=d.root, image_size=d.image_size, seed=spec.seed)
     for note in samples.notes:
-        print(f"note: {note}", file=sys.stderr, flush=True)
+        warn(f"note: {note}")
     changes: list[str] = []
     split, validation = d.split, d.validation
     few = min(samples.train_classes, len(samples.class_names) - samples.train_classes + 2) < MIN_CLASSES

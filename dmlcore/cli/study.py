@@ -1,14 +1,21 @@
-"""Command `study`, which trains the missing runs of a study and prints its results."""
+"""Commands `study` and `attribute`, which train missing runs of a study or of its attribution and print the results."""
 
 from __future__ import annotations
 
-import sys
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dmlcore.cli.options import Backend, CommandError, Runs, open_store, parse_integers, stop_on_signal
+from dmlcore.cli.options import (
+    Backend,
+    CommandError,
+    Runs,
+    exit_unless_done,
+    open_store,
+    parse_integers,
+    say,
+    stop_on_signal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,19 +23,24 @@ if TYPE_CHECKING:
     from dmlcore.experiments.studies import Measured, StudyRequest
     from dmlcore.storage.runs import RunStore
 
+Overrides = Annotated[
+    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Override in every run, for example data.root=/data")
+]
+Seeds = Annotated[str, typer.Option(help="Seeds, for example 0,1,2 [default: the study's]")]
+Table = Annotated[bool, typer.Option("--table", help="Print existing results without training")]
+Write = Annotated[bool, typer.Option("--write", help="Write the results next to the study")]
+
 
 def study(
     name: Annotated[
         str,
         typer.Argument(metavar="STUDY", help="Name or STUDY.toml, several separated by commas; omit it to list all"),
     ] = "",
-    overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Override in every run, for example data.root=/data")
-    ] = None,
-    seeds: Annotated[str, typer.Option(help="Seeds, for example 0,1,2 [default: the study's]")] = "",
+    overrides: Overrides = None,
+    seeds: Seeds = "",
     only: Annotated[list[str] | None, typer.Option(help="Run only this variant; repeatable")] = None,
-    table: Annotated[bool, typer.Option("--table", help="Print existing results without training")] = False,
-    write: Annotated[bool, typer.Option("--write", help="Write the results next to the study")] = False,
+    table: Table = False,
+    write: Write = False,
     baselines: Annotated[
         bool, typer.Option("--baselines", help="Add the baselines to the written results without training")
     ] = False,
@@ -54,7 +66,7 @@ def study(
         raise CommandError("--only: variants belong to one study, but several studies were given; give one")
     if baselines:
         for each in names:
-            print(studies.add_baselines(each, store, report=lambda text: print(text, flush=True)))
+            print(studies.add_baselines(each, store, report=say))
         return
     requests = [
         studies.StudyRequest(
@@ -68,14 +80,11 @@ def study(
     for request in requests:
         state = None
         if not table:
-            say = partial(print, flush=True)
             state = studies.conduct(request, store, report=say, stop=stop_on_signal(), backend=backend)
         reached[request.study] = _print(request, store, shipped=table)
         if write:
             print(studies.write(request, store))
-        if state and state.state != "done":
-            print(state.message, file=sys.stderr)
-            raise typer.Exit(130 if state.state == "cancelled" else 1)
+        exit_unless_done(state)
     compared = [row for each in names for row in studies.comparisons.rows(studies.read(each), reached[each])]
     if compared:
         print(studies.comparisons.as_text(compared))
@@ -103,3 +112,44 @@ def _print(request: StudyRequest, store: RunStore, *, shipped: bool) -> Sequence
     if any(variant.against for variant in studies.read(request.study).variants):
         reached = [run.model_copy(update={"classes": studies.by_class(run, store)}) for run in reached]
     return reached
+
+
+def attribute(
+    name: Annotated[str, typer.Argument(metavar="STUDY", help="Name or STUDY.toml; omit it to list all")] = "",
+    overrides: Overrides = None,
+    seeds: Seeds = "",
+    table: Table = False,
+    write: Write = False,
+    backend: Backend = "",
+    runs: Runs = None,
+) -> None:
+    """Vary each setting that the source of a study leaves open, and print how much a contrast of the study changes.
+
+    The settings and the contrast are those of [attribution] in the study's file. Ctrl-C stops after the current step;
+    run the same command again to continue. With --table, the results that ship with the lab are printed if the store
+    has no finished run.
+    """
+    from dmlcore.experiments import attribution, studies
+
+    if not name:
+        for known in studies.names():
+            if asked := studies.read(known).attribution:
+                settings = ", ".join(setting.name for setting in asked.open)
+                print(f"{known:24} about {asked.minutes:g} min: {asked.contrast}? Varies {settings}")
+        return
+    store, study = open_store(runs), studies.read(name)
+    request = studies.StudyRequest(study=name, overrides=overrides or (), seeds=parse_integers("--seeds", seeds))
+    state = None
+    if not table:
+        state = attribution.conduct(request, store, report=say, stop=stop_on_signal(), backend=backend)
+    reached = attribution.measured(request, store)
+    if not reached and table and (written := attribution.load(name)):
+        print(f"{name}: no finished run here; shipped results of {written.written} on {written.machine}")
+        reached = list(written.runs)
+    rows = attribution.rows(study, reached)
+    print(studies.comparisons.as_text(rows) if rows else "no finished run")
+    if rows:
+        print(attribution.summary(study, reached))
+    if write:
+        print(attribution.write(request, store))
+    exit_unless_done(state)
