@@ -21,7 +21,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.spec.sections import IDENTITY
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import RunError, RunStore
-from dmlcore.training import forward_pass, linear_start, methods, objective, optimisers, proxy_start, stored_features
+from dmlcore.training import forward_pass, linear_start, methods, objective, optimisers, stored_features
 from dmlcore.training.batches import Batches
 from dmlcore.training.errors import DeferredFiniteCheck, StepError, TrainingError
 from dmlcore.training.forks.training_split import edit_split
@@ -87,7 +87,7 @@ def build(
     if start:
         linear_start.scale(model, spec.model.embedding_scale)
     if start and spec.loss.proxy_start == "means":
-        proxy_start.begin(state)
+        linear_start.set_proxies(state)
     state.methods = methods.create(state)
     return state
 

@@ -1,4 +1,4 @@
-"""Initialisation of the embedding layer: a linear method fitted to the training split, and a factor on its weights."""
+"""Initialisation of the embedding layer by a linear method and a factor, and of the proxies of a loss by class means."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dmlcore.losses.engine.batch_loss import ProxyLoss
 from dmlcore.models import linear_metrics
 from dmlcore.models.networks import Network
 from dmlcore.training.batches import embed
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.objective import seed_of
-from dmlcore.training.state import TrainingState
+from dmlcore.training.state import TrainingState, embedder
 
 
 def begin(state: TrainingState) -> None:
@@ -57,6 +58,27 @@ def scale(model: Network, factor: float) -> None:
         layer = _require_layer(model, "embedding_scale", "1")
         layer.weight.mul_(factor)
         layer.bias.mul_(factor)
+
+
+def set_proxies(state: TrainingState) -> None:
+    """Set the proxy of each class to the mean embedding (D,) of its training samples, without augmentation.
+
+    Classes without samples keep their random proxies. Means are not normalised.
+
+    Raises:
+        TrainingError: If the loss does not have exactly one proxy per class in the embedding space.
+    """
+    loss = state.loss.metric
+    if not isinstance(loss, ProxyLoss) or loss.per_class != 1:
+        raise TrainingError(
+            f"loss.proxy_start: {state.spec.loss.name} does not have one proxy per class; set it to random, or choose "
+            "proxy_nca or proxy_anchor"
+        )
+    train = state.data.splits["train"]
+    embeddings, labels = embed(embedder(state), state.data, train, state.device), state.data.labels[train]
+    with torch.no_grad():
+        for label in np.unique(labels):
+            loss.proxies[int(label)] = torch.from_numpy(embeddings[labels == label].mean(0))
 
 
 def _require_layer(model: Network, key: str, neutral: str) -> nn.Linear:
