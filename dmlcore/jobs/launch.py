@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -102,7 +101,6 @@ def launch(
     spec: RunSpec,
     store: RunStore,
     *,
-    check: Callable[[RunSpec], object] | None = None,
     backend: str = "",
     processes: int = 1,
 ) -> str:
@@ -113,7 +111,6 @@ def launch(
     Args:
         spec: Spec of the run.
         store: Store that receives the run.
-        check: Called with the spec before the run is created; its exceptions are passed on.
         backend: Backend that executes the run, as parsed by `choice.parse`. With a remote backend, the process on this
             machine only monitors the run.
         processes: Number of data-parallel processes, 1 to runs.MAX_PROCESSES.
@@ -130,8 +127,6 @@ def launch(
     if data.available(spec.data.name, spec.data.root) is None:
         # raises DataError, with the folders searched, if the data set is missing
         data.locate(spec.data.name, spec.data.root)
-    if check:
-        check(spec)
     backend = choice.parse(backend).require().text
     busy = [run.id for run in active(store)]
     if len(busy) >= MAX_QUEUED:

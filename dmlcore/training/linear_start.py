@@ -1,4 +1,4 @@
-"""Initialisation of the embedding layer by a linear method and a factor, and of the proxies of a loss by class means."""
+"""Initialisation of the embedding layer by a linear method and a factor, and of the proxies by class means."""
 
 from __future__ import annotations
 

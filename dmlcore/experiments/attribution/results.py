@@ -13,9 +13,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dmlcore.experiments import studies
 from dmlcore.experiments.attribution.design import AttributionRun, Point, contrast_of, expand
 from dmlcore.experiments.studies import StudyRequest, StudyState
-from dmlcore.experiments.studies.machine import describe_machine
 from dmlcore.experiments.studies.results import measure
-from dmlcore.experiments.studies.run_batch import find, make
+from dmlcore.experiments.studies.run_batch import describe_machine, find, make
 from dmlcore.experiments.studies.spec import PRETRAINING, path_of
 from dmlcore.jobs.backends.choice import parse
 from dmlcore.spec import SpecError

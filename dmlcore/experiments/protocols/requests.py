@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
@@ -97,7 +96,7 @@ class ProtocolState(PlaceState):
 def place_of(
     request: ProtocolRequest, store: RunStore, entries: Sequence[StudyRun] | None = None
 ) -> Task[ProtocolState]:
-    """Return the task that trains and summarises the runs of a request.
+    """Return the task that trains and summarises the runs of a request, whose order does not matter.
 
     Args:
         request: The request.
@@ -107,7 +106,9 @@ def place_of(
     Raises:
         SpecError: If the request is not valid.
     """
-    return _place(request.name, entries or request.entries(), store)
+    digests = sorted(entry.digest() for entry in entries or request.entries())
+    name = f"{request.name}-{hashlib.sha256(chr(10).join(digests).encode()).hexdigest()[:12]}"
+    return Task(store.root / ".protocols" / name, ProtocolState)
 
 
 def describe(request: ProtocolRequest, entries: Sequence[StudyRun]) -> str:
@@ -141,16 +142,6 @@ def conduct(
     Also raises SpecError if the request is not valid.
     """
     entries = request.entries()
-    place = _place(request.name, entries, store)
+    place = place_of(request, store, entries)
     asked = ProtocolState(request=request, backend=parse(backend).text)
     return make(entries, store, place, asked, report=report, stop=stop)
-
-
-def digest_of(entries: Sequence[StudyRun]) -> str:
-    """Return 12 hexadecimal digits that identify this set of runs, independent of their order."""
-    return hashlib.sha256("\n".join(sorted(entry.digest() for entry in entries)).encode()).hexdigest()[:12]
-
-
-def _place(name: str, entries: Sequence[StudyRun], store: RunStore) -> Task[ProtocolState]:
-    folder: Path = store.root / ".protocols" / f"{name}-{digest_of(entries)}"
-    return Task(folder, ProtocolState)

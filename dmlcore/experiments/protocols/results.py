@@ -358,13 +358,10 @@ def _of_members(subject: str, members: Sequence[Member]) -> Iterable[ScoreSummar
 def _summary(subject: str, scores: Sequence[Mapping[str, float]]) -> ScoreSummary:
     names = [name for name in scores[0] if all(name in each for each in scores)]
     return ScoreSummary(
-        of=subject, count=len(scores), scores={name: spread([each[name] for each in scores]) for name in names}
+        of=subject,
+        count=len(scores),
+        scores={name: verdicts.mean_and_deviation(each[name] for each in scores) for name in names},
     )
-
-
-def spread(values: Sequence[float]) -> Spread:
-    """Return mean and sample standard deviation (ddof=1); the deviation is None for a single value."""
-    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
 
 
 def _of_runs(members: Sequence[Member]) -> str:

@@ -5,9 +5,8 @@ Reading a study imports torch only if its variants have different losses, whose 
 
 from dmlcore.experiments.studies import candidates, comparisons, selection
 from dmlcore.experiments.studies.baselines import add as add_baselines
-from dmlcore.experiments.studies.by_seed import MEASURES, levels, points, score_of
+from dmlcore.experiments.studies.by_seed import CONVERGENCE, MEASURES, levels, points, score_of
 from dmlcore.experiments.studies.conductor import Conduct, StudyRequest, StudyState, cancel, conduct, conduct_of, launch
-from dmlcore.experiments.studies.convergence import CONVERGENCE
 from dmlcore.experiments.studies.expansion import StudyRun, expand
 from dmlcore.experiments.studies.judgement import baseline_rows, judge, pair, top
 from dmlcore.experiments.studies.results import (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import statistics
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,8 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dmlcore.experiments.studies.candidates import best, collect_scores
 from dmlcore.experiments.studies.conductor import StudyRequest
 from dmlcore.experiments.studies.expansion import StudyRun
-from dmlcore.experiments.studies.machine import describe_machine
-from dmlcore.experiments.studies.run_batch import find
+from dmlcore.experiments.studies.run_batch import describe_machine, find
 from dmlcore.experiments.studies.scores_by_test import BY_STEP, BY_STEP_AND_SETTING, best_settings, best_step
 from dmlcore.experiments.studies.shown_maps import PoolingMaps, maps_of
 from dmlcore.experiments.studies.spec import PRETRAINING, path_of
@@ -187,7 +185,7 @@ def table(results: Iterable[Measured]) -> list[dict[str, Any]]:
             row["chosen"] = f"{runs[0].candidate} (of {len(runs[0].candidates)})"
         for name in dict.fromkeys(name for run in runs for name in run.scores):
             values = [run.scores[name] for run in runs if name in run.scores]
-            row[name] = statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
+            row[name] = verdicts.mean_and_deviation(values)
         rows.append(row)
     return rows
 

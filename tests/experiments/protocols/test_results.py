@@ -12,7 +12,7 @@ from dmlcore import data
 from dmlcore.data.identities import identities
 from dmlcore.experiments import protocols
 from dmlcore.experiments.protocols import Member, ProtocolRequest
-from dmlcore.experiments.protocols.results import collections, spread, summarise
+from dmlcore.experiments.protocols.results import collections, summarise
 from dmlcore.experiments.protocols.tables import as_text, printed_rows
 from dmlcore.metrics import retrieval
 from dmlcore.spec import SpecError
@@ -115,11 +115,6 @@ def test_the_best_repeat_of_the_conventional_protocol_is_named_as_chosen_on_the_
     best, mean = summarise(protocol, protocol.base, [member(0, s, value=v) for s, v in enumerate((0.4, 0.6, 0.5))], [])
     assert (best.of, best.scores["map_at_r"]) == ("best of 3 repeats by TEST R@1", (0.6, None))
     assert mean.of == "mean of 3 repeats"
-
-
-def test_spread_is_that_of_a_sample():
-    assert spread([1.0, 2.0, 3.0]) == (2.0, 1.0)
-    assert spread([1.0]) == (1.0, None)
 
 
 PRINTED = [

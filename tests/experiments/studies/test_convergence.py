@@ -3,7 +3,7 @@
 import pytest
 
 from dmlcore.experiments import studies
-from dmlcore.experiments.studies.convergence import convergence
+from dmlcore.experiments.studies.by_seed import convergence
 from dmlcore.experiments.studies.results import ValidationCurve
 from dmlcore.experiments.studies.spec import Study
 from tests.experiments.studies.test_judgement import METHODS, of_methods
