@@ -11,7 +11,7 @@ import torch
 
 import dmlcore
 from dmlcore import data, losses
-from dmlcore.experiments.eject.photographs import PhotographFacts
+from dmlcore.experiments.eject import photographs
 from dmlcore.experiments.eject.support import LOSSES, EjectError, is_frozen, require_supported
 from dmlcore.spec import RunSpec
 from dmlcore.spec.optimisers import OPTIMISERS
@@ -49,8 +49,8 @@ def source(run: Run) -> str:
     values = _values(run.spec, saved.facts["threads"], digest_of(weights))
     lines, text = _lines(run.spec, bool(saved.facts.get("fused"))), TEMPLATE.read_text()
     if is_frozen(run.spec):
-        photographs = PhotographFacts.of(run)
-        values, lines, text = values | photographs.values(), lines | photographs.lines(), _joined(text)
+        constants, choices = photographs.values_and_lines(run)
+        values, lines, text = values | constants, lines | choices, _joined(text)
     return _heading(run, saved.facts.get("torch", torch.__version__)) + _needed(_replaced(text, values, lines))
 
 
@@ -178,7 +178,7 @@ def _lines(spec: RunSpec, fused: bool) -> dict[str, str]:
 
 
 def _split_lines(spec: RunSpec) -> dict[str, str]:
-    if is_frozen(spec):  # `PhotographFacts` has the split
+    if is_frozen(spec):  # `photographs` has the split
         return {}
     info, count = data.describe(spec.data.name), TRAIN_CLASSES[spec.data.name]
     test = {

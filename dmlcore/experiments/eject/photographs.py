@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 from PIL import Image
@@ -25,67 +23,45 @@ FROM_NAMES = 'paths = [path for path in sorted(Path(ROOT).rglob("*.*")) if path.
 FROM_LIST = f'paths = [Path(ROOT) / line.split()[1] for line in open(Path(ROOT).parent / "{LIST}")]'
 
 
-@dataclass(frozen=True)
-class PhotographFacts:
-    """Facts about the images and the weights of a run.
+def values_and_lines(run: Run) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what the template needs to know about the images and weights of a run.
 
-    Attributes:
-        root: Folder with one folder per class.
-        listed: True if images.txt of CUB-200-2011 gives the order of the images, False if their names do.
-        classes: Bounds of the training, validation and test classes, as in range(classes[0], classes[1]).
-        image_size: Side of the images that enter the network, in pixels.
-        weights: Path of the file with the published weights.
+    Returns:
+        The statements that define the constants of the template, by name, and the line of each choice that depends on
+        the images, by name.
+
+    Raises:
+        DataError: If the data set is missing.
+        EjectError: If an ejected file would read other images, or the weights are missing.
     """
-
-    root: Path
-    listed: bool
-    classes: tuple[int, int, int, int]
-    image_size: int
-    weights: Path
-
-    @classmethod
-    def of(cls, run: Run) -> Self:
-        """Return the facts about a run.
-
-        Raises:
-            DataError: If the data set is missing.
-            EjectError: If an ejected file would read other images, or the weights are missing.
-        """
-        spec = run.spec.data
-        folder = data.locate(spec.name, spec.root).resolve()
-        is_cub = spec.name == "cub"
-        table, root = (cub if is_cub else image_folder).read_table(folder), folder / "images" if is_cub else folder
-        listed = is_cub and (folder / LIST).is_file()
-        weights = pretrained.pinned(run.spec.model.name)
-        path = pretrained.find(weights) if weights else None
-        if path is None:
-            raise EjectError(
-                f"{run.id}: the weights of {run.spec.model.name} are not on this machine; eject it where it was trained"
-            )
-        reason = _unusual_listing(root, listed, table) or _unusual_image(root, table)
-        if np.bincount(table.labels).min() < run.spec.batch.samples:
-            reason = f"has classes with fewer images than batch.samples={run.spec.batch.samples}"
-        if reason:
-            raise EjectError(f"{run.id}: cannot be ejected because {root} {reason}")
-        info, train = data.describe(spec.name), np.arange(table.train_classes)
-        kept = len(hold_out(train, train, spec.validation or info.validation, run.spec.seed)[0])
-        size = int(spec.image_size or info.image_size or 0)
-        return cls(root, listed, (0, kept, len(train), len(table.class_names)), size, path)
-
-    def values(self) -> dict[str, str]:
-        """Return the statements that define the constants of the template, by name."""
-        digest = hashlib.sha256(self.weights.read_bytes()).hexdigest()
-        return {
-            "ROOT": f'ROOT = "{self.root}"',
-            "CLASSES": f"CLASSES = {self.classes}  # bounds of the training, validation and test classes",
-            "WEIGHTS": f'WEIGHTS = "{self.weights}"',
-            "WEIGHTS_DIGEST": f'WEIGHTS_DIGEST = "{digest}"  # SHA-256',
-            "IMAGE_SIZE": f"IMAGE_SIZE = {self.image_size}",
-        }
-
-    def lines(self) -> dict[str, str]:
-        """Return the line of each choice in the template that depends on the images, by name."""
-        return {"data": FROM_LIST if self.listed else FROM_NAMES}
+    spec = run.spec.data
+    folder = data.locate(spec.name, spec.root).resolve()
+    is_cub = spec.name == "cub"
+    table, root = (cub if is_cub else image_folder).read_table(folder), folder / "images" if is_cub else folder
+    listed = is_cub and (folder / LIST).is_file()  # the list gives the order of the images, otherwise their names do
+    weights = pretrained.pinned(run.spec.model.name)
+    path = pretrained.find(weights) if weights else None
+    if path is None:
+        raise EjectError(
+            f"{run.id}: the weights of {run.spec.model.name} are not on this machine; eject it where it was trained"
+        )
+    reason = _unusual_listing(root, listed, table) or _unusual_image(root, table)
+    if np.bincount(table.labels).min() < run.spec.batch.samples:
+        reason = f"has classes with fewer images than batch.samples={run.spec.batch.samples}"
+    if reason:
+        raise EjectError(f"{run.id}: cannot be ejected because {root} {reason}")
+    info, train = data.describe(spec.name), np.arange(table.train_classes)
+    kept = len(hold_out(train, train, spec.validation or info.validation, run.spec.seed)[0])
+    classes = (0, kept, len(train), len(table.class_names))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    values = {
+        "ROOT": f'ROOT = "{root}"',
+        "CLASSES": f"CLASSES = {classes}  # bounds of the training, validation and test classes",
+        "WEIGHTS": f'WEIGHTS = "{path}"',
+        "WEIGHTS_DIGEST": f'WEIGHTS_DIGEST = "{digest}"  # SHA-256',
+        "IMAGE_SIZE": f"IMAGE_SIZE = {spec.image_size or info.image_size or 0}",
+    }
+    return values, {"data": FROM_LIST if listed else FROM_NAMES}
 
 
 def _unusual_listing(root: Path, listed: bool, table: ImageTable) -> str:
