@@ -185,8 +185,8 @@ def _attributed(name: str) -> dict[str, Trial]:
     if study.attribution is None or written is None:
         return {}
     settings = {
-        (each.point, each.variant): each.entry.spec
-        for each in attribution.expand(study, written.chosen, study.seeds[:1])
+        (point, entry.variant): entry.spec
+        for point, entry in attribution.expand(study, written.chosen, study.seeds[:1])
     }
     scores: dict[tuple[attribution.Point, str], list[float]] = {}
     for run in written.runs:

@@ -103,11 +103,10 @@ def start_fork(run: Run, origin: Origin, dataset: Dataset | None, report: Report
     start, data = _prepare(run, dataset, report, origin.saved)
     state, parent = start.state, run.spec.fork.run
     report(0, f"continuing from step {origin.saved.facts['step']} of {parent}")
-    transferred = transfer.transfer(state, origin, classes_of(data))
-    start.rows = [row for row in origin.rows if transferred.whole or row["kind"] == "scores"]
-    words = {"changed": transferred.changed, "carried": transferred.carried, "anew": transferred.reset}
+    whole, words = transfer.transfer(state, origin, classes_of(data))
+    start.rows = [row for row in origin.rows if whole or row["kind"] == "scores"]
     start.rows.append({"kind": "fork", "step": state.progress.step, "run": parent, **words})
-    if not transferred.whole:
+    if not whole:
         start.rows += evaluation.validate(state)
     return start
 

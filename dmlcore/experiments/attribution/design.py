@@ -9,7 +9,6 @@ the variance that they explain add up.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from dmlcore.experiments import studies
 from dmlcore.experiments.settings import settings, varying
@@ -25,13 +24,7 @@ Point = tuple[int, ...]
 COLUMNS = (1, 2, 4, 7, 3, 5, 6)
 
 
-@dataclass(frozen=True)
-class AttributionRun:
-    """Run of one side of the contrast at one point; `entry` is found in the run store like a run of the study."""
-
-    point: Point
-    variant: str
-    entry: StudyRun
+Planned = tuple[Point, StudyRun]  # run of one side of the contrast at a point, found in the run store like any other
 
 
 def require(study: Study) -> Attribution:
@@ -100,7 +93,7 @@ def _as_text(value: object) -> str:
 
 def expand(
     study: Study, chosen: Mapping[str, str], seeds: Sequence[int] = (), extra: Sequence[str] = ()
-) -> list[AttributionRun]:
+) -> list[Planned]:
     """Return the runs of both sides at every point, pretraining included, point by point.
 
     Args:
@@ -120,12 +113,8 @@ def expand(
                 f"{variant.name}: no candidate is chosen yet, because the study has no results; write them first with "
                 "`python -m dmlcore study NAME --write`"
             )
-    runs = []
+    runs: list[Planned] = []
     for point in points(attribution):
         entries = studies.expand(study, seeds or study.seeds, sides, (*overrides(attribution, point), *extra))
-        runs += [
-            AttributionRun(point, entry.variant, entry)
-            for entry in entries
-            if not entry.candidate or entry.candidate == chosen[entry.variant]
-        ]
+        runs += [(point, entry) for entry in entries if not entry.candidate or entry.candidate == chosen[entry.variant]]
     return runs

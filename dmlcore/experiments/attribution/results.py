@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dmlcore.experiments import studies
-from dmlcore.experiments.attribution.design import AttributionRun, Point, contrast_of, expand
+from dmlcore.experiments.attribution.design import Planned, Point, contrast_of, expand
 from dmlcore.experiments.studies import StudyRequest, StudyState
 from dmlcore.experiments.studies.results import measure
 from dmlcore.experiments.studies.run_batch import describe_machine, find, make
@@ -57,7 +57,7 @@ class AttributionResults(_Stored):
         return sum(run.seconds for run in self.runs)
 
 
-def entries(request: StudyRequest, store: RunStore) -> list[AttributionRun]:
+def entries(request: StudyRequest, store: RunStore) -> list[Planned]:
     """Return the runs of a study's attribution; candidates are those that the study has chosen.
 
     They are taken from the finished runs of the store, otherwise from the written results. Raises SpecError.
@@ -81,7 +81,7 @@ def conduct(
     Also raises SpecError if the study has no attribution, or has chosen no candidates yet.
     """
     task = Task(store.root / ".attributions" / path_of(request.study).stem, StudyState)
-    unique = {run.entry.digest(): run.entry for run in entries(request, store)}
+    unique = {entry.digest(): entry for _, entry in entries(request, store)}
     return make(
         list(unique.values()), store, task, StudyState(request=request, backend=parse(backend).text),
         report=report, stop=stop,
@@ -93,14 +93,14 @@ def measured(request: StudyRequest, store: RunStore) -> list[ScoredRun]:
     score = contrast_of(studies.read(request.study)).score
     planned = entries(request, store)
     scored = []
-    for each, run in zip(planned, find([each.entry for each in planned], store), strict=True):
-        result = measure(each.entry, run) if run and each.variant != PRETRAINING else None
+    for (point, entry), run in zip(planned, find([entry for _, entry in planned], store), strict=True):
+        result = measure(entry, run) if run and entry.variant != PRETRAINING else None
         if result and score in result.scores:
             scored.append(
                 ScoredRun(
-                    point=each.point,
-                    variant=each.variant,
-                    seed=each.entry.seed,
+                    point=point,
+                    variant=entry.variant,
+                    seed=entry.seed,
                     digest=result.digest,
                     score=result.scores[score],
                     seconds=result.seconds,
@@ -119,12 +119,12 @@ def write(request: StudyRequest, store: RunStore) -> Path:
     runs = measured(request, store)
     if not runs:
         raise SpecError(f"{request.study}: no finished run of its attribution in {store.root}, so nothing was written")
-    planned = entries(request, store)
+    planned = [entry for _, entry in entries(request, store)]
     head = AttributionResults(
         study=path_of(request.study).stem,
         written=time.strftime("%Y-%m-%d", time.gmtime()),
-        **describe_machine([run for run in find([each.entry for each in planned], store) if run]),
-        chosen={each.variant: each.entry.candidate for each in planned if each.entry.candidate},
+        **describe_machine([run for run in find(planned, store) if run]),
+        chosen={entry.variant: entry.candidate for entry in planned if entry.candidate},
         runs=(),
     )
     lines = [head.model_dump(mode="json", exclude={"runs"}), *(run.model_dump(mode="json") for run in runs)]

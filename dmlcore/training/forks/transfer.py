@@ -42,23 +42,6 @@ class Origin:
     rows: list[Row]
 
 
-@dataclass(frozen=True)
-class Transfer:
-    """Summary of the tensors and progress that a fork took over from its parent.
-
-    Attributes:
-        whole: True if the fork has the objective of its parent, so that the parent's best weights remain candidates.
-        changed: Keys of changed settings.
-        carried: Descriptions of tensors that were taken over.
-        reset: Descriptions of tensors that were reset.
-    """
-
-    whole: bool
-    changed: list[str]
-    carried: list[str]
-    reset: list[str]
-
-
 def refused_keys(parent: RunSpec, fork: RunSpec) -> list[str]:
     """Return the keys of settings that the fork has changed although a fork cannot change them."""
     return [key for key in _changes(parent, fork) if key.startswith(FIXED) and key not in FREE]
@@ -95,10 +78,14 @@ def origin(run: Run) -> Origin | None:
         raise TrainingError(str(error)) from None
 
 
-def transfer(state: TrainingState, parent: Origin, classes: int) -> Transfer:
+def transfer(state: TrainingState, parent: Origin, classes: int) -> tuple[bool, dict[str, list[str]]]:
     """Copy the matching tensors of the parent into a new training state.
 
     `classes` is the number of classes for which the loss was created.
+
+    Returns:
+        True if the fork has the objective of its parent, so that the parent's best weights remain candidates; and
+        entries for a metrics row: the keys of changed settings, and descriptions of what was carried over or reset.
     """
     saved, spec = parent.saved, state.spec
     whole = same_question(parent.spec, spec)
@@ -135,7 +122,7 @@ def transfer(state: TrainingState, parent: Origin, classes: int) -> Transfer:
         carried.append("best weights so far")
     else:
         reset.append("best weights, tracked from this step on")
-    return Transfer(whole, _changes(parent.spec, spec), carried, reset)
+    return whole, {"changed": _changes(parent.spec, spec), "carried": carried, "anew": reset}
 
 
 def _trains_on_same_samples(parent: RunSpec, fork: RunSpec) -> bool:

@@ -98,9 +98,9 @@ def test_every_alternative_is_tried_alone_and_runs_are_those_of_the_overrides():
     assert points(study().attribution) == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1)]
     runs = attribution.expand(study(), {})
     assert len(runs) == 5 * 2 * 2
-    both = next(run.entry.spec for run in runs if run.point == (1, 1))
+    both = next(entry.spec for point, entry in runs if point == (1, 1))
     assert (both.batch.classes, both.batch.samples, both.optimiser.weight_decay) == (3, 3, 0.01)
-    own = {run.entry.digest() for run in runs if run.point == (0, 0)}
+    own = {entry.digest() for point, entry in runs if point == (0, 0)}
     assert own == {entry.digest() for entry in studies.expand(study())}, "runs of the study are reused"
     assert attribution.own_values(study())[0] == "batch.classes=4, batch.samples=2"
 
@@ -180,8 +180,8 @@ def test_runs_are_trained_measured_and_written(tmp_path):
     path = tmp_path / "tiny.toml"
     path.write_text(TOML)
     store, request = RunStore(tmp_path / "runs"), StudyRequest(study=str(path), seeds=(0,))
-    for each in attribution.expand(study(), {}, (0,)):
-        run = store.create(each.entry.spec)
+    for _, entry in attribution.expand(study(), {}, (0,)):
+        run = store.create(entry.spec)
         with run.lock():
             train(run)
     assert attribution.conduct(request, store).state == "done", "all runs are found, so none is trained again"
@@ -202,6 +202,6 @@ def test_shipped_attributions_fit_their_studies(name):
     results = attribution.load(name)
     if results is None:
         return
-    planned = {run.entry.digest() for run in attribution.expand(study, results.chosen)}
+    planned = {entry.digest() for _, entry in attribution.expand(study, results.chosen)}
     assert {run.digest for run in results.runs} <= planned
     assert attribution.shares(study, results.runs)
