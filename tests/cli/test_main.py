@@ -9,9 +9,9 @@ from dmlcore.cli import own_folder
 from dmlcore.cli.options import read_spec
 from dmlcore.spec import RunSpec, keys
 from dmlcore.storage.runs import RunStore
-from tests import warm
 from tests.cli.here import here
 from tests.data import layouts
+from tests.started import run_python
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -37,10 +37,10 @@ def test_train_list_evaluate_resume(tmp_path: Path) -> None:
     listed = here("list", "--runs", str(tmp_path / "store"))
     assert run_id in listed.stdout
     assert "done" in listed.stdout
-    evaluated = warm.run(*DML, "evaluate", run_id, "--runs", str(tmp_path / "store"))
+    evaluated = run_python(*DML, "evaluate", run_id, "--runs", str(tmp_path / "store"))
     assert evaluated.returncode == 0, evaluated.stderr
     assert evaluated.stdout.startswith(f"{run_id}: test MAP@R ")
-    again = warm.run(*DML, "resume", run_id, "--runs", str(tmp_path / "store"))
+    again = run_python(*DML, "resume", run_id, "--runs", str(tmp_path / "store"))
     assert again.returncode == 1
     assert again.stderr == f"error: {run_id} is finished; there is nothing left to resume\n"
 
@@ -54,14 +54,14 @@ def test_a_folder_of_few_classes_is_trained_and_forked_by_names(
     (folder / "ant" / "3.jpg").write_bytes(b"no image")
     (folder / "bee" / "notes.txt").touch()
     short = ("model.name=conv4_32", "data.image_size=16", "schedule.steps=1", "data.damaged=skip")
-    trained = warm.run(*DML, "train", str(folder), *short, *runs)
+    trained = run_python(*DML, "train", str(folder), *short, *runs)
     assert trained.returncode == 0, trained.stderr
     assert "note: 1 file was skipped: 1 .txt (bee/notes.txt)" in trained.stderr
     assert "settings adapted to" in trained.stderr
     assert "1 of 40 images cannot be decoded and are left out: ant/3.jpg" in trained.stderr
     run = RunStore(tmp_path / "runs").open(trained.stdout.strip())
     assert (run.spec.data.root, run.spec.data.split, run.spec.batch.classes) == (str(folder), "samples", 5)
-    forked = warm.run(*DML, "fork", run.id, "--leave-out", "elk", "--more", "1", "batch.classes=4", *runs)
+    forked = run_python(*DML, "fork", run.id, "--leave-out", "elk", "--more", "1", "batch.classes=4", *runs)
     assert forked.returncode == 0, forked.stderr
     assert RunStore(tmp_path / "runs").open(forked.stdout.strip()).spec.fork.leave_out == (4,)
 
@@ -105,7 +105,7 @@ def test_errors_are_one_line(arguments: tuple[str, ...], message: str, tmp_path:
 
 
 def test_failed_training_exits_1_with_its_reason(tmp_path: Path) -> None:
-    found = warm.run(*DML, "train", "digits", "batch.classes=11", "--runs", str(tmp_path))
+    found = run_python(*DML, "train", "digits", "batch.classes=11", "--runs", str(tmp_path))
     assert found.returncode == 1
     assert "a batch needs 11 classes" in found.stderr
     assert "Traceback" not in found.stderr

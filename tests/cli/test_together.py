@@ -2,9 +2,7 @@
 
 import os
 import signal
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +13,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import RunStore
 from dmlcore.training import loop
-from tests import warm
+from tests.started import run_python
 
 pytestmark = pytest.mark.processes
 
@@ -81,23 +79,11 @@ def test_a_resume_starts_no_more_processes_than_cores_without_being_asked(
     assert ("the run had 64 processes; this machine allows 2" in caplog.text) == (asked is None)
 
 
-def torchrun() -> None:
-    """Do what `python -m torch.distributed.run` does, with forks of tests/warm.py as its processes."""
-    from torch.distributed import run
-    from torch.distributed.elastic.multiprocessing.subprocess_handler import subprocess_handler
-
-    def popen(args: Sequence[str], **more: Any) -> warm.ForkedProcess:
-        return warm.popen([word for word in args if word != "-u"], **more)
-
-    subprocess_handler.Popen = popen  # type: ignore[attr-defined, assignment]
-    run.main()
-
-
 def test_torchrun_starts_the_processes_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "short.toml").write_text(SPEC.to_toml())
     command = ["--standalone", "--nproc-per-node", "2", "-m", "dmlcore", "train", str(tmp_path / "short.toml")]
     monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))
-    ended = warm.run("-c", f"from {__name__} import torchrun; torchrun()", *command)
+    ended = run_python("-m", "torch.distributed.run", *command)
     assert ended.returncode == 0, ended.stderr
     (run,) = RunStore(tmp_path / "runs").list()  # a single run, though two processes received the command
     said = [line for line in ended.stdout.splitlines() if not line.startswith("[Gloo]")]  # in torch below 2.9

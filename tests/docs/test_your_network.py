@@ -9,7 +9,7 @@ import pytest
 
 from dmlcore.spec import own_network
 from dmlcore.storage.runs import RunStore, series
-from tests import warm
+from tests.started import run_python
 
 ROOT = Path(__file__).parents[2]
 NETWORK, LOOP = re.findall(
@@ -24,7 +24,7 @@ def test_the_network_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv(own_network.NETWORKS, raising=False)
     options = ("model.name=mypkg.net:make", "model.options.width=8", "model.freeze=backbone", "schedule.steps=3")
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
-    trained = warm.run("-m", "dmlcore", "train", "glyphs", *options, "--runs", str(tmp_path / "runs"))
+    trained = run_python("-m", "dmlcore", "train", "glyphs", *options, "--runs", str(tmp_path / "runs"))
     assert trained.returncode == 0, trained.stderr
     assert RunStore(tmp_path / "runs").list()[0].status() == "done"
 

@@ -26,7 +26,7 @@ ROWS = 12
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks_begin_warm: None) -> None:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_tasks: None) -> None:
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
 
 

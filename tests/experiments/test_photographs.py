@@ -23,7 +23,7 @@ pytestmark = pytest.mark.processes
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks_begin_warm: None) -> None:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_tasks: None) -> None:
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
 
 

@@ -48,7 +48,7 @@ def long_ago(seconds: float = 3600.0) -> dict[str, object]:
     return {"queued": time.monotonic() - seconds, "boot": locks.current_boot()}
 
 
-def test_twice_at_once_after_a_real_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks_begin_warm) -> None:
+def test_twice_at_once_after_a_real_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_tasks) -> None:
     monkeypatch.setenv("DML_CPU_RUNS", "1")
     assert crash.after_a_crash(tmp_path, queued=2, running=1).startswith("3 of 3 resumed")
 

@@ -25,7 +25,7 @@ from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from dmlcore.training import loop
-from tests.warm import CARD
+from tests.started import CARD
 
 FILES = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.truncate")
 

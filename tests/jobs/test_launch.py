@@ -27,7 +27,7 @@ os.killpg(0, signal.SIGKILL)  # with all that its session holds, as a closed ter
 SHORT = RunSpec().with_overrides(["schedule.steps=40", "schedule.validate_every=20", "schedule.checkpoint_every=10"])
 ENDLESS = SHORT.with_overrides(["schedule.steps=1000000"])
 
-pytestmark = pytest.mark.usefixtures("tasks_begin_warm")  # excludes the process that the launcher above starts
+pytestmark = pytest.mark.usefixtures("forked_tasks")  # excludes the process that the launcher above starts
 
 
 def test_row_29_a_job_outlives_its_killed_launcher_and_goes_all_the_way(store: RunStore, tmp_path: Path) -> None:

@@ -1,17 +1,15 @@
-"""A small real run for the page tests, trained once, and faster replacements for parts of AppTest."""
+"""A small real run for the page tests, trained once."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from streamlit.components.v2 import manifest_scanner
-from streamlit.runtime.scriptrunner.script_cache import ScriptCache
-from streamlit.testing.v1 import AppTest, app_test, element_tree, local_script_runner
+from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from dmlcore.experiments import example
@@ -29,41 +27,7 @@ from tests.pages.leaks import leaks, spoken
 # Each AppTest searches all installed packages for components: 0.14 s of CPU time.
 manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
 
-
-def _until_it_ends(runner: local_script_runner.LocalScriptRunner, timeout: float = 3) -> None:
-    assert runner._script_thread is not None
-    runner._script_thread.join(timeout)
-    LOOKED(runner, 0 if runner._script_thread.is_alive() else 1)
-
-
-# AppTest polls a thousand times per second until the page has finished and takes the GIL each time.
-LOOKED = local_script_runner.require_widgets_deltas
-local_script_runner.require_widgets_deltas = _until_it_ends
-
-
-def _each(block: element_tree.Block) -> Iterator[element_tree.Node]:
-    """Yield the block and its descendants in document order. The original nests one generator per block."""
-    yield block
-    waiting = [iter(block.children.values())]
-    while waiting:
-        for node in waiting[-1]:
-            yield node
-            if isinstance(node, element_tree.Block):
-                waiting.append(iter(node.children.values()))
-                break
-        else:
-            waiting.pop()
-
-
-element_tree.Block.__iter__ = _each
-
-# each run of a page sets its attributes; creating a new mock takes 1 ms
-SERVER = app_test.MagicMock(spec=app_test.Runtime)
-app_test.MagicMock = lambda spec: SERVER
-
 look_up_one_by_one()  # as the server does
-SCRIPTS = ScriptCache()  # scripts are compiled once, as in the server
-app_test.ScriptCache = local_script_runner.ScriptCache = lambda: SCRIPTS
 
 MAIN = ROOT / "pages" / "_main.py"
 SHORT = ["schedule.steps=8", "schedule.checkpoint_every=4", "schedule.validate_every=8"]
@@ -93,7 +57,7 @@ def load_page(page: str, /, **query: str) -> AppTest:
 
 
 @pytest.fixture(autouse=True)
-def _warm(tasks_begin_warm: None) -> None:
+def _forked(forked_tasks: None) -> None:
     """Start background tasks of pages without importing torch again."""
 
 

@@ -15,8 +15,8 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.training import loop
-from tests import warm
 from tests.data import layouts
+from tests.started import run_python
 from tests.training.resumed import same_to_the_bit, trained
 
 pytestmark = pytest.mark.processes
@@ -96,7 +96,7 @@ def test_a_run_on_files_that_was_killed_goes_on_from_shards(
     use(monkeypatch, on["files"])
     whole = trained(store, SPEC)
     killed = store.create(SPEC)
-    assert warm.run("-c", DYING, str(killed.path), str(KILLED_AT)).returncode == -signal.SIGKILL
+    assert run_python("-c", DYING, str(killed.path), str(KILLED_AT)).returncode == -signal.SIGKILL
     saved = checkpoint.load(killed.path)
     assert saved is not None
     assert 0 < saved.facts["step"] < STEPS
@@ -108,7 +108,6 @@ def test_a_run_on_files_that_was_killed_goes_on_from_shards(
     assert embeddings(whole) == embeddings(killed)
 
 
-@pytest.mark.usefixtures("companions_begin_warm")
 def test_two_processes_read_shards_as_they_read_files(
     on: dict[str, dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

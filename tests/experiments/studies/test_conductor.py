@@ -23,13 +23,12 @@ from dmlcore.spec import SpecError
 from dmlcore.storage import locks
 from dmlcore.storage.runs import RunStore, best_validation
 from dmlcore.training.loop import train
-from tests import warm
 from tests.cli.here import here
 from tests.experiments.studies import forged
-from tests.started import until
+from tests.started import run_python, until
 from tests.wording import says
 
-pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("tasks_begin_warm")]
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_tasks")]
 TOML = """
 title = "Tiny"
 question = "Does it run?"
@@ -92,7 +91,7 @@ def test_runs_are_found_by_what_they_are_not_by_their_name(tmp_path):
 
 def test_the_command_makes_the_runs_keeps_them_and_writes_what_they_reached(tmp_path, monkeypatch, capsys):
     request, runs = study(tmp_path), str(tmp_path / "runs")
-    made = warm.run("-m", "dmlcore", "study", request.study, "--runs", runs, "--write")
+    made = run_python("-m", "dmlcore", "study", request.study, "--runs", runs, "--write")
     assert made.returncode == 0, made.stderr
     store = RunStore(runs)
     found = studies.find(request.entries(), store)

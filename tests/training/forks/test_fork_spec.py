@@ -8,7 +8,7 @@ from dmlcore.training import loop
 from dmlcore.training.build import load_data
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.forks import fork_spec
-from tests import warm
+from tests.started import run_python
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_the_command_line_forks_and_a_fork_of_a_fork_keeps_its_training_split(pa
     store = RunStore(parent.path.parent)
     words = ["loss.name=contrastive", "schedule.keep_every=2", "--step", "4", "--more", "3"]
     words += ["--leave-out", "9", "--without", "2,3"]
-    said = warm.run("-m", "dmlcore", "fork", parent.id, *words, "--runs", str(store.root))
+    said = run_python("-m", "dmlcore", "fork", parent.id, *words, "--runs", str(store.root))
     assert said.returncode == 0, said.stderr
     made = store.open(said.stdout.splitlines()[0])
     assert series(made.metrics()[0], "step", "loss")[0] == [5, 6, 7]

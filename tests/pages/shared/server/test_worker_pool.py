@@ -6,16 +6,13 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import pytest
 
 from pages.shared.plane.service import WORKERS, answer
 from pages.shared.server.worker_pool import WorkerPool
-from tests import warm
 
 pytestmark = pytest.mark.processes
 
@@ -38,8 +35,6 @@ def one_pool():
 
     async def test(pool):
         found = {"first": await ask(pool)}
-        forks = SimpleNamespace(Popen=warm.popen, DEVNULL=subprocess.DEVNULL)  # for the replacements of killed workers
-        patch.setattr("pages.shared.server.worker_pool.subprocess", forks)
         first, second = pool.workers
         first.process.kill()
         found["one killed"] = await ask(pool)

@@ -13,8 +13,8 @@ from pages.losses.fields.compare.state import ComparisonView
 from pages.losses.fields.landscape import export, service
 from pages.shared.plane.state import Scene
 from pages.shared.server.wire import unpack
-from tests import warm
 from tests.members import in_one_case
+from tests.started import run_python
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_plotly_js_is_served_by_its_version_and_plotly_itself_is_not_imported(cl
         "import sys; from pages.losses.fields.landscape import export, service; service.answer({'roll': True});"
         "sys.exit('plotly' in sys.modules)"
     )
-    assert warm.run("-c", code).returncode == 0
+    assert run_python("-c", code).returncode == 0
     version = unpack(service.answer({}))["plotly"]
     found = client.get(f"/api/landscape/plotly-{version}.js")
     assert found.headers["content-type"].startswith("text/javascript")
