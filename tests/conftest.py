@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 # Rounding of a sum depends on the number of threads. Use one, here and in started processes; the tensors are small.
 THREADS = int(os.environ.setdefault("OMP_NUM_THREADS", "1"))
 
+HANDLERS = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+os.umask(UMASK := os.umask(0o022))
+
 # Slow shared machines must not fail a test and failures must be reproducible: no deadlines and fixed examples.
 settings.register_profile(
     "lab",
@@ -48,7 +51,8 @@ def forked_tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forks = []
 
     def start(arguments: Sequence[str], log: Path | None = None) -> started.ForkedTask:
-        forks.append(fork := started.fork_task(arguments, log))
+        forks.append(fork := started.ForkedTask(arguments, log))
+        fork.start()
         return fork
 
     if not started.CARD.exists():
@@ -56,7 +60,8 @@ def forked_tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             monkeypatch.setattr(module, "spawn_detached", start)
     yield
     for fork in forks:
-        fork.kill()
+        if fork.is_alive():
+            fork.kill()
 
 
 @pytest.fixture(autouse=True)
@@ -65,12 +70,10 @@ def _process_settings() -> Iterator[None]:
 
     These are torch's number of threads and deterministic mode, the handlers of SIGINT and SIGTERM, and the umask.
     """
-    os.umask(mask := os.umask(0o022))
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
-    for number, handler in handlers.items():
+    for number, handler in HANDLERS.items():
         signal.signal(number, handler)
-    os.umask(mask)
+    os.umask(UMASK)
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(THREADS)
         torch.set_deterministic_debug_mode("default")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import os
 import runpy
@@ -17,6 +16,7 @@ from pathlib import Path
 from dmlcore.storage.home import HOME
 
 CARD = Path("/dev/nvidiactl")
+multiprocessing.set_forkserver_preload(["tests.preload"])
 
 
 def run_python(*arguments: str, cwd: Path = HOME, timeout: float = 300) -> subprocess.CompletedProcess[str]:
@@ -28,8 +28,8 @@ def run_python(*arguments: str, cwd: Path = HOME, timeout: float = 300) -> subpr
 class ForkedTask(ForkServerProcess):
     """Background task in a fork of a process that has trained once (tests/preload.py): saves 3 s of CPU time.
 
-    It replaces the process that `dmlcore.storage.task.spawn_detached` starts. `arguments` are -m, a module and the
-    arguments of the module.
+    It replaces the process that `dmlcore.storage.task.spawn_detached` starts. `arguments` are -m, a module and its
+    arguments.
     """
 
     def __init__(self, arguments: Sequence[str], log: Path | None) -> None:
@@ -53,15 +53,6 @@ class ForkedTask(ForkServerProcess):
     def poll(self) -> int | None:
         """Return the exit status, or None while the process is running."""
         return self.exitcode
-
-
-def fork_task(arguments: Sequence[str], log: Path | None = None) -> ForkedTask:
-    """Start Python in a fork."""
-    task = ForkedTask(arguments, log)
-    multiprocessing.set_forkserver_preload(["tests.preload"])
-    with contextlib.chdir(HOME):  # the fork server imports tests.preload from its current directory
-        task.start()
-    return task
 
 
 def until(condition: Callable[[], object], why: Callable[[], object] = str, seconds: float = 180.0) -> None:
