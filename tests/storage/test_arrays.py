@@ -1,7 +1,5 @@
 """Truncated, forged or corrupted array files give one readable error and allocate nothing of the claimed size."""
 
-from __future__ import annotations
-
 import io
 import mmap
 import os

@@ -1,7 +1,5 @@
 """CSV export: names that a spreadsheet would evaluate become text; numbers and everything else stay unchanged."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

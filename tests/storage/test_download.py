@@ -2,84 +2,29 @@
 
 import hashlib
 import io
-import threading
 import urllib.request
 from collections.abc import Iterator
 from email.message import Message
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from dmlcore.storage import download
 from dmlcore.storage.download import DownloadError, fetch, unreachable
+from tests.storage.ranged_server import Server, serving
 
 CONTENT = bytes(range(256)) * 4000  # 1,024,000 bytes
 SHA256, MD5 = hashlib.sha256(CONTENT).hexdigest(), hashlib.md5(CONTENT).hexdigest()
 
 
-class Server(ThreadingHTTPServer):
-    """Server of CONTENT at any path, with configurable interruptions, redirects and errors."""
-
-    cut_after: list[int]  # bytes after which the connection of each of the next responses breaks
-    ranges: bool
-    redirect: str | None
-    asked: list[str | None]  # Range header of each request
-    content: bytes
-    status: list[int]  # status codes of the next responses, if not 200
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/weights.pth"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_GET(self) -> None:
-        server = self.server
-        if server.redirect and self.path != "/target":
-            self.send_response(302)
-            self.send_header("Location", server.redirect)
-            self.end_headers()
-            return
-        wanted = self.headers.get("Range")
-        server.asked.append(wanted)
-        if server.status:
-            self.send_error(server.status.pop(0))
-            return
-        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and server.ranges else 0
-        if start >= len(server.content):
-            self.send_error(416)
-            return
-        body = server.content[start:]
-        self.send_response(206 if start else 200)
-        if start:
-            self.send_header("Content-Range", f"bytes {start}-{len(server.content) - 1}/{len(server.content)}")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body[: server.cut_after.pop(0)] if server.cut_after else body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
-    made = Server(("127.0.0.1", 0), Handler)
-    made.cut_after, made.ranges, made.redirect, made.asked, made.status = [], True, None, [], []
-    made.content = CONTENT
-    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield made
-    made.shutdown()
-    thread.join()
-    made.server_close()
+    with serving(CONTENT, monkeypatch) as made:
+        yield made
 
 
 def here(server: Server, into: Path, **wanted: object) -> Path:
-    return fetch(server.url, into, loopback=True, pause=0.0, **({"sha256": SHA256} | wanted))  # type: ignore[arg-type]
+    return fetch(server.url("weights.pth"), into, loopback=True, pause=0.0, **({"sha256": SHA256} | wanted))  # type: ignore[arg-type]
 
 
 def kept(folder: Path) -> set[str]:
@@ -209,7 +154,7 @@ def test_a_redirect_from_https_to_http_is_refused() -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_this_machine_is_inside_too(server: Server, tmp_path: Path, host: str) -> None:
-    url = server.url.replace("127.0.0.1", host)
+    url = server.url("weights.pth").replace("127.0.0.1", host)
     with pytest.raises(DownloadError, match="not a public address"):
         fetch(url, tmp_path / "w.pth", sha256=SHA256)
     assert server.asked == []
@@ -229,12 +174,12 @@ def test_offline_says_where_to_put_the_file(tmp_path: Path, server: Server) -> N
 
 
 def test_a_server_is_asked_whether_it_has_a_file(server: Server) -> None:
-    assert unreachable(server.url, loopback=True) is None
-    assert "not a public address" in (unreachable(server.url) or "")
+    assert unreachable(server.url("x"), loopback=True) is None
+    assert "not a public address" in (unreachable(server.url("x")) or "")
     server.status.append(404)
-    assert unreachable(server.url, loopback=True) == "Not Found"
+    assert unreachable(server.url("x"), loopback=True) == "Not Found"
     server.server_close()
-    assert unreachable(server.url, loopback=True), "the server must not respond"
+    assert unreachable(server.url("x"), loopback=True), "the server must not respond"
 
 
 def test_a_digest_is_needed(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Listings show the current state of the disk, and their cost depends on the number of changes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

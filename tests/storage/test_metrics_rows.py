@@ -1,7 +1,5 @@
 """Rows of metrics.jsonl: valid contents of a line, detection of single flipped bits, and speed of reading."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -16,6 +16,7 @@ from dmlcore.monitoring import comparability
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import RunStore, scores, series
 from dmlcore.training import loop
+from tests.training.resumed import trained
 
 STORED = Path(__file__).parents[1] / "fixtures" / "runs"
 RELEASES = sorted(path.name for path in (STORED / "finished").iterdir())
@@ -64,10 +65,7 @@ def test_row_14_a_run_of_each_release_goes_on_as_it_would_have_then(release, tmp
 def test_row_14_a_run_of_each_release_may_be_forked(release, finished):
     parent = finished.open(release)
     changes = [f"fork.run={release}", "fork.step=12", "schedule.steps=14", "loss.name=contrastive"]
-    run = finished.create(parent.spec.with_overrides(changes))
-    with run.lock():
-        state = loop.train(run)
-    assert (state.state, state.step) == ("done", 14), state.message
+    run = trained(finished, parent.spec.with_overrides(changes))
     assert series(run.metrics()[0], "step", "loss")[0] == [13, 14]
 
 

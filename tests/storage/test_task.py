@@ -1,7 +1,5 @@
 """States of a task at every moment, also after kills; jobs and downloads are tested elsewhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
