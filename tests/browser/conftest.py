@@ -23,7 +23,6 @@ from tests.browser.harness import (
     served,
 )
 from tests.data import layouts
-from tests.experiments.studies import forged
 
 FAILED = pytest.StashKey[bool]()
 SERVING = pytest.StashKey[Server]()
@@ -67,7 +66,8 @@ def browser(request: pytest.FixtureRequest) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Forged CIFAR-100 and Omniglot files with a few images each, as the server finds them."""
-    root = forged.cifar100(tmp_path_factory.mktemp("data"), train=4, test=1)
+    root = tmp_path_factory.mktemp("data")
+    layouts.cifar100(root / "cifar-100-python", train=4, test=1)
     layouts.omniglot_for_collages(root / "omniglot-py", characters=16)
     return root
 

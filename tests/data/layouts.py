@@ -1,10 +1,14 @@
 """Generators of small trees in the official layouts; each function writes one and returns its folder."""
 
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 from scipy.io import savemat
+
+from dmlcore.data.synthetic.cifar_collage import BACKGROUNDS
 
 CARS = {  # some of the 196
     1: "AM General Hummer SUV 2000",
@@ -197,6 +201,36 @@ def class_folders(folder: Path, names=("ant", "bee", "cat", "dog", "elk", "fox",
         for number in range(each):
             write_image(folder / name / f"{number}.jpg", number * 20)
     return folder
+
+
+SUPER_CLASSES = tuple(sorted([*BACKGROUNDS, *(f"super {number:02d}" for number in range(16))]))
+
+
+def cifar100(folder: Path, train: int = 4, test: int = 2, encode: Callable[[str], str | bytes] = str.encode) -> Path:
+    """Write some images per class in each file; fine label f belongs to super-class f % 20.
+
+    The first two channels of an image encode its number.
+    """
+    folder.mkdir(parents=True)
+    first = 0
+    for split, count in (("train", train), ("test", test)):
+        fine = np.tile(np.arange(100), count)
+        numbers = np.arange(first, first := first + len(fine))
+        pixels = np.zeros((len(fine), 3, 1024), np.uint8)
+        pixels[:, 0], pixels[:, 1] = numbers[:, None] // 256, numbers[:, None] % 256
+        labels = {"fine_labels": fine.tolist(), "coarse_labels": (fine % 20).tolist()}
+        content = {encode(name): values for name, values in labels.items()}
+        rewrite_pickle(folder / split, content | {encode("data"): pixels.reshape(-1, 3072)})
+    names = {"fine_label_names": [f"kind {number:02d}" for number in range(100)], "coarse_label_names": SUPER_CLASSES}
+    rewrite_pickle(folder / "meta", {encode(key): [*map(encode, of)] for key, of in names.items()})
+    return folder
+
+
+def rewrite_pickle(path: Path, changes: dict) -> None:
+    """Write a pickle with changed entries; entries whose new value is None are removed."""
+    content = pickle.loads(path.read_bytes()) if path.exists() else {}
+    content = {key: value for key, value in (content | changes).items() if value is not None}
+    path.write_bytes(pickle.dumps(content, protocol=2))
 
 
 def omniglot_set(folder: Path, alphabets: dict[str, int], drawers: int = 3) -> None:

@@ -1,7 +1,5 @@
 """Identifiers of samples: imported vectors are identified by their ids, so that different embeddings match."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

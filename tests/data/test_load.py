@@ -53,13 +53,6 @@ def test_a_description_is_complete(name):
     assert set(info.companions) <= set(info.archives)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if dmlcore.data.describe(name).kind == "images"])
-def test_a_description_says_what_its_images_are(load, name):
-    info, inputs = dmlcore.data.describe(name), load(name).inputs
-    assert inputs.shape[1:] == (info.channels, info.image_size, info.image_size)
-    assert hasattr(inputs, "uncut") == info.centre_cut
-
-
 @pytest.mark.parametrize("name", CHOOSING)
 @in_one_case(split=["classes", "samples"], validation=["classes", "samples", "none"])
 def test_every_partition_is_into_usable_splits(load, name, split, validation):
@@ -126,9 +119,10 @@ def test_inputs_and_images(load, name):
         assert batch.ndim == 2
         assert batch.min() >= 0
     else:
-        side = dmlcore.data.describe(name).image_size
+        info = dmlcore.data.describe(name)
         assert batch.dtype == np.uint8
-        assert batch.shape[1:] == (1 if name.startswith(("glyph", "omniglot")) else 3, side, side)
+        assert batch.shape[1:] == (info.channels, info.image_size, info.image_size)
+        assert hasattr(dataset.inputs, "uncut") == info.centre_cut
     if dataset.image is not None:
         image = dataset.image(int(dataset.splits["test"][0]))
         assert image.dtype == np.uint8

@@ -83,13 +83,6 @@ def test_counts_beside_the_published_ones(pack) -> None:
     assert subset.compared[1].deviation == "5,546 samples too few, 58 classes too few"
 
 
-def test_deviations_are_words() -> None:
-    size = report.SplitSize(10, 3)
-    assert report.SplitCount("test", 11, 3, size).deviation == "1 sample too many"
-    assert report.SplitCount("test", 8, 2, size).deviation == "2 samples too few, 1 class too few"
-    assert report.SplitCount("test", 8, 2).deviation == ""
-
-
 def test_a_check_names_unreadable_files_and_copies_across_classes_and_sides(tree: Path) -> None:
     (tree / "a" / "0.png").write_bytes((tree / "a" / "0.png").read_bytes()[:60])
     shutil.copy(tree / "b" / "1.png", tree / "c" / "1.png")  # both in training

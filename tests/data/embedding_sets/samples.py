@@ -1,7 +1,5 @@
 """Small files of embeddings in every format, for tests."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

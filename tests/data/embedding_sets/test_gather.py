@@ -1,7 +1,5 @@
 """Sets from the objects of a session: where labels, images and metadata may come from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -38,18 +36,19 @@ def label_names(stored: EmbeddingSet) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "labels", [L, tuple(L), np.array(L), pd.Series(L, index=range(10, 16)), pd.Series(L, dtype="category")]
+    ("embeddings", "labels"),
+    [
+        (E, L),
+        (torch.tensor(E), tuple(L)),
+        (E.tolist(), np.array(L)),
+        (pd.DataFrame(E), pd.Series(L, index=range(10, 16))),
+        (E, pd.Series(L, dtype="category")),
+    ],
 )
-@pytest.mark.parametrize("embeddings", [E, torch.tensor(E), E.tolist(), pd.DataFrame(E)])
 def test_arrays_tensors_and_lists(embeddings, labels, scratch, tmp_path):
     stored = store(gather(embeddings, labels, scratch=scratch), tmp_path / "set")
     assert np.allclose(stored.vectors, E)
     assert label_names(stored) == L
-
-
-@pytest.mark.parametrize("labels", [torch.tensor([1, 0, 1, 2, 0, 2]), [1, 0, 1, 2, 0, 2], np.array([1, 0, 1, 2, 0, 2])])
-def test_labels_may_be_numbers(labels, scratch, tmp_path):
-    assert label_names(store(gather(E, labels, scratch=scratch), tmp_path / "set")) == list("101202")
 
 
 @pytest.mark.parametrize("convert", [lambda frame: frame, pa.Table.from_pandas])

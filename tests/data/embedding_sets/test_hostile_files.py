@@ -1,7 +1,5 @@
 """2,000 damaged or hostile files: each raises DataError or is read correctly; nothing is executed."""
 
-from __future__ import annotations
-
 import io
 import json
 import pickle
@@ -18,8 +16,6 @@ from safetensors.numpy import load_file
 
 from dmlcore.data import DataError
 from dmlcore.data.embedding_sets import files
-from dmlcore.data.embedding_sets.folder import write
-from dmlcore.data.embedding_sets.roles import Roles
 from tests.data.embedding_sets import samples
 
 MUTATED = {".npy": 400, ".npz": 250, ".parquet": 400, ".arrow": 300, ".feather": 200, ".csv": 150, ".safetensors": 200}
@@ -249,14 +245,3 @@ def test_crafted_files_are_refused_without_execution_and_with_little_memory(tmp_
     assert written > 150
     assert not marker.exists()
     assert not Path("x").exists()
-
-
-def test_a_failed_import_leaves_no_complete_set(tmp_path: Path) -> None:
-    values = samples.vectors()
-    values[50, 3] = np.nan
-    np.save(tmp_path / "a.npy", values)
-    folder = tmp_path / "set"
-    folder.mkdir()
-    with pytest.raises(DataError, match=r"a\.npy, row 51: nan in dimension 4 of 8; correct or remove this row"):
-        write(folder, files.read(tmp_path / "a.npy"), Roles())
-    assert not (folder / "set.json").exists()

@@ -1,7 +1,5 @@
 """The number of rows with an image agrees with what the import accepts."""
 
-from __future__ import annotations
-
 import pytest
 
 from dmlcore.data import DataError

@@ -1,7 +1,5 @@
 """Assignment of image files to rows, and refusal of paths that leave their folder."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -37,30 +35,20 @@ def test_otherwise_files_are_assigned_in_order(folder: Path, ids: list[str] | No
 def refused(folder: Path, message: str, paths=None, ids=None, rows: int = 3) -> None:
     with pytest.raises(DataError) as raised:
         images.assign(folder, rows, paths, ids)
-    assert str(raised.value) == message
+    assert str(raised.value).startswith(message)
 
 
 def test_missing_files_are_counted_and_the_first_rows_named(folder: Path) -> None:
-    refused(
-        folder,
-        f"4 images are missing in {folder}: row 1 ('x.jpg'), row 3 has no path, row 4 ('in/x.jpg'), …; add the files, "
-        "or correct the paths",
-        ["x.jpg", "b.jpg", None, "in/x.jpg", "no/x.jpg"],
-    )
-    refused(
-        folder,
-        f"1 image is missing in {folder}: row 2 ('z'); add the files, or correct the paths",
-        ids=["a", "z", "b"],
-    )
+    message = f"4 images are missing in {folder}: row 1 ('x.jpg'), row 3 has no path, row 4 ('in/x.jpg'), …"
+    refused(folder, message, ["x.jpg", "b.jpg", None, "in/x.jpg", "no/x.jpg"])
+    refused(folder, f"1 image is missing in {folder}: row 2 ('z')", ids=["a", "z", "b"])
+    # files are found by name only if no path exists
+    message = f"1 image is missing in {folder}: row 2 ('photos/c.webp')"
+    refused(folder, message, ["b.jpg", "photos/c.webp"], rows=2)
 
 
 def test_another_number_of_files_is_named(folder: Path) -> None:
-    refused(
-        folder,
-        f"{folder} has 3 image files for 4 rows, and no column names them; add a column with the path of each image, "
-        "or one with ids that are the names of the files",
-        rows=4,
-    )
+    refused(folder, f"{folder} has 3 image files for 4 rows, and no column names them", rows=4)
 
 
 def test_an_ambiguous_id_is_named(folder: Path) -> None:
@@ -81,8 +69,7 @@ def test_links_that_leave_the_folder_are_refused(folder: Path) -> None:
     (folder / "inside.jpg").symlink_to(folder / "b.jpg")
     assert images.assign(folder, 1, ["inside.jpg"], None) == ["inside.jpg"]
     for path in ("link.jpg", "up/outside.jpg"):
-        message = f"row 1: the image '{path}' is a link that leads outside {folder}; copy the file"
-        refused(folder, message, [path])
+        refused(folder, f"row 1: the image '{path}' is a link that leads outside {folder}", [path])
     assert "link.jpg" not in set(images.images_below(folder))
     assert not any(path.startswith("up/") for path in images.images_below(folder))
 
@@ -106,19 +93,6 @@ def test_copies_keep_their_relative_paths(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "copies/in/c.webp").read_bytes() == b"content"
     with pytest.raises(DataError, match=r"the image 'gone\.jpg' cannot be copied"):
         images.copy(folder, ["gone.jpg"], tmp_path / "others")
-
-
-def test_files_of_another_folder_are_found_by_name(folder: Path) -> None:
-    assert images.assign(folder, 2, ["photos/b.jpg", "photos/c.webp"], None) == ["b.jpg", "in/c.webp"]
-
-
-def test_files_are_found_by_name_only_if_no_path_exists(folder: Path) -> None:
-    refused(
-        folder,
-        f"1 image is missing in {folder}: row 2 ('photos/c.webp'); add the files, or correct the paths",
-        ["b.jpg", "photos/c.webp"],
-        rows=2,
-    )
 
 
 def test_absolute_and_relative_paths_below_allowed_folders(folder: Path, tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """A column is guessed as the labels only if exactly one looks like labels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """Embeddings from arrays, tensors and data frames."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -56,13 +54,6 @@ def test_columns_of_any_kind_are_accepted(columns) -> None:
     assert table.columns.to_pydict() == {"label": samples.labels(), "n": list(range(60))}
 
 
-def test_a_column_of_a_frame_may_hold_the_vectors() -> None:
-    frame = pd.DataFrame({"vector": list(VALUES), "label": samples.labels()})
-    for table in (from_arrays(None, frame), from_arrays("vector", frame)):
-        assert np.array_equal(whole(table), VALUES)
-        assert table.columns.column_names == ["label"]
-
-
 @pytest.mark.parametrize(
     ("vectors", "columns", "message"),
     [
@@ -79,10 +70,3 @@ def test_a_column_of_a_frame_may_hold_the_vectors() -> None:
 def test_what_does_not_fit_is_named(vectors, columns, message: str) -> None:
     with pytest.raises(DataError, match=message):
         from_arrays(vectors, columns)
-
-
-def test_nan_in_an_array_is_named_by_row() -> None:
-    values = VALUES.copy()
-    values[8, 0] = np.nan
-    with pytest.raises(DataError, match=r"^embeddings, row 9: nan in dimension 1 of 8"):
-        whole(from_arrays(values))

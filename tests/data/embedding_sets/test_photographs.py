@@ -1,7 +1,5 @@
 """List of the photographs in a folder: labels from class folders or a table, and refusals."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,6 +1,6 @@
 """Roles of columns: guesses by name, class numbers, splits and identifiers."""
 
-from __future__ import annotations
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -61,24 +61,17 @@ def test_classes_are_sorted_by_name_or_value(labels: pa.Array, names: tuple[str,
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (["a", None, "b"], "row 2 has no label; give every row a label, or leave the column out"),
-        (["a", "b", " "], "row 3 has no label; give every row a label, or leave the column out"),
-        ([1.0, 2.0, float("nan")], "row 3 has no label; give every row a label, or leave the column out"),
-        ([1.0, 2.5], "row 2: 2.5 is not a whole number; labels are text or integers"),
-        ([1.0, float("inf")], "row 2: inf is not a whole number; labels are text or integers"),
+        (["a", None, "b"], ", row 2 has no label"),
+        (["a", "b", " "], ", row 3 has no label"),
+        ([1.0, 2.0, float("nan")], ", row 3 has no label"),
+        ([1.0, 2.5], ", row 2: 2.5 is not a whole number"),
+        ([1.0, float("inf")], ", row 2: inf is not a whole number"),
+        (pa.array([0, 1], pa.int32()).cast(pa.date32()), " has the type date32[day]"),
     ],
 )
 def test_an_unusable_label_is_named(labels: list, message: str) -> None:
-    with pytest.raises(DataError) as raised:
+    with pytest.raises(DataError, match=f"^{re.escape('a.csv, column y' + message)}"):
         classes(pa.array(labels))
-    assert str(raised.value) == f"a.csv, column y, {message}"
-
-
-def test_labels_of_another_type_are_named() -> None:
-    with pytest.raises(
-        DataError, match=r"column y has the type date32.day.; labels are text, whole numbers or true/false"
-    ):
-        classes(pa.array([0, 1], pa.int32()).cast(pa.date32()))
 
 
 def test_without_labels_all_rows_have_one_class() -> None:
@@ -102,7 +95,6 @@ def test_a_split_without_common_classes_numbers_the_training_classes_first() -> 
 
 def test_a_split_with_common_classes_is_image_wise() -> None:
     made = classes(pa.array(["a", "b", "a", "c"]), ["train", "train", "test", "valid"])
-    assert made.is_train is not None
     assert made.is_train.tolist() == [True, True, False, True]
     assert (made.names, made.train_classes, made.split) == (("a", "b", "c"), 1, "samples")
 
@@ -116,10 +108,8 @@ def test_a_split_with_one_side_is_not_used(side: str) -> None:
 
 @pytest.mark.parametrize(("value", "shown"), [("trian", "'trian'"), (None, "empty"), ("", "''")])
 def test_an_unknown_split_is_named(value: str | None, shown: str) -> None:
-    with pytest.raises(DataError) as raised:
+    with pytest.raises(DataError, match=rf"^a\.csv, column s, row 2: {shown} is not a split; use train"):
         classes(pa.array(["a", "b"]), ["train", value])
-    expected = f"a.csv, column s, row 2: {shown} is not a split; use train, validation or test, or leave the column out"
-    assert str(raised.value) == expected
 
 
 def test_numbers_are_no_splits() -> None:

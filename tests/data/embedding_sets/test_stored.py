@@ -1,7 +1,5 @@
 """Reading of stored sets, whose files may be damaged or forged."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -50,15 +48,6 @@ def test_a_set_is_read_as_written(folder: Path) -> None:
     assert made.columns.column_names == ["label", "sku", "split"]
 
 
-def test_an_image_wise_split_is_read(tmp_path: Path) -> None:
-    (tmp_path / "set").mkdir()
-    table = files.from_arrays(samples.vectors(), {"label": samples.labels(), "split": ["train"] * 40 + ["test"] * 20})
-    write(tmp_path / "set", table, Roles(label="label", split="split"))
-    made = load(tmp_path / "set")
-    assert made.official_train is not None
-    assert made.official_train.tolist() == [True] * 40 + [False] * 20
-
-
 def replaced(name: str, values: np.ndarray) -> Callable[[Path], None]:
     return lambda folder: np.save(folder / name, values, allow_pickle=True)
 
@@ -85,10 +74,7 @@ def with_images(path: str, image_folder: str | None = "/photos") -> Callable[[Pa
         (lambda folder: (folder / "set.json").unlink(), "is not an embedding set: set.json cannot be read"),
         (lambda folder: (folder / "set.json").write_text("{"), "is damaged: set.json"),
         (lambda folder: (folder / "set.json").write_text("[" * 100_000), "is damaged: set.json"),
-        (
-            changed(samples=0),
-            "is damaged: set.json: samples Input should be greater than or equal to 1; import it again",
-        ),
+        (changed(samples=0), "is damaged: set.json: samples"),
         (changed(samples=61), "is damaged: vectors.npy has 60 x 8 values of type float16; import it again"),
         (changed(version=9), "was written by a newer release"),
         (changed(class_names=["a"]), "is damaged: the numbers in set.json do not fit each other"),

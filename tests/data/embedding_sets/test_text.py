@@ -1,7 +1,6 @@
 """Cells that hold vectors, types of columns, and malformed CSV files."""
 
-from __future__ import annotations
-
+import re
 from pathlib import Path
 
 import numpy as np
@@ -25,20 +24,15 @@ def test_a_cell_is_a_list_of_numbers(cell: str) -> None:
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ("", "here is empty; give every row a vector, or remove it"),
-        ("[0.1, x]", "here: '[0.1, x]' is not a list of numbers such as \"[0.1, 0.2]\"; correct this cell"),
-        ("[[0.1, 2]]", "here: '[[0.1, 2]]' is not a list of numbers such as \"[0.1, 0.2]\"; correct this cell"),
-        (
-            "[0.1 ... 0.2]",
-            "here: '[0.1 ... 0.2]' is abbreviated with '...'; write the vectors with .tolist() or with "
-            "numpy.set_printoptions(threshold=sys.maxsize)",
-        ),
+        ("", "here is empty"),
+        ("[0.1, x]", "here: '[0.1, x]' is not a list of numbers"),
+        ("[[0.1, 2]]", "here: '[[0.1, 2]]' is not a list of numbers"),
+        ("[0.1 ... 0.2]", "here: '[0.1 ... 0.2]' is abbreviated with '...'; write the vectors with .tolist()"),
     ],
 )
 def test_any_other_cell_is_named(cell: str, message: str) -> None:
-    with pytest.raises(DataError) as raised:
+    with pytest.raises(DataError, match=f"^{re.escape(message)}"):
         parse_vector(cell, "here")
-    assert str(raised.value) == message
 
 
 def test_a_column_of_separated_numbers_is_found_among_text(tmp_path: Path) -> None:
@@ -65,50 +59,22 @@ def test_columns_are_typed_without_losing_information(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (
-            "v,n\n",
-            "a.csv has no column of embeddings, which is one list of numbers per row; it has v (text or single "
-            "numbers), n (text or single numbers)",
-        ),
-        (
-            "1 2,a\n",
-            "a.csv has no column of embeddings, which is one list of numbers per row; it has 1 2 (text or single "
-            "numbers), a (text or single numbers)",
-        ),
-        ("1,2\n", "a.csv: the first line must hold the names of the columns, but column 1 is '1'; add a header"),
-        (
-            '"[1, 2]"\n',
-            "a.csv: the first line must hold the names of the columns, but column 1 is '[1, 2]'; add a header",
-        ),
-        ("a,,b\n", "a.csv: column 2 has no name; write one into the first line"),
-        ("a,b,a\n", "a.csv has several columns named a; rename them"),
-        (
-            'v,n\n"[1,2]",1\n[1,2],2\n',
-            "a.csv, row 2 has 3 cells, but the header has 2; put cells that contain the separator in quotes",
-        ),
-        (
-            'v\n"[1,2]"\n"[1,2,3]"\n',
-            "a.csv, column v, row 2 has 3 values, but row 1 has 2; embeddings must have the same length",
-        ),
-        (
-            'v\n"[1,2]"\n' * 1 + '"[1,2]"\n' * 6 + '"[1,b]"\n',
-            "a.csv, column v, row 8: '[1,b]' is not a list of numbers such as \"[0.1, 0.2]\"; correct this cell",
-        ),
+        ("v,n\n", " has no column of embeddings"),
+        ("1 2,a\n", " has no column of embeddings"),
+        ("1,2\n", ": the first line must hold the names of the columns, but column 1 is '1'"),
+        ('"[1, 2]"\n', ": the first line must hold the names of the columns, but column 1 is '[1, 2]'"),
+        ("a,,b\n", ": column 2 has no name"),
+        ("a,b,a\n", " has several columns named a"),
+        ('v,n\n"[1,2]",1\n[1,2],2\n', ", row 2 has 3 cells, but the header has 2"),
+        ('v\n"[1,2]"\n"[1,2,3]"\n', ", column v, row 2 has 3 values, but row 1 has 2"),
+        ("v\n" + '"[1,2]"\n' * 7 + '"[1,b]"\n', ", column v, row 8: '[1,b]' is not a list of numbers"),
+        ('label,v\ncafé,"[1,2]"\n', ", line 2: byte 0xe9 is not UTF-8"),
     ],
 )
 def test_a_malformed_file_is_named(content: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(content)
-    with pytest.raises(DataError) as raised:
+    (tmp_path / "a.csv").write_bytes(content.encode("latin-1"))
+    with pytest.raises(DataError, match=rf"^a\.csv{re.escape(message)}"):
         list(files.read(tmp_path / "a.csv").vectors.chunks(4))
-    assert str(raised.value) == message
-
-
-def test_another_encoding_is_named(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes('label,v\ncafé,"[1,2]"\n'.encode("latin-1"))
-    with pytest.raises(
-        DataError, match=r"^a\.csv, line 2: byte 0xe9 is not UTF-8; save the file in the encoding UTF-8$"
-    ):
-        files.read(tmp_path / "a.csv")
 
 
 def test_blank_lines_of_one_column_are_empty_cells_except_at_the_end(tmp_path: Path) -> None:

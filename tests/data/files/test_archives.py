@@ -20,9 +20,18 @@ def write(path, **files):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_files_come_out_as_they_went_in(tmp_path):
-    digest = write(tmp_path / "a.tgz", data__one=b"1" * 5000, data__deep__two=b"", three=b"3")
-    into = archives.unpack(tmp_path / "a.tgz", tmp_path / "new" / "out", sha256=digest)
+def write_zip(path, *members, **files):
+    """Write a zip file of members (ZipInfo or name, content)."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for member, content in (*members, *((name.replace("__", "/"), content) for name, content in files.items())):
+            packed.writestr(member, content)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize(("name", "write"), [("a.tgz", write), ("a.zip", write_zip)])
+def test_files_come_out_as_they_went_in(tmp_path, name, write):
+    digest = write(tmp_path / name, data__one=b"1" * 5000, data__deep__two=b"", three=b"3")
+    into = archives.unpack(tmp_path / name, tmp_path / "new" / "out", sha256=digest)
     assert into == tmp_path / "new" / "out"
     files = {str(path.relative_to(into)): path.read_bytes() for path in into.rglob("*") if path.is_file()}
     assert files == {"data/one": b"1" * 5000, "data/deep/two": b"", "three": b"3"}
@@ -78,25 +87,14 @@ def test_the_pinned_digests_are_those_of_the_packs(pack, name):
     assert archives.identify(path).sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def write_zip(path, *members, **files):
-    """Write a zip file of members (ZipInfo or name, content)."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-        for member, content in (*members, *((name.replace("__", "/"), content) for name, content in files.items())):
-            packed.writestr(member, content)
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def refuse_zip(path, digest, message):
     with pytest.raises(DataError, match=message):
         archives.unpack(path, path.with_name("out"), sha256=digest)
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_a_zip_comes_out_as_it_went_in(tmp_path):
-    digest = write_zip(tmp_path / "a.zip", ("empty/", b""), data__one=b"1" * 5000, data__deep__two=b"", three=b"3")
-    into = archives.unpack(tmp_path / "a.zip", tmp_path / "out", sha256=digest)
-    files = {str(path.relative_to(into)): path.read_bytes() for path in into.rglob("*") if path.is_file()}
-    assert files == {"data/one": b"1" * 5000, "data/deep/two": b"", "three": b"3"}
+def test_an_empty_folder_of_a_zip_is_made(tmp_path):
+    into = archives.unpack(tmp_path / "a.zip", tmp_path / "out", sha256=write_zip(tmp_path / "a.zip", ("empty/", b"")))
     assert (into / "empty").is_dir()
 
 

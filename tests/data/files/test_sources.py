@@ -2,14 +2,9 @@
 
 import hashlib
 import io
-import os
 import random
-import signal
 import tarfile
-import threading
-import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -21,6 +16,8 @@ from dmlcore.data.files import archives, sources
 from dmlcore.storage import download, locks
 from dmlcore.storage.task import JobError, ProgressState
 from tests.data import served
+from tests.started import until
+from tests.storage.ranged_server import Server, serving
 
 CHILD = Path(served.__file__)
 
@@ -51,73 +48,23 @@ def cub_archive() -> bytes:
     return packed.getvalue()
 
 
-class Server(ThreadingHTTPServer):
-    content: bytes
-    hold_after: int | None  # bytes of the next answer after which nothing comes until `go`
-    go: threading.Event
-    asked: list[str | None]
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/CUB_200_2011.tgz"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_GET(self) -> None:
-        wanted = self.headers.get("Range")
-        self.server.asked.append(wanted)
-        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
-        body = self.server.content[start:]
-        self.send_response(206 if start else 200)
-        if start:
-            last = len(self.server.content) - 1
-            self.send_header("Content-Range", f"bytes {start}-{last}/{last + 1}")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        hold, self.server.hold_after = self.server.hold_after, None
-        self.wfile.write(body[:hold])
-        if hold is not None:
-            self.wfile.flush()
-            self.server.go.wait(60)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
-    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("DML_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(archives, "KNOWN", archives.KNOWN)
     monkeypatch.setattr(sources, "SOURCES", sources.SOURCES)
-    made = Server(("127.0.0.1", 0), Handler)
-    made.content, made.hold_after, made.go, made.asked = cub_archive(), None, threading.Event(), []
-    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    pin(made)
-    yield made
-    made.go.set()
-    made.shutdown()
-    thread.join()
-    made.server_close()
+    with serving(cub_archive(), monkeypatch) as made:
+        pin(made)
+        yield made
 
 
 def pin(server: Server, content: bytes | None = None) -> tuple[str, str]:
     """Pin an archive by digest and size in place of the official one."""
     meant = server.content if content is None else content
     digest = hashlib.sha256(meant).hexdigest()
-    served.pin(server.url, digest, len(meant))
+    served.pin(server.url("CUB_200_2011.tgz"), digest, len(meant))
     return digest, str(len(meant))
-
-
-def becomes(read, wanted, seconds=40.0):
-    deadline = time.monotonic() + seconds
-    while (value := read()) != wanted:
-        assert time.monotonic() < deadline, value
-        time.sleep(0.02)
 
 
 def test_it_is_verified_unpacked_and_then_found_and_read(server: Server, tmp_path: Path) -> None:
@@ -149,53 +96,24 @@ def test_a_detached_download_is_cancelled_while_the_server_is_silent_and_goes_on
 ) -> None:
     server.hold_after = download.CHUNK + 1000
     task = sources.task_of("cub")
-    command = (str(CHILD), server.url, str(tmp_path / "data"), *pin(server))
+    command = (str(CHILD), server.url("CUB_200_2011.tgz"), str(tmp_path / "data"), *pin(server))
     monkeypatch.setenv("PYTHONPATH", str(Path(served.__file__).parents[2]))
     task.start(command, ProgressState())
     assert task.is_busy()
     part = tmp_path / "data" / "CUB_200_2011.tgz.part"
-    becomes(lambda: part.is_file() and part.stat().st_size, download.CHUNK)
+    until(lambda: part.is_file() and part.stat().st_size == download.CHUNK, task.log_tail)
     with pytest.raises(JobError, match="cub"):
         task.start(command, ProgressState())
     with pytest.raises(locks.Busy):
         sources.download("cub", loopback=True)
     task.cancel()
-    becomes(task.status, "cancelled")
+    until(lambda: task.status() == "cancelled", task.log_tail)
     assert part.stat().st_size == download.CHUNK
     server.go.set()
     task.start(command, ProgressState())
-    becomes(task.status, "done")
+    until(lambda: task.status() == "done", task.log_tail)
     assert server.asked == [None, f"bytes={download.CHUNK}-"]
     assert len(data.load("cub", validation="none").labels) == 12
-
-
-def test_one_that_is_killed_is_lost_and_can_be_started_again(server: Server, tmp_path: Path, monkeypatch) -> None:
-    server.hold_after = download.CHUNK + 1000
-    task = sources.task_of("cub")
-    monkeypatch.setenv("PYTHONPATH", str(Path(served.__file__).parents[2]))
-    task.start((str(CHILD), server.url, str(tmp_path / "data"), *pin(server)), ProgressState())
-    part = tmp_path / "data" / "CUB_200_2011.tgz.part"
-    becomes(lambda: part.is_file() and part.stat().st_size, download.CHUNK)
-    os.kill(locks.holder(task.path / "lock"), signal.SIGKILL)
-    becomes(task.status, "lost")
-    server.go.set()
-    sources.download("cub", loopback=True, pause=0.0)
-    assert task.status() == "done"
-
-
-def test_a_cancel_before_the_process_has_begun_holds(server: Server, tmp_path: Path, monkeypatch) -> None:
-    task = sources.task_of("cub")
-    gate = "import sys, time, pathlib\nwhile not pathlib.Path(sys.argv[1]).exists(): time.sleep(0.01)\n"
-    body = f"from tests.data import served; served.pin({server.url!r}, *{pin(server)!r}[:1], {len(server.content)})\n"
-    run = "from dmlcore.data.files import sources as downloads; downloads.download('cub', loopback=True)"
-    monkeypatch.setenv("PYTHONPATH", str(Path(served.__file__).parents[2]))
-    task.start(("-c", gate + body + run, str(tmp_path / "gate")), ProgressState())
-    task.cancel()
-    assert task.status() == "cancelled"
-    (tmp_path / "gate").touch()
-    becomes(lambda: "KeyboardInterrupt" in "\n".join(task.log_tail()), True)
-    assert task.status() == "cancelled"
-    assert server.asked == []
 
 
 @pytest.mark.parametrize(

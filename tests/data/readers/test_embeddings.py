@@ -1,7 +1,5 @@
 """Stored embedding sets as data sets: inputs, splits, keys, images and facts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +55,6 @@ def test_metadata_become_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     }
     monkeypatch.setattr(embeddings, "MAX_TEXT", 20_000)
     read = dmlcore.data.read("embeddings", root=made(tmp_path / "set", columns))
-    assert read.keys is not None
     assert list(read.keys) == columns["id"]
     assert {name: values.dtype.str for name, values in read.facts.items()} == {
         "whole": "<i8",
@@ -79,8 +76,6 @@ def test_images_are_decoded_for_display(tmp_path: Path) -> None:
         Image.new("RGB", (12, 8), (4 * row, 0, 0)).save(tmp_path / "photos" / f"{row:02}.png")
     columns = {"label": samples.labels(), "id": [f"{row:02}" for row in range(60)]}
     read = dmlcore.data.read("embeddings", root=made(tmp_path / "set", columns, images=tmp_path / "photos"))
-    assert read.files is not None
-    assert read.image is not None
     assert read.files[7] == tmp_path / "photos" / "07.png"
     assert read.image(7).shape == (8, 12, 3)
     assert read.image(7)[0, 0].tolist() == [28, 0, 0]

@@ -43,7 +43,6 @@ def test_ink_is_white_to_the_network_and_dark_to_people(minimal: Path, size: int
     assert first[:, 0].min() == 255
     assert first[:, side // 2 :].max() == 0
     assert first.mean() == pytest.approx(255 * 10 / 105, abs=1)
-    assert dataset.image is not None
     shown = dataset.image(0)
     assert shown.shape == (side, side, 3)
     assert np.array_equal(shown[..., 0], 255 - first)

@@ -8,7 +8,6 @@ import dmlcore.data
 from dmlcore.data import DataError, checks
 from dmlcore.data.files import image_store, images
 from dmlcore.data.shards import index, pack
-from tests.cli.here import here
 from tests.data import layouts
 
 
@@ -41,13 +40,18 @@ def rewrite(place, change):
     (place / index.MANIFEST).write_text(json.dumps(manifest))
 
 
+def sign(place):
+    """Give the manifest the digest of the present index."""
+    digest = index.hashlib.sha256((place / index.ROWS).read_bytes()).hexdigest()
+    rewrite(place, lambda manifest: manifest["digests"].update({index.ROWS: digest}))
+
+
 def rows_changed(place, field, value):
     """Return an index whose rows were changed and whose manifest has the matching digest."""
     rows = np.load(place / index.ROWS)
     rows[field][3] = value
     np.save(place / index.ROWS, rows)
-    digest = index.hashlib.sha256((place / index.ROWS).read_bytes()).hexdigest()
-    rewrite(place, lambda manifest: manifest["digests"].update({index.ROWS: digest}))
+    sign(place)
 
 
 DAMAGE = {
@@ -91,9 +95,6 @@ def test_damage_is_named_when_the_set_is_read(place, name):
     with pytest.raises(DataError, match=message) as raised:
         dmlcore.data.read("sop", root=place)
     assert "copy it again from its source, or pack the data set again" in str(raised.value)
-    shown = here("data", "show", "sop", "--root", str(place))
-    assert shown.returncode == 1
-    assert str(raised.value) in shown.stderr
 
 
 def test_an_index_is_never_unpickled(place):
@@ -103,8 +104,7 @@ def test_an_index_is_never_unpickled(place):
 
     rows = np.array([Bomb()], object)
     np.save(place / index.ROWS, rows, allow_pickle=True)
-    digest = index.hashlib.sha256((place / index.ROWS).read_bytes()).hexdigest()
-    rewrite(place, lambda manifest: manifest["digests"].update({index.ROWS: digest}))
+    sign(place)
     with pytest.raises(DataError, match=r"index.npy is damaged"):
         dmlcore.data.read("sop", root=place)
     assert not (place / "exploded").exists()
@@ -113,8 +113,7 @@ def test_an_index_is_never_unpickled(place):
 def test_an_index_whose_header_is_no_python_is_damaged(place):
     content = (place / index.ROWS).read_bytes()
     (place / index.ROWS).write_bytes(content.replace(b"}", b"(", 1))  # numpy raises tokenize.TokenError
-    digest = index.hashlib.sha256((place / index.ROWS).read_bytes()).hexdigest()
-    rewrite(place, lambda manifest: manifest["digests"].update({index.ROWS: digest}))
+    sign(place)
     with pytest.raises(DataError, match=r"index.npy is damaged"):
         dmlcore.data.read("sop", root=place)
 
