@@ -10,8 +10,6 @@ with one and with two threads, and on two processes with one thread each.
     python -m tests.training.ddp --cuda     # gradients only: on several GPUs with NCCL, or on a single GPU with gloo
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 import time

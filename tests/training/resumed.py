@@ -1,7 +1,5 @@
 """Helpers that stop and resume runs, for the tests of all ways of training."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch
@@ -28,11 +26,10 @@ def trained(store: RunStore, spec: RunSpec, stops: tuple[int, ...] = (), dataset
 
 
 def same_to_the_bit(whole: Run, stopped: Run) -> tuple[Checkpoint, Checkpoint]:
-    """Assert that both runs have the same rows and tensors in their last checkpoints; return the tensors."""
+    """Assert that both runs have the same rows, facts and tensors; return their last checkpoints."""
     assert (stopped.path / "metrics.jsonl").read_bytes() == (whole.path / "metrics.jsonl").read_bytes()
     one, two = checkpoint.load(whole.path), checkpoint.load(stopped.path)
-    assert one is not None
-    assert two is not None
+    assert one.facts == two.facts
     assert one.tensors.keys() == two.tensors.keys()
     assert all(torch.equal(one.tensors[name], two.tensors[name]) for name in one.tensors)
     return one, two

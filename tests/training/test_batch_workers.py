@@ -1,7 +1,5 @@
 """Batches that other processes read."""
 
-from __future__ import annotations
-
 import itertools
 import multiprocessing
 import os
@@ -23,6 +21,7 @@ from dmlcore.training import batch_workers, loop
 from dmlcore.training.batches import Batches
 from dmlcore.training.build import load_data
 from dmlcore.typing import Ints, Pixels
+from tests.started import until
 
 pytestmark = pytest.mark.processes
 
@@ -153,14 +152,6 @@ def running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def until(condition: Callable[[], bool]) -> None:
-    for _ in range(3000):
-        if condition():
-            return
-        time.sleep(0.01)
-    raise AssertionError("timed out")
 
 
 def test_processes_start_only_for_long_runs_on_a_gpu() -> None:

@@ -95,13 +95,6 @@ def test_the_padding_is_never_seen():
     assert (batch == 200).all()
 
 
-def test_the_whole_image_uncut_is_itself():
-    images = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
-    boxes = torch.tensor([[0, 0, 32, 32]] * 2)
-    found = batches.crop_and_resize(images, boxes, torch.tensor([False, True]), 32)
-    assert torch.equal(found, torch.stack([images[0], images[1].flip(2)]))
-
-
 def test_area_aspect_and_place_follow_their_law():
     sizes = np.tile([[200, 300]], (4000, 1))
     boxes, flip = batches.draw_boxes(sizes, AREA, RATIO, 0)

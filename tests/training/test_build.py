@@ -4,23 +4,12 @@ import torch
 
 from dmlcore.spec import RunSpec
 from dmlcore.training import build
-from dmlcore.training.build import TrainingError
 from dmlcore.training.objective import seed_of
 
 
 def test_seeds_differ_by_seed_purpose_and_step() -> None:
     seeds = {seed_of(s, purpose, step) for s in range(5) for purpose in ("model", "loss") for step in range(5)}
     assert len(seeds) == 50
-
-
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [("loss.name=nonsense", "unknown loss 'nonsense'"), ("loss.x=3", "no hyper-parameter x"), ("loss.m=inf", "m must")],
-)
-def test_a_loss_that_does_not_exist_is_refused(override: str, message: str) -> None:
-    spec = RunSpec().with_overrides([override])
-    with pytest.raises(TrainingError, match=message):
-        build.build(spec, build.load_data(spec), torch.device("cpu"))
 
 
 def test_vectors_are_normalised_by_the_training_split() -> None:

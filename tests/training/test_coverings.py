@@ -1,7 +1,5 @@
 """Covering radii of training and test classes, during training and of the tested weights."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +42,6 @@ def test_the_weights_that_are_tested_are_the_best_of_all_projections(tmp_path: P
     assert "proxy_radius" not in tested
     state = build.build(run.spec, load_data(run.spec), CPU)
     saved = checkpoint.load(run.path)
-    assert saved is not None
     state.model.load_state_dict(checkpoint.select_prefix(saved.tensors, "best"))
     assert evaluation.score(
         evaluation.embed(state.model, state.data, "validation", CPU), state.data, "validation", (1,)

@@ -1,7 +1,5 @@
 """The GPU kernel for crops, run by Triton's interpreter on the CPU, compared with matrix products."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -9,6 +9,7 @@ from dmlcore.training import build as training_build
 from dmlcore.training import loop, optimisers, starts
 from dmlcore.training.errors import DeferredFiniteCheck, StepError
 from dmlcore.training.state import TrainingState
+from tests.training.resumed import trained
 
 CPU = torch.device("cpu")
 SPEC = RunSpec().with_overrides(
@@ -69,19 +70,16 @@ def test_a_step_that_is_judged_at_once_is_not_made(what: str) -> None:
 
 
 def test_a_training_that_waits_for_nothing_writes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def trained(build: object) -> bytes:
+    def rows_of(build: object) -> bytes:
         monkeypatch.setattr(starts, "build", build)
-        run = RunStore(tmp_path).create(SPEC)
-        with run.lock():
-            assert loop.train(run).state == "done"
-        return (run.path / "metrics.jsonl").read_bytes()
+        return (trained(RunStore(tmp_path), SPEC).path / "metrics.jsonl").read_bytes()
 
     def build_deferred(*args: object, **options: object) -> TrainingState:
         made = training_build.build(*args, **options)
         made.finite_check = DeferredFiniteCheck(CPU)
         return made
 
-    assert trained(build_deferred) == trained(training_build.build)
+    assert rows_of(build_deferred) == rows_of(training_build.build)
 
 
 def test_a_deferred_failure_ends_the_run_at_its_last_good_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

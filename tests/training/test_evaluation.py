@@ -52,11 +52,6 @@ def test_modes_of_all_modules_survive(digits):
         evaluation.embed(nn.Sequential(nn.Linear(3, 2)).train(), digits, "test", CPU)
 
 
-def test_a_function_embeds_too(digits):
-    found = evaluation.embed(lambda x: 2 * x, digits, "test", CPU)
-    np.testing.assert_array_equal(found, 2 * digits.inputs[digits.splits["test"]])
-
-
 def test_bfloat16_is_asked_for_and_embeddings_stay_float32(digits):
     seen = []
 

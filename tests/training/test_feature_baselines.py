@@ -1,7 +1,5 @@
 """Baselines of features before training: rows, cache, whole classes, and their place among the first rows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -38,13 +36,6 @@ def test_whitened_vectors_are_scored_as_by_hand():
     assert rows["whitened", "test"]["recall_at"]["1"] == pytest.approx(expected.recall_at[1])
     assert rows["whitened", "validation"]["map_at_r"] > 0
     assert sum(rows["whitened", "test"]["by_class"]["queries"]) == len(splits["test"])
-
-
-def test_rows_of_the_same_features_are_computed_once(monkeypatch):
-    state = state_of("data.name=digits", "data.split=classes")
-    first = feature_baselines.rows(state)
-    monkeypatch.setattr(whitening, "fit", None)
-    assert feature_baselines.rows(state) == first
 
 
 def test_features_of_a_frozen_backbone_are_averages_of_its_maps():

@@ -5,8 +5,8 @@ import torch
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from dmlcore.training import build, final_analyses
-from dmlcore.training.loop import train
 from dmlcore.training.state import TrainingState
+from tests.training.resumed import trained
 
 CPU = torch.device("cpu")
 BAGS = ["data.name=tokens", "model.name=tokens", "model.embedding_dim=2", "loss.name=contrastive", "batch.classes=16"]
@@ -41,10 +41,7 @@ def test_what_a_pooling_leaves_out_the_classes_no_longer_share() -> None:
 
 def test_a_run_of_bags_ends_with_its_overlap(tmp_path) -> None:
     spec = RunSpec().with_overrides([*BAGS, "schedule.steps=2", "schedule.validate_every=1"])
-    run = RunStore(tmp_path).create(spec)
-    with run.lock():
-        assert train(run).state == "done"
-    rows = run.metrics()[0]
+    rows = trained(RunStore(tmp_path), spec).metrics()[0]
     assert [row["step"] for row in rows if row["kind"] == "validation_overlap"] == [0, 1, 2]
     (row,) = (row for row in rows if row["kind"] == "overlap")
     assert 0 < row["hull_iou"] <= 1

@@ -1,7 +1,5 @@
 """Ways to launch the network; tests/devices/test_forward_pass.py captures real graphs on a GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -95,5 +93,4 @@ def test_a_resumed_run_keeps_its_mode(tmp_path: Path, monkeypatch: pytest.Monkey
             loop.train(run, stop=lambda choice=choice: choice == "graphs")
     assert modes == ["graphs", "graphs"]
     saved = checkpoint.load(run.path)
-    assert saved is not None
     assert (saved.facts["step"], saved.facts["mode"]) == (2, "graphs")

@@ -1,7 +1,5 @@
 """Frames of a training run: samples, orientation, resume, bounds, and no effect on the training."""
 
-from __future__ import annotations
-
 import errno
 import logging
 from dataclasses import replace
@@ -202,11 +200,6 @@ def test_queries_are_spread_over_the_classes(labels: list[int], queries: int) ->
     chosen = np.array(labels)[rows]
     assert len(np.unique(rows)) == queries
     assert set(chosen) == set(labels) - {1} if queries == 6 and len(labels) > 8 else set(chosen) == set(labels)
-
-
-def test_without_a_validation_split_nothing_is_recorded(tmp_path) -> None:
-    run = trained(RunStore(tmp_path), SPEC.with_overrides(["data.validation=none", "schedule.steps=3"]))
-    assert not (run.path / "validations").exists()
 
 
 def test_a_single_sample_has_a_frame_without_neighbours(tmp_path) -> None:

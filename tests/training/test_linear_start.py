@@ -1,19 +1,13 @@
 """The factor on the initial embedding layer; tests/models/test_linear_metrics.py has the fitted layers."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 import torch
 
 from dmlcore.spec import RunSpec, SpecError
-from dmlcore.storage.runs import RunStore
 from dmlcore.training import build, methods
 from dmlcore.training.build import TrainingError, load_data
 from dmlcore.training.methods.start_distance import StartDistance
 from dmlcore.training.state import tensors
-from tests.training.resumed import same_to_the_bit, trained
 
 CPU = torch.device("cpu")
 RAW = RunSpec().with_overrides(["model.normalize=false", "model.embedding_scale=0.01"])
@@ -38,12 +32,6 @@ def test_the_reference_of_the_start_is_scaled_too() -> None:
     held = RAW.model_copy(update={"loss": RAW.loss.model_copy(update={"start_weight": 0.3})})
     state = build.build(held, load_data(held), CPU)
     assert torch.equal(methods.get(state, StartDistance).reference.linear.weight, state.model.linear.weight)
-
-
-def test_a_resumed_run_is_not_scaled_again(tmp_path: Path) -> None:
-    spec = RAW.with_overrides(["schedule.steps=6", "schedule.validate_every=6", "schedule.checkpoint_every=2"])
-    whole, stopped = (RunStore(tmp_path / name) for name in ("whole", "stopped"))
-    same_to_the_bit(trained(whole, spec), trained(stopped, spec, stops=(3,)))
 
 
 def test_an_old_spec_keeps_its_digest() -> None:

@@ -10,6 +10,7 @@ from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import Run, RunStore, scores, series
 from dmlcore.training import loop
 from dmlcore.training.build import load_data
+from tests.training import resumed
 
 SPECS = sorted(presets.SPECS.glob("*.toml"))
 BASE = RunSpec().with_overrides(
@@ -43,11 +44,7 @@ def test_shipped_specs_are_valid(path: Path) -> None:
 
 def test_default_digits_rise_by_forty_points(store: RunStore) -> None:
     spec = RunSpec.from_toml(next(path for path in SPECS if path.stem == "digits").read_text())
-    run = store.create(spec)
-    with run.lock():
-        state = loop.train(run)
-    assert state.state == "done"
-    found = scores(run.metrics()[0])
+    found = resumed.trained(store, spec).scores()
     assert found["trained"]["map_at_r"] - found["untrained"]["map_at_r"] > 0.40
 
 
@@ -79,7 +76,6 @@ def test_another_seed_is_another_training(plain: Run, store: RunStore) -> None:
 def test_embeddings_belong_to_the_best_weights(plain: Run) -> None:
     row = scores(plain.metrics()[0])["trained"]
     path = plain.embeddings()
-    assert path is not None
     assert path.name == f"{row['weights']}.npz"
     data = load_data(plain.spec)
     with np.load(path, allow_pickle=False) as arrays:
@@ -107,23 +103,13 @@ def test_without_validation_the_last_weights_are_tested(store: RunStore) -> None
     assert series(run.metrics()[0], "validation", "map_at_r") == ([], [])
     assert scores(run.metrics()[0])["trained"]["step"] == 25
     saved = checkpoint.load(run.path)
-    assert saved is not None
     assert checkpoint.select_prefix(saved.tensors, "best") == {}
-
-
-@pytest.mark.parametrize("name", ["rmsprop", "adam"])
-def test_both_optimisers_learn(name: str, store: RunStore) -> None:
-    losses = series(trained(store, f"optimiser.name={name}").metrics()[0], "step", "loss")[1]
-    assert np.mean(losses[-5:]) < 0.7 * np.mean(losses[:5])
 
 
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
         (["model.name=resnet20"], "resnet20 needs images"),
-        (["batch.classes=11"], "batch: a batch needs 11 classes"),
-        (["loss.name=nonsense"], "unknown loss 'nonsense'"),
-        (["data.name=nonsense"], "unknown data set 'nonsense'"),
         (["device=cuda"], "no usable CUDA device"),
     ],
 )
@@ -162,9 +148,7 @@ def test_the_best_weights_are_of_the_pooling_that_was_asked_for(tmp_path) -> Non
             *("pooling.memory=64", "pooling.warmup=1", "schedule.steps=4", "schedule.validate_every=1"),
         ]
     )
-    run = RunStore(tmp_path).create(spec)
-    with run.lock():
-        assert loop.train(run).state == "done"
+    run = resumed.trained(RunStore(tmp_path), spec)
     facts = checkpoint.load(run.path).facts
     assert facts["best_step"] in (2, 3, 4)  # the first batch is skipped, the second fills the memory
     assert [row["step"] for row in run.metrics()[0] if row["kind"] == "validation"] == [0, 1, 2, 3, 4]

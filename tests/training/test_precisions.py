@@ -158,7 +158,6 @@ def test_another_device_is_said_where_a_run_goes_on(tmp_path: Path) -> None:
     run = RunStore(tmp_path).create(VECTORS)
     train_run(run, upto=3)
     saved = loop.checkpoint.load(run.path)
-    assert saved is not None
     assert saved.facts["device"] == "CPU"
     loop.checkpoint.save(run.path, saved.tensors, saved.facts | {"device": "NVIDIA H100"})
     train_run(run)

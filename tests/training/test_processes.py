@@ -6,8 +6,6 @@ The processes of each number are started once and perform all tasks; the tests c
 import itertools
 import json
 from dataclasses import replace
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -103,10 +101,6 @@ def examine(folder: Path, runs: dict[str, Path]) -> None:
         if is_made(case, precision, processes.size())
     }
     results |= {crop: cut(crop).numpy() for crop in CROPS}
-    if find_spec("pytorch_metric_learning"):
-        results["efficient"] = together.efficient_gradients()
-        with processes.alone():
-            results["efficient alone"] = together.efficient_gradients()
     if processes.rank() == 0:
         np.savez(folder / f"{processes.size()}.npz", **results)
     for name, path in runs.items():
@@ -139,8 +133,6 @@ def make(folder: Path) -> None:
     for name in METHODS:
         conduct(runs[f"{name} alone"])
     conduct(runs["alone"])
-    if find_spec("pytorch_metric_learning"):
-        import_module("pytorch_metric_learning.utils.distributed")  # once for all processes
     # 2 -> 1 -> 4 processes
     for count, name in zip(COUNTS, ("first", "last"), strict=True):
         own = {each: runs[f"{each} {count}"].path for each in ("whole", "interrupted")}
@@ -169,16 +161,6 @@ def test_gradients_equal_those_of_one_process(trained: Trained, case: together.C
             most = max(most, 2 * together.error(alone[precision], alone["float64"]))
         found = trained.of(count, f"{case.name}|{precision}")
         assert together.error(found, alone[precision]) <= most, (precision, count)
-
-
-@pytest.mark.skipif(not find_spec("pytorch_metric_learning"), reason="pytorch-metric-learning is not installed")
-@pytest.mark.parametrize("count", COUNTS)
-def test_efficient_mode_of_pytorch_metric_learning_has_other_gradients(trained: Trained, count: int) -> None:
-    case = next(case for case in together.cases() if case.name == "multi_similarity")
-    ours = trained.of(count, "multi_similarity|float64"), together.gradients(case, "float64")
-    theirs = trained.of(count, "efficient"), trained.of(count, "efficient alone")
-    assert together.error(*ours) < 1e-12
-    assert together.error(*theirs) > 0.1
 
 
 @pytest.mark.parametrize("crop", CROPS)

@@ -1,7 +1,5 @@
 """Cache of baseline scores: equal inputs are computed once; other inputs and damaged files are computed again."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from dmlcore.training import score_cache

@@ -14,12 +14,13 @@ from dmlcore.inspection.local import weight_maps
 from dmlcore.models import networks
 from dmlcore.monitoring.comparability import lint_spec
 from dmlcore.spec import RunSpec, SpecError
-from dmlcore.storage.runs import RunStore, scores
+from dmlcore.storage.runs import RunStore
 from dmlcore.training import batches, build, loop, stored_features
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.forks import fork_spec
 from dmlcore.training.forks.transfer import refused_keys
 from dmlcore.training.loop import evaluate, train
+from tests.training.resumed import trained
 
 CPU = torch.device("cpu")
 FROZEN = RunSpec(device="cpu").with_overrides(
@@ -90,8 +91,8 @@ def test_a_training_is_that_of_the_head_alone(digits):
 def test_views_are_those_of_the_augmentation_and_tests_see_none(digits, cache):
     spec = FROZEN.with_overrides(["data.augment=true", "data.views=2"])
     state = made(spec, digits)
-    trained = np.sort(np.concatenate([digits.splits["train"], digits.splits["validation"]]))
-    chunk = trained[: stored_features.CHUNK]
+    rows = np.sort(np.concatenate([digits.splits["train"], digits.splits["validation"]]))
+    chunk = rows[: stored_features.CHUNK]
     found = np.stack([state.data.features.batch(chunk, seed) for seed in range(8)])
     assert len({maps.tobytes() for maps in found[:, 0]}) == 2
     with torch.inference_mode():
@@ -205,9 +206,7 @@ def test_maps_beyond_float16_are_refused(digits):
 
 def test_a_frozen_run_resumes_forks_and_is_inspected_like_any_other(digits, tmp_path, monkeypatch):
     store = RunStore(tmp_path / "runs")
-    whole, cut = store.create(FROZEN), store.create(FROZEN)
-    with whole.lock():
-        assert train(whole, dataset=digits).state == "done"
+    whole, cut = trained(store, FROZEN, dataset=digits), store.create(FROZEN)
     with cut.lock():
         steps = iter([False, False, False, True])
         assert train(cut, dataset=digits, stop=lambda: next(steps)).state == "cancelled"
@@ -216,9 +215,8 @@ def test_a_frozen_run_resumes_forks_and_is_inspected_like_any_other(digits, tmp_
         cut.update(state="queued")
         assert train(cut, dataset=digits).state == "done"
     assert cut.metrics()[0] == whole.metrics()[0]
-    trained = scores(whole.metrics()[0])["trained"]["map_at_r"]
     with whole.lock():
-        assert evaluate(whole, dataset=digits) == pytest.approx(trained)
+        assert evaluate(whole, dataset=digits) == pytest.approx(whole.scores()["trained"]["map_at_r"])
     monkeypatch.setattr(build, "load_data", lambda spec: digits)
     weights = weight_maps.read(weight_maps.write(whole))
     assert weights.weights.shape[1:] == (2, 2)
@@ -228,9 +226,7 @@ def test_a_frozen_run_resumes_forks_and_is_inspected_like_any_other(digits, tmp_
     assert np.abs(index.embed(queries) - index.embeddings[:5]).max() < 5e-3
     fork = fork_spec.create(whole, 3, ["loss.name=contrastive"])
     assert "model.freeze" in refused_keys(FROZEN, fork.with_overrides(["model.freeze=none"]))
-    child = store.create(fork)
-    with child.lock():
-        assert train(child, dataset=digits).state == "done"
+    trained(store, fork, dataset=digits)
 
 
 def test_what_freezes_nothing_is_refused_and_a_random_start_is_said(digits, tmp_path):

@@ -3,8 +3,6 @@
 The processes are forked from one that has torch loaded, so that starting a group is cheap.
 """
 
-from __future__ import annotations
-
 import functools
 import multiprocessing
 import os
@@ -26,7 +24,7 @@ from dmlcore.processes import group, local
 from dmlcore.spec import RunSpec
 from dmlcore.training import optimisers
 from dmlcore.training.build import build, prepare_device
-from dmlcore.training.loop import gradients_of, step
+from dmlcore.training.loop import step
 from dmlcore.training.methods.start_distance import StartDistance
 from dmlcore.training.state import TrainingState
 from dmlcore.typing import Floats
@@ -130,26 +128,6 @@ def gradients(case: Case, precision: str, device: str = "cpu") -> Floats:
         rows.append(torch.cat([torch.zeros_like(p).flatten() if p.grad is None else p.grad.flatten() for p in every]))
     assert processes.size() == 1 or _alike(torch.cat([p.detach().flatten() for p in every])), case.name
     return torch.stack(rows).double().cpu().numpy()
-
-
-def efficient_gradients() -> Floats:
-    """Return the gradients of the case "multi_similarity" in float64 in the efficient mode of pytorch-metric-learning.
-
-    They are averaged over the processes, as DistributedDataParallel does.
-    """
-    from pytorch_metric_learning.losses import MultiSimilarityLoss
-    from pytorch_metric_learning.utils.distributed import DistributedLossWrapper
-
-    state = made(Case("multi_similarity", ("loss.name=multi_similarity",)), "float64")
-    loss: Any = MultiSimilarityLoss(alpha=2, beta=50, base=0.5)
-    batch = state.batches.make(1, lambda indices: np.empty(0, np.float32))
-    if processes.shares_work():
-        loss = DistributedLossWrapper(loss, efficient=True)
-    labels = batch.labels[processes.share(len(batch.labels)).rows]
-    loss(state.model(batch.inputs), labels).backward()
-    own = gradients_of(state.optimiser)
-    processes.average(own)
-    return torch.cat([gradient.flatten() for gradient in own])[None].numpy()
 
 
 def _alike(numbers: Tensor) -> bool:

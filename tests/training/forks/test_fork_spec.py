@@ -4,11 +4,11 @@ import pytest
 
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.runs import Run, RunStore, series
-from dmlcore.training import loop
 from dmlcore.training.build import load_data
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.forks import fork_spec
 from tests.started import run_python
+from tests.training.resumed import trained
 
 
 @pytest.fixture(scope="module")
@@ -16,10 +16,7 @@ def parent(tmp_path_factory: pytest.TempPathFactory) -> Run:
     spec = RunSpec().with_overrides(
         ["schedule.steps=9", "schedule.keep_every=4", "schedule.validate_every=9", "model.hidden=[16]"]
     )
-    run = RunStore(tmp_path_factory.mktemp("runs")).create(spec)
-    with run.lock():
-        assert loop.train(run).state == "done"
-    return run
+    return trained(RunStore(tmp_path_factory.mktemp("runs")), spec)
 
 
 def test_a_spec_names_its_origin_and_keeps_what_is_not_changed(parent: Run) -> None:

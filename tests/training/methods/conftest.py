@@ -1,7 +1,5 @@
 """Images, pretrained weights and a cache for the tests of runs in two stages."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Contract of methods: checkpoints hold all that a method needs, so that resumes and forks repeat a run bit for bit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +9,7 @@ from dmlcore.catalogue import Slider
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import Run, RunStore
-from dmlcore.training import build, methods
+from dmlcore.training import build, loop, methods
 from dmlcore.training.methods import METHODS, Method
 from dmlcore.training.state import TrainingState
 from tests.training.resumed import same_to_the_bit, trained
@@ -23,9 +21,10 @@ SPEC = RunSpec(device="cpu").with_overrides(
         *("schedule.measure_every=2", "optimiser.learning_rate=0.1"),
     ]
 )
+CONDITIONING = ["conditioning.neighbours=3", "conditioning.after=6", "loss.name=tuplet"]
 # settings that switch on the methods with a section of their own
 OWN: dict[str, list[str]] = {
-    "conditioning": ["conditioning.neighbours=3", "conditioning.after=6", "loss.name=tuplet"],
+    "conditioning": CONDITIONING,
     "ensemble": ["loss.name=wedl", "loss.classifier=off"],
     "neighbourhoods": ["batch.sampler=neighbourhood", "batch.neighbours=3", "batch.balanced_steps=4"],
     "projections": [
@@ -33,12 +32,21 @@ OWN: dict[str, list[str]] = {
         *("projection.pool=4", "projection.patience=1"),
     ],
 }
+# further settings whose state a checkpoint must hold
+VARIANTS: dict[str, list[str]] = {
+    "continued": [*CONDITIONING, "conditioning.continued=true", "conditioning.order=random", "batch.refresh=3"],
+    "compressed": ["loss.name=wedl", "loss.compression=on", "loss.weights_rate=network", "loss.order=update_first"],
+    "features": ["loss.name=wel", "loss.classifier_input=features", "loss.order=normalise_first"],
+    "scaled": ["model.embedding_scale=0.01"],
+}
 OTHERS = ("model", "loss", "optimiser", "best", "table")  # prefixes of tensors that no method may use
 # The test of the distance from the start needs pretrained weights: test_start_distance.py, test_neighbourhoods.py.
 NAMES = [name for name in METHODS if name != "start_distance"]
 
 
 def spec_of(name: str) -> RunSpec:
+    if name in VARIANTS:
+        return SPEC.with_overrides(VARIANTS[name])
     return SPEC.with_overrides(OWN[name] if METHODS[name].switch else [f"method.name={name}"])
 
 
@@ -47,10 +55,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     return RunStore(tmp_path_factory.mktemp("runs"))
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=[*NAMES, *VARIANTS])
 def whole(request: pytest.FixtureRequest, store: RunStore) -> Run:
     run = trained(store, spec_of(request.param))
-    assert request.param in [entry.name for entry in methods.of(run.spec)]
+    assert request.param in [*VARIANTS, *(entry.name for entry in methods.of(run.spec))]
     return run
 
 
@@ -58,13 +66,18 @@ def test_a_resume_repeats_the_run(whole: Run, store: RunStore) -> None:
     same_to_the_bit(whole, trained(store, whole.spec, stops=(1, 5, 6, 9)))
 
 
+def test_another_evaluation_changes_nothing(whole: Run) -> None:
+    rows = whole.metrics()
+    with whole.lock():
+        loop.evaluate(whole)
+    assert whole.metrics() == rows
+
+
 def test_a_fork_without_changes_repeats_the_run(whole: Run, store: RunStore) -> None:
     fork = trained(store, whole.spec.with_overrides([f"fork.run={whole.id}", "fork.step=8"]))
     later = [[row for row in run.metrics()[0] if row["step"] > 8] for run in (whole, fork)]
     assert later[0] == later[1]
     one, two = (checkpoint.load(run.path) for run in (whole, fork))
-    assert one is not None
-    assert two is not None
     assert checkpoint.digest_of(one.tensors) == checkpoint.digest_of(two.tensors)
 
 
@@ -112,6 +125,5 @@ def test_a_method_of_a_plug_in_is_chosen_by_name_with_its_parameters(tmp_path: P
         with pytest.raises(SpecError, match="method: shrunk has no hyper-parameter k; it has: factor"):
             build.refuse_unusable(SPEC.with_overrides(["method.name=shrunk", "method.k=1"]))
         saved = checkpoint.load(trained(RunStore(tmp_path), spec.with_overrides(["schedule.steps=2"])).path)
-    assert saved is not None
     start = build.build(SPEC, build.load_data(SPEC), build.prepare_device("cpu", 1)).model.state_dict()
     assert all((saved.tensors[f"model.{name}"] == tensor).all() for name, tensor in start.items())

@@ -1,7 +1,5 @@
 """Chance-constrained programming: the pull, the end of a projection, its results, and exact resumes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from dmlcore.training.batches import embed
 from dmlcore.training.build import TrainingError, load_data
 from dmlcore.training.methods.projections import Projections, proxies_of
 from dmlcore.training.state import TrainingState
-from tests.training.resumed import same_to_the_bit, trained
+from tests.training.resumed import trained
 
 CPU = torch.device("cpu")
 SPEC = RunSpec().with_overrides(
@@ -56,21 +54,6 @@ def judged(state: TrainingState, *scores: float) -> list[dict[str, Any]]:
     for score in scores:
         rows += of(state).after_step(state, [{"kind": "validation", "step": 0, "map_at_r": score}])
     return rows
-
-
-def test_a_resume_repeats_what_would_have_been_bit_for_bit(tmp_path: Path) -> None:
-    """Resumes within the first projection, between two validations that do not count, and at its end."""
-    store = RunStore(tmp_path)
-    whole = trained(store, JUMPY)
-    ended = [row["step"] for row in whole.metrics()[0] if row["kind"] == "projection"]
-    assert ended
-    assert 4 < ended[0] < SPEC.schedule.steps - 2
-    stopped = trained(store, JUMPY, stops=(1, ended[0] - 1, ended[0], ended[0] + 1))
-    one, two = same_to_the_bit(whole, stopped)
-    assert {name.partition(".")[0] for name in one.tensors} >= {"anchor", "loss", "best"}
-    assert {key: value for key, value in one.facts.items() if key.startswith("projection")} == {
-        key: value for key, value in two.facts.items() if key.startswith("projection")
-    }
 
 
 def test_the_pull_is_the_gradient_of_the_proximal_term(data: Any) -> None:
@@ -166,20 +149,14 @@ def test_classes_that_a_fold_holds_out_push_nothing() -> None:
     assert torch.equal(proxies_of(state)[list(absent)], before)
 
 
-def test_a_fork_with_nothing_changed_goes_on_in_the_projection_and_another_begins_anew(tmp_path: Path) -> None:
+def test_a_fork_with_another_objective_counts_projections_again(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     parent = trained(store, JUMPY.with_overrides(["schedule.keep_every=1"]))
     ended = next(row["step"] for row in parent.metrics()[0] if row["kind"] == "projection")
-    same, other = (
-        trained(store, parent.spec.with_overrides([f"fork.run={parent.id}", f"fork.step={ended + 1}", *more]))
-        for more in ((), ("projection.weight=0.1",))
-    )
-    later = [row for row in parent.metrics()[0] if row["kind"] in ("step", "projection") and row["step"] > ended + 1]
-    mine = [row for row in same.metrics()[0] if row["kind"] in ("step", "projection") and row["step"] > ended + 1]
-    assert mine == later
+    changes = [f"fork.run={parent.id}", f"fork.step={ended + 1}", "projection.weight=0.1"]
+    other = trained(store, parent.spec.with_overrides(changes))
     numbers = [row["projection"] for row in other.metrics()[0] if row["kind"] == "projection"]
     saved = checkpoint.load(other.path)
-    assert saved is not None
     assert numbers == list(range(1, saved.facts["projection"]))
 
 

@@ -1,7 +1,5 @@
 """The distance of embeddings from those of the initial network: its gradient, its reference, and forks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs in two stages on small images, for the tests of neighbourhoods and of the distance from the start."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
