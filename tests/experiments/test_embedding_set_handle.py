@@ -1,7 +1,5 @@
 """The handle of an embedding set agrees with what the app computes and stores."""
 
-from __future__ import annotations
-
 import csv
 
 import numpy as np

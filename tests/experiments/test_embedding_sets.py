@@ -1,7 +1,5 @@
 """Imported embedding sets: scores, neighbours, sets without labels, failures that leave nothing, and training."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -14,8 +12,9 @@ from dmlcore.experiments import embedding_sets
 from dmlcore.inspection import neighbours
 from dmlcore.storage import arrays
 from dmlcore.storage.runs import RunStore
-from dmlcore.training import build, loop
+from dmlcore.training import build
 from dmlcore.training.errors import TrainingError
+from tests.training.resumed import trained
 
 DIGITS = load_digits()
 VECTORS, LABELS = DIGITS.data[:400].astype(np.float16), DIGITS.target[:400]
@@ -86,9 +85,7 @@ def test_a_head_can_be_trained_on_it(tmp_path):
     spec = embedding_sets.training_spec(source).with_overrides(
         ["schedule.steps=20", "schedule.validate_every=20", "batch.classes=3", "device=cpu"]
     )
-    run = store.create(spec)
-    with run.lock():
-        assert loop.train(run).state == "done"
+    run = trained(store, spec)
     scores = run.scores()
     assert scores["trained"]["queries"] == int((LABELS >= 5).sum())  # the first half of the classes trained
     assert not run.is_embedding_set

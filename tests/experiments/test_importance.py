@@ -1,7 +1,5 @@
 """Importance of settings: checked against scores whose answer is known."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Imports of embedding sets: images from a zip, hostile archives, and imports in the background."""
 
-from __future__ import annotations
-
 import os
 import time
 import zipfile
@@ -100,7 +98,6 @@ def test_a_file_that_is_no_zip_is_refused(store: RunStore, request_: ImportReque
 def wait(task: imports.Import) -> imports.ImportState:
     until(lambda: task.state() and task.state().state not in BUSY and not task.is_alive(), task.log_tail)
     state = task.state()
-    assert state is not None
     return state
 
 

@@ -1,7 +1,5 @@
 """Runs that another program trains: rows, scores, requests to stop, and every way in which they end."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal

@@ -1,7 +1,5 @@
 """Embedding sets of photographs: labels, unreadable files, zips, the background and cancellation."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from pathlib import Path

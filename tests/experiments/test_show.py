@@ -1,7 +1,5 @@
 """`dmlcore.show` stores a set, starts the app once and returns a handle."""
 
-from __future__ import annotations
-
 import os
 import signal
 import urllib.request
@@ -10,7 +8,6 @@ import numpy as np
 import pytest
 
 import dmlcore
-from dmlcore.data import DataError
 from dmlcore.experiments import show as showing
 from dmlcore.inspection import selections
 from dmlcore.jobs import local_app
@@ -69,13 +66,6 @@ def test_a_stored_set_is_opened_again(opened, tmp_path):
     assert len(RunStore(tmp_path).list()) == 1
     with pytest.raises(RunError, match="not an embedding set"):
         dmlcore.show(make_finished_run(RunStore(tmp_path), [], 0.5))
-
-
-def test_invalid_input_stores_nothing(opened, tmp_path):
-    with pytest.raises(DataError, match="row 3"):
-        dmlcore.show(np.where(np.arange(20)[:, None] == 2, np.nan, E), runs=tmp_path)
-    assert [path for path in tmp_path.iterdir() if not path.name.startswith(".")] == []
-    assert opened == []
 
 
 def test_without_the_app_the_handle_works_and_the_remedy_is_printed(tmp_path, monkeypatch, capsys):

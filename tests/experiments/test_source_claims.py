@@ -1,7 +1,5 @@
 """The table of claims: verdicts follow from made results, and every claim names a question that its study asks."""
 
-from __future__ import annotations
-
 import pytest
 
 from dmlcore.experiments import source_claims, studies

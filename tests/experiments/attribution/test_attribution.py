@@ -1,7 +1,5 @@
 """Attribution: the points of the design, effects and shares of made scores, and the runs from start to results file."""
 
-from __future__ import annotations
-
 import pytest
 
 from dmlcore.experiments import attribution, studies
@@ -12,28 +10,13 @@ from dmlcore.experiments.studies import StudyRequest
 from dmlcore.experiments.studies.spec import Study
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
-from dmlcore.training.loop import train
+from tests.experiments.studies.tiny import HEAD, SMALL
 from tests.members import in_one_case
+from tests.training.resumed import trained
 
-TOML = """
-title = "Tiny"
-question = "Does it run?"
-source = "none"
-claim = "none"
-minutes = 1
+TOML = f"""{HEAD}
 seeds = [0, 1]
-
-[base.data]
-name = "digits"
-
-[base.model]
-hidden = [8]
-embedding_dim = 4
-
-[base.batch]
-classes = 4
-samples = 2
-
+{SMALL}
 [base.schedule]
 steps = 2
 validate_every = 2
@@ -152,21 +135,15 @@ def test_without_all_points_there_are_effects_and_no_shares():
         ('contrast = "Ranking ahead', 'contrast = "Ranking behind', "attribution.contrast: there is no contrast"),
         ("optimiser.weight_decay=0.01", "optimiser.weight_dekay=1", "attribution.open.Weight decay: optimiser.weight"),
         (
-            'overrides = ["loss.name=ranking"]',
-            'overrides = ["loss.name=ranking"]\nchoose = ["optimiser.weight_decay=0", "optimiser.weight_decay=1"]',
-            "",
+            'overrides = ["loss.name=',
+            'choose = ["optimiser.weight_decay=0", "optimiser.weight_decay=1"]\noverrides = ["loss.name=',
+            "optimiser.weight_decay is chosen among the candidates of 'Ranking', so it is not open",
         ),
     ],
 )
 def test_a_mistake_in_the_open_settings_is_named(old, new, message):
-    text = TOML.replace(old, new)
-    if not message:  # equal numbers of candidates for both variants
-        text = text.replace(
-            'overrides = ["loss.name=facenet"]', 'overrides = ["loss.name=facenet"]\nchoose = ["loss.m=1", "loss.m=2"]'
-        )
-        message = "optimiser.weight_decay is chosen among the candidates of 'Ranking', so it is not open"
     with pytest.raises(SpecError, match=message):
-        Study.from_toml(text)
+        Study.from_toml(TOML.replace(old, new))
 
 
 def test_a_study_without_open_settings_or_without_a_choice_is_refused():
@@ -181,9 +158,7 @@ def test_runs_are_trained_measured_and_written(tmp_path):
     path.write_text(TOML)
     store, request = RunStore(tmp_path / "runs"), StudyRequest(study=str(path), seeds=(0,))
     for _, entry in attribution.expand(study(), {}, (0,)):
-        run = store.create(entry.spec)
-        with run.lock():
-            train(run)
+        trained(store, entry.spec)
     assert attribution.conduct(request, store).state == "done", "all runs are found, so none is trained again"
     runs = attribution.measured(request, store)
     assert len(runs) == 5 * 2

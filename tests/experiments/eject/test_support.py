@@ -1,7 +1,5 @@
 """Runs that cannot be ejected."""
 
-from __future__ import annotations
-
 import pytest
 
 from dmlcore.cli.options import read_spec

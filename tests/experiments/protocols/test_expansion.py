@@ -1,7 +1,5 @@
 """Expansion of protocols: numbers from the tables of the sources, deviations, and rejected input."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -58,31 +56,6 @@ def test_folds_times_repeats(protocol, data, runs, folds, seeds):
     assert {spec.data.fold for spec in found} == folds
     assert {spec.seed for spec in found} == seeds
     assert {spec.protocol for spec in found} == {protocol}
-
-
-def test_karaman_is_as_section_9_says():
-    spec = specs("karaman-2021", "CUB", "distance_sensitive", "loss.m1=-2.325", "loss.m2=5")[0]
-    assert has(
-        spec,
-        model__name="resnet18",
-        model__start="imagenet",
-        model__keep_classifier=True,
-        model__embedding_dim=128,
-        model__normalize=True,
-        optimiser__name="rmsprop",
-        optimiser__learning_rate=1e-6,
-        batch__classes=4,
-        batch__samples=8,
-        miner__name="all",
-        data__folds=4,
-        data__fold_order="contiguous",
-        schedule__patience=100,
-        schedule__validate_every=1000,
-        schedule__steps=500_000,
-        schedule__monitor="map_at_r",
-        schedule__monitor_part="validation",
-        loss__parameters__m1=-2.325,
-    )
 
 
 @pytest.mark.parametrize(

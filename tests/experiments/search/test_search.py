@@ -1,7 +1,5 @@
 """Hyper-parameter search: parsing, trials, resuming, concurrent workers, killed workers, real runs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

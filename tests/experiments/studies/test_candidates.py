@@ -1,7 +1,5 @@
 """The choice among the candidates of a variant: validation scores alone decide, and all candidates are counted."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -11,21 +9,14 @@ from dmlcore.experiments.studies import candidates
 from dmlcore.experiments.studies.results import StudyResults, keep_chosen
 from dmlcore.experiments.studies.spec import Study
 from dmlcore.spec import SpecError
+from tests.experiments.studies.tiny import DIGITS, HEAD
 from tests.experiments.test_trial_ledger import measured
 from tests.members import in_one_case
 
-TOML = """
-title = "Tiny"
-question = "Which?"
-source = "none"
-claim = "none"
-minutes = 1
+TOML = f"""{HEAD}
 seeds = [0, 1, 2]
 choice_seeds = [0]
-
-[base.data]
-name = "digits"
-
+{DIGITS}
 [[variants]]
 name = "Ranking"
 overrides = ["loss.name=ranking"]
@@ -36,6 +27,7 @@ name = "FaceNet"
 overrides = ["loss.name=facenet"]
 choose = ["loss.m=0.1", "loss.m=0.2", "loss.m=0.4"]
 """
+LISTED = ', "loss.m=0.2", "loss.m=0.4"'
 FIRST, SECOND, THIRD = "loss.m=0.1", "loss.m=0.2, loss.m2=1", "loss.m=0.4"
 
 
@@ -133,23 +125,11 @@ def test_the_ledger_counts_every_candidate_and_shows_no_test_score_of_a_rejected
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (', "loss.m=0.2", "loss.m=0.4"]', "]", "variants.FaceNet.choose: one candidate leaves no choice"),
-        (
-            ', "loss.m=0.2", "loss.m=0.4"]',
-            ', "loss.m=0.2"]',
-            "variants.FaceNet.choose: has 2 candidates, but 'Ranking'",
-        ),
-        (
-            ', "loss.m=0.2", "loss.m=0.4"]',
-            ', "loss.m=0.10", "loss.m=1"]',
-            "variants.FaceNet.choose: candidates 1 and 2",
-        ),
-        (
-            '"loss.m=0.2", "loss.m=0.4"',
-            '"loss.m=0.2", "schedule.steps=9"',
-            "variants.FaceNet.choose: schedule.steps must",
-        ),
-        ('"loss.m=0.2", "loss.m=0.4"', '"loss.m=0.2", "loss"', "variants.FaceNet.choose.3: loss: expected key=value"),
+        (LISTED, "", "variants.FaceNet.choose: one candidate leaves no choice"),
+        (LISTED, ', "loss.m=0.2"', "variants.FaceNet.choose: has 2 candidates, but 'Ranking'"),
+        (LISTED, ', "loss.m=0.10", "loss.m=1"', "variants.FaceNet.choose: candidates 1 and 2"),
+        (LISTED, ', "loss.m=0.2", "schedule.steps=9"', "variants.FaceNet.choose: schedule.steps must"),
+        (LISTED, ', "loss.m=0.2", "loss"', "variants.FaceNet.choose.3: loss: expected key=value"),
         ('name = "digits"', 'name = "digits"\nvalidation = "none"', "variants.Ranking.choose: candidates are compared"),
         ("choice_seeds = [0]", "folds = 2", "variants.Ranking.choose: a study with folds has no candidates"),
     ],

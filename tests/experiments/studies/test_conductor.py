@@ -1,7 +1,5 @@
 """A study from end to end on small runs: done runs are kept, lost ones resumed, concurrent conductors refused."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -24,32 +22,18 @@ from dmlcore.storage import locks
 from dmlcore.storage.runs import RunStore, best_validation
 from dmlcore.training.loop import train
 from tests.cli.here import here
-from tests.experiments.studies import forged
+from tests.data import layouts
+from tests.experiments.studies.tiny import HEAD, SMALL
 from tests.started import run_python, until
+from tests.training.resumed import trained
 from tests.wording import says
 
 pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_tasks")]
-TOML = """
-title = "Tiny"
-question = "Does it run?"
-source = "none"
-claim = "none"
-minutes = 1
+TOML = f"""{HEAD}
 seeds = [0]
-
-[base.data]
-name = "digits"
-
-[base.model]
-hidden = [8]
-embedding_dim = 4
-
-[base.batch]
-classes = 4
-samples = 2
-
+{SMALL}
 [base.schedule]
-steps = {steps}
+steps = {{steps}}
 validate_every = 2
 checkpoint_every = 2
 
@@ -68,21 +52,14 @@ def study(folder: Path, steps: int = 3, name: str = "tiny") -> studies.StudyRequ
     return studies.StudyRequest(study=str(folder / f"{name}.toml"))
 
 
-def train_run(store: RunStore, spec):
-    run = store.create(spec)
-    with run.lock():
-        train(run)
-    return run
-
-
 def test_runs_are_found_by_what_they_are_not_by_their_name(tmp_path):
     store, request = RunStore(tmp_path / "runs"), study(tmp_path)
     first, second = request.entries()
     assert studies.find([first, second], store) == [None, None]
-    train_run(store, first.spec.with_overrides(["seed=1"]))
+    trained(store, first.spec.with_overrides(["seed=1"]))
     queued = store.create(second.spec)
-    named = train_run(store, first.spec.with_overrides(["name=by hand"]))
-    later = train_run(store, first.spec)
+    named = trained(store, first.spec.with_overrides(["name=by hand"]))
+    later = trained(store, first.spec)
     assert [run and run.id for run in studies.find([first, second], store)] == [named.id, queued.id]
     assert later.state().state == "done"
     (measured,) = studies.measured([first, second], store)
@@ -175,16 +152,6 @@ def test_a_killed_study_goes_on_from_its_last_checkpoint(tmp_path):
     assert studies.find(request.entries(), store)[1] is None
 
 
-def test_a_study_cancelled_before_its_process_came_makes_nothing(tmp_path):
-    store, request = RunStore(tmp_path / "runs"), study(tmp_path)
-    studies.launch(request, store)
-    place = studies.conduct_of(request.study, store)
-    studies.cancel(place)
-    until(lambda: not place.is_alive() and not (place.path / "cancel").exists(), place.log_tail)
-    assert place.status() == "cancelled"
-    assert place.state().message == "cancelled"
-
-
 class Here:
     """Replacement for a process: the task is done as soon as it has started."""
 
@@ -207,7 +174,7 @@ def test_variants_start_from_the_pretraining_of_their_own_store_and_collages_are
         "start_process",
         lambda run, task: (started if task == "train" and run.spec.model.start else Here)(run, task),
     )
-    root = forged.cifar100(tmp_path / "data", train=4, test=1)
+    root = layouts.cifar100(tmp_path / "cifar-100-python", train=4, test=1)
     store = RunStore(tmp_path / "runs")
     overrides = ("schedule.steps=1", f"data.root={root}", "batch.classes=16", "batch.samples=2", "model.name=conv4_32")
     request = studies.StudyRequest(study="collage", overrides=overrides, seeds=(0,), only=("GAP",))

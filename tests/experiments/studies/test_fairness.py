@@ -1,25 +1,16 @@
 """A study does not compare a setting that was tuned elsewhere for one loss with losses that were not tuned."""
 
-from __future__ import annotations
-
 import pytest
 
 from dmlcore.experiments import studies
 from dmlcore.experiments.studies.fairness import tuned_defaults
 from dmlcore.experiments.studies.spec import Study
 from dmlcore.spec import RunSpec, SpecError
+from tests.experiments.studies.tiny import DIGITS, HEAD
 from tests.members import in_one_case
 
-TOML = """
-title = "Tiny"
-question = "Which?"
-source = "none"
-claim = "none"
-minutes = 1
-
-[base.data]
-name = "digits"
-
+TOML = f"""{HEAD}
+{DIGITS}
 [[variants]]
 name = "Ranking"
 overrides = ["loss.name=ranking"]

@@ -9,6 +9,7 @@ from dmlcore.experiments.studies import comparisons
 from dmlcore.experiments.studies.results import Measured, ValidationCurve
 from dmlcore.experiments.studies.spec import Study
 from dmlcore.spec import SpecError
+from tests.experiments.studies.tiny import HEAD
 
 
 def test_where_hundreds_of_seeds_were_needed_more_of_them_are_no_advice():
@@ -39,13 +40,7 @@ def test_a_study_with_questions_says_what_the_order_of_the_others_is_worth():
     assert "GSP is above" not in studies.judge(study, named).text, "the answers contain it"
 
 
-METHODS = """
-title = "Methods"
-question = "Which helps?"
-source = "none"
-claim = "none"
-minutes = 1
-
+METHODS = f"""{HEAD}
 [[variants]]
 name = "weak"
 
@@ -161,13 +156,7 @@ def test_a_factor_is_the_mean_of_the_variants_on_either_side_seed_by_seed():
         Study.from_toml(GROUPS.replace('"method", "worse"]', '"method", "nobody"]'))
 
 
-CORRELATED = """
-title = "Radius"
-question = "Does the radius matter?"
-source = "none"
-claim = "none"
-minutes = 1
-
+CORRELATED = f"""{HEAD}
 [[correlations]]
 where = "A smaller radius goes with a higher score"
 score = "radius"

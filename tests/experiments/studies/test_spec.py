@@ -11,6 +11,7 @@ from dmlcore.experiments import studies
 from dmlcore.experiments.studies.spec import Study
 from dmlcore.spec import SpecError
 from dmlcore.storage.listing import without_name
+from tests.experiments.studies.tiny import HEAD
 from tests.members import in_one_case
 
 # Poolings that existed when the studies were run; later ones are not in their results.
@@ -19,12 +20,7 @@ POOLINGS = {
     *("solar", "tsmk", "weldon"),
 }
 
-TOML = """
-title = "Tiny"
-question = "Does it run?"
-source = "none"
-claim = "none"
-minutes = 1
+TOML = f"""{HEAD}
 seeds = [3, 5]
 
 [base.schedule]
@@ -88,13 +84,7 @@ def test_a_digest_knows_the_pretraining_but_no_names_and_no_run_ids():
     study = Study.from_toml(TOML)
     started = studies.expand(study)[2]
     renamed = studies.expand(Study.from_toml(TOML.replace('title = "Tiny"', 'title = "Other"')))[2]
-    changed = studies.expand(
-        Study.from_toml(
-            TOML.replace("facenet", "psomas")
-            if "psomas" in losses.names()
-            else TOML.replace("=facenet", "=contrastive")
-        )
-    )[2]
+    changed = studies.expand(Study.from_toml(TOML.replace("=facenet", "=contrastive")))[2]
     assert started.digest() == renamed.digest() != changed.digest()
     assert without_name(started.spec) == without_name(renamed.spec)
 
@@ -114,11 +104,7 @@ def test_a_digest_knows_the_pretraining_but_no_names_and_no_run_ids():
         ("seeds = [3, 5]", "seeds = [-1]", "seeds.0: "),
         ('[pretraining]\noverrides = ["loss.name=facenet"]', "", "variants.started.start: there is no [pretraining]"),
         ('name = "plain"', 'name = "plain"\nagainst = ["none"]', "variants.plain.against: there is no variant 'none'"),
-        (
-            'name = "plain"',
-            'name = "plain"\nagainst = ["plain"]',
-            "variants.plain.against: a variant cannot be its own baseline",
-        ),
+        ('name = "plain"', 'name = "plain"\nagainst = ["plain"]', "variants.plain.against: a variant cannot be its"),
         ("title", "[", "not TOML"),
     ],
 )
