@@ -1,7 +1,5 @@
 """The app on this machine: the choice of one that serves the store, and the messages if none can be started."""
 
-from __future__ import annotations
-
 import contextlib
 import http.server
 import socket

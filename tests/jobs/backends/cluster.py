@@ -1,7 +1,5 @@
 """Local Ray cluster for tests: two nodes with one CPU each, bound to the loopback interface."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import signal

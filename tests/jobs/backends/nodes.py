@@ -1,7 +1,5 @@
 """Cluster whose nodes are processes of this machine, forked from a server that has imported torch."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -3,10 +3,7 @@
 No SLURM was available: responses of sacct and scancel, requeueing and time limits were not tested.
 """
 
-from __future__ import annotations
-
 import sys
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,6 +15,7 @@ from dmlcore.jobs.backends.submission import Submission
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from tests.jobs.backends.test_remote import SPEC, digests, pair, twin  # noqa: F401 - fixtures
+from tests.started import until
 
 pytestmark = pytest.mark.skipif(
     find_spec("submitit") is None, reason="submitit is not installed: pip install 'dml-lab[slurm]'"
@@ -93,10 +91,7 @@ def test_a_job_of_the_local_executor_makes_the_same_run(
         run.update(processes=processes)
     chosen = choice.parse("slurm?minutes=10")
     work = RemoteBackend(chosen, SlurmEngine(chosen, cluster="local")).begin(run, "train")
-    deadline = time.monotonic() + 180
-    while not work.has_ended():
-        assert time.monotonic() < deadline, run.log_tail()
-        time.sleep(0.1)
+    until(work.has_ended, run.log_tail)
     assert run.state().state == "done", work.message
     assert run.state().backend == "slurm?minutes=10"
     assert digests(run) == expected
