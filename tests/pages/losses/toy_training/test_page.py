@@ -18,7 +18,6 @@ from dmlcore.metrics import retrieval
 from dmlcore.replay import toy_runs
 from dmlcore.replay.recorded_training import LiveTraining
 from dmlcore.spec import RunSpec, SpecError
-from dmlcore.training.build import StepError
 from pages.losses.toy_training import recording
 from pages.losses.toy_training import scores as toys_scores
 from pages.losses.toy_training import service as toys_service
@@ -29,16 +28,10 @@ from pages.shared.server.websocket import MOST_BYTES
 from pages.shared.server.wire import unpack
 from pages.shared.state import spec_link
 from pages.shared.timeline.history_cache import HistoryCache
-from tests.members import in_one_case
-from tests.wording import says
 
 SMALL = Toy(data="moons", dim=3, sides=(LossSide(), LossSide("contrastive", {"m_pos": 0.1, "m_neg": 0.5}, "pushes")))
-FORKED = Toy(
-    **{
-        **SMALL.__dict__,
-        "changes": (SidesChange(3, (LossSide("facenet", {"m": 0.2, "m2": math.inf}), SMALL.sides[1]), 0.01),),
-    }
-)
+FORK = SidesChange(3, (LossSide("facenet", {"m": 0.2, "m2": math.inf}), SMALL.sides[1]), 0.01)
+FORKED = dataclasses.replace(SMALL, changes=(FORK,))
 
 
 @pytest.fixture(autouse=True)
@@ -94,46 +87,6 @@ def test_a_change_shares_the_steps_before_it_and_nothing_after(fresh):
     until(FORKED, 6)
     assert not np.array_equal(after.frames[4].embeddings, before.frames[4].embeddings)
     assert len(fresh) == 4  # a change of the learning rate applies to both sides
-
-
-def test_only_every_stride_and_the_frames_asked_for_are_sent():
-    until(SMALL, 9)
-    found = ask(SMALL, have=2, want=9, stride=4, frames=[1, 5, -3, "x", 99, None])
-    assert found["steps"].tolist() == [1, 4, 5, 8]
-    assert len(found["curve_0"]) == 7
-    assert len(ask(SMALL, have=9, want=3)["curve_0"]) == 0
-
-
-def test_a_training_that_cannot_go_on_says_why(monkeypatch):
-    """A refused step stops both sides, as they share a clock; earlier frames remain."""
-    train = LiveTraining.frame
-
-    def refused(self, step):
-        if step == 3 and self.spec.run.loss.name == "contrastive":
-            raise StepError("the loss is NaN or infinite", step, np.arange(32))
-        return train(self, step)
-
-    monkeypatch.setattr(LiveTraining, "frame", refused)
-    found = until(SMALL, 2)[-1]
-    assert found["stopped"] == ""
-    found = ask(SMALL, have=2, want=9)
-    assert found["ready"] == 2
-    assert says(found["stopped"], "B", "step 3", "the loss is NaN")
-
-
-LINKS = [preset.query for preset in PRESETS] + [
-    "data=moons&sides=1&seed=7&hidden=8&then=4:a.m=0.5,rate=0.01;9:a.loss=facenet,a.moves=pulls",
-    "b.m2=inf&samples=4&classes=6&optimiser=adam&normalize=1&then=10:b.loss=ranking,b.m=40",
-]
-
-
-@in_one_case(link=LINKS)
-def test_links_and_messages_keep_the_state(link):
-    toy = Toy.from_query(dict(pair.split("=", 1) for pair in link.split("&") if pair))
-    assert Toy.from_query(toy.to_query()) == toy == Toy.of(json.loads(json.dumps(toy.to_json(), allow_nan=False)))
-    assert len(json.dumps({"state": toy.to_json()})) < MOST_BYTES / 2
-    for i in range(len(toy.sides)):
-        toy.live(i)
 
 
 KEYS = [*Toy().to_json(), "loss", "hyper", "m", "at", "moves"]

@@ -47,21 +47,6 @@ def get_answer(study, **more):
     return answer
 
 
-# ---- state
-@pytest.mark.parametrize("preset", spec.PRESETS, ids=lambda p: p.title)
-def test_presets_are_links_that_lead_back_to_themselves(preset):
-    study = preset.state(PoolingStudy)
-    assert study.link() == preset.query
-    for pooling in spec.POOLINGS:
-        study.live(pooling)
-
-
-@in_one_case(senseless=["5", "x", "", "4.0"])
-def test_there_are_as_many_classes_as_a_data_set_has(senseless):
-    assert PoolingStudy.from_query({"classes": "4"}).classes == 4
-    assert PoolingStudy.from_query({"classes": senseless}).classes == 16
-
-
 def test_four_classes_train_on_bags_of_four_classes(kept):
     answer = get_answer(replace(SMALL, classes=4), want=2)
     assert answer["arrays"]["gap_weights"].shape[1:] == (4, 20)
@@ -70,13 +55,6 @@ def test_four_classes_train_on_bags_of_four_classes(kept):
     assert answer["arrays"]["gap_on_shared"][0] == pytest.approx(0.5, abs=0.05)
     run = replace(SMALL, classes=4).run("gsp")
     assert (run.data.name, run.batch.classes * run.batch.samples) == ("tokens_few", 64)
-
-
-def test_a_link_carries_changes_on_the_way():
-    study = PoolingStudy(mu=0.5, seed=3, changes=(change(20, mu=0.3), change(50, mu=0.3, epsilon=20.0, rate=1e-4)))
-    query = study.to_query()
-    assert query["then"] == "20:mu=0.3;50:rate=0.0001"
-    assert PoolingStudy.from_query(query) == study
 
 
 @in_one_case(bad=[None, "x", "nan", math.inf, -1e300, [], {}, True, "9" * 99])
@@ -138,17 +116,6 @@ def test_at_mu_1_both_are_the_same_training(kept):
     arrays = get_answer(PoolingStudy(prototypes=8, mu=1.0), want=18)["arrays"]
     assert arrays["gsp_placed"][-1] == 8
     assert arrays["gsp_tokens"] == pytest.approx(arrays["gap_tokens"], abs=2)
-
-
-def test_what_is_there_is_not_sent_again_and_a_fork_shares_it(kept):
-    get_answer(SMALL, want=4)
-    more = get_answer(SMALL, have=2, want=4)
-    assert (more["first"], more["count"]) == (3, 2)
-    forked = PoolingStudy(prototypes=8, changes=(change(3, rate=5e-3),))
-    before, after = get_answer(SMALL, want=5)["arrays"], get_answer(forked, want=5)["arrays"]
-    assert (before["gap_tokens"][:4] == after["gap_tokens"][:4]).all()
-    assert (before["gap_tokens"][4] != after["gap_tokens"][4]).any()
-    assert training(SMALL, "GAP").frames[3] is training(forked, "GAP").frames[3]
 
 
 def test_another_threshold_is_the_same_training_with_other_hulls(kept):

@@ -8,9 +8,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from starlette.applications import Starlette
-from starlette.testclient import TestClient
-from streamlit.testing.v1 import AppTest
 
 from dmlcore import losses
 from dmlcore.loss_analysis.pair_weights import RIVALS, similarities
@@ -21,7 +18,6 @@ from pages.shared.server.wire import unpack
 from pages.shared.state.panel import panel
 from tests.loss_analysis.gram import gram_weights
 from tests.members import in_one_case
-from tests.pages.conftest import load_page
 
 N = 41
 
@@ -120,9 +116,8 @@ def test_one_scale_that_holds_while_the_hand_moves():
 
 
 def test_a_hand_at_rest_gets_the_link():
-    for slide in SLIDES:
-        view = slide.state(PairWeightsView)
-        assert get_answer(view, settle=True)["query"] == view.link() == slide.query
+    view = SLIDES[0].state(PairWeightsView)
+    assert get_answer(view, settle=True)["query"] == view.link() == SLIDES[0].query
 
 
 def test_captions_of_the_slides_are_true():
@@ -146,32 +141,6 @@ def test_captions_of_the_slides_are_true():
         assert get_answer(view)["triplet"] is not None
 
 
-@pytest.fixture(scope="module")
-def client():
-    with TestClient(Starlette(routes=pair_weights_service.ROUTES)) as client:
-        yield client
-
-
-@in_one_case(
-    key=["id", "view", "n", "top", "settle", "at", "maps"],
-    bad=[None, [], "x", 5, 10**400, {"n": 1}, True, 1e300, [1, 2], ["nan", "inf"]],
-)
-def test_any_value_of_any_key_gets_an_answer(client, key, bad):
-    with client.websocket_connect("/api/microscope") as socket:
-        socket.send_text(json.dumps({"n": 25, key: bad}))
-        assert "at" in unpack(socket.receive_bytes())
-
-
-@in_one_case(
-    key=["panels", "weight", "by", "scale", "rival", "pn", "at"],
-    bad=[None, [], "x", 1e300, {"loss": "../x"}, [{"loss": 1}, {"loss": "ranking", "hyper": 3}]],
-)
-def test_any_value_in_the_view_gets_an_answer(client, key, bad):
-    with client.websocket_connect("/api/microscope") as socket:
-        socket.send_text(json.dumps({"n": 25, "view": {key: bad}}))
-        assert unpack(socket.receive_bytes())["top"] > 0
-
-
 @in_one_case(value=[-1e9, 0.0, 1e9, None], name=losses.names())
 def test_extreme_hyper_parameters_get_maps(name, value):
     one = {"loss": name, "hyper": dict.fromkeys(losses.formula(name).parameters, value)}
@@ -185,24 +154,3 @@ def test_a_full_request_fits_the_socket_and_its_answer_is_small():
     request = {"id": 10**9, "view": view, "n": 161, "top": 1.23456789, "settle": True, "at": [0.1, 0.2]}
     assert len(json.dumps(request)) < MOST_BYTES
     assert len(pair_weights_service.answer({"view": view, "n": 61})) < 16_000
-
-
-def open_page(**query: str) -> AppTest:
-    return load_page("pair_weights", **query)
-
-
-def component_data(app: AppTest) -> dict:
-    """Return the data that the component receives."""
-    (component,) = (e.proto for e in app.main if "BidiComponent" in type(e.proto).__name__)
-    return json.loads(component.json)
-
-
-def test_the_page_hands_over_what_the_link_says():
-    app = open_page(l1="npairs", l2="distance_sensitive,s:0.5", weight="ap", hide="presets", at="0.2,0.1")
-    assert not app.exception
-    assert app.title[0].value == "Pair weights"
-    data = component_data(app)
-    assert [p["loss"] for p in data["view"]["panels"]] == ["npairs", "distance_sensitive"]
-    assert data["view"]["panels"][1]["hyper"]["s"] == 0.5
-    assert (data["view"]["weight"], data["view"]["at"], data["hide"]) == ("ap", [0.2, 0.1], ["presets"])
-    assert r"\nabla" in app.latex[0].value

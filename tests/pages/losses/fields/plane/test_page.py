@@ -9,7 +9,6 @@ from streamlit.testing.v1 import AppTest
 
 from dmlcore import losses
 from pages.shared.server.schema import schema
-from pages.shared.server.wire import unpack
 from tests.members import in_one_case
 from tests.pages.conftest import load_page
 
@@ -39,14 +38,3 @@ def test_each_loss_opens_and_is_explained(name):
 def test_a_first_visit_may_move_and_hidden_controls_are_named():
     assert component_data(open_page())["idle"] is True
     assert component_data(open_page(hide="m1,figures"))["hide"] == ["m1", "figures"]
-
-
-def test_where_no_socket_opens_the_page_answers_itself():
-    app = open_page(socket="off")
-    assert component_data(app)["socket"] is False
-    app.session_state["field"] = {"ask": {"id": 5, "scene": {"loss": "ranking"}, "n": 41}}
-    app.run()
-    import base64
-
-    assert component_data(app)["answer"]["id"] == 5
-    assert unpack(base64.b64decode(component_data(app)["answer"]["bytes"]))["n"] == 41
