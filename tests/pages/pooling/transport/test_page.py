@@ -131,6 +131,12 @@ def client():
         yield client
 
 
+@in_one_case(pixels=[[-1] * PIXELS, [RED + 1] * PIXELS, [0.5] * PIXELS])
+def test_pixels_without_such_a_colour_get_an_answer(pixels):
+    answer = unpack(transport_service.answer({"state": {"pixels": pixels}}))
+    assert np.isfinite(answer["arrays"]["weights"]).all()
+
+
 @in_one_case(mu=[0.01, 0.5, 0.99, 1.0], epsilon=[0.1, 450.0])
 def test_the_ends_of_the_sliders_get_finite_numbers(mu, epsilon):
     for pixels in map(map_codes, MAPS):

@@ -28,6 +28,7 @@ from pages.losses.toy_training.state import LossSide, SidesKind, Toy
 from pages.pooling.gap_vs_gsp import state as gap_or_gsp
 from pages.pooling.gap_vs_gsp.state import PoolingStudy
 from pages.pooling.prototypes.state import PrototypesView
+from pages.pooling.transport import state as transport
 from pages.pooling.transport.state import TransportState
 from pages.shared.plane import state as plane
 from pages.shared.plane.state import Scene
@@ -254,7 +255,18 @@ def test_a_loss_beside_others_has_its_own_defaults_where_its_link_names_no_value
     assert second.hyper["r"] == 0
 
 
-@in_one_case(state=[*(pair.comparison() for pair in PAIRS), *(slide.state(PairWeightsView) for slide in SLIDES)])
+PRESETS = [pair.comparison() for pair in PAIRS]
+for page, presets in (
+    (PairWeightsView, SLIDES),
+    (ChargesState, charges.PRESETS),
+    (Toy, TOYS),
+    (PoolingStudy, gap_or_gsp.PRESETS),
+    (TransportState, transport.PRESETS),
+):
+    PRESETS += [preset.state(page) for preset in presets]
+
+
+@in_one_case(state=PRESETS)
 def test_a_preset_is_a_state_that_its_link_reopens_to_the_last_bit(state: PageState) -> None:
     assert_valid(state)
     assert type(state).from_query(dict(parse_qsl(state.link()))) == state
@@ -284,20 +296,11 @@ def plain(state: PageState) -> Any:
 
 
 @every_first
-def test_an_address_that_says_nothing_of_a_state_opens_the_first_picture(page: str) -> None:
-    assert plain(FIRST[page]) != plain(DEFAULTS[page])
-    for beside in ({}, {"hide": "presets", "socket": "off"}, {"present": "1"}):
+def test_an_address_that_says_nothing_of_a_state_opens_the_first_picture_and_others_the_default(page: str) -> None:
+    """The step of a run or a selection says something of a state."""
+    default = plain(DEFAULTS[page])
+    assert plain(FIRST[page]) != default
+    for beside in ({}, {"hide": "presets", "socket": "off", "present": "1"}):
         assert shown(page, **beside) == plain(FIRST[page]), beside
-
-
-@every_first
-def test_a_link_of_the_default_opens_the_default_and_not_the_first_picture(page: str) -> None:
-    assert shown(page, **DEFAULTS[page].to_query()) == plain(DEFAULTS[page])
-
-
-@every_first
-def test_links_of_before_leave_what_they_do_not_say_to_the_default(page: str) -> None:
-    """Includes pages whose links also hold the step of a run or a selection."""
-    before = dict(parse_qsl(next(link for link, _ in OLD[page] if link)))
-    assert shown(page, **before) == plain(type(DEFAULTS[page]).from_query(before))
-    assert shown(page, step="3") == plain(DEFAULTS[page])
+    for query in (DEFAULTS[page].to_query(), {"step": "3"}):
+        assert shown(page, **query) == default
