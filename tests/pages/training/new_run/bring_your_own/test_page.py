@@ -16,6 +16,7 @@ from dmlcore.storage.runs import Run, RunStore
 from pages.training.new_run.bring_your_own import service
 from tests.data.embedding_sets.samples import vectors
 from tests.pages.conftest import load_page
+from tests.started import until
 
 ROWS = 40
 
@@ -78,17 +79,13 @@ def test_files_by_path_become_a_set_and_explore_shows_it(folder: Path, mapped: l
     assert list(imports._scratch().iterdir()) == []
 
 
-def test_without_labels_a_set_is_imported_too(folder: Path, mapped: list[str]) -> None:
-    app = give(embeddings=folder / "e.npy")
-    assert not app.selectbox
-    app.button(key="import").click().run()
-    assert not app.exception
-    assert not embedding_sets.of_run(stored()[0]).labelled
-
-
-def test_a_column_can_be_left_out(folder: Path, mapped: list[str]) -> None:
+def test_a_guessed_label_is_shown_as_a_guess_and_can_be_left_out(folder: Path, mapped: list[str]) -> None:
+    (folder / "labels.csv").write_text((folder / "labels.csv").read_text().replace("class", "species"))
     app = give(embeddings=folder / "e.npy", labels=folder / "labels.csv")
+    assert box(app, "Label").value == "species"
+    assert any("Is this the label?" in notice.value for notice in app.info)
     box(app, "Label").set_value("").run()
+    assert not app.info
     assert any("choose it as Label" in notice.value for notice in app.warning)
     app.button(key="import").click().run()
     assert not embedding_sets.of_run(stored()[0]).labelled
@@ -101,15 +98,6 @@ def test_the_array_is_chosen_if_there_are_several(folder: Path, mapped: list[str
     box(app, "Embeddings").set_value("dino").run()
     app.button(key="import").click().run()
     assert embedding_sets.of_run(stored()[0]).vectors.shape == (ROWS, 6)
-
-
-def test_a_damaged_file_is_refused_with_its_message(folder: Path) -> None:
-    content = (folder / "e.npy").read_bytes()
-    (folder / "cut.npy").write_bytes(content[:200])
-    app = give(embeddings=folder / "cut.npy")
-    assert any("cut.npy" in line for line in refusals(app))
-    assert not [button for button in app.button if button.key == "import"]
-    assert not stored()
 
 
 def test_errors_of_rows_appear_at_the_button_and_store_nothing(folder: Path) -> None:
@@ -125,21 +113,13 @@ def test_errors_of_rows_appear_at_the_button_and_store_nothing(folder: Path) -> 
     assert not stored()
 
 
-def test_images_are_counted_next_to_their_input(folder: Path, photos: Path) -> None:
-    app = give(embeddings=folder / "e.npy", images=photos)
-    assert any("8 image files found" in line.value for line in app.markdown)
-    (folder / "empty").mkdir()
-    app.text_input(key="path-images").set_value(str(folder / "empty")).run()
-    assert any("No image files found (JPG" in line.value for line in app.markdown)
-
-
-def test_rows_without_an_image_are_counted_before_the_import(folder: Path, photos: Path) -> None:
+def test_images_and_rows_without_one_are_counted_before_the_import(folder: Path, photos: Path) -> None:
     np.save(folder / "eight.npy", vectors(rows=8))
     app = give(embeddings=folder / "eight.npy", images=photos)
+    assert any("8 image files found" in line.value for line in app.markdown)
     assert any("8 of 8 rows have an image" in line.value for line in app.markdown)
     app.text_input(key="path-embeddings").set_value(str(folder / "e.npy")).run()
     assert any("0 of 40 rows have an image" in line.value for line in app.warning)
-    assert any("as many files as rows" in line.value for line in app.text)
     lines = "".join(f"{row}.png,{'xy'[row % 2]}\n" for row in range(1, 9))
     (folder / "names.csv").write_text("file,class\n" + lines)
     app.text_input(key="path-embeddings").set_value(str(folder / "eight.npy"))
@@ -148,18 +128,11 @@ def test_rows_without_an_image_are_counted_before_the_import(folder: Path, photo
     assert any("Row 8 is the first without one ('8.png')" in line.value for line in app.text)
 
 
-def test_a_guessed_label_is_shown_as_a_guess(folder: Path, mapped: list[str]) -> None:
-    (folder / "labels.csv").write_text((folder / "labels.csv").read_text().replace("class", "species"))
-    app = give(embeddings=folder / "e.npy", labels=folder / "labels.csv")
-    assert box(app, "Label").value == "species"
-    assert any("Is this the label?" in notice.value for notice in app.info)
-    box(app, "Label").set_value("").run()
-    assert not app.info
-
-
-def test_missing_paths_and_images_are_refused_next_to_their_input(folder: Path) -> None:
-    app = give(embeddings=folder / "e.npy", images=folder / "nothing")
-    assert any("no such folder or file" in line for line in refusals(app))
+@pytest.mark.parametrize("damaged", ["cut.npy", "nothing"])
+def test_damaged_and_missing_files_are_refused_next_to_their_input(folder: Path, damaged: str) -> None:
+    (folder / "cut.npy").write_bytes((folder / "e.npy").read_bytes()[:200])
+    app = give(embeddings=folder / damaged)
+    assert any(damaged in line or "no such" in line for line in refusals(app))
     assert not [button for button in app.button if button.key == "import"]
 
 
@@ -182,17 +155,21 @@ def test_the_example_is_filled_in(mapped: list[str]) -> None:
     assert (len(made.labels), len(made.class_names), len(made.images)) == (500, 10, 500)
 
 
+def again(app: AppTest) -> AppTest:
+    """Return the page after another run, half a second later."""
+    time.sleep(0.5)
+    app.run()
+    assert not app.exception
+    return app
+
+
 def test_many_rows_are_imported_in_the_background(
     folder: Path, mapped: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(imports, "FEW_ROWS", 10)
     app = give(embeddings=folder / "e.npy", labels=folder / "labels.csv")
-    app.button(key="import").click().run()
-    deadline = time.monotonic() + 60
-    while app.title[0].value != "Explore" and time.monotonic() < deadline:
-        assert not app.exception
-        time.sleep(0.3)
-        app.run()
+    app.button(key="import").click()
+    until(lambda: again(app).title[0].value == "Explore")
     assert mapped == [stored()[0].id]
     assert list(imports._scratch().iterdir()) == []
 
@@ -201,12 +178,8 @@ def test_a_failure_in_the_background_is_shown(folder: Path, monkeypatch: pytest.
     monkeypatch.setattr(imports, "FEW_ROWS", 10)
     app = give(embeddings=folder / "e.npy", labels=folder / "labels.csv")
     box(app, "Id").set_value("class").run()
-    app.button(key="import").click().run()
-    deadline = time.monotonic() + 60
-    while not any("make ids unique" in line for line in refusals(app)) and time.monotonic() < deadline:
-        time.sleep(0.3)
-        app.run()
-    assert any("make ids unique" in line for line in refusals(app))
+    app.button(key="import").click()
+    until(lambda: any("make ids unique" in line for line in refusals(again(app))))
     assert not stored()
 
 
@@ -226,43 +199,27 @@ def give_photographs(path: Path) -> AppTest:
     return app
 
 
-def run_until(app: AppTest, is_reached) -> None:
-    deadline = time.monotonic() + 120
-    while not is_reached(app) and time.monotonic() < deadline:
-        assert not app.exception
-        time.sleep(0.3)
-        app.run()
-    assert is_reached(app)
-
-
-def test_photographs_become_a_set_with_one_press(photos: Path, mapped: list[str]) -> None:
-    app = give_photographs(photos)
-    assert box(app, "Network").value == "efficientnet_lite0"
-    app.button(key="import").click().run()
-    run_until(app, lambda app: app.title[0].value == "Explore")
-    (run,) = stored()
-    made = embedding_sets.of_run(run)
-    assert (run.spec.name, made.vectors.shape, made.class_names) == ("birds", (8, 1280), ("a", "b"))
-    assert mapped == [run.id]
-    assert list(imports._scratch().iterdir()) == []
-
-
-def test_photographs_that_were_left_out_are_named_before_the_map(photos: Path, mapped: list[str]) -> None:
+def test_photographs_become_a_set_and_those_left_out_are_named_before_the_map(photos: Path, mapped: list[str]) -> None:
     (photos / "a" / "2.png").write_bytes(b"damaged")
     app = give_photographs(photos)
-    app.button(key="import").click().run()
-    run_until(app, lambda app: any(button.key == "open" for button in app.button))
+    assert box(app, "Network").value == "efficientnet_lite0"
+    app.button(key="import").click()
+    until(lambda: any(button.key == "open" for button in again(app).button))
     assert any("1 of 8 photographs was left out" in text and "2.png" in text for text in refusals(app))
     app.button(key="open").click().run()
     assert app.title[0].value == "Explore"
-    assert mapped == [stored()[0].id]
+    (run,) = stored()
+    made = embedding_sets.of_run(run)
+    assert (run.spec.name, made.vectors.shape, made.class_names) == ("birds", (7, 1280), ("a", "b"))
+    assert mapped == [run.id]
+    assert list(imports._scratch().iterdir()) == []
 
 
 def test_a_folder_without_photographs_is_refused(photos: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     app = give_photographs(tmp_path / "empty")
-    app.button(key="import").click().run()
-    run_until(app, lambda app: any("contains no photographs" in text for text in refusals(app)))
+    app.button(key="import").click()
+    until(lambda: any("contains no photographs" in text for text in refusals(again(app))))
     assert not stored()
 
 
