@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from dmlcore.storage.runs import Run
 from pages.inspection.neighbours import runs_beside
 from tests.embedding_set_runs import make_set
-from tests.pages.inspection.neighbours.test_page import open_page
+from tests.pages.conftest import load_page
 
 PAGES = ("explore", "neighbours", "failures", "confusions", "differences")
 # words that are true only for a run that was trained
@@ -42,34 +42,29 @@ def texts(app: AppTest) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_no_sentence_speaks_of_training(imported: Run, page: str) -> None:
-    app = open_page(page, run=imported.id)
+    app = load_page(page, run=imported.id)
     assert not app.exception
     assert [text for text in texts(app) if TRAINED.search(text)] == []
 
 
 @pytest.mark.parametrize("view", ["Class pairs", "Classes", "Distances", "Phase portrait", "Hubs"])
 def test_no_view_of_confusions_speaks_of_training(store: Path, view: str) -> None:
-    app = open_page("confusions", run=make_set(store).id, view=view)
+    app = load_page("confusions", run=make_set(store).id, view=view)
     assert not app.exception
     # the parameters of a loss that may be drawn are described by the loss
     assert [text for text in texts(app) if TRAINED.search(text)] == []
 
 
-def test_two_sets_of_the_same_ids_are_compared(store: Path) -> None:
+def test_sets_of_the_same_ids_are_compared_and_of_others_get_a_message(store: Path) -> None:
     first, second = (make_set(store, seed=seed, name=f"Set {seed}", project=False) for seed in (0, 1))
-    make_set(store, ids=False, name="Others", project=False)
-    app = open_page("differences", run=first.id)
+    others = make_set(store, ids=False, name="Others", project=False)
+    app = load_page("differences", run=first.id)
     assert not app.exception
     assert app.selectbox[1].label == "Embedding set B"
     assert app.selectbox[1].value == second.id, "the set of the same samples comes first"
     assert [metric.label for metric in app.metric][:2] == ["R@1, A → B", "MAP@R, A → B"]
     assert "of 90 queries" in app.caption[0].value
-
-
-def test_sets_of_other_ids_get_a_message(store: Path) -> None:
-    first = make_set(store, project=False)
-    second = make_set(store, ids=False, seed=1, name="Others", project=False)
-    app = open_page("differences", run=first.id, other=second.id)
+    app = load_page("differences", run=first.id, other=others.id)
     assert not app.exception
     assert any("no column of ids or images" in text.value for text in app.text)
 
@@ -79,10 +74,10 @@ def test_two_sets_in_different_orders_are_compared_by_id(store: Path) -> None:
     first = make_set(store, project=False)
     second = make_set(store, seed=1, order=order, name="Shuffled", project=False)
     same_order = make_set(store, seed=1, name="In order", project=False)
-    apps = [open_page("differences", run=first.id, other=other.id) for other in (second, same_order)]
+    apps = [load_page("differences", run=first.id, other=other.id) for other in (second, same_order)]
     assert [metric.value for metric in apps[0].metric] == [metric.value for metric in apps[1].metric]
     assert not apps[0].exception
-    app = open_page("neighbours", run=first.id, **{runs_beside.PARAMETER: second.id})
+    app = load_page("neighbours", run=first.id, **{runs_beside.PARAMETER: second.id})
     assert not app.exception
     assert not app.warning
     assert any("Nearest neighbour right in A only" in caption.value for caption in app.caption)
@@ -90,28 +85,22 @@ def test_two_sets_in_different_orders_are_compared_by_id(store: Path) -> None:
 
 def test_sets_without_labels_are_compared_neighbour_by_neighbour(store: Path) -> None:
     first, second = (make_set(store, labels=False, seed=seed, name=f"Set {seed}", project=False) for seed in (0, 1))
-    app = open_page("differences", run=first.id)
+    app = load_page("differences", run=first.id)
     assert not app.exception
     assert any("have no labels" in text.value for text in app.markdown)
-    app = open_page("neighbours", run=first.id, **{runs_beside.PARAMETER: second.id})
+    app = load_page("neighbours", run=first.id, **{runs_beside.PARAMETER: second.id})
     assert not app.exception
     assert any("90 queries, page 1 of" in caption.value for caption in app.caption)
     assert not any("McNemar" in caption.value for caption in app.caption)
 
 
-def test_near_duplicates_and_doubted_labels_are_downloads(store: Path) -> None:
+def test_near_duplicates_are_downloads_and_a_set_cannot_be_evaluated_again(store: Path) -> None:
     run = make_set(store, project=False)
-    app = open_page("neighbours", run=run.id, view="Near-duplicates", closer="100 %")
+    app = load_page("neighbours", run=run.id, view="Near-duplicates", closer="100 %")
     assert not app.exception
     assert any("pairs as CSV" in button.proto.label for button in app.get("download_button"))
-
-
-def test_an_embedding_set_cannot_be_evaluated_again(store: Path) -> None:
-    run = make_set(store, project=False)
-    source = run.embeddings()
-    assert source is not None
-    source.write_bytes(b"damaged")
-    app = open_page("neighbours", run=run.id)
+    run.embeddings().write_bytes(b"damaged")
+    app = load_page("neighbours", run=run.id)
     assert not app.exception
     assert not app.button
     assert any("Import its vectors again" in info.value for info in app.info)

@@ -16,7 +16,7 @@ from dmlcore.spec import RunSpec, own_network
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.training.loop import train
 from pages.inspection.neighbours import upload
-from tests.pages.inspection.neighbours.test_page import open_page
+from tests.pages.conftest import load_page
 
 NAME = "own_pages_network:make"
 SOURCE = """
@@ -47,15 +47,16 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
-@pytest.mark.parametrize("is_permitted", [True, False])
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    ("page", "is_permitted"), [*((page, False) for page in PAGES), ("neighbours", True), ("failures", True)]
+)
 def test_pages_of_a_run_with_an_own_network(
     trained: Run, page: str, is_permitted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DML_RUNS", str(trained.path.parent))
     monkeypatch.setenv(own_network.NETWORKS, NAME if is_permitted else "")
     monkeypatch.setenv(own_network.FOLDER, str(trained.path.parent.parent))
-    app = open_page(page, run=trained.id)
+    app = load_page(page, run=trained.id)
     assert not app.exception
     assert not [error.value for error in app.error]
 

@@ -17,8 +17,7 @@ from dmlcore.inspection.hubness import hubness
 from dmlcore.inspection.neighbours import TestNeighbours, read
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import EXAMPLE, Run, RunStore, scores
-from tests.pages.conftest import make_run
-from tests.pages.inspection.neighbours.test_page import open_page
+from tests.pages.conftest import load_page, make_run
 
 HOSTILE = "<img src=x onerror=alert(1)>![](http:evil.test:a.png)$x^2$\u202edrow"
 
@@ -26,22 +25,17 @@ HOSTILE = "<img src=x onerror=alert(1)>![](http:evil.test:a.png)$x^2$\u202edrow"
 def hostile_run(root: Path, tree: Path) -> Run:
     """Return a run on four image folders with confused classes; one folder has a hostile name."""
     for number, name in enumerate((HOSTILE, "b", "c", "d")):
+        (tree / name).mkdir(parents=True)
         for i in range(6):
-            path = tree / name / f"{i}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            Image.new("RGB", (20, 16), (60 * number, 40 * i, 7)).save(path)
-    run = RunStore(root).create(
-        RunSpec().with_overrides(
-            ["data.name=folder", f"data.root={tree}", "data.split=samples", "data.validation=none"]
-        )
-    )
+            Image.new("RGB", (20, 16), (60 * number, 40 * i, 7)).save(tree / name / f"{i}.png")
+    settings = ["data.name=folder", f"data.root={tree}", "data.split=samples", "data.validation=none"]
+    run = RunStore(root).create(RunSpec().with_overrides(settings))
     made = data.load("folder", root=tree, split="samples", validation="none")
+    assert printable(HOSTILE) in made.class_names
     embeddings = np.random.default_rng(0).normal(size=(24, 3)).astype(np.float32)
     (run.path / "embeddings").mkdir(exist_ok=True)
-    np.savez(
-        run.path / "embeddings" / f"{'0' * 64}.npz", embeddings=embeddings, labels=made.labels, indices=np.arange(24)
-    )
-    assert printable(HOSTILE) in made.class_names
+    file = run.path / "embeddings" / f"{'0' * 64}.npz"
+    np.savez(file, embeddings=embeddings, labels=made.labels, indices=np.arange(24))
     with run.lock():
         run.update(state="running")
         run.update(state="done")
@@ -49,7 +43,7 @@ def hostile_run(root: Path, tree: Path) -> Run:
 
 
 def view(name: str, **query: str) -> AppTest:
-    app = open_page("confusions", view=name, **query)
+    app = load_page("confusions", view=name, **query)
     assert not app.exception
     return app
 
@@ -87,12 +81,6 @@ def test_the_first_screen_shows_the_most_confused_pair_and_its_queries(run, foun
     assert spec["encoding"]["x"]["scale"]["domain"] == confusions.order_classes(table.matrix()).tolist()
 
 
-def test_all_neighbours_that_could_be_right_are_counted_on_request(run, found):
-    app = view("Class pairs", neighbours="R")
-    table = confusions.of_class_size(found.embeddings, found.labels, found.is_gallery)
-    assert f"**{100 * table.wrong:.1f} %** of the neighbours are" in texts(app)
-
-
 def test_a_pair_becomes_a_selection(run, found):
     app = view("Class pairs", pair="8-1", neighbours="4")
     near = found.labels[found.neighbours[:, :4]] == 1
@@ -104,10 +92,7 @@ def test_a_pair_becomes_a_selection(run, found):
     kept = selections.load(run, name)
     assert kept.indices.tolist() == sorted({*found.indices[rows], *found.indices[met]})
     assert kept.origin == "8 found near 1"
-    assert any(
-        badge.startswith(f"{len(kept.indices)} samples") or f"{len(kept.indices)} samples" in badge
-        for badge in [texts(app)]
-    )
+    assert f"{len(kept.indices)} samples" in texts(app)
     app.button(key="swap").click().run()
     assert "Queries of “1” with neighbours of “8”" in texts(app)
 
@@ -155,9 +140,9 @@ def test_of_many_classes_those_are_shown_that_can_be_named_and_all_on_request(ru
     assert other in shown()[0]
 
 
-@pytest.mark.parametrize("bad", ["9" * 5000, "<script>", "1-99"])
+@pytest.mark.parametrize("bad", ["<script>", "1-99"])
 def test_a_senseless_link_gets_a_plain_message(run, bad):
-    app = open_page("confusions", run=bad, view=bad, pair=bad, neighbours=bad)
+    app = load_page("confusions", run=bad, view=bad, pair=bad, neighbours=bad)
     assert not app.exception
     assert "no such pair of classes" in app.warning[-1].value
     assert "<script>" not in texts(app)
@@ -166,16 +151,14 @@ def test_a_senseless_link_gets_a_plain_message(run, bad):
 def test_classes_have_the_scores_that_the_evaluation_kept(run, found):
     app = view("Classes")
     with np.load(run.embeddings()) as kept:
-        by_name = dict(
-            zip(kept["class_labels"], zip(kept["class_map_at_r"], kept["class_recall_at_1"], strict=True), strict=True)
-        )
+        values = zip(kept["class_map_at_r"], kept["class_recall_at_1"], strict=True)
+        by_name = dict(zip(kept["class_labels"], values, strict=True))
     table = app.dataframe[0].value
     assert table["MAP@R"].is_monotonic_increasing
     names = data.load("digits").class_names
     for row in table.itertuples():
         assert (row[3], row[4]) == pytest.approx(by_name[names.index(row[1])], abs=6e-4)
-    worst = table["class"][0]
-    assert f"Queries of “{worst}”, worst first" in texts(app)
+    assert f"Queries of “{table['class'][0]}”, worst first" in texts(app)
 
 
 def test_distances_say_what_was_counted_and_compare_runs(runs, run, found):
@@ -240,7 +223,9 @@ def test_hubs_are_counted_and_selected(run, found):
     assert selections.load(run, name).indices.tolist() == sorted(found.indices[counted.rows[counted.hubs]])
 
 
-def test_a_single_class_is_told(run):
+def test_all_that_could_be_right_are_counted_on_request_and_a_single_class_is_told(run, found):
+    table = confusions.of_class_size(found.embeddings, found.labels, found.is_gallery)
+    assert f"**{100 * table.wrong:.1f} %** of the neighbours are" in texts(view("Class pairs", neighbours="R"))
     with np.load(run.embeddings()) as kept:
         arrays = dict(kept) | {"labels": np.zeros(len(kept["labels"]), np.int64)}
     np.savez(run.embeddings(), **arrays)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import shutil
+from functools import partial
 from html import escape, unescape
 from pathlib import Path
 
@@ -29,9 +30,7 @@ GONE_AT = (
     "dmlcore.inspection.neighbours.read",  # called for the snapshots
 )
 
-
-def open_page(**query: str) -> AppTest:
-    return load_page("differences", **query)
+open_page = partial(load_page, "differences")
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +62,12 @@ def blocks(app: AppTest) -> str:
 def test_the_flips_shown_are_those_of_the_library(run: Run) -> None:
     app = open_page(run=run.id)
     assert not app.exception
+    best = app.selectbox(key=f"differences-after-{run.id}")
+    step = int(re.fullmatch(r"best: step (\d+)", best.format_func(best.value)).group(1))
+    kept = {snapshot.step for snapshot in snapshots.snapshots(run)}
+    assert best.options == [f"best: step {step}", *(f"step {other}" for other in sorted(kept - {step}))]
     first = snapshots.snapshots(run)[0].embeddings
-    found = differences.difference(
-        neighbours.read(first), neighbours.read(run.embeddings())
-    )  # the first kept checkpoint, and the best
+    found = differences.difference(neighbours.read(first), neighbours.read(run.embeddings()))
     shown = {metric.label: metric.value for metric in app.metric}
     assert shown["right in A only"] == f"{found.lost.sum():,}"
     assert shown["right in B only"] == f"{found.gained.sum():,}"
@@ -75,25 +76,23 @@ def test_the_flips_shown_are_those_of_the_library(run: Run) -> None:
     expected = found.indices[found.queries(kind)][:ROWS]
     assert len(expected)
     assert [int(n.replace(",", "")) for n in re.findall(r"<span>sample ([\d,]+)</span>", blocks(app))] == list(expected)
+    before, after = found.comparison.average_precision[:, found.queries(kind)[0]]
     words = unescape(re.search(r'class="change">(.*?)<', blocks(app)).group(1))
-    at = found.queries(kind)[0]
-    before, after = found.comparison.average_precision[:, at]
     assert words == f"AP@R {100 * before:.1f} % → {100 * after:.1f} % ({100 * (after - before):+.1f})"
 
 
-def test_the_first_and_the_best_checkpoint_stand_once_each(run: Run) -> None:
-    best = open_page(run=run.id).selectbox(key=f"differences-after-{run.id}")
-    step = int(re.fullmatch(r"best: step (\d+)", best.format_func(best.value)).group(1))
-    kept = {snapshot.step for snapshot in snapshots.snapshots(run)}
-    assert best.options == [f"best: step {step}", *(f"step {other}" for other in sorted(kept - {step}))]
+@pytest.fixture
+def asked(monkeypatch) -> list[tuple[str, str]]:
+    """Jobs that would have started."""
+    jobs: list[tuple[str, str]] = []
+    monkeypatch.setattr(launch, "start_job", lambda run, task, *_: jobs.append((run.id, task)))
+    return jobs
 
 
 @pytest.mark.parametrize("seconds", [30, 300])
-def test_what_is_not_embedded_is_embedded_at_once_where_that_is_quick(run: Run, monkeypatch, seconds: int) -> None:
+def test_what_is_not_embedded_is_embedded_at_once_where_that_is_quick(run: Run, asked, monkeypatch, seconds) -> None:
     for snapshot in snapshots.snapshots(run):
         snapshot.embeddings.unlink()
-    asked: list[tuple[str, str]] = []
-    monkeypatch.setattr(launch, "start_job", lambda run, task, *_: asked.append((run.id, task)))
     monkeypatch.setattr(estimate, "embedding_seconds", lambda *_: seconds)
     app = open_page(run=run.id)
     assert not app.exception
@@ -105,11 +104,9 @@ def test_what_is_not_embedded_is_embedded_at_once_where_that_is_quick(run: Run, 
     assert asked[-1] == (run.id, "snapshots")
 
 
-def test_a_run_that_is_not_evaluated_is_evaluated_at_once(run: Run, monkeypatch) -> None:
+def test_a_run_that_is_not_evaluated_is_evaluated_at_once(run: Run, asked) -> None:
     for file in (run.path / "embeddings").glob("*"):
         file.unlink()
-    asked: list[tuple[str, str]] = []
-    monkeypatch.setattr(launch, "start_job", lambda run, task, *_: asked.append((run.id, task)))
     assert not open_page(run=run.id, other=run.id, before="best").exception
     assert asked == [(run.id, "evaluate")]
 
@@ -156,8 +153,6 @@ def test_queries_are_handed_on_as_a_selection(run: Run) -> None:
 
 
 def test_labels_that_many_snapshots_doubt_are_listed(run: Run) -> None:
-    path = snapshots.snapshots(run)[1].embeddings
-    views = [neighbours.read(snapshot.embeddings) for snapshot in snapshots.snapshots(run) if snapshot.step]
     wrong = 17
     for snapshot in snapshots.snapshots(run):  # a label error in the test split, wrong in every snapshot
         with np.load(snapshot.embeddings) as file:
@@ -167,13 +162,12 @@ def test_labels_that_many_snapshots_doubt_are_listed(run: Run) -> None:
     app = open_page(run=run.id, before="0", after="3")
     app.segmented_control(key="difference-kind").set_value("labels").run()
     assert not app.exception
-    expected = differences.find_label_errors(
-        [neighbours.read(s.embeddings) for s in snapshots.snapshots(run) if s.step]
-    )
-    assert views[0].indices[wrong] in expected.indices
-    assert f"<span>sample {views[0].indices[wrong]:,}, labelled</span>" in blocks(app) or len(expected.indices) > 4
+    views = [neighbours.read(snapshot.embeddings) for snapshot in snapshots.snapshots(run) if snapshot.step]
+    expected = differences.find_label_errors(views)
+    sample = views[0].indices[wrong]
+    assert sample in expected.indices
+    assert f"<span>sample {sample:,}, labelled</span>" in blocks(app) or len(expected.indices) > 4
     assert f"{len(expected.indices):,} samples" in " ".join(element.value for element in app.caption)
-    assert path is not None
 
 
 def test_other_test_samples_are_refused_with_the_reason(run: Run) -> None:
@@ -196,13 +190,12 @@ def test_hostile_names_stay_text(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     found = of(run, 0, 8)
     paths = {snapshot.step: snapshot.embeddings for snapshot in snapshots.snapshots(run)}
     sides = (RunSide(run, "0", paths[0]), RunSide(run, "8", paths[8]))
+    difference = ShownDifference(sides, found, lambda label: hostile)
     shown: list[str] = []
     monkeypatch.setattr(queries_view.st, "html", shown.append)
-    queries_view.blocks(ShownDifference(sides, found, lambda label: hostile), found.queries("better")[:1], 4)
-    queries_view.labels(
-        ShownDifference(sides, found, lambda label: hostile),
-        differences.Doubted(found.indices[:1], np.array([3]), np.array([2]), np.array([1.0]), 2),
-    )
+    queries_view.blocks(difference, found.queries("better")[:1], 4)
+    doubted = differences.Doubted(found.indices[:1], np.array([3]), np.array([2]), np.array([1.0]), 2)
+    queries_view.labels(difference, doubted)
     assert len(shown) == 2
     for text in shown:
         assert hostile not in text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 
 import numpy as np
 import pytest
@@ -17,7 +16,10 @@ from pages.inspection.explore import canvas as canvas_view
 from pages.inspection.explore import keeping as keeping_view
 from pages.inspection.explore import service as map_service
 from pages.inspection.explore.state import Look
-from tests.pages.inspection.neighbours.test_page import BAD, open_page
+from tests.members import in_one_case
+from tests.pages.conftest import load_page
+from tests.pages.inspection.neighbours.test_page import BAD
+from tests.started import until
 
 
 def canvas(app: AppTest) -> dict:
@@ -30,37 +32,31 @@ def shown(run: Run) -> map_service.MapData:
     return found
 
 
-def test_the_map_shows_the_points_of_the_run(run):
-    app = open_page("explore")
+def test_the_map_shows_the_points_of_the_run_and_what_the_link_says(run):
+    app = load_page("explore")
     assert not app.exception
     told, found = canvas(app), maps.read(run.projection())
     assert told["points"] == shown(run).address
     assert told["images"].endswith(f"/api/thumb/{run.id}/")
     assert [link["page"] for link in told["links"]] == ["neighbours", "failures"]
+    assert told["marks"] == []
     assert len(json.dumps(told)) < 3000, "the points are sent by HTTP"
     row = scores(run.metrics()[0])["trained"]
     parts = ("t-SNE, perplexity 30", "seed 0", "896 test", "10 classes", f"MAP@R {100 * row['map_at_r']:.1f} %")
     assert any(all(part in caption.value for part in (*parts, "mean nothing")) for caption in app.caption)
     quality = (f"Trustworthiness {found.quality.trustworthiness:.3f}", f"{100 * found.quality.kept_neighbours:.1f} %")
     assert any(all(part in caption.value for part in quality) for caption in app.caption)
-
-
-def test_the_link_says_what_stands_out_and_how_it_is_coloured(run):
-    look = canvas(open_page("explore", colour="purity", classes="3,8"))["look"]
-    assert look == Look(colour="purity", classes=(3, 8)).to_json()
-
-
-def test_the_points_of_a_link_are_marked(run):
     first, second = (int(index) for index in np.load(run.embeddings())["indices"][[5, 9]])
-    assert canvas(open_page("explore", run=run.id, point=str(first), query=str(second)))["marks"] == [first, second]
-    assert canvas(open_page("explore"))["marks"] == []
+    link = {"run": run.id, "point": str(first), "query": str(second), "colour": "purity", "classes": "3,8"}
+    told = canvas(load_page("explore", **link))
+    assert told["marks"] == [first, second]
+    assert told["look"] == Look(colour="purity", classes=(3, 8)).to_json()
 
 
-@pytest.mark.parametrize("bad", [bad for bad in BAD if bad])
+@pytest.mark.parametrize("bad", BAD)
 def test_a_senseless_link_gets_a_plain_message(run, bad):
-    app = open_page(
-        "explore", run=bad, point=bad, map=bad, colour=bad, classes=f"{bad},-1", selection=bad, training=bad
-    )
+    names = ("run", "point", "map", "colour", "selection", "training")
+    app = load_page("explore", **dict.fromkeys(names, bad), classes=f"{bad},-1")
     assert not app.exception
     assert len(app.warning) == 3  # run, point, selection
     told = canvas(app)
@@ -71,7 +67,7 @@ def test_a_senseless_link_gets_a_plain_message(run, bad):
 def test_the_selection_of_the_link_is_drawn_and_counted_by_class(run):
     indices = shown(run).sheet.indices[::7]
     kept = selections.save(run, indices, "a test")
-    app = open_page("explore", run=run.id, selection=kept.id)
+    app = load_page("explore", run=run.id, selection=kept.id)
     assert not app.exception
     assert canvas(app)["selection"] == {"id": kept.id}
     table = app.dataframe[0].value
@@ -110,20 +106,15 @@ def test_a_point_is_added_and_taken_out_again(run):
     assert canvas_view.rows(found, {"toggle": one}, before).tolist() == []
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        {},
-        {"polygon": None},
-        {"polygon": "%%%"},
-        {"polygon": 5},
-        {"polygon": "AAAA"},
-        {"polygon": lasso(np.zeros((65, 2)))},
-        {"polygon": lasso(np.zeros((4, 2))), "frame": 7},
-        {"polygon": lasso(np.zeros((4, 2))), "frame": "0"},
-        {"toggle": -4},
-        {"toggle": "1"},
-    ],
+SQUARE = lasso(np.zeros((4, 2)))
+
+
+@in_one_case(
+    message=[
+        *({}, {"polygon": None}, {"polygon": "%%%"}, {"polygon": 5}, {"polygon": "AAAA"}),
+        *({"polygon": lasso(np.zeros((65, 2)))}, {"polygon": SQUARE, "frame": 7}, {"polygon": SQUARE, "frame": "0"}),
+        *({"toggle": -4}, {"toggle": "1"}),
+    ]
 )
 def test_a_senseless_message_is_refused(run, message):
     with pytest.raises(ValueError, match=r"lasso|frame|not on the map|could not be read"):
@@ -143,17 +134,19 @@ def test_the_images_shown_are_tagged_and_the_canvas_told(run):
     keeping_view.keep(run, indices, {"tag": "odd", "index": int(indices[2]), "on": False})
     kept = tags_and_views.read(run)
     assert kept.tags["odd"].tolist() == indices[9::7].tolist()
-    told = canvas(open_page("explore", run=run.id, tags="odd"))
+    told = canvas(load_page("explore", run=run.id, tags="odd"))
     assert (told["tags"], told["look"]["tags"], told["closed"]) == (kept.id, ["odd"], "")
 
 
-@pytest.mark.parametrize(
-    "message",
-    [None, {}, {"tag": "a"}, {"tag": "a", "bits": "AA=="}, {"tag": "a", "bits": "%"}, {"tag": "a", "bits": 5},
-     {"tag": "a", "index": "1"}, {"tag": "a", "index": -1}, {"tag": "a" * 99, "index": 900}, {"view": ""}, {"view": 5},
-     {"tag": "a", "bits": base64.b64encode(bytes(112)).decode()},
-     {"tag": "a", "bits": base64.b64encode(b"\xff" * 113).decode()}, {"tag": "a", "index": 10**6}],
-)  # fmt: skip
+@in_one_case(
+    message=[
+        *(None, {}, {"tag": "a"}, {"tag": "a", "bits": "AA=="}, {"tag": "a", "bits": "%"}, {"tag": "a", "bits": 5}),
+        *({"tag": "a", "index": "1"}, {"tag": "a", "index": -1}, {"tag": "a", "index": 10**6}),
+        *({"tag": "a" * 99, "index": 900}, {"view": ""}, {"view": 5}),
+        {"tag": "a", "bits": base64.b64encode(bytes(112)).decode()},
+        {"tag": "a", "bits": base64.b64encode(b"\xff" * 113).decode()},
+    ]
+)
 def test_a_senseless_wish_keeps_nothing(run, message):
     keeping_view.keep(run, shown(run).sheet.indices, message)
     assert not (run.path / tags_and_views.FILE).exists()
@@ -161,7 +154,7 @@ def test_a_senseless_wish_keeps_nothing(run, message):
 
 def test_views_that_cannot_be_read_are_said_and_the_map_is_shown(run):
     (run.path / tags_and_views.FILE).write_text("{")
-    told = canvas(open_page("explore", run=run.id))
+    told = canvas(load_page("explore", run=run.id))
     assert "damaged" in told["closed"]
     assert (told["tags"], told["views"]) == ("", [])
 
@@ -172,16 +165,13 @@ def test_views_that_cannot_be_read_are_said_and_the_map_is_shown(run):
 def finished(run: Run, app: AppTest) -> AppTest:
     """Wait for the job that the page has started and return the page after another run."""
     assert not app.exception
-    deadline = time.monotonic() + 180
-    while not run.projection() or run.is_alive():
-        assert time.monotonic() < deadline, run.log_tail()
-        time.sleep(0.2)
+    until(lambda: run.projection() and not run.is_alive(), run.log_tail)
     return app.run()
 
 
 def test_a_small_map_that_is_missing_is_made_unasked(run):
     run.projection().unlink()
-    app = open_page("explore")
+    app = load_page("explore")
     assert not app.get("bidi_component")
     assert canvas(finished(run, app))["points"] == shown(run).address
 
@@ -191,7 +181,7 @@ def test_a_large_map_is_made_on_request_with_the_chosen_settings(run):
     with np.load(run.embeddings()) as arrays:
         wide = {k: np.repeat(v, 20, axis=1) if k == "embeddings" else v for k, v in arrays.items()}
     np.savez(run.embeddings(), **wide)
-    app = open_page("explore")
+    app = load_page("explore")
     assert not run.is_alive()
     assert run.projection() is None
     app.button_group(key="map method").set_value("pca").run()
@@ -204,8 +194,8 @@ def test_of_several_maps_the_link_names_one(run):
     maps.make(run, maps.Settings("pca"))
     first, second = maps.list_settings(run)
     assert first.method == "pca"
-    assert canvas(open_page("explore"))["title"] == "PCA"
-    app = open_page("explore", run=run.id, map=second.name)
+    assert canvas(load_page("explore"))["title"] == "PCA"
+    app = load_page("explore", run=run.id, map=second.name)
     assert canvas(app)["title"].startswith("t-SNE")
     app.selectbox(key=f"map of {run.id}").set_value(first.name).run()
     assert canvas(app)["title"] == "PCA"
@@ -218,7 +208,7 @@ def test_newer_embeddings_need_a_newer_map(run):
     row = json.loads((run.path / "metrics.jsonl").read_text().splitlines()[-1]) | {"weights": newer.stem}
     with open(run.path / "metrics.jsonl", "a") as file:
         file.write(json.dumps(row) + "\n")
-    app = open_page("explore")
+    app = load_page("explore")
     assert not app.exception
     assert not app.get("bidi_component"), "the old map is not shown for the new embeddings"
     finished(run, app)
@@ -230,7 +220,7 @@ def test_a_map_that_does_not_fit_is_refused(run):
     with np.load(path) as arrays:
         kept = dict(arrays)
     np.savez(path, **kept | {"points": np.zeros((3, 2), np.float32)})
-    app = open_page("explore")
+    app = load_page("explore")
     assert not app.exception
     assert "embeddings has a dimension of 896 instead of 3" in app.error[0].value
     assert app.button(key="project")

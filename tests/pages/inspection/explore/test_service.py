@@ -18,12 +18,24 @@ from pages.inspection.explore.colourings import columns
 from pages.inspection.explore.service import MapData
 from pages.shared.server.wire import unpack
 from tests.embedding_set_runs import HOSTILE, make_set
+from tests.members import in_one_case
+
+
+@pytest.fixture
+def get():
+    """Return a function that fetches a file of a map and unpacks it."""
+    with TestClient(Starlette(routes=map_service.ROUTES)) as client:
+        yield lambda found, name: unpack(client.get(f"{found.address}{name}.bin").raise_for_status().content)
 
 
 @pytest.fixture
 def client():
     with TestClient(Starlette(routes=map_service.ROUTES)) as client:
         yield client
+
+
+def set_bits(packed: np.ndarray, count: int) -> list[int]:
+    return np.flatnonzero(np.unpackbits(packed, bitorder="little")[:count]).tolist()
 
 
 @pytest.fixture
@@ -47,69 +59,61 @@ def test_the_points_are_those_of_the_map(client, run, found):
     assert int(response.headers["content-length"]) < 6 * len(points) + 1500
 
 
-def test_colours_are_what_the_neighbours_say(client, run, found):
+def test_colours_are_what_the_neighbours_say(get, run, found):
     known = read(run.embeddings())
-    values = {name: unpack(client.get(f"{found.address}{name}.bin").content) for name in ("right", "purity", "density")}
-    right = values["right"]
+    right, purity, density = (get(found, name) for name in ("right", "purity", "density"))
     assert (right["arrays"]["values"] == known.right[:, 0]).all()
     assert right["wrong"] == int((~known.right[:, 0]).sum())
     assert right["right"] + right["wrong"] == len(known.labels)
-    assert (values["purity"]["arrays"]["values"] == np.rint(254 * known.right[:, :8].mean(axis=1))).all()
-    dense = values["density"]["arrays"]["values"].astype(int)
+    assert (purity["arrays"]["values"] == np.rint(254 * known.right[:, :8].mean(axis=1))).all()
+    dense = density["arrays"]["values"].astype(int)
     order = np.argsort(known.distances[:, 7])
     assert (np.diff(dense[order]) <= 0).all()
-    assert dense.max() == 254
-    assert dense.min() == 0
+    assert (dense.min(), dense.max()) == (0, 254)
+    near = get(found, "near-17")
+    assert [n["row"] for n in near["neighbours"]] == known.neighbours[17].tolist()
+    assert [n["right"] for n in near["neighbours"]] == known.right[17].tolist()
+    assert (near["id"], near["metadata"]) == ("", [])
 
 
-def test_the_neighbours_of_a_point(client, run, found):
+def test_columns_filter_by_what_the_neighbours_say(get, run, found):
     known = read(run.embeddings())
-    told = unpack(client.get(f"{found.address}near-17.bin").content)["neighbours"]
-    assert [n["row"] for n in told] == known.neighbours[17].tolist()
-    assert [n["right"] for n in told] == known.right[17].tolist()
-
-
-def test_columns_filter_by_what_the_neighbours_say(client, run, found):
-    known = read(run.embeddings())
-    values = {name: unpack(client.get(f"{found.address}{name}.bin").content) for name in ("rank", "hubness", "doubted")}
-    rank = values["rank"]
+    rank, hubness = get(found, "rank"), get(found, "hubness")
     assert (rank["arrays"]["fine"] == known.positives.rank).all()
     names = [rank["names"][code] for code in rank["arrays"]["values"]]
     for name, place in zip(names, known.positives.rank.tolist(), strict=True):
         low, _, high = name.removeprefix("first hit at rank ").removeprefix("first hit beyond rank ").partition(" to ")
         assert (place > int(low)) if "beyond" in name else int(low) <= place <= int(high or low)
     times = np.bincount(known.neighbours[:, :10].ravel(), minlength=len(known.labels))
-    hubness = values["hubness"]
     assert (hubness["arrays"]["fine"] == times).all()
     assert ((hubness["arrays"]["values"] == 0) == (times == 0)).all()
     assert ((hubness["arrays"]["values"] >= 2) == (times > times.mean() + 2 * times.std())).all()
-    doubted = np.flatnonzero(values["doubted"]["arrays"]["values"] == 1)
+    doubted = np.flatnonzero(get(found, "doubted")["arrays"]["values"] == 1)
     assert doubted.tolist() == np.sort(duplicates.find_suspects(known).rows).tolist()
-    split = unpack(client.get(f"{found.address}split.bin").content)
-    assert not split["arrays"]["values"].any(), "all samples are queries"
+    assert not get(found, "split")["arrays"]["values"].any(), "all samples are queries"
 
 
-def test_tags_are_bits_by_the_id_of_the_tags(client, run, found):
-    chosen = found.sheet.indices[[3, 400]]
+def test_tags_and_selections_are_bits_by_their_id(client, get, run, found):
+    chosen, count = found.sheet.indices[[3, 400]], len(found.sheet.indices)
     kept = tags_and_views.tag(run, "odd", chosen)
-    told = unpack(client.get(f"{found.address}tags-{kept.id}.bin").content)
+    told = get(found, f"tags-{kept.id}")
     assert told["names"] == ["odd"]
-    bits = np.unpackbits(told["arrays"]["bits"][0], bitorder="little")
-    assert np.flatnonzero(bits).tolist() == [3, 400]
+    assert set_bits(told["arrays"]["bits"][0], count) == [3, 400]
+    selection = selections.save(run, chosen, "a test")
+    assert set_bits(get(found, f"selection-{selection.id}")["arrays"]["bits"], count) == [3, 400]
     tags_and_views.tag(run, "odd", chosen[:1], on=False)
     assert client.get(f"{found.address}tags-{kept.id}.bin").status_code == 404
     (run.path / tags_and_views.FILE).write_text("{")
     assert client.get(f"{found.address}tags-{kept.id}.bin").status_code == 409
 
 
-def test_contours_close_around_the_points(client, found):
-    told = unpack(client.get(f"{found.address}contours-0.bin").content)
+def test_contours_close_around_the_points(get, found):
+    told = get(found, "contours-0")
     assert told["arrays"]["ends"][-1] == len(told["arrays"]["xy"])
     assert len(told["shares"]) == len(told["arrays"]["ends"])
-    assert client.get(f"{found.address}contours-1.bin").status_code == 404
 
 
-def test_a_sample_has_a_history_where_checkpoints_are_embedded(client, run, found):
+def test_a_sample_has_a_history_where_checkpoints_are_embedded(client, get, run, found):
     response = client.get(f"{found.address}history-17.bin")
     assert unpack(response.content) == {"moments": [], "kept": 0, "arrays": {}}
     assert response.headers["cache-control"] == "no-cache", "the embeddings may change at any time"
@@ -117,20 +121,11 @@ def test_a_sample_has_a_history_where_checkpoints_are_embedded(client, run, foun
     folder.mkdir()
     (folder / "00000004.ckpt").write_bytes(b"")
     (folder / "00000004.npz").write_bytes(run.embeddings().read_bytes())
-    told = unpack(client.get(f"{found.address}history-17.bin").content)
-    known = read(run.embeddings())
+    told, known = get(found, "history-17"), read(run.embeddings())
     (moment,) = told["moments"]
     assert told["kept"] == 1
     assert (moment["step"], moment["rank"]) == (4, int(known.positives.rank[17]))
     assert moment["nearest"] == int(known.indices[known.neighbours[17, 0]])
-
-
-def test_a_selection_is_a_bit_for_each_point(client, run, found):
-    chosen = found.sheet.indices[[3, 8, 400]]
-    kept = selections.save(run, chosen, "a test")
-    bits = unpack(client.get(f"{found.address}selection-{kept.id}.bin").content)["arrays"]["bits"]
-    rows = np.flatnonzero(np.unpackbits(bits, bitorder="little")[: len(found.sheet.indices)])
-    assert rows.tolist() == [3, 8, 400]
 
 
 def test_the_table_has_every_point(client, run, found):
@@ -142,12 +137,14 @@ def test_the_table_has_every_point(client, run, found):
     assert np.array([[line["x"], line["y"]] for line in lines], float) == pytest.approx(points, rel=1e-4, abs=1e-4)
 
 
-@pytest.mark.parametrize(
-    "file",
-    ["points.csv", "map.bin", "frame-1.bin", "frame.bin", "near-896.bin", "near--1.bin", "near-1e3.bin", "right-1.bin",
-     "contours-a.bin", "history-896.bin", "history.bin", "tags-0123456789abcdef.bin", "tags.bin",
-     "selection-0123456789abcdef.bin", "selection-..%2f..%2fspec.bin", "points.bin%00", "", "x" * 3000],
-)  # fmt: skip
+@in_one_case(
+    file=[
+        *("points.csv", "map.bin", "frame-1.bin", "frame.bin", "near-896.bin", "near--1.bin", "near-1e3.bin"),
+        *("right-1.bin", "contours-a.bin", "contours-1.bin", "history-896.bin", "history.bin", "meta-0.bin"),
+        *("tags-0123456789abcdef.bin", "tags.bin", "selection-0123456789abcdef.bin", "selection-..%2f..%2fspec.bin"),
+        *("points.bin%00", "", "x" * 3000),
+    ]
+)
 def test_there_are_no_other_files(client, found, file):
     assert client.get(f"{found.address}{file}").status_code == 404
 
@@ -155,13 +152,14 @@ def test_there_are_no_other_files(client, found, file):
 def test_an_address_of_other_content_leads_nowhere(client, found):
     run, name, tag = found.address.strip("/").split("/")[2:]
     assert client.get(f"/api/map/{run}/{name}/{tag}/points.bin").status_code == 200
-    for other in (
+    others = [
         (run, name, "0" * 16),
         (run, "0" * 16, tag),
         (run, f"{name}-x", tag),
         ("..", name, tag),
         ("no", name, tag),
-    ):
+    ]
+    for other in others:
         assert client.get(f"/api/map/{'/'.join(other)}/points.bin").status_code == 404
 
 
@@ -189,9 +187,9 @@ def imported(tmp_path, monkeypatch) -> MapData:
     return found
 
 
-def test_metadata_columns_are_served_by_number(client, imported):
+def test_metadata_columns_are_served_by_number(client, get, imported):
     assert [column.name for column in imported.metadata()] == ["price", "colour", HOSTILE]
-    price, colour = (unpack(client.get(f"{imported.address}meta-{k}.bin").content) for k in (0, 1))
+    price, colour = (get(imported, f"meta-{k}") for k in (0, 1))
     assert price["range"] == [0.5, 44.5]
     assert colour["names"] == ["blue", "red"]
     assert np.flatnonzero(colour["arrays"]["values"] == 255).tolist() == list(range(0, 90, 10))
@@ -199,30 +197,20 @@ def test_metadata_columns_are_served_by_number(client, imported):
         assert client.get(f"{imported.address}{file}").status_code == 404
 
 
-def test_a_point_has_its_id_and_metadata(client, imported):
-    told = unpack(client.get(f"{imported.address}near-7.bin").content)
+def test_a_point_and_the_table_have_ids_and_metadata(client, get, imported):
+    told = get(imported, "near-7")
     assert told["id"] == "item 007"
     assert told["metadata"] == [["price", "3.5"], ["colour", "blue"], [HOSTILE, "3"]]
-
-
-def test_a_run_that_was_trained_has_no_metadata(client, found):
-    told = unpack(client.get(f"{found.address}near-7.bin").content)
-    assert (told["id"], told["metadata"]) == ("", [])
-    assert client.get(f"{found.address}meta-0.bin").status_code == 404
-
-
-def test_the_table_of_an_embedding_set_has_ids_and_metadata(client, imported):
     lines = list(csv.DictReader(io.StringIO(client.get(f"{imported.address}map.csv").text)))
     assert [line["id"] for line in lines] == [f"item {row:03}" for row in range(90)]
     assert (lines[7]["price"], lines[7]["colour"], lines[7]["name"]) == ("3.5", "blue", "birch")
 
 
-def test_the_table_without_labels_says_nothing_about_classes(client, tmp_path, monkeypatch):
+def test_the_table_without_labels_says_nothing_about_classes(client, get, tmp_path, monkeypatch):
     monkeypatch.setenv("DML_RUNS", str(tmp_path))
     run = make_set(tmp_path, labels=False)
     bare = map_service.of_map(run, maps.list_settings(run)[0])
     assert bare is not None
     (first, *_) = csv.DictReader(io.StringIO(client.get(f"{bare.address}map.csv").text))
     assert list(first) == ["sample", "id", "x", "y", "distance_to_nearest", "price", "colour", HOSTILE]
-    hubness = unpack(client.get(f"{bare.address}hubness.bin").content)
-    assert "bad hub" not in hubness["names"]
+    assert "bad hub" not in get(bare, "hubness")["names"]
