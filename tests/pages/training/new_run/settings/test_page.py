@@ -360,9 +360,10 @@ def reopened(app: AppTest, page: str = "settings") -> AppTest:
     return load_page(page, **address(app))
 
 
-def test_the_address_keeps_every_change_of_the_form(open_page, store):
-    made = store.create(presets()["toy"].with_overrides(["seed=7"]))
-    app = open_page(like=made.id)
+def test_a_link_to_a_run_takes_its_spec_even_beyond_the_sliders_and_keeps_every_change(open_page, store):
+    spec = presets()["toy"].with_overrides(["loss.name=facenet", "loss.m=40.0", "loss.m2=3.0", "seed=7", "name=mine"])
+    app = open_page(like=store.create(spec).id)
+    assert shown_spec(app) == spec
     app.selectbox(key="train-loss-name").select("contrastive").run()
     app.number_input(key="train-schedule-steps").set_value(77).run()
     again = shown_spec(reopened(app))
@@ -462,12 +463,6 @@ def test_a_senseless_link_says_so_and_opens_the_default(open_page, key, value):
     assert not app.exception
     assert len(app.warning) == 1
     assert shown_spec(app) == presets()["glyphs"]
-
-
-def test_a_link_to_a_run_takes_its_spec_even_beyond_the_sliders(open_page, store):
-    spec = presets()["toy"].with_overrides(["loss.name=facenet", "loss.m=40.0", "loss.m2=3.0", "seed=7", "name=mine"])
-    app = open_page(like=store.create(spec).id)
-    assert shown_spec(app) == spec
 
 
 def test_the_place_and_the_number_of_processes_are_in_estimate_command_and_run(open_page, store, monkeypatch):

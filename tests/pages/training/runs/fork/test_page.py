@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,7 @@ from pages.shared.words.sentences import called
 from tests.pages.conftest import load_page, make_run
 from tests.wording import says
 
-
-def open_page(**query: str) -> AppTest:
-    return load_page("fork", **query)
+open_page = partial(load_page, "fork")
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +70,8 @@ def test_another_loss_rate_and_training_split_reach_the_fork(run: Run) -> None:
     assert "Learning rate: 0.001 → 0.01\n" in texts(app)
     assert "Classes left out of training: none → 3, 9\n" in texts(app)
     command = next(code.value for code in app.code if code.value.startswith("python -m dmlcore fork"))
-    for word in (
-        f"fork {run.id} --step 0",
-        "--leave-out 3 --leave-out 9",
-        "loss.name=contrastive",
-        "schedule.steps=30",
-    ):
-        assert word in command
+    words = (f"fork {run.id} --step 0", "--leave-out 3 --leave-out 9", "loss.name=contrastive", "schedule.steps=30")
+    assert all(word in command for word in words)
     app.button(key="fork-start").click().run()
     spec = next(other for other in RunStore().list() if other.id != run.id).spec
     assert (spec.loss.name, spec.optimiser.learning_rate, spec.schedule.steps) == ("contrastive", 0.01, 30)
@@ -97,22 +91,18 @@ def test_a_link_leaves_samples_out(run: Run) -> None:
     assert app.button(key="fork-start").disabled
 
 
-def test_too_few_classes_are_refused_before_the_start(run: Run) -> None:
+def test_what_cannot_be_trained_keeps_the_fork_from_starting(run: Run) -> None:
+    app = open_page(run=run.id, step="0")
+    app.number_input(key=f"fork-more-{run.id}-0").set_value(None).run()
+    app.number_input(key="fork-optimiser-learning-rate").set_value(-1).run()
+    missing, beyond = (text.value for text in app.text if "must" in text.value or "required" in text.value)
+    assert says(missing, "Further steps", "required")
+    assert says(beyond, "Learning rate", "0", "10", "-1")
+    assert app.button(key="fork-start").disabled
     app = open_page(run=run.id)
     app.multiselect(key=f"fork-leave-{run.id}").set_value([1, 2, 3]).run()
     assert not app.exception
     assert says(texts(app), "Batch classes", "8 classes", "7")
-    assert app.button(key="fork-start").disabled
-
-
-def test_a_number_that_is_none_keeps_the_fork_from_starting(run: Run) -> None:
-    app = open_page(run=run.id, step="0")
-    app.number_input(key=f"fork-more-{run.id}-0").set_value(None).run()
-    app.number_input(key="fork-optimiser-learning-rate").set_value(-1).run()
-    assert not app.exception
-    missing, beyond = (text.value for text in app.text if "must" in text.value or "required" in text.value)
-    assert says(missing, "Further steps", "required")
-    assert says(beyond, "Learning rate", "0", "10", "-1")
     assert app.button(key="fork-start").disabled
 
 
@@ -129,10 +119,7 @@ def test_a_fork_tells_what_was_carried_over(run: Run) -> None:
     (made.path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
     app = open_page(run=run.id)
     assert not app.exception
-    assert says(
-        texts(app),
-        *("step 4", called(run), "Changed: Loss parameters", "Carried over: network", "Initialised again: nothing"),
-    )
+    assert says(texts(app), "step 4", called(run), "Loss parameters", "network", "nothing")
     assert not open_page(run=made.id).exception  # this run has no checkpoint yet
 
 
