@@ -69,7 +69,7 @@ def test_the_selection_of_one_run_is_none_of_another(run: Run, runs) -> None:
     assert "selection" not in address(app.run())
 
 
-@pytest.mark.parametrize("page", INSPECTION)
+@pytest.mark.parametrize("page", ["neighbours", "confusions", "fork"])
 def test_a_run_that_is_gone_is_replaced_in_the_address_and_said(run: Run, page: str) -> None:
     gone = "20260101-0000-digits-gone-0000"
     app = load_page(page, run=gone)
@@ -119,39 +119,23 @@ def _turned(at: dict, step: int) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("page", "query", "said"),
+    ("page", "query", "wrong"),
     [
-        (
-            "fields",
-            {"loss": "nonsense"},
-            "names an unknown loss (“nonsense”); Distance-sensitive (METU) is shown.",
-        ),
-        ("fields", {"n": "nan,1"}, "gives no number (“nan,1”); the default is used."),
-        (
-            "fields",
-            {"loss": "ranking", "m": "abc"},
-            "gives no number for m (“abc”); the default is used.",
-        ),
-        (
-            "fields",
-            {"shade": "<b>", "snap": "x"},
-            "names an unknown option; the default is used",
-        ),
-        ("compare", {"l1": "nonsense,m:1"}, "names an unknown loss (“nonsense”)"),
-        ("sphere", {"loss": "NaN"}, "names an unknown loss (“NaN”)"),
-        ("charges", {"classes": "many"}, "gives no number (“many”)"),
-        ("pair_weights", {"l2": "nonsense"}, "names an unknown loss (“nonsense”)"),
-        ("errata", {"loss": "nonsense"}, "names an unknown loss (“nonsense”)"),
-        ("transport", {"mu": "1e999"}, "gives no number (“1e999”)"),
-        ("toy_training", {"a.loss": "nonsense"}, "names an unknown loss (“nonsense”)"),
+        ("fields", {"loss": "nonsense"}, "nonsense"),
+        ("fields", {"loss": "ranking", "m": "abc"}, "abc"),
+        ("fields", {"shade": "<b>", "snap": "x"}, "option"),
+        ("compare", {"l1": "nonsense,m:1"}, "nonsense"),
+        ("charges", {"classes": "many"}, "many"),
+        ("errata", {"loss": "nonsense"}, "nonsense"),
+        ("transport", {"mu": "1e999"}, "1e999"),
+        ("toy_training", {"a.loss": "nonsense"}, "nonsense"),
     ],
 )
-def test_an_address_with_a_typo_says_what_is_shown_instead(page: str, query: dict[str, str], said: str) -> None:
+def test_an_address_with_a_typo_says_what_is_shown_instead(page: str, query: dict[str, str], wrong: str) -> None:
     app = load_page(page, **query)
     assert not app.exception
-    lines = [caption.value for caption in app.caption if "This address" in caption.value]
-    assert len(lines) == 1
-    assert said in lines[0]
+    (line,) = (caption.value for caption in app.caption if "This address" in caption.value)
+    assert wrong in line
 
 
 def test_a_good_address_is_read_without_a_word() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import dmlcore
 from pages.shared.words import titles
-from tests.pages.inspection.neighbours.test_page import open_page
+from tests.pages.conftest import load_page
 from tests.pages.inspection.test_embedding_sets import PAGES, texts
 
 LABELS = np.arange(40) % 4
@@ -32,7 +32,7 @@ def test_a_logged_run_is_an_embedding_set_only_when_it_has_finished(store: Path)
 def test_no_page_calls_a_training_run_an_embedding_set(store: Path, page: str) -> None:
     with dmlcore.log_run("My loop", steps=10, runs=store) as logged:
         logged.log(3, loss=1.0)
-        app = open_page(page, run=logged.id)
+        app = load_page(page, run=logged.id)
         assert not app.exception
         assert not any("embedding set" in text.lower() for text in texts(app))
         if page != "runs":
@@ -43,7 +43,7 @@ def test_no_page_calls_a_training_run_an_embedding_set(store: Path, page: str) -
 def test_pages_explain_why_a_logged_run_without_embeddings_shows_nothing(store: Path, page: str) -> None:
     with dmlcore.log_run("My loop", steps=10, runs=store) as logged:
         logged.log(3, loss=1.0)
-    app = open_page(page, run=logged.id)
+    app = load_page(page, run=logged.id)
     assert not app.exception
     assert any("ended without storing embeddings" in info.value for info in app.info)
     assert not any("embedding set" in text.lower() or "Evaluate" in text for text in texts(app))

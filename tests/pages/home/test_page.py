@@ -40,17 +40,12 @@ def test_the_example_stands_behind_three_doors(tmp_path, monkeypatch) -> None:
     assert "Continue" not in drawn
 
 
-def test_the_last_run_is_one_press_away(run: Run, runs) -> None:
+def test_the_last_run_is_one_press_away_and_it_is_said_whether_it_gained(run: Run, runs) -> None:
     app = load_page("home")
     assert not app.exception
     assert links(app)["Open the run"] == ("runs", f"run={run.id}")
     assert links(app)["See what it learned"] == ("explore", f"run={run.id}")
-
-
-def test_home_says_whether_the_last_run_gained(run: Run, runs) -> None:
-    gained = gain(run.scores(), started=False)
-    assert gained is not None
-    assert gained.short in [caption.value for caption in load_page("home").caption]
+    assert gain(run.scores(), started=False).short in [caption.value for caption in app.caption]
 
 
 def test_a_failed_run_is_not_what_home_goes_on_with(run: Run, runs) -> None:

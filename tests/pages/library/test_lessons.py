@@ -18,18 +18,16 @@ from pages.shared.state import untrusted
 from tests.members import in_one_case
 from tests.pages.conftest import load_page
 
-STEPS = [(name, i + 1) for name, lesson in known().items() for i in range(len(lesson.steps))]
-
 
 def place(name: str, number: int):
-    here = place_of({"lesson": name, "step": str(number)})
-    assert here is not None
-    return here
+    return place_of({"lesson": name, "step": str(number)})
 
 
-@pytest.mark.parametrize(("name", "number"), STEPS)
-def test_the_page_reads_a_figure_as_the_linter_does(name, number):
-    here = place(name, number)
+PLACES = [place(name, i + 1) for name, lesson in known().items() for i in range(len(lesson.steps))]
+
+
+@in_one_case(here=PLACES)
+def test_the_page_reads_a_figure_as_the_linter_does(here):
     for settings in (here.step.figure.settings, here.step.solved() or {}):
         if settings:
             with untrusted.misreading() as misread:
@@ -53,18 +51,16 @@ def test_the_list_opens_and_an_unknown_lesson_is_told():
     assert "does not exist" in load_page("lessons", lesson="alchemy").caption[0].value
 
 
-@pytest.mark.parametrize(("step", "number"), [("", 1), ("3", 3), ("99", 4), ("-1", 1), ("x", 1)])
-def test_an_address_names_a_step_or_the_nearest(step, number):
-    here = place_of({"lesson": "triplet", "step": step})
-    assert here is not None
-    assert here.number == number
+@in_one_case(case=[("", 1), ("3", 3), ("99", 4), ("-1", 1), ("x", 1)])
+def test_an_address_names_a_step_or_the_nearest(case):
+    step, number = case
+    assert place_of({"lesson": "triplet", "step": step}).number == number
 
 
 def answered(name: str, number: int, given: str = "", **settings: str):
     here = place(name, number)
     message = {"id": 7, "given": given, "query": "?" + urlencode(here.to_query() | settings)}
     answer = LessonAnswer.of(message, here)
-    assert answer is not None
     return service.verdict(answer, shown(here, answer.query))
 
 
@@ -111,13 +107,11 @@ def test_a_message_that_is_no_answer_is_passed_over(message):
     assert LessonAnswer.of(message, place("hardness", 2)) is None
 
 
-@pytest.mark.parametrize(("name", "number"), STEPS)
-def test_one_control_is_left(name, number):
-    here = place(name, number)
-    control, on = here.step.figure.control, here.step.figure.on
-    if on in STATE:  # other figures have one control
-        assert control not in hidden(here)
-        assert ("loss" in hidden(here)) == (control in ("n", "p", "a", "step"))
+@in_one_case(here=[here for here in PLACES if here.step.figure.on in STATE])  # other figures have one control
+def test_one_control_is_left(here):
+    control = here.step.figure.control
+    assert control not in hidden(here)
+    assert ("loss" in hidden(here)) == (control in ("n", "p", "a", "step"))
 
 
 def test_handouts_are_files_to_save():

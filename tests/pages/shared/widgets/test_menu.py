@@ -110,14 +110,6 @@ def test_an_unknown_address_says_so_and_links_to_every_place(monkeypatch: pytest
         app.run()
 
 
-def test_known_addresses_are_no_unknown_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    for address in ("published_results", "published", "maps", "home"):
-        monkeypatch.setattr(menu.host, "requested_page", lambda name=address: name)
-        app = load_page(address)
-        assert not app.exception
-        assert app.title[0].value != "Page not found"
-
-
 def test_how_pages_are_shown_goes_along_and_what_they_show_does_not() -> None:
     """The modes for networks without WebSockets and for hidden controls must stay active."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from streamlit.testing.v1 import AppTest
@@ -12,9 +13,7 @@ from pages.shared.server.schema import schema
 from tests.members import in_one_case
 from tests.pages.conftest import load_page
 
-
-def open_page(**query: str) -> AppTest:
-    return load_page("fields", **query)
+open_page = partial(load_page, "fields")
 
 
 def component_data(app: AppTest) -> dict[str, Any]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-
-from streamlit.testing.v1 import AppTest
+from functools import partial
 
 from dmlcore import losses
 from dmlcore.loss_analysis.normalised import normalisation
@@ -17,9 +16,7 @@ from tests.members import in_one_case
 from tests.pages.conftest import load_page
 from tests.wording import says
 
-
-def open_page(**query: str) -> AppTest:
-    return load_page("sphere", **query)
+open_page = partial(load_page, "sphere")
 
 
 def test_the_page_states_its_loss_and_all_others():
