@@ -120,7 +120,7 @@ def test_who_looks_at_the_tile_is_told_from_noise():
     assert verdict([even, noisy], 2).startswith("No pooling looks at")
     assert verdict([clear, row("X", [0.4, 0.41])], 2).startswith("GSP and X look at")
     one = np.zeros((2, 2, 2), np.float32)
-    one[:, 0, 0] = 1  # without tiles the spread is told
+    one[:, 0, 0] = 1  # without tiles, the verdict is the number of positions
     assert says(verdict([row("GAP", [np.nan] * 2), row("peak", [np.nan] * 2, one)], 0), "4", "GAP 4", "peak 1.")
 
 

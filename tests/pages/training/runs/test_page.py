@@ -519,7 +519,7 @@ def test_which_settings_mattered_and_how_much_that_is_worth(open_page, tmp_path)
     assert not app.exception
     for run in store.list()[2:]:
         run.delete()
-    app = open_page(store, below="mattered")  # of two runs nothing can be said
+    app = open_page(store, below="mattered")  # two runs are too few
     assert not app.exception
     assert not app.get("plotly_chart")
     assert says(app.info[0].value, "6 runs")
