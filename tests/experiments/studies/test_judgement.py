@@ -14,9 +14,9 @@ from tests.experiments.studies.tiny import HEAD
 
 def test_where_hundreds_of_seeds_were_needed_more_of_them_are_no_advice():
     study, found = studies.read("losses-omniglot"), studies.load("losses-omniglot").runs
-    near = " ".join(studies.pair(study, found, ("Proxy-NCA, smoothed", "Cross-entropy")))
+    near = " ".join(studies.pair(study, found, ("Multi-similarity with proxies", "Cross-entropy")))
     assert re.search(r"More seeds will not settle this: finding such a difference .* takes \d{3} seeds of each", near)
-    far = " ".join(studies.pair(study, found, ("Proxy-NCA, smoothed", "Entangled")))
+    far = " ".join(studies.pair(study, found, ("ArcFace", "Entangled")))
     assert "will not settle" not in far
     assert re.search(r"Finding such a difference .* takes \d seeds of each", far)
 
