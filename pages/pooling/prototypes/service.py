@@ -6,7 +6,7 @@ request["have"] equals the "key" of the response, only the arrays of the chosen 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -38,12 +38,12 @@ TURNS = anyio.CapacityLimiter(1)
 
 
 @cached(3)
-def _source(key: Hashable, _make: Callable[[], LocalFeatures]) -> LocalFeatures:
+def _source(key: str | tuple[str, str], _make: Callable[[], LocalFeatures]) -> LocalFeatures:
     return _make()
 
 
 @cached(24)
-def _result(key: Hashable, _make: Callable[[], Any]) -> Any:
+def _result(key: tuple[str | int | float, ...], _make: Callable[[], Any]) -> Any:
     return _make()
 
 
@@ -98,7 +98,7 @@ class PrototypesReading:
         at = np.flatnonzero((self.labels == self.classes[v.picture[0]]) & (self.local.ranks[self.rows] == v.picture[1]))
         self.at = int(at[0])  # row of the chosen image in `self.reading`
 
-    def _read(self, base: tuple[Hashable, ...]) -> PrototypeReading:
+    def _read(self, base: tuple[str | int, ...]) -> PrototypeReading:
         x = self.local.features[self.rows]
         flat = x.reshape(-1, 2)
         # Greedy centres are nested: the first m of MOST centres equal the result for m centres.
