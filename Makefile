@@ -10,16 +10,16 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 run: $(VENV)/.run
 	$(BIN)/streamlit run app.py
 
-# Three processes of one thread each on two cores, as browser tests wait now and then. In the order of the folders: sorted by
-# number of tests, the long journeys of a browser would come last and keep one process waiting.
+# Three processes of one thread each on two cores, as some tests wait; two for browser tests, each of which has a server and Chromium as well.
 # Bytecode is kept whatever the environment says: each of the trainings, servers and commands that tests start saves 0.6 s.
-PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 test: $(VENV)/.dev browsers node_modules/.package-lock.json
-	$(PYTEST)
+	$(PYTEST) -n 3 --ignore=tests/browser
+	$(PYTEST) -n 2 tests/browser
 
 # What needs no browser, kills nothing and starts no cluster; of the pages their services, states and exports.
 quick: $(VENV)/.dev
-	$(PYTEST) -m "not processes" $(addprefix --ignore=tests/,browser devices docs faults jobs) --ignore-glob='*/test_page.py'
+	$(PYTEST) -n 3 -m "not processes" $(addprefix --ignore=tests/,browser devices docs faults jobs) --ignore-glob='*/test_page.py'
 
 check: $(VENV)/.dev node_modules/.package-lock.json locks
 	$(BIN)/ruff check .
