@@ -34,6 +34,7 @@ from pages.shared.plane import state as plane
 from pages.shared.plane.state import Scene
 from pages.shared.state import page_state, untrusted
 from pages.shared.state.page_state import PageState
+from pages.shared.state.panel import Panels
 from pages.shared.timeline.changes import Changes
 from pages.training.runs.state import TableView
 from tests.members import in_one_case
@@ -89,7 +90,7 @@ def sensible(kind: page_state.Kind) -> st.SearchStrategy[Any]:
             return st.sampled_from([*(kind.options() if callable(kind.options) else kind.options)])
         case page_state.Flag():
             return st.booleans()
-        case page_state.Panels():
+        case Panels():
             each = st.fixed_dictionaries({"loss": sensible(page_state.Loss()), "hyper": sensible(page_state.Hyper())})
             return st.lists(each, max_size=5)
         case LawKind():
@@ -120,7 +121,7 @@ def assert_within(name: str, kind: page_state.Kind, value: Any, state: Any) -> N
             assert value in (kind.options() if callable(kind.options) else kind.options), name
         case page_state.Flag():
             assert isinstance(value, bool), name
-        case page_state.Panels():
+        case Panels():
             assert kind.fewest <= len(value) <= len(kind.defaults)
             for panel in value:
                 assert set(panel.hyper) == set(panel.module().formula.parameters)
