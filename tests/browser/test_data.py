@@ -18,7 +18,7 @@ def test_a_set_is_looked_at_split_otherwise_saved_and_trained_on(page, server: S
     go(page, f"{server.url}/data?data=digits_pictures")
     images = page.locator(".samples img")
     expect(images).to_have_count(48)
-    becomes(lambda: images.first.evaluate("(x) => x.decode().then(() => x.naturalWidth)"), 32)
+    becomes(lambda: images.first.evaluate("(x) => x.decode().then(() => x.naturalWidth)"), 96)  # 32, enlarged
     first = images.first.get_attribute("title")
     page.get_by_role("button", name="Other samples").click()
     expect(images.first).not_to_have_attribute("title", first)
