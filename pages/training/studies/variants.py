@@ -133,8 +133,8 @@ def _own_baselines(name: str, study: Study, results: Sequence[Measured]) -> None
         "score": text(help=f"{measure[:1].upper()}{measure[1:]} in %"),
         "own baseline": text(help="The variant that the method extends; of several, the one that validates best"),
         "difference": text(help="Mean ± deviation in points, paired over the seeds"),
-        "p": text(help="Of this comparison alone"),
-        "verdict": text(help="Corrected for the number of comparisons in this table"),
+        "p": text(width="small", help="Of this comparison alone"),
+        "verdict": text(width="medium", help="Corrected for the number of comparisons in this table"),
         "over the test classes": text(help="95 % interval of the mean difference, in points"),
     }
     order = [key for key in dict.fromkeys(key for row in rows for key in row) if key != "data"]
