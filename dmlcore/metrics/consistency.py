@@ -1,0 +1,155 @@
+"""Consistency of one threshold: its rates for each class, their inequality (OPIS), and its transfer to unseen classes.
+
+Reference: Zhang et al. 2024 (arXiv 2307.04047), Sec. 3, for OPIS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from dmlcore.metrics.pair_counts import STEPS, count_per_class, grid_value
+from dmlcore.metrics.retrieval import class_ids
+from dmlcore.metrics.verification import Interval, Verification, sorted_samples, verification
+from dmlcore.typing import Floats, Ints
+
+
+class ClassRates(NamedTuple):
+    """Rates of each class at each threshold, (C, T); NaN for a class of one sample in `tmr`."""
+
+    thresholds: Floats  # (T,)
+    classes: Ints  # (C,), sorted labels
+    tmr: Floats  # share of accepted pairs of two samples of the class
+    fmr: Floats  # share of accepted pairs of a sample of the class and a sample of another one
+
+
+def class_rates(
+    embeddings: ArrayLike | torch.Tensor,
+    labels: ArrayLike | torch.Tensor,
+    thresholds: Sequence[float] | Floats,
+    *,
+    device: torch.device | None = None,
+) -> ClassRates:
+    """Compute true and false match rates of each class at given thresholds.
+
+    Args:
+        embeddings: Shape (N, D), without zero rows.
+        labels: Shape (N,), integers.
+        thresholds: Cosine similarities in -1..1, ascending, shape (T,). They are rounded up to multiples of 2^-15.
+        device: Device of the products; the CPU by default.
+
+    Raises:
+        TypeError, ValueError: As `verification`; and if thresholds are not ascending.
+    """
+    wanted = np.asarray(thresholds, dtype=float)
+    if wanted.ndim != 1 or not len(wanted) or not (np.diff(wanted) >= 0).all() or not (np.abs(wanted) <= 1).all():
+        raise ValueError("thresholds must be ascending numbers in -1..1")
+    samples, classes = sorted_samples(embeddings, labels, device)
+    steps = np.minimum(np.ceil((wanted + 1) * (STEPS / 2)).astype(np.int64), STEPS - 1)
+    same, different = count_per_class(samples, steps, classes)
+    with np.errstate(invalid="ignore"):
+        tmr, fmr = same[:, 1:] / same[:, :1], different[:, 1:] / different[:, :1]
+    return ClassRates(grid_value(steps), np.unique(class_ids("labels", labels, len(samples.codes))), tmr, fmr)
+
+
+class Opis(NamedTuple):
+    """Operating-point inconsistency score, and what it is computed from."""
+
+    score: float  # mean over classes and thresholds of the squared deviation of utility
+    rates: ClassRates
+    utility: Floats  # (C, T), harmonic mean of TMR and 1 - FMR of each class
+
+    @property
+    def per_class(self) -> Floats:
+        """Mean squared deviation of each class, (C,)."""
+        deviations: Floats = self.utility - np.nanmean(self.utility, axis=0)
+        return np.asarray((deviations**2).mean(axis=1))
+
+
+def opis(
+    embeddings: ArrayLike | torch.Tensor,
+    labels: ArrayLike | torch.Tensor,
+    *,
+    fmr_range: tuple[float, float] = (1e-3, 1e-1),
+    points: int = 101,
+    device: torch.device | None = None,
+) -> Opis:
+    """Compute how unequal classes are at one threshold: the variance of their utility over a range of thresholds.
+
+    The utility of a class is the harmonic mean of its true match rate and its true non-match rate, 1 - FMR. Classes of
+    one sample are left out.
+
+    Args:
+        embeddings: Shape (N, D), without zero rows.
+        labels: Shape (N,), integers.
+        fmr_range: Range of the false match rate of all pairs, from which the range of thresholds follows. The source
+            leaves the choice to the application.
+        points: Number of thresholds T, equally spaced.
+        device: Device of the products; the CPU by default.
+
+    Reference:
+        Zhang et al. 2024 (arXiv 2307.04047), Sec. 3; with cosine similarity in place of distances.
+    """
+    low, high = fmr_range
+    if not 0 < low <= high <= 1:
+        raise ValueError(f"fmr_range must be two ascending rates in 0..1, the first above 0, got {fmr_range}")
+    curve = verification(embeddings, labels, device=device)
+    ends = [min(1.0, curve.threshold_at(rate)) for rate in (high, low)]
+    rates = class_rates(embeddings, labels, np.linspace(ends[0], ends[1], points), device=device)
+    specificity = 1 - rates.fmr
+    with np.errstate(invalid="ignore"):
+        utility = np.where(rates.tmr + specificity == 0, 0, 2 * rates.tmr * specificity / (rates.tmr + specificity))
+    deviation = (utility - np.nanmean(utility, axis=0)) ** 2
+    return Opis(float(np.nanmean(deviation)), rates, utility)
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """False match rate on unseen classes at a threshold chosen on seen ones for a promised rate."""
+
+    threshold: float
+    promised: float
+    measured: float
+    interval: Interval  # of `measured`, 95 %, over bootstrap samples of both sets of classes
+
+    @property
+    def ratio(self) -> float:
+        """Measured by promised false match rate."""
+        return self.measured / self.promised
+
+    @property
+    def ratio_interval(self) -> Interval:
+        """Interval of the ratio."""
+        return Interval(*(end / self.promised for end in self.interval))
+
+
+def transfer(seen: Verification, unseen: Verification, fmr: float) -> Transfer:
+    """Choose the threshold for a false match rate on some classes, and measure that rate on others.
+
+    Args:
+        seen: Pairs of validation classes.
+        unseen: Pairs of other classes.
+        fmr: Promised false match rate, in 0..1, above 0.
+
+    Raises:
+        ValueError: If `fmr` is not in this range, or below one pair of the seen classes.
+    """
+    if not 0 < fmr <= 1:
+        raise ValueError(f"fmr must be in 0..1 and above 0, got {fmr}")
+    if fmr * seen.different < 1:
+        raise ValueError(
+            f"a false match rate of {fmr:g} is below one of the {seen.different:,.0f} pairs of different classes from "
+            "which the threshold is chosen: choose a higher rate, or more samples"
+        )
+    threshold = seen.threshold_at(fmr)
+    drawn = [
+        other.rates_at(one.threshold_at(fmr))[0]
+        for one, other in zip(seen.resampled, reversed(unseen.resampled), strict=False)
+    ]
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return Transfer(threshold, fmr, unseen.rates_at(threshold)[0], Interval(float(low), float(high)))
