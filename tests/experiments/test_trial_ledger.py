@@ -115,6 +115,7 @@ def test_the_runs_of_an_attribution_are_trials_and_its_first_point_is_the_study_
     of_attribution = attribution.AttributionResults(
         study=name, written="", torch="", machine="", chosen=chosen, runs=tuple(runs)
     )
+    monkeypatch.setattr(attribution, "load", lambda study: None)
     before, sources = trial_ledger.ledger(name), trial_ledger.sources(name)
     monkeypatch.setattr(attribution, "load", lambda study: of_attribution if study == name else None)
     after = trial_ledger.ledger(name)
