@@ -20,11 +20,11 @@ from dmlcore.typing import Floats, Ints
 
 
 class ClassRates(NamedTuple):
-    """Rates of each class at each threshold, (C, T); NaN for a class of one sample in `tmr`."""
+    """Rates of each class at each threshold, (C, T); NaN for a class of one sample in `tpr`."""
 
     thresholds: Floats  # (T,)
     classes: Ints  # (C,), sorted labels
-    tmr: Floats  # share of accepted pairs of two samples of the class
+    tpr: Floats  # share of accepted pairs of two samples of the class
     fmr: Floats  # share of accepted pairs of a sample of the class and a sample of another one
 
 
@@ -35,7 +35,7 @@ def class_rates(
     *,
     device: torch.device | None = None,
 ) -> ClassRates:
-    """Compute true and false match rates of each class at given thresholds.
+    """Compute true positive and false match rates of each class at given thresholds.
 
     Args:
         embeddings: Shape (N, D), without zero rows.
@@ -53,22 +53,26 @@ def class_rates(
     steps = np.minimum(np.ceil((wanted + 1) * (STEPS / 2)).astype(np.int64), STEPS - 1)
     same, different = count_per_class(samples, steps, classes)
     with np.errstate(invalid="ignore"):
-        tmr, fmr = same[:, 1:] / same[:, :1], different[:, 1:] / different[:, :1]
-    return ClassRates(grid_value(steps), np.unique(class_ids("labels", labels, len(samples.codes))), tmr, fmr)
+        tpr, fmr = same[:, 1:] / same[:, :1], different[:, 1:] / different[:, :1]
+    return ClassRates(grid_value(steps), np.unique(class_ids("labels", labels, len(samples.codes))), tpr, fmr)
 
 
 class Opis(NamedTuple):
-    """Operating-point inconsistency score, and what it is computed from."""
+    """Operating-point inconsistency score, computed from the utility of each class at each threshold."""
 
-    score: float  # mean over classes and thresholds of the squared deviation of utility
     rates: ClassRates
-    utility: Floats  # (C, T), harmonic mean of TMR and 1 - FMR of each class
+    utility: Floats  # (C, T), harmonic mean of TPR and 1 - FMR; NaN for a class of one sample
 
     @property
     def per_class(self) -> Floats:
-        """Mean squared deviation of each class, (C,)."""
+        """Mean squared deviation of each class from the mean utility over the classes, (C,)."""
         deviations: Floats = self.utility - np.nanmean(self.utility, axis=0)
         return np.asarray((deviations**2).mean(axis=1))
+
+    @property
+    def score(self) -> float:
+        """Mean over the classes of `per_class`."""
+        return float(np.nanmean(self.per_class))
 
 
 def opis(
@@ -81,8 +85,8 @@ def opis(
 ) -> Opis:
     """Compute how unequal classes are at one threshold: the variance of their utility over a range of thresholds.
 
-    The utility of a class is the harmonic mean of its true match rate and its true non-match rate, 1 - FMR. Classes of
-    one sample are left out.
+    The utility of a class is the harmonic mean of its true positive rate and 1 - FMR. Classes of one sample are left
+    out.
 
     Args:
         embeddings: Shape (N, D), without zero rows.
@@ -103,9 +107,8 @@ def opis(
     rates = class_rates(embeddings, labels, np.linspace(ends[0], ends[1], points), device=device)
     specificity = 1 - rates.fmr
     with np.errstate(invalid="ignore"):
-        utility = np.where(rates.tmr + specificity == 0, 0, 2 * rates.tmr * specificity / (rates.tmr + specificity))
-    deviation = (utility - np.nanmean(utility, axis=0)) ** 2
-    return Opis(float(np.nanmean(deviation)), rates, utility)
+        utility = np.where(rates.tpr + specificity == 0, 0, 2 * rates.tpr * specificity / (rates.tpr + specificity))
+    return Opis(rates, utility)
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,14 @@ STEPS = 2**16  # number of steps of the grid of similarities from -1 to 1
 class Block(NamedTuple):
     """Similarities (R, W) of rows start..start + R to the samples from `start` on.
 
-    `later` is False for a sample and itself or an earlier one, which must not be counted; `same` is True for pairs of
-    the same class. Both cover the first columns only, (R, V): in the others, every pair is later and of two classes.
+    `same` and `different` are True for pairs to be counted, of one class and of two; both are False for a sample and
+    itself or an earlier one. They cover the first columns only, (R, V): all other columns are of different classes.
     """
 
     start: int
     similarities: Tensor
-    later: Tensor
     same: Tensor
+    different: Tensor
 
 
 class SortedSamples:
@@ -67,7 +67,8 @@ class SortedSamples:
                 rows = torch.arange(start, stop, device=codes.device)[:, None]
                 columns = torch.arange(start, near, device=codes.device)
                 later, same = columns > rows, codes[start:stop, None] == codes[start:near]
-                yield Block(start, self.points[start:stop] @ self.points[start:].T, later, same)
+                similarities = self.points[start:stop] @ self.points[start:].T
+                yield Block(start, similarities, same=later & same, different=later & ~same)
                 start = stop
 
 
@@ -80,6 +81,32 @@ def grid_value(steps: Ints) -> Floats:
     """Return the similarity at which each step of the grid begins."""
     value: Floats = steps.astype(float) * (2 / STEPS) - 1
     return value
+
+
+class _Bins:
+    """Bins between ascending steps of the grid (T,): bin 0 lies below the first step, bin T above the last."""
+
+    def __init__(self, samples: SortedSamples, steps: Ints, classes: int) -> None:
+        device = samples.points.device
+        bin_of_step = np.searchsorted(steps, np.arange(STEPS), side="right")
+        self.count, self.bin_of_step = len(steps) + 1, torch.from_numpy(bin_of_step.astype(np.int32)).to(device)
+        self.codes = torch.from_numpy(samples.codes).to(device)
+        self.same = torch.zeros(classes * self.count, dtype=torch.int64, device=device)  # pairs by class and bin
+
+    def of(self, block: Block) -> Tensor:
+        """Return the bins (R, W) of a block, int32, and add its pairs of the same class to `same`."""
+        steps = grid_steps(block.similarities)
+        bins = self.bin_of_step.index_select(0, steps.view(-1)).view(steps.shape)
+        rows = self.codes[block.start : block.start + len(bins), None].expand_as(block.same)
+        near = bins[:, : block.same.shape[1]]
+        self.same += torch.bincount(rows[block.same] * self.count + near[block.same], minlength=len(self.same))
+        return bins
+
+
+def _count_different(block: Block, places: Tensor, length: int) -> Tensor:
+    """Return how many pairs of different classes have each place 0..length - 1; `places` (R, W) is changed."""
+    places[:, : block.different.shape[1]][~block.different] = length
+    return torch.bincount(places.view(-1), minlength=length + 1)[:-1]
 
 
 class PairTable(NamedTuple):
@@ -102,32 +129,18 @@ def count_pairs(samples: SortedSamples, steps: Ints, groups: Ints) -> PairTable:
         steps: Steps of the grid at which bins begin, ascending; the first is 0.
         groups: Group of each class, 0..G-1, ascending, shape (C,).
     """
-    bins, classes, count = len(steps), len(groups), int(groups[-1]) + 1
-    device = samples.points.device
-    # bin of each step, counted from the highest similarity
-    table = np.searchsorted(steps, np.arange(STEPS), side="right")
-    bin_of_step = torch.from_numpy((bins - table).astype(np.int32)).to(device)
-    group_of = groups[samples.codes]
-    codes = torch.from_numpy(samples.codes).to(device)
-    offsets = torch.from_numpy((group_of * bins).astype(np.int32)).to(device)
-    same = torch.zeros(classes * bins, dtype=torch.int64, device=device)
-    different = torch.zeros(count, count * bins, dtype=torch.int64, device=device)
+    bins, count, group_of = _Bins(samples, steps, len(groups)), int(groups[-1]) + 1, groups[samples.codes]
+    row = count * bins.count
+    offsets = torch.from_numpy((group_of * bins.count).astype(np.int32)).to(bins.codes.device)
+    different = torch.zeros(count, row, dtype=torch.int64, device=offsets.device)
     for block in samples.blocks(np.flatnonzero(np.diff(group_of)) + 1):
-        start, width = block.start, block.later.shape[1]
-        bin_of_pair = bin_of_step.index_select(0, grid_steps(block.similarities).view(-1)).view(
-            block.similarities.shape
-        )
-        rows = codes[start : start + len(bin_of_pair), None].expand(-1, width)
-        alike = block.later & block.same
-        same += torch.bincount(rows[alike] * bins + bin_of_pair[:, :width][alike], minlength=classes * bins)
-        bin_of_pair += offsets[start:]
-        bin_of_pair[:, :width][~block.later | block.same] = count * bins  # an extra bin, dropped
-        different[group_of[start]] += torch.bincount(bin_of_pair.view(-1), minlength=count * bins + 1)[:-1]
-    return PairTable(
-        grid_value(steps[::-1]),
-        same.view(classes, bins).cpu().numpy(),
-        different.view(count, count, bins).cpu().numpy(),
+        places = bins.of(block) + offsets[block.start :]
+        different[group_of[block.start]] += _count_different(block, places, row)
+    same, across = (
+        side.view(*shape, bins.count).cpu().numpy()[..., :0:-1]  # bin 0 is empty
+        for side, shape in ((bins.same, (len(groups),)), (different, (count, count)))
     )
+    return PairTable(grid_value(steps[::-1]), same, across)
 
 
 def count_per_class(samples: SortedSamples, steps: Ints, classes: int) -> tuple[Ints, Ints]:
@@ -142,26 +155,14 @@ def count_per_class(samples: SortedSamples, steps: Ints, classes: int) -> tuple[
         Pairs of two samples of the class, and pairs of a sample of the class and another one; both (C, T + 1). Column
         t + 1 counts similarities of at least step t, column 0 counts all.
     """
-    bins = len(steps) + 1
-    device = samples.points.device
-    bin_of_step = torch.from_numpy(np.searchsorted(steps, np.arange(STEPS), side="right").astype(np.int32)).to(device)
-    codes = torch.from_numpy(samples.codes).to(device)
-    same, different = torch.zeros(2, classes * bins, dtype=torch.int64, device=device)
+    bins = _Bins(samples, steps, classes)
+    different = torch.zeros_like(bins.same)
     for block in samples.blocks():
-        start, width = block.start, block.later.shape[1]
-        bin_of_pair = bin_of_step.index_select(0, grid_steps(block.similarities).view(-1)).view(
-            block.similarities.shape
-        )
-        rows = codes[start : start + len(bin_of_pair), None]
-        alike = block.later & block.same
-        same += torch.bincount(
-            rows.expand(-1, width)[alike] * bins + bin_of_pair[:, :width][alike], minlength=len(same)
-        )
-        dropped = ~block.later | block.same
-        for side in (rows, codes[start:]):  # a pair of two classes counts for both
-            places = bin_of_pair + (side * bins).to(torch.int32)
-            places[:, :width][dropped] = len(different)
-            different += torch.bincount(places.view(-1), minlength=len(different) + 1)[:-1]
-    counts = (side.view(classes, bins).cpu().numpy() for side in (same, different))
+        reached = bins.of(block)
+        rows, columns = bins.codes[block.start : block.start + len(reached), None], bins.codes[block.start :]
+        for side in (rows, columns):  # a pair of two classes counts for both
+            places = reached + (side * bins.count).to(torch.int32)
+            different += _count_different(block, places, len(different))
+    counts = (side.view(classes, -1).cpu().numpy() for side in (bins.same, different))
     same_counts, different_counts = (side[:, ::-1].cumsum(axis=1)[:, ::-1] for side in counts)
     return same_counts, different_counts

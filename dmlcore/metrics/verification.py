@@ -2,13 +2,13 @@
 
 With S pairs of the same class and D pairs of different classes, each pair of samples counted once, at a threshold t:
 
-    true match rate TMR(t) = accepted pairs of the same class / S          false non-match rate FNMR(t) = 1 - TMR(t)
+    true positive rate TPR(t) = accepted pairs of the same class / S       false non-match rate FNMR(t) = 1 - TPR(t)
     false match rate FMR(t) = accepted pairs of different classes / D      equal error rate EER = FMR(t) = FNMR(t)
 
 Pairs are not independent: one unusual class takes part in many of them. Intervals are therefore from a bootstrap over
 classes.
 
-Reference: ISO/IEC 19795-1:2021 for the terms.
+Reference: ISO/IEC 19795-1:2021 for the false match and false non-match rates.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class PairCurve:
         return float(self.accepted_different[-1])
 
     @cached_property
-    def tmr(self) -> Floats:
-        """True match rate at every threshold, (T,)."""
+    def tpr(self) -> Floats:
+        """True positive rate at every threshold, (T,)."""
         return self.accepted_same / self.same
 
     @cached_property
@@ -72,12 +72,12 @@ class PairCurve:
     @property
     def fnmr(self) -> Floats:
         """False non-match rate at every threshold, (T,)."""
-        return 1 - self.tmr
+        return 1 - self.tpr
 
     @property
     def auc(self) -> float:
-        """Area under the ROC curve, which shows the true against the false match rate."""
-        return float(np.trapezoid(self.tmr, self.fmr))
+        """Area under the ROC curve, which shows the true positive against the false match rate."""
+        return float(np.trapezoid(self.tpr, self.fmr))
 
     @property
     def eer(self) -> float:
@@ -94,7 +94,7 @@ class PairCurve:
         accepted = self.accepted_same[1:] + self.accepted_different[1:]
         with np.errstate(invalid="ignore"):
             precision = np.nan_to_num(self.accepted_same[1:] / accepted)
-        return float((np.diff(self.tmr) * precision).sum())
+        return float((np.diff(self.tpr) * precision).sum())
 
     def threshold_at(self, fmr: float) -> float:
         """Return the lowest threshold with a false match rate of at most `fmr`; infinity if only that has.
@@ -104,11 +104,9 @@ class PairCurve:
         """
         return float(self.thresholds[self._place(fmr)])
 
-    def tmr_at(self, fmr: float) -> float:
-        """Return the true match rate at `threshold_at(fmr)`."""
-        return float(self.tmr[self._place(fmr)])
-
-    tpr_at = tmr_at
+    def tpr_at(self, fmr: float) -> float:
+        """Return the true positive rate at `threshold_at(fmr)`."""
+        return float(self.tpr[self._place(fmr)])
 
     def _place(self, fmr: float) -> int:
         if not 0 <= fmr <= 1:
@@ -164,7 +162,7 @@ class Verification(PairCurve):
         """Return the percentile interval of a score over bootstrap samples of the classes.
 
         Args:
-            score: Function of a curve, for example `lambda curve: curve.tmr_at(0.01)`.
+            score: Function of a curve, for example `lambda curve: curve.tpr_at(0.01)`.
             level: Share of the samples inside, in 0..1.
         """
         scores = [score(curve) for curve in self.resampled]
@@ -238,14 +236,11 @@ def _all_similarities(samples: SortedSamples) -> tuple[Floats, Ints, Ints]:
     """Return all similarities, descending, and the number of pairs of the same and of different classes at each."""
     values, same = [], []
     for block in samples.blocks():
-        width = block.later.shape[1]
-        beyond = (0, block.similarities.shape[1] - width)
-        later, alike = (
-            torch.nn.functional.pad(side, beyond, value=value)
-            for side, value in ((block.later, True), (block.same, False))
-        )
-        values.append(block.similarities[later].cpu().numpy())
-        same.append(alike[later].cpu().numpy())
+        width = block.same.shape[1]
+        near, far = block.similarities[:, :width], block.similarities[:, width:]
+        for part, alike in ((near[block.same], True), (near[block.different], False), (far.reshape(-1), False)):
+            values.append(part.cpu().numpy())
+            same.append(np.full(len(part), alike))
     rounded = np.rint(np.concatenate(values) / RESOLUTION).astype(np.int64)
     distinct, places = np.unique(-rounded, return_inverse=True)
     alike_pairs = np.bincount(places, np.concatenate(same), len(distinct)).astype(np.int64)

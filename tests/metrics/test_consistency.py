@@ -21,9 +21,9 @@ def test_class_rates_and_opis_by_definition() -> None:
             fmr = accepted[one ^ other].mean()
             assert found.rates.fmr[row, column] == fmr
             if (one & other).any():
-                tmr = accepted[one & other].mean()
-                assert found.rates.tmr[row, column] == tmr
-                utility[row, column] = 2 * tmr * (1 - fmr) / (tmr + 1 - fmr)
+                tpr = accepted[one & other].mean()
+                assert found.rates.tpr[row, column] == tpr
+                utility[row, column] = 2 * tpr * (1 - fmr) / (tpr + 1 - fmr)
     assert found.score == pytest.approx(np.nanmean((utility - np.nanmean(utility, axis=0)) ** 2))
     assert np.isnan(found.per_class[-1])
     assert np.nanmean(found.per_class) == pytest.approx(found.score)

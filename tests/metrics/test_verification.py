@@ -36,13 +36,13 @@ def test_curves_equal_those_of_scikit_learn_with_ties() -> None:
         embeddings[(embeddings == 0).all(axis=1)] = 1
         similarities, same = pairs(embeddings, labels)
         found = metrics.verification(embeddings, labels)
-        fmr, tmr, thresholds = roc_curve(same, similarities, drop_intermediate=False)
+        fmr, tpr, thresholds = roc_curve(same, similarities, drop_intermediate=False)
         np.testing.assert_allclose(found.fmr, fmr, atol=1e-12)
-        np.testing.assert_allclose(found.tmr, tmr, atol=1e-12)
+        np.testing.assert_allclose(found.tpr, tpr, atol=1e-12)
         np.testing.assert_allclose(found.thresholds, thresholds, atol=1e-6)
         assert found.auc == pytest.approx(roc_auc_score(same, similarities))
         assert found.average_precision == pytest.approx(average_precision_score(same, similarities))
-        assert found.tpr_at(0.1) == tmr[fmr <= 0.1].max()
+        assert found.tpr_at(0.1) == tpr[fmr <= 0.1].max()
 
 
 @pytest.mark.parametrize("classes", [30, 200])  # one group each, and groups of several classes
@@ -54,14 +54,14 @@ def test_histograms_count_the_samepairs(classes: int, monkeypatch: pytest.Monkey
     binned = metrics.verification(embeddings, labels)
     assert (binned.same, binned.different) == (exact.same, exact.different)
     similarities, same = pairs(embeddings, labels)
-    for threshold, *found in list(zip(binned.thresholds, binned.fmr, binned.tmr, strict=True))[::40]:
+    for threshold, *found in list(zip(binned.thresholds, binned.fmr, binned.tpr, strict=True))[::40]:
         apart = np.abs(similarities - threshold) > 1e-5  # float32 may put the others on either side
         accepted = similarities >= threshold
         for rate, kind in zip(found, (~same, same), strict=True):
             assert abs(rate * kind.sum() - accepted[kind].sum()) <= (kind & ~apart).sum() + 1e-6
     assert binned.eer == pytest.approx(exact.eer, abs=2e-3)
     assert exact.rates_at(exact.threshold_at(0.01))[0] <= 0.01
-    assert binned.tmr_at(0.01) == pytest.approx(exact.tmr_at(0.01), abs=0.01)
+    assert binned.tpr_at(0.01) == pytest.approx(exact.tpr_at(0.01), abs=0.01)
 
 
 def test_rates_at_a_threshold() -> None:

@@ -38,7 +38,7 @@ TURNS = anyio.CapacityLimiter(1)
 
 
 @cached(3)
-def _source(key: str | tuple[str, str], _make: Callable[[], LocalFeatures]) -> LocalFeatures:
+def _source(key: tuple[str, str], _make: Callable[[], LocalFeatures]) -> LocalFeatures:
     return _make()
 
 
@@ -233,7 +233,7 @@ def features(source: str) -> tuple[LocalFeatures, str]:
             "digits4": lambda: local_features.digit_patches(4),
             "cifar10": local_features.cifar10,
         }[source]
-        return _source(source, made), "0"
+        return _source((source, "0"), made), "0"
     run = RunStore().open(source.removeprefix("run:"))
     try:
         version = f"{(run.path / LAST).stat().st_mtime_ns:x}"
