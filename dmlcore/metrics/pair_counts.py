@@ -15,7 +15,7 @@ from torch import Tensor
 
 from dmlcore.typing import Floats, Ints, Reals
 
-ELEMENTS = 2**23  # maximum number of similarities in a block: 32 MB in float32
+ELEMENTS = 2**22  # maximum number of similarities in a block: 16 MB in float32
 STEPS = 2**16  # number of steps of the grid of similarities from -1 to 1
 
 
@@ -49,8 +49,10 @@ class SortedSamples:
         scale = np.abs(embeddings).max(axis=1, keepdims=True)
         if not scale.all():
             raise ValueError(f"embeddings must not be zero, but row {int(np.flatnonzero(scale == 0)[0])} is")
-        points = torch.from_numpy((embeddings / scale)[order]).to(device)
-        self.points = torch.nn.functional.normalize(points, dim=1)
+        points = embeddings[order]  # a copy, which is normalised in place
+        points /= scale[order]
+        self.points = torch.from_numpy(points).to(device)
+        self.points /= self.points.norm(dim=1, keepdim=True)
         self.codes: Ints = codes[order]
         self.ends = np.searchsorted(self.codes, self.codes, side="right")  # where the class of each sample ends
 
@@ -74,7 +76,7 @@ class SortedSamples:
 
 def grid_steps(similarities: Tensor) -> Tensor:
     """Return the step of the grid, 0..STEPS-1, in which each similarity lies; int32."""
-    return ((similarities + 1) * (STEPS / 2)).to(torch.int32).clamp_(0, STEPS - 1)
+    return (similarities + 1).mul_(STEPS / 2).to(torch.int32).clamp_(0, STEPS - 1)
 
 
 def grid_value(steps: Ints) -> Floats:
@@ -84,14 +86,16 @@ def grid_value(steps: Ints) -> Floats:
 
 
 class _Bins:
-    """Bins between ascending steps of the grid (T,): bin 0 lies below the first step, bin T above the last."""
+    """Bins between ascending steps of the grid (T,): bin 0 lies below the first step, bin T above the last.
 
-    def __init__(self, samples: SortedSamples, steps: Ints, classes: int) -> None:
-        device = samples.points.device
+    `codes` (N,) are 0..classes - 1 and equal for samples of a class; `same` counts pairs of the same class for each.
+    """
+
+    def __init__(self, device: torch.device, steps: Ints, codes: Ints, classes: int) -> None:
         bin_of_step = np.searchsorted(steps, np.arange(STEPS), side="right")
         self.count, self.bin_of_step = len(steps) + 1, torch.from_numpy(bin_of_step.astype(np.int32)).to(device)
-        self.codes = torch.from_numpy(samples.codes).to(device)
-        self.same = torch.zeros(classes * self.count, dtype=torch.int64, device=device)  # pairs by class and bin
+        self.codes = torch.from_numpy(codes).to(device)
+        self.same = torch.zeros(classes * self.count, dtype=torch.int64, device=device)  # by code and bin
 
     def of(self, block: Block) -> Tensor:
         """Return the bins (R, W) of a block, int32, and add its pairs of the same class to `same`."""
@@ -112,8 +116,8 @@ def _count_different(block: Block, places: Tensor, length: int) -> Tensor:
 class PairTable(NamedTuple):
     """Histograms of similarities. Bin k holds similarities of at least `thresholds[k]` and below `thresholds[k - 1]`.
 
-    `same` has shape (C, K): pairs of two samples of a class. `different` has shape (G, G, K): pairs of two classes, by
-    the groups of these classes, with the lower group first.
+    `same` has shape (G, K): pairs of one class, by the group of the class. `different` has shape (G, G, K):
+    pairs of two classes, by the groups of these classes, with the lower group first.
     """
 
     thresholds: Floats  # (K,), descending; the last is -1
@@ -122,23 +126,24 @@ class PairTable(NamedTuple):
 
 
 def count_pairs(samples: SortedSamples, steps: Ints, groups: Ints) -> PairTable:
-    """Count all pairs by class or group of classes.
+    """Count all pairs by group of classes.
 
     Args:
         samples: Sorted samples.
         steps: Steps of the grid at which bins begin, ascending; the first is 0.
         groups: Group of each class, 0..G-1, ascending, shape (C,).
     """
-    bins, count, group_of = _Bins(samples, steps, len(groups)), int(groups[-1]) + 1, groups[samples.codes]
+    count, group_of = int(groups[-1]) + 1, groups[samples.codes]
+    bins = _Bins(samples.points.device, steps, group_of, count)
     row = count * bins.count
     offsets = torch.from_numpy((group_of * bins.count).astype(np.int32)).to(bins.codes.device)
     different = torch.zeros(count, row, dtype=torch.int64, device=offsets.device)
     for block in samples.blocks(np.flatnonzero(np.diff(group_of)) + 1):
-        places = bins.of(block) + offsets[block.start :]
+        places = bins.of(block).add_(offsets[block.start :])
         different[group_of[block.start]] += _count_different(block, places, row)
     same, across = (
         side.view(*shape, bins.count).cpu().numpy()[..., :0:-1]  # bin 0 is empty
-        for side, shape in ((bins.same, (len(groups),)), (different, (count, count)))
+        for side, shape in ((bins.same, (count,)), (different, (count, count)))
     )
     return PairTable(grid_value(steps[::-1]), same, across)
 
@@ -155,7 +160,7 @@ def count_per_class(samples: SortedSamples, steps: Ints, classes: int) -> tuple[
         Pairs of two samples of the class, and pairs of a sample of the class and another one; both (C, T + 1). Column
         t + 1 counts similarities of at least step t, column 0 counts all.
     """
-    bins = _Bins(samples, steps, classes)
+    bins = _Bins(samples.points.device, steps, samples.codes, classes)
     different = torch.zeros_like(bins.same)
     for block in samples.blocks():
         reached = bins.of(block)

@@ -134,7 +134,6 @@ class Verification(PairCurve):
     """Curve of all pairs of a set of embeddings, and the histograms for its intervals."""
 
     table: PairTable = field(repr=False)
-    groups: Ints = field(repr=False)  # group of each class
 
     @cached_property
     def resampled(self) -> list[PairCurve]:
@@ -143,14 +142,12 @@ class Verification(PairCurve):
         A class that is drawn twice counts its own pairs twice and its pairs with another class twice; it is not
         compared with its copy.
         """
-        count = len(self.table.different)
+        count = len(self.table.same)
         draws = np.random.default_rng(SEED).multinomial(count, np.full(count, 1 / count), size=DRAWS).astype(float)
-        same = np.zeros((count, len(self.table.thresholds)))
-        np.add.at(same, self.groups, self.table.same)
         within = np.einsum("ggk->gk", self.table.different)
         across = self.table.different.transpose(2, 0, 1).astype(float)
         across[:, range(count), range(count)] = 0
-        same_drawn = draws @ same
+        same_drawn = draws @ self.table.same
         different_drawn = np.stack([((draws @ one) * draws).sum(axis=1) for one in across], axis=1) + draws @ within
         thresholds = np.concatenate([[np.inf], self.table.thresholds])
         start = np.zeros((DRAWS, 1))
@@ -209,7 +206,6 @@ def verification(
         accepted_same=np.append(0.0, same.cumsum()),
         accepted_different=np.append(0.0, different.cumsum()),
         table=table,
-        groups=groups,
     )
 
 
