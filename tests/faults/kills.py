@@ -15,7 +15,6 @@ import hashlib
 import itertools
 import random
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -27,6 +26,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunError, RunStore
 from tests.faults import test_training_faults as faults
 from tests.faults.crash import remains
+from tests.faults.killed_processes import KILLED, train
 
 # files that record the history of a run and therefore differ between equal runs
 HISTORY = {"log.txt", "state.json", "lock"}
@@ -39,7 +39,6 @@ class Kills:
 
     store: RunStore
     choose: random.Random
-    warm: faults.WarmParent = field(default_factory=faults.WarmParent)
     numbers: Iterator[int] = field(default_factory=itertools.count)
     killed: int = 0
     inside: int = 0  # number of kills at a file-system call while saving
@@ -58,7 +57,7 @@ class Kills:
     def training_runs(self, spec: RunSpec) -> Iterator[tuple[int, int, bool]]:
         """Yield one result per training run that is killed after a random step and at a random call while saving."""
         whole = self.store.create(spec)
-        if self.warm.run(whole) or whole.status() != "done":
+        if train(whole) or whole.status() != "done":
             sys.exit(whole.state().message)
         expected = faults.outcome(whole)
         while True:
@@ -67,12 +66,12 @@ class Kills:
             saves = 1 + (spec.schedule.steps - step) // spec.schedule.checkpoint_every
             killed = []
             for fate in {"die_at_step": step}, {"die_at_event": self.choose.randrange(faults.EVENTS_PER_SAVE * saves)}:
-                killed.append(self.warm.run(run, **fate) == signal.SIGKILL)
+                killed.append(train(run, **fate) == KILLED)
                 if run.status() == "done":
                     break
                 faults.put_back(run)
             if run.status() != "done":
-                self.warm.run(run)
+                train(run)
             yield sum(killed), sum(killed[1:]), run.status() == "done" and faults.outcome(run) == expected
             run.delete()
 
@@ -83,7 +82,7 @@ class Kills:
         compared.
         """
         whole = self._copy(before)
-        if self.warm.run(whole, task=task, settings=settings):
+        if train(whole, task=task, settings=settings):
             sys.exit(f"{task}: the job failed")
         expected = files(whole)
         if expected == files(before):
@@ -91,10 +90,10 @@ class Kills:
         number = 0
         while True:
             run = self._copy(before)
-            killed = self.warm.run(run, task=task, settings=settings, die_at_call=number) == signal.SIGKILL
+            killed = train(run, task=task, settings=settings, die_at_call=number) == KILLED
             number = number + 1 if killed else 0
             if killed:
-                self.warm.run(run, task=task, settings=settings)
+                train(run, task=task, settings=settings)
             yield killed, killed, files(run) == expected
             run.delete()
 
@@ -108,7 +107,7 @@ class Kills:
         number = 0
         while True:
             known = {run.id for run in self.store.list()}
-            killed = self.warm.run(like, task="create", die_at_call=number) == signal.SIGKILL
+            killed = train(like, task="create", die_at_call=number) == KILLED
             number = number + 1 if killed else 0
             made = [run for run in self.store.list() if run.id not in known]
             yield killed, killed, all(files(run) == files_of_new for run in made) and not list(self.store.unreadable())
@@ -125,7 +124,7 @@ class Kills:
         number = 0
         while True:
             run = self._copy(like)
-            killed = self.warm.run(run, task="delete", die_at_call=number) == signal.SIGKILL
+            killed = train(run, task="delete", die_at_call=number) == KILLED
             number = number + 1 if killed else 0
             try:
                 there = self.store.open(run.id)
@@ -160,14 +159,13 @@ def main() -> None:
             spec = faults.SPEC.with_overrides([*faults.SHORT, *overrides])
             kills.count(f"training: {kind}", kills.training_runs(spec), trials)
         cut, whole = (store.create(faults.SPEC) for _ in range(2))
-        kills.warm.run(cut, die_at_step=25)
-        kills.warm.run(whole)
+        train(cut, die_at_step=25)
+        train(whole)
         kills.count("evaluation", kills.jobs("evaluate", cut), 2 * trials)
         kills.count("map", kills.jobs("project", whole, MAP), 2 * trials)
         kills.count("creation", kills.creations(whole), 2 * trials)
         kills.count("deletion", kills.deletions(whole), 2 * trials)
         left = remains(store)
-    kills.warm.end()
     print(f"{kills.killed} kills, {kills.inside} while saving; {kills.wrong} ended differently; left over: {len(left)}")
     sys.exit(bool(kills.wrong or left))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -16,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,8 @@ from dmlcore.training.build import load_data
 from dmlcore.training.forks import fork_spec
 from dmlcore.training.samplers import BalancedSampler
 from dmlcore.training.state import TrainingState
+from tests.faults import killed_processes
+from tests.faults.killed_processes import KILLED
 from tests.started import run_python, until
 from tests.wording import says
 
@@ -47,51 +48,10 @@ IMAGES = SPEC.with_overrides(
 EVENTS_PER_SAVE = 4  # fsync and three renames
 
 
-class WarmParent:
-    """Client of warm_parent.py."""
-
-    def __init__(self) -> None:
-        command, pipe = [sys.executable, "-m", "tests.faults.warm_parent"], subprocess.PIPE
-        self.process = subprocess.Popen(command, cwd=REPOSITORY, stdin=pipe, stdout=pipe, text=True)
-        assert self.process.stdin
-        assert self.process.stdout
-        self.orders, self.answers = self.process.stdin, self.process.stdout
-
-    def start(self, run: Run, **fate: Any) -> int:
-        self.orders.write(json.dumps({"runs": str(run.path.parent), "run": run.id} | fate) + "\n")
-        self.orders.flush()
-        return self._answer("started")
-
-    def wait(self) -> int:
-        return self._answer("ended")
-
-    def run(self, run: Run, **fate: Any) -> int:
-        """Return the wait status of a child that trains `run`: 9 if it was killed."""
-        self.start(run, **fate)
-        return self.wait()
-
-    def end(self) -> None:
-        self.orders.close()
-        assert self.process.wait(180) == 0
-        self.answers.close()
-
-    def _answer(self, word: str) -> int:
-        said, number = self.answers.readline().split()
-        assert said == word
-        return int(number)
-
-
 @pytest.fixture(scope="module")
-def warm() -> Iterator[WarmParent]:
-    parent = WarmParent()
-    yield parent
-    parent.end()
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(warm: WarmParent, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Run:
     run = RunStore(tmp_path_factory.mktemp("uninterrupted")).create(SPEC)
-    assert warm.run(run) == 0
+    assert killed_processes.train(run) == 0
     assert run.status() == "done"
     return run
 
@@ -119,9 +79,9 @@ def steps_done(run: Run) -> int:
 
 
 @pytest.fixture(scope="module")
-def killed_half_way(warm: WarmParent, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def killed_half_way(tmp_path_factory: pytest.TempPathFactory) -> Run:
     run = RunStore(tmp_path_factory.mktemp("half")).create(SPEC)
-    assert warm.run(run, die_at_step=25) == signal.SIGKILL
+    assert killed_processes.train(run, die_at_step=25) == KILLED
     return run
 
 
@@ -134,58 +94,55 @@ def half_trained(killed_half_way: Run, store: RunStore) -> Run:
     return run
 
 
-def killed_from_outside(warm: WarmParent, run: Run, step: int) -> int:
-    """Return the wait status of a child that trains `run` and is killed shortly after a step: 0 if it ended before."""
-    pid = warm.start(run)
+def killed_from_outside(run: Run, step: int) -> int | None:
+    """Return the exit code of a process that trains `run` and is killed shortly after a step: 0 if it ended before."""
+    process = killed_processes.begin(run)
     until(lambda: steps_done(run) >= step)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    status = warm.wait()
+    process.kill()
+    status = killed_processes.end(process)
     return 0 if run.status() == "done" else status
 
 
 @pytest.mark.parametrize("trial", range(2))  # kills.py uses larger numbers
-def test_row_1_kill_9_changes_nothing(trial: int, warm: WarmParent, uninterrupted: Run, store: RunStore) -> None:
+def test_row_1_kill_9_changes_nothing(trial: int, uninterrupted: Run, store: RunStore) -> None:
     seed = secrets.randbits(32)
     print(f"replay with seed = {seed}")
     choose = random.Random(seed)
     run = store.create(SPEC)
     if trial % 2:  # inside a save
         saves = SPEC.schedule.steps // SPEC.schedule.checkpoint_every
-        status = warm.run(run, die_at_event=choose.randrange(EVENTS_PER_SAVE * saves))
+        status = killed_processes.train(run, die_at_event=choose.randrange(EVENTS_PER_SAVE * saves))
     else:  # anywhere, shortly after a step
-        status = killed_from_outside(warm, run, choose.randrange(22))
-        while status != signal.SIGKILL:  # on a busy machine the run may end before the signal: try another one
+        status = killed_from_outside(run, choose.randrange(22))
+        while status != KILLED:  # on a busy machine the run may end before the signal: try another one
             run = store.create(SPEC)
-            status = killed_from_outside(warm, run, choose.randrange(22))
-    assert status == signal.SIGKILL
+            status = killed_from_outside(run, choose.randrange(22))
+    assert status == KILLED
     assert run.status() == "lost"
     put_back(run)
-    assert warm.run(run) == 0
+    assert killed_processes.train(run) == 0
     assert run.status() == "done"
     assert outcome(run) == outcome(uninterrupted)
 
 
-def test_row_1_kill_9_inside_the_first_save_and_each_event(
-    warm: WarmParent, uninterrupted: Run, store: RunStore
-) -> None:
+def test_row_1_kill_9_inside_the_first_save_and_each_event(uninterrupted: Run, store: RunStore) -> None:
     run = store.create(SPEC)
     for event in range(3 + EVENTS_PER_SAVE):  # three events in the first save, which has no file to rotate
-        assert warm.run(run, die_at_event=event) == signal.SIGKILL
+        assert killed_processes.train(run, die_at_event=event) == KILLED
         put_back(run)
-    assert warm.run(run) == 0
+    assert killed_processes.train(run) == 0
     assert outcome(run) == outcome(uninterrupted)
 
 
-def test_row_1_kill_9_around_each_event_of_keeping_checkpoints(warm: WarmParent, store: RunStore) -> None:
+def test_row_1_kill_9_around_each_event_of_keeping_checkpoints(store: RunStore) -> None:
     spec = SPEC.with_overrides(["schedule.steps=9", "schedule.keep_every=3"])
     whole, killed = store.create(spec), store.create(spec)
-    assert warm.run(whole) == 0
+    assert killed_processes.train(whole) == 0
     # At the link after the first save, at the link and rename that a resume repeats, and at the rename of step 3.
     for event in (3, 0, 1, 2 + EVENTS_PER_SAVE + 1):
-        assert warm.run(killed, die_at_event=event) == signal.SIGKILL
+        assert killed_processes.train(killed, die_at_event=event) == KILLED
         put_back(killed)
-    assert warm.run(killed) == 0
+    assert killed_processes.train(killed) == 0
     assert outcome(killed) == outcome(whole)
     kept = [sorted((run.path / "kept").iterdir()) for run in (whole, killed)]
     assert [path.name for path in kept[0]] == [f"{step:08}.ckpt" for step in (0, 3, 6, 9)]
@@ -194,32 +151,32 @@ def test_row_1_kill_9_around_each_event_of_keeping_checkpoints(warm: WarmParent,
         assert mine.read_bytes() == theirs.read_bytes()
 
 
-def test_row_1_kill_9_of_a_fork(warm: WarmParent, uninterrupted: Run, store: RunStore) -> None:
+def test_row_1_kill_9_of_a_fork(uninterrupted: Run, store: RunStore) -> None:
     parent = store.create(SPEC.with_overrides(["schedule.steps=14"]))
-    assert warm.run(parent) == 0
+    assert killed_processes.train(parent) == 0
     spec = parent.spec.with_overrides(
         [f"fork.run={parent.id}", "fork.step=14", "schedule.steps=37", "loss.name=contrastive", "fork.leave_out=[3]"]
     )
     whole, killed = store.create(spec), store.create(spec)
-    assert warm.run(whole) == 0
+    assert killed_processes.train(whole) == 0
     for fate in ({"die_at_event": 1}, {"die_at_event": 3}, {"die_at_step": 5}, {"die_at_event": 5}):
-        assert warm.run(killed, **fate) == signal.SIGKILL
+        assert killed_processes.train(killed, **fate) == KILLED
         put_back(killed)
     parent.delete()
-    assert warm.run(killed) == 0
+    assert killed_processes.train(killed) == 0
     assert outcome(killed) == outcome(whole)
     assert killed.metrics()[0] != uninterrupted.metrics()[0]
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_row_1_kill_9_of_a_convolutional_network(workers: int, warm: WarmParent, store: RunStore) -> None:
+def test_row_1_kill_9_of_a_convolutional_network(workers: int, store: RunStore) -> None:
     """The processes that read batches survive the kill for seconds, but hold neither the lock nor a file."""
     spec = IMAGES.with_overrides([f"compute.workers={workers}"])
     whole, killed = store.create(spec), store.create(spec)
-    assert warm.run(whole, images=True) == 0
-    assert warm.run(killed, images=True, die_at_step=5) == signal.SIGKILL
+    assert killed_processes.train(whole, images=True) == 0
+    assert killed_processes.train(killed, images=True, die_at_step=5) == KILLED
     put_back(killed)
-    assert warm.run(killed, images=True) == 0
+    assert killed_processes.train(killed, images=True) == 0
     assert whole.status() == "done", whole.state().message
     assert outcome(killed) == outcome(whole)
 
@@ -259,23 +216,23 @@ SHORT = ["schedule.steps=22", "schedule.validate_every=4", "schedule.checkpoint_
 
 
 @pytest.mark.parametrize("kind", STRENGTHS)
-def test_row_1_kill_9_changes_nothing_at_full_strength(kind: str, warm: WarmParent, store: RunStore) -> None:
+def test_row_1_kill_9_changes_nothing_at_full_strength(kind: str, store: RunStore) -> None:
     seed = secrets.randbits(32)
     print(f"replay with seed = {seed}")
     choose = random.Random(seed)
     spec = SPEC.with_overrides([*SHORT, *STRENGTHS[kind]])
     whole, killed = store.create(spec), store.create(spec)
-    assert warm.run(whole) == 0
+    assert killed_processes.train(whole) == 0
     assert whole.status() == "done", whole.state().message
-    assert warm.run(killed, die_at_step=choose.randrange(6, 14)) == signal.SIGKILL
+    assert killed_processes.train(killed, die_at_step=choose.randrange(6, 14)) == KILLED
     put_back(killed)
-    assert warm.run(killed, die_at_event=choose.randrange(2 * EVENTS_PER_SAVE)) == signal.SIGKILL
+    assert killed_processes.train(killed, die_at_event=choose.randrange(2 * EVENTS_PER_SAVE)) == KILLED
     put_back(killed)
-    assert warm.run(killed) == 0
+    assert killed_processes.train(killed) == 0
     assert outcome(killed) == outcome(whole)
 
 
-def test_row_1_kill_9_of_a_convolutional_network_in_bfloat16(warm: WarmParent, store: RunStore) -> None:
+def test_row_1_kill_9_of_a_convolutional_network_in_bfloat16(store: RunStore) -> None:
     spec = IMAGES.with_overrides(
         [
             *(
@@ -289,11 +246,11 @@ def test_row_1_kill_9_of_a_convolutional_network_in_bfloat16(warm: WarmParent, s
         ]
     )
     whole, killed = store.create(spec), store.create(spec)
-    assert warm.run(whole, images=True) == 0
+    assert killed_processes.train(whole, images=True) == 0
     assert whole.status() == "done", whole.state().message
-    assert warm.run(killed, images=True, die_at_step=5) == signal.SIGKILL
+    assert killed_processes.train(killed, images=True, die_at_step=5) == KILLED
     put_back(killed)
-    assert warm.run(killed, images=True) == 0
+    assert killed_processes.train(killed, images=True) == 0
     assert outcome(killed) == outcome(whole)
 
 
@@ -426,9 +383,9 @@ def test_row_4_out_of_memory_fails_with_advice(store: RunStore) -> None:
     assert state.step == 8
 
 
-def test_row_5_disk_full_leaves_the_old_checkpoint(warm: WarmParent, uninterrupted: Run, store: RunStore) -> None:
+def test_row_5_disk_full_leaves_the_old_checkpoint(uninterrupted: Run, store: RunStore) -> None:
     run = store.create(SPEC)
-    assert warm.run(run, fill_at=24) == 0
+    assert killed_processes.train(run, fill_at=24) == 0
     state = run.state()
     assert state.state == "failed"
     assert state.message.startswith("disk full")
@@ -436,7 +393,7 @@ def test_row_5_disk_full_leaves_the_old_checkpoint(warm: WarmParent, uninterrupt
     assert saved.facts["step"] == 21
     assert all(line.startswith(b"{") for line in (run.path / "metrics.jsonl").read_bytes().splitlines())
     put_back(run)
-    assert warm.run(run) == 0
+    assert killed_processes.train(run) == 0
     assert outcome(run) == outcome(uninterrupted)
 
 
@@ -445,12 +402,12 @@ def offset(run: Run, name: str) -> int:
 
 
 def test_metrics_cut_below_the_last_checkpoint_fall_back_to_the_one_before(
-    warm: WarmParent, uninterrupted: Run, half_trained: Run
+    uninterrupted: Run, half_trained: Run
 ) -> None:
     run = half_trained
     os.truncate(run.path / "metrics.jsonl", offset(run, "last.ckpt") - 1)
     put_back(run)
-    assert warm.run(run) == 0
+    assert killed_processes.train(run) == 0
     assert outcome(run) == outcome(uninterrupted)
     log = "\n".join(run.log_tail())
     assert "metrics.jsonl has" in log
@@ -459,14 +416,14 @@ def test_metrics_cut_below_the_last_checkpoint_fall_back_to_the_one_before(
 
 @pytest.mark.parametrize("gone", [False, True], ids=["cut", "gone"])
 def test_metrics_cut_below_both_checkpoints_say_what_to_do_and_that_works(
-    gone: bool, warm: WarmParent, store: RunStore, half_trained: Run
+    gone: bool, store: RunStore, half_trained: Run
 ) -> None:
     run = half_trained
     metrics = run.path / "metrics.jsonl"
     whole = metrics.read_bytes()
     metrics.unlink() if gone else os.truncate(metrics, offset(run, "prev.ckpt") - 1)
     put_back(run)
-    assert warm.run(run) == 0
+    assert killed_processes.train(run) == 0
     state = run.state()
     assert state.state == "failed"
     size = 0 if gone else offset(run, "prev.ckpt") - 1
@@ -475,11 +432,11 @@ def test_metrics_cut_below_both_checkpoints_say_what_to_do_and_that_works(
     assert (not metrics.exists()) or metrics.read_bytes() == whole[: offset(run, "prev.ckpt") - 1]
 
     fork = store.create(fork_spec.create(run, 21))
-    assert warm.run(fork) == 0
+    assert killed_processes.train(fork) == 0
     assert fork.state().state == "done", fork.state().message
     metrics.write_bytes(whole)
     put_back(run)
-    assert warm.run(run) == 0
+    assert killed_processes.train(run) == 0
     assert run.state().state == "done"
 
 
@@ -508,14 +465,12 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_row_6_damaged_checkpoint_falls_back_and_warns(
-    kind: str, warm: WarmParent, uninterrupted: Run, half_trained: Run
-) -> None:
+def test_row_6_damaged_checkpoint_falls_back_and_warns(kind: str, uninterrupted: Run, half_trained: Run) -> None:
     run = half_trained
     last = run.path / "last.ckpt"
     last.write_bytes(DAMAGE[kind](last.read_bytes()))
     put_back(run)
-    assert warm.run(run) == 0
+    assert killed_processes.train(run) == 0
     assert outcome(run) == outcome(uninterrupted)
     log = "\n".join(run.log_tail())
     assert "last.ckpt is damaged" in log
@@ -523,7 +478,7 @@ def test_row_6_damaged_checkpoint_falls_back_and_warns(
 
 
 @pytest.mark.parametrize("kind", ["flipped", "gone"])
-def test_row_7_without_a_good_generation_it_refuses(kind: str, warm: WarmParent, half_trained: Run) -> None:
+def test_row_7_without_a_good_generation_it_refuses(kind: str, half_trained: Run) -> None:
     run = half_trained
     before = (run.path / "metrics.jsonl").read_bytes()
     for name in ("last.ckpt", "prev.ckpt"):
@@ -532,7 +487,7 @@ def test_row_7_without_a_good_generation_it_refuses(kind: str, warm: WarmParent,
     # A killed worker may not have recorded its last step; without checkpoints, only the state is left.
     with run.lock():
         run.update(state="queued", step=21)
-    assert warm.run(run) == 0
+    assert killed_processes.train(run) == 0
     state = run.state()
     assert state.state == "failed"
     assert {"flipped": "prev.ckpt is damaged", "gone": "both checkpoints are missing"}[kind] in state.message
@@ -583,19 +538,19 @@ def test_row_10_second_process_exits_75(store: RunStore) -> None:
         assert run.is_alive()  # and the first one has not lost its lock
 
 
-def test_row_13_edited_spec_is_refused_with_the_difference(half_trained: Run, warm: WarmParent) -> None:
+def test_row_13_edited_spec_is_refused_with_the_difference(half_trained: Run) -> None:
     run = half_trained
     (run.path / "spec.json").write_text(SPEC.with_overrides(["optimiser.learning_rate=0.5"]).to_json())
     put_back(run)
-    assert warm.run(run) == 0
+    assert killed_processes.train(run) == 0
     state = run.state()
     assert state.state == "failed"
     assert "optimiser.learning_rate: 0.001 | 0.5" in state.message
 
 
-def test_row_35_cancel_twice_gives_one_state(store: RunStore, warm: WarmParent) -> None:
+def test_row_35_cancel_twice_gives_one_state(store: RunStore) -> None:
     run = store.create(SPEC.with_overrides(["schedule.steps=1000000"]))
-    warm.start(run)
+    training = killed_processes.begin(run)
     until(lambda: steps_done(run) >= 3)
     together = threading.Barrier(2)
 
@@ -608,26 +563,26 @@ def test_row_35_cancel_twice_gives_one_state(store: RunStore, warm: WarmParent) 
         thread.start()
     for thread in threads:
         thread.join()
-    warm.wait()
+    killed_processes.end(training)
     assert run.status() == "cancelled"
     launch.cancel(run)
     assert run.status() == "cancelled"
 
 
-def test_row_35_cancel_at_the_finish_gives_one_state(store: RunStore, warm: WarmParent) -> None:
+def test_row_35_cancel_at_the_finish_gives_one_state(store: RunStore) -> None:
     run = store.create(SPEC.with_overrides(["schedule.steps=30"]))
-    warm.start(run)
+    training = killed_processes.begin(run)
     until(lambda: steps_done(run) >= 29)
     while run.is_alive():
         launch.cancel(run)
-    warm.wait()
+    killed_processes.end(training)
     final = run.status()
     assert final in ("done", "cancelled")
     launch.cancel(run)
     assert run.status() == final
 
 
-def test_row_35_a_recycled_pid_is_never_signalled(store: RunStore, warm: WarmParent) -> None:
+def test_row_35_a_recycled_pid_is_never_signalled(store: RunStore) -> None:
     with subprocess.Popen(["sleep", "3600"]) as stranger:
         started = locks.start_time(stranger.pid)
         assert started is not None
@@ -641,7 +596,9 @@ def test_row_35_a_recycled_pid_is_never_signalled(store: RunStore, warm: WarmPar
 
         # alive, but the state names another process
         held = store.create(SPEC.with_overrides(["schedule.steps=1000000"]))
-        pid = warm.start(held)
+        training = killed_processes.begin(held)
+        pid = training.pid
+        assert pid
         until(lambda: steps_done(held) >= 1)
         os.kill(pid, signal.SIGSTOP)
         until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
@@ -651,7 +608,7 @@ def test_row_35_a_recycled_pid_is_never_signalled(store: RunStore, warm: WarmPar
         spared = stranger.poll() is None
         os.kill(pid, signal.SIGCONT if spared else signal.SIGKILL)  # a waiting caller must not wait forever
         assert spared
-        warm.wait()
+        killed_processes.end(training)
         assert held.status() == "cancelled"  # the request file was found
         assert stranger.poll() is None, "signalled, and dead shortly afterwards"
 

@@ -1,35 +1,58 @@
-"""Process that has torch loaded and forks one child per line of standard input, so that a kill costs no import.
+"""Trainings and jobs in processes of their own that are killed, or run out of disk, at a given moment.
 
-A line is JSON: runs and run (folder and id), and how the child ends: die_at_step (SIGKILL itself after that step),
-die_at_event (SIGKILL itself before the n-th system call of its checkpoint saves, with the write half done),
-die_at_call (SIGKILL itself before the n-th call that changes or opens anything in that folder), fill_at (from that step
-on no file may grow beyond 2,000 bytes), images (train on generated images). task: a job instead of training, as in
-`dml work`, or "create" (a run like it) or "delete". Answers are "started PID" and "ended STATUS".
+The processes are forks of one that has trained once (tests/preload.py). With a GPU they are not, because a fork of a
+process that has trained on it cannot use it.
 """
 
-import json
+from __future__ import annotations
+
 import logging
+import multiprocessing
 import os
 import resource
 import signal
 import stat
 import sys
-import tempfile
+from multiprocessing.process import BaseProcess
+from typing import Any
 
 import numpy as np
-import torch
 
 from dmlcore.cli import workers
 from dmlcore.cli.options import stop_on_signal
 from dmlcore.data import Dataset
-from dmlcore.spec import RunSpec
-from dmlcore.storage.runs import RunStore
+from dmlcore.storage.runs import Run, RunStore
 from dmlcore.training import loop
 from tests.started import CARD
 
+KILLED = -signal.SIGKILL  # exit code of a killed process
+CONTEXT = multiprocessing.get_context("spawn" if CARD.exists() else "forkserver")
 FILES = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.truncate")
 
-torch.set_num_threads(1)  # a forked child cannot use the threads of its parent
+
+def begin(run: Run, **fate: Any) -> BaseProcess:
+    """Start a process that trains a run and ends as `fate` says.
+
+    Keys of `fate`: die_at_step (SIGKILL itself after that step), die_at_event (SIGKILL itself before the n-th system
+    call of its checkpoint saves, with the write half done), die_at_call (SIGKILL itself before the n-th call that
+    changes or opens anything in the run store), fill_at (from that step on no file may grow beyond 2,000 bytes), images
+    (train on generated images), task (a job instead of training, as in `dml work`, or "create" a run like it, or
+    "delete" it) with its settings.
+    """
+    process = CONTEXT.Process(target=_work, args=(str(run.path.parent), run.id, fate))
+    process.start()
+    return process
+
+
+def end(process: BaseProcess) -> int | None:
+    """Wait for a process and return its exit code: 0, 1 after an exception, or KILLED."""
+    process.join()
+    return process.exitcode
+
+
+def train(run: Run, **fate: Any) -> int | None:
+    """Run `begin` and `end`."""
+    return end(begin(run, **fate))
 
 
 def generated_images() -> Dataset:
@@ -92,14 +115,14 @@ def die_at_call(folder: str, countdown: int) -> None:
     sys.addaudithook(look)
 
 
-def child(order: dict) -> None:
-    store = RunStore(order["runs"])
-    run = store.open(order["run"])
-    if "die_at_call" in order:
-        die_at_call(order["runs"], order["die_at_call"])
-    if task := order.get("task"):
+def _work(runs: str, run_id: str, fate: dict[str, Any]) -> None:
+    store = RunStore(runs)
+    run = store.open(run_id)
+    if "die_at_call" in fate:
+        die_at_call(runs, fate["die_at_call"])
+    if task := fate.get("task"):
         acts = {"create": lambda: store.create(run.spec), "delete": run.delete}
-        act = acts.get(task, lambda: workers.work(task, run.id, store.root, order.get("settings", "")))
+        act = acts.get(task, lambda: workers.work(task, run.id, store.root, fate.get("settings", "")))
         with open(os.devnull, "w") as sys.stdout, open(os.devnull, "w") as sys.stderr:
             act()
         return
@@ -109,34 +132,13 @@ def child(order: dict) -> None:
     def stop() -> bool:
         nonlocal steps
         steps += 1
-        if steps == order.get("die_at_step"):
+        if steps == fate.get("die_at_step"):
             os.kill(os.getpid(), signal.SIGKILL)
-        if steps == order.get("fill_at"):
+        if steps == fate.get("fill_at"):
             resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
         return stopped()
 
-    if "die_at_event" in order:
-        die_at_event(order["die_at_event"])
+    if "die_at_event" in fate:
+        die_at_event(fate["die_at_event"])
     with run.lock():
-        loop.train(run, dataset=generated_images() if order.get("images") else None, stop=stop)
-
-
-def warm_up() -> None:
-    """Train once, since torch and scikit-learn import much on first use: 2.5 of 3 seconds."""
-    with tempfile.TemporaryDirectory() as folder:
-        run = RunStore(folder).create(RunSpec().with_overrides(["schedule.steps=1"]))
-        with run.lock():
-            loop.train(run)
-
-
-if not CARD.exists():  # a fork of a process that has trained on a GPU cannot use the GPU
-    warm_up()
-# A run starts a second faster without the imports of torch.compile, and a third of a second without SymPy.
-assert not {"torch._dynamo", "torch._inductor", "sympy"} & set(sys.modules), "a plain training run imported a compiler"
-for line in sys.stdin:
-    pid = os.fork()
-    if not pid:
-        child(json.loads(line))
-        os._exit(0)
-    print("started", pid, flush=True)
-    print("ended", os.waitpid(pid, 0)[1], flush=True)
+        loop.train(run, dataset=generated_images() if fate.get("images") else None, stop=stop)
