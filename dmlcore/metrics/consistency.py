@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from dmlcore.metrics.pair_counts import STEPS, count_per_class, grid_value
 from dmlcore.metrics.retrieval import class_ids
-from dmlcore.metrics.verification import Interval, Verification, sorted_samples, verification
+from dmlcore.metrics.verification import Interval, PairCurve, Verification, sorted_samples, verification
 from dmlcore.typing import Floats, Ints
 
 
@@ -82,6 +82,7 @@ def opis(
     fmr_range: tuple[float, float] = (1e-3, 1e-1),
     points: int = 101,
     device: torch.device | None = None,
+    curve: PairCurve | None = None,
 ) -> Opis:
     """Compute how unequal classes are at one threshold: the variance of their utility over a range of thresholds.
 
@@ -95,6 +96,7 @@ def opis(
             leaves the choice to the application.
         points: Number of thresholds T, equally spaced.
         device: Device of the products; the CPU by default.
+        curve: Result of `verification` for the same samples; computed by default.
 
     Reference:
         Zhang et al. 2024 (arXiv 2307.04047), Sec. 3; with cosine similarity in place of distances.
@@ -102,7 +104,7 @@ def opis(
     low, high = fmr_range
     if not 0 < low <= high <= 1:
         raise ValueError(f"fmr_range must be two ascending rates in 0..1, the first above 0, got {fmr_range}")
-    curve = verification(embeddings, labels, device=device)
+    curve = curve or verification(embeddings, labels, device=device)
     ends = [min(1.0, curve.threshold_at(rate)) for rate in (high, low)]
     rates = class_rates(embeddings, labels, np.linspace(ends[0], ends[1], points), device=device)
     specificity = 1 - rates.fmr
@@ -113,12 +115,18 @@ def opis(
 
 @dataclass(frozen=True)
 class Transfer:
-    """False match rate on unseen classes at a threshold chosen on seen ones for a promised rate."""
+    """Rates on unseen classes at a threshold chosen on seen ones for a promised false match rate.
+
+    Intervals contain 95 % of bootstrap samples: of the seen classes for the threshold, of both sets for the rates.
+    """
 
     threshold: float
+    threshold_interval: Interval  # at most 1, the highest cosine similarity
     promised: float
-    measured: float
-    interval: Interval  # of `measured`, 95 %, over bootstrap samples of both sets of classes
+    measured: float  # false match rate
+    interval: Interval
+    fnmr: float
+    fnmr_interval: Interval
 
     @property
     def ratio(self) -> float:
@@ -140,7 +148,8 @@ def transfer(seen: Verification, unseen: Verification, fmr: float) -> Transfer:
         fmr: Promised false match rate, in 0..1, above 0.
 
     Raises:
-        ValueError: If `fmr` is not in this range, or below one pair of the seen classes.
+        ValueError: If `fmr` is not in this range, below one pair of the seen classes, or below the rate of ties at the
+            highest similarity.
     """
     if not 0 < fmr <= 1:
         raise ValueError(f"fmr must be in 0..1 and above 0, got {fmr}")
@@ -150,9 +159,27 @@ def transfer(seen: Verification, unseen: Verification, fmr: float) -> Transfer:
             "which the threshold is chosen: choose a higher rate, or more samples"
         )
     threshold = seen.threshold_at(fmr)
-    drawn = [
-        other.rates_at(one.threshold_at(fmr))[0]
-        for one, other in zip(seen.resampled, reversed(unseen.resampled), strict=False)
-    ]
+    if threshold > 1:
+        raise ValueError(
+            f"no threshold has a false match rate of at most {fmr:g} on the seen classes, because more pairs of "
+            "different classes have the highest similarity: choose a higher rate, or embeddings that have not collapsed"
+        )
+    thresholds = [curve.threshold_at(fmr) for curve in seen.resampled]
+    pairs = zip(thresholds, reversed(unseen.resampled), strict=False)
+    fmrs, fnmrs = zip(*(curve.rates_at(chosen) for chosen, curve in pairs), strict=True)
+    measured, fnmr_measured = unseen.rates_at(threshold)
+    return Transfer(
+        threshold=threshold,
+        threshold_interval=_interval(np.minimum(thresholds, 1)),
+        promised=fmr,
+        measured=measured,
+        interval=_interval(fmrs),
+        fnmr=fnmr_measured,
+        fnmr_interval=_interval(fnmrs),
+    )
+
+
+def _interval(drawn: Sequence[float] | Floats) -> Interval:
+    """Return the interval with 95 % of the drawn values."""
     low, high = np.quantile(drawn, [0.025, 0.975])
-    return Transfer(threshold, fmr, unseen.rates_at(threshold)[0], Interval(float(low), float(high)))
+    return Interval(float(low), float(high))

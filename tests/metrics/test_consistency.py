@@ -26,6 +26,8 @@ def test_class_rates_and_opis_by_definition() -> None:
                 utility[row, column] = 2 * tpr * (1 - fmr) / (tpr + 1 - fmr)
     assert found.score == pytest.approx(np.nanmean((utility - np.nanmean(utility, axis=0)) ** 2))
     assert np.isnan(found.per_class[-1])
+    curve = metrics.verification(embeddings, labels)
+    assert metrics.opis(embeddings, labels, points=5, curve=curve).score == found.score
     assert np.nanmean(found.per_class) == pytest.approx(found.score)
 
 
@@ -34,7 +36,9 @@ def test_a_threshold_for_seen_classes_gives_more_false_matches_on_closer_ones() 
     like, closer = (metrics.verification(*clusters(40, 8, noise, seed=1)) for noise in (1.0, 0.2))
     alike = metrics.transfer(seen, like, 0.01)
     assert alike.threshold == seen.threshold_at(0.01)
-    assert alike.measured == like.rates_at(alike.threshold)[0]
+    assert (alike.measured, alike.fnmr) == like.rates_at(alike.threshold)
+    assert alike.threshold_interval.low <= alike.threshold <= alike.threshold_interval.high <= 1
+    assert alike.fnmr_interval.low <= alike.fnmr <= alike.fnmr_interval.high
     assert alike.ratio_interval.low < 1 < alike.ratio_interval.high
     apart = metrics.transfer(seen, closer, 0.01)
     assert apart.interval.low <= apart.measured <= apart.interval.high
@@ -45,5 +49,8 @@ def test_rates_that_cannot_be_had_are_refused() -> None:
     seen = metrics.verification(*clusters(4, 4))
     with pytest.raises(ValueError, match="more samples"):
         metrics.transfer(seen, seen, 1e-3)
+    collapsed = metrics.verification(np.ones((8, 2)), np.arange(8) // 2)
+    with pytest.raises(ValueError, match="have the highest similarity"):
+        metrics.transfer(collapsed, seen, 0.5)
     with pytest.raises(ValueError, match="ascending"):
         metrics.class_rates(*clusters(4, 4), [0.5, 0.1])
