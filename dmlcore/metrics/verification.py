@@ -145,10 +145,10 @@ class Verification(PairCurve):
         count = len(self.table.same)
         draws = np.random.default_rng(SEED).multinomial(count, np.full(count, 1 / count), size=DRAWS).astype(float)
         within = np.einsum("ggk->gk", self.table.different)
-        across = self.table.different.transpose(2, 0, 1).astype(float)
-        across[:, range(count), range(count)] = 0
+        low, high = np.triu_indices(count, 1)  # pairs of two groups; the table has the lower group first
         same_drawn = draws @ self.table.same
-        different_drawn = np.stack([((draws @ one) * draws).sum(axis=1) for one in across], axis=1) + draws @ within
+        different_drawn = (draws[:, low] * draws[:, high]) @ self.table.different[low, high].astype(float)
+        different_drawn += draws @ within
         thresholds = np.concatenate([[np.inf], self.table.thresholds])
         start = np.zeros((DRAWS, 1))
         counts = (np.hstack([start, side.cumsum(axis=1)]) for side in (same_drawn, different_drawn))
@@ -200,11 +200,12 @@ def verification(
     if len(samples.codes) <= EXACT:
         thresholds, same, different = _all_similarities(samples)
     else:
-        thresholds, same, different = table.thresholds, table.same.sum(axis=0), table.different.sum(axis=(0, 1))
+        thresholds = table.thresholds
+        same, different = table.same.sum(axis=0).cumsum(), table.different.sum(axis=(0, 1)).cumsum()
     return Verification(
         thresholds=np.append(np.inf, thresholds),
-        accepted_same=np.append(0.0, same.cumsum()),
-        accepted_different=np.append(0.0, different.cumsum()),
+        accepted_same=np.append(0.0, same),
+        accepted_different=np.append(0.0, different),
         table=table,
     )
 
@@ -229,19 +230,19 @@ def _groups(classes: int) -> Ints:
 
 
 def _all_similarities(samples: SortedSamples) -> tuple[Floats, Ints, Ints]:
-    """Return all similarities, descending, and the number of pairs of the same and of different classes at each."""
-    values, same = [], []
+    """Return all similarities, descending, and how many pairs of the same and of different classes reach each."""
+    keys = []
     for block in samples.blocks():
         width = block.same.shape[1]
         near, far = block.similarities[:, :width], block.similarities[:, width:]
-        for part, alike in ((near[block.same], True), (near[block.different], False), (far.reshape(-1), False)):
-            values.append(part.cpu().numpy())
-            same.append(np.full(len(part), alike))
-    rounded = np.rint(np.concatenate(values) / RESOLUTION).astype(np.int64)
-    distinct, places = np.unique(-rounded, return_inverse=True)
-    alike_pairs = np.bincount(places, np.concatenate(same), len(distinct)).astype(np.int64)
-    thresholds: Floats = -RESOLUTION * distinct.astype(float)
-    return thresholds, alike_pairs, np.bincount(places, minlength=len(distinct)) - alike_pairs
+        for part, alike in ((near[block.same], 1), (near[block.different], 0), (far.reshape(-1), 0)):
+            keys.append(2 * np.rint(-part.cpu().numpy() / RESOLUTION).astype(np.int64) + alike)
+    ordered = np.sort(np.concatenate(keys))
+    rounded = ordered >> 1
+    last = np.flatnonzero(np.diff(rounded, append=np.iinfo(np.int64).max))  # last pair of each similarity
+    accepted_same = (ordered & 1).cumsum()[last]
+    thresholds: Floats = -RESOLUTION * rounded[last]
+    return thresholds, accepted_same, last + 1 - accepted_same
 
 
 def _steps(samples: SortedSamples, bins: int) -> Ints:
@@ -260,7 +261,13 @@ def _steps(samples: SortedSamples, bins: int) -> Ints:
     steps, alike = steps[upper], (codes[:, None] == codes)[upper]
     shares = np.linspace(0, 1, bins // 4)
     tail = 1 - np.geomspace(1e-7, 1, bins // 2 - 1)
-    wanted = [np.quantile(steps[~alike], q, method="higher") for q in (shares, tail)]
+    wanted = [_quantiles(steps[~alike], q) for q in (shares, tail)]
     if alike.any():
-        wanted.append(np.quantile(steps[alike], shares, method="higher"))
-    return np.unique(np.concatenate([[0], *wanted]).astype(np.int64))
+        wanted.append(_quantiles(steps[alike], shares))
+    return np.unique(np.concatenate([[0], *wanted]))
+
+
+def _quantiles(steps: Ints, shares: Floats) -> Ints:
+    """Return quantiles of steps of the grid, as `numpy.quantile` with method="higher"."""
+    reached = np.bincount(steps).cumsum()
+    return np.searchsorted(reached, np.ceil(shares * (len(steps) - 1)), side="right")
