@@ -161,7 +161,7 @@ def evaluate(run: RunId, backend: Backend = "", runs: Runs = None) -> None:
 for command in (
     *(study.study, study.attribute, results.claims, experiments.protocol, experiments.search, experiments.lint),
     *(experiments.events, results.export, results.eject, embedding_sets.import_, embedding_sets.embed),
-    *(experiments.project, results.neighbours, results.conformance),
+    *(experiments.project, results.neighbours, results.threshold, results.conformance),
     *(operations.doctor, operations.clean, operations.serve),
 ):
     app.command(command.__name__.rstrip("_"))(command)

@@ -1,7 +1,8 @@
-"""Commands on results: `export`, `eject`, `neighbours`, `claims` and `conformance`."""
+"""Commands on results: `export`, `eject`, `neighbours`, `threshold`, `claims` and `conformance`."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -85,6 +86,35 @@ def neighbours(
             sample = int(index.indices[row])
             where = f"  {data.files[sample]}" if data.files else ""
             print(f"{rank:4}  {distance:.4f}  {sample:7}  {data.class_names[index.labels[row]]!r}{where}")
+
+
+def threshold(
+    run: RunId,
+    fmr: Annotated[float, typer.Option(help="Promised false match rate, for example 0.01 for 1 %")] = 0.01,
+    baselines: Annotated[
+        bool, typer.Option("--baselines", help="Also compute raw inputs, the untrained network and whitened features")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all values as JSON")] = False,
+    runs: Runs = None,
+) -> None:
+    """Recommend the cosine similarity from which two samples count as the same class, and what to expect of it.
+
+    The threshold is chosen on the validation classes and measured on the test classes. An embedding set uses its split
+    column, or the first and the second half of its classes.
+    """
+    from dmlcore.inspection import thresholds  # imported late: it imports torch
+
+    source = open_store(runs).open(run)
+    chosen = {"": thresholds.threshold(source, fmr)}
+    if baselines:
+        chosen |= {name: thresholds.recommend(pair, fmr) for name, pair in thresholds.baselines(source).items()}
+    if as_json:
+        of = {name: json.loads(found.to_json()) for name, found in chosen.items()}
+        print(json.dumps({"id": source.id, **of.pop(""), **({"baselines": of} if baselines else {})}))
+        return
+    print(thresholds.describe(chosen.pop("")))
+    for name, found in chosen.items():
+        print(f"{name}: {found.sentence}")
 
 
 def claims(

@@ -1,0 +1,221 @@
+"""Threshold of cosine similarity from which two samples count as the same class, and what it gives on unseen classes.
+
+The threshold is chosen on seen classes for a promised false match rate. Unseen classes are usually closer together than
+seen ones, so the rate measured on them is higher. `class_sides` defines both sets of classes.
+
+Example:
+    >>> from dmlcore.inspection import threshold
+    >>> chosen = threshold(run, fmr=0.01)  # doctest: +SKIP
+    >>> chosen.threshold, chosen.unseen.fmr, chosen.ratio  # doctest: +SKIP
+    (0.63, 0.028, 2.8)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from dmlcore import metrics
+from dmlcore.inspection.class_sides import Load, Side, Sides, ThresholdError, baselines, sides
+from dmlcore.metrics.verification import Interval
+from dmlcore.storage.runs import Run
+
+__all__ = [
+    "FMR",
+    "Rates",
+    "Recommendation",
+    "Side",
+    "Sides",
+    "ThresholdError",
+    "baselines",
+    "describe",
+    "recommend",
+    "sides",
+]
+
+FMR = 0.01  # default of the promised false match rate
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Rates on one set of classes, each in 0..1, with 95 % intervals from a bootstrap over classes.
+
+    Attributes:
+        name: Description of the classes.
+        classes: Number of classes.
+        samples: Number of samples.
+        same: Number of pairs of the same class.
+        different: Number of pairs of different classes.
+        fmr: False match rate at the recommended threshold. The interval of the unseen classes includes the uncertainty
+            of the threshold; that of the seen classes is for a fixed threshold.
+        fnmr: False non-match rate at the threshold, 1 - true positive rate; interval as for `fmr`.
+        eer: Equal error rate, at the threshold of these classes where FMR = FNMR.
+        opis: Variance over classes of the utility at one threshold (`dmlcore.metrics.opis`).
+    """
+
+    name: str
+    classes: int
+    samples: int
+    same: int
+    different: int
+    fmr: float
+    fmr_interval: Interval
+    fnmr: float
+    fnmr_interval: Interval
+    eer: float
+    eer_interval: Interval
+    opis: float
+
+    @property
+    def tpr(self) -> float:
+        """True positive rate at the threshold."""
+        return 1 - self.fnmr
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """Recommended threshold for a promised false match rate.
+
+    Attributes:
+        threshold: Cosine similarity of at least which two samples are accepted as the same class.
+        threshold_interval: 95 % interval from a bootstrap over the seen classes.
+        promised: Promised false match rate, for which the threshold was chosen.
+        seen: Rates on the classes on which it was chosen.
+        unseen: Rates on other classes, which are those to expect.
+        ratio: Measured by promised false match rate.
+        ratio_interval: 95 % interval of the ratio.
+        note: Sentence about the choice of the classes, or "".
+    """
+
+    threshold: float
+    threshold_interval: Interval
+    promised: float
+    seen: Rates
+    unseen: Rates
+    ratio: float
+    ratio_interval: Interval
+    note: str = ""
+
+    @property
+    def distance(self) -> float:
+        """Threshold as Euclidean distance of unit vectors: at most this far apart, two samples are accepted."""
+        return math.sqrt(max(0.0, 2 - 2 * self.threshold))
+
+    @property
+    def sentence(self) -> str:
+        """Threshold and what to expect, in one sentence."""
+        rates = self.unseen
+        return (
+            f"Recommended threshold for {percent(self.promised)} false matches: {self.threshold:.3f}; expect "
+            f"{percent(rates.fmr, rates.fmr_interval)} on unseen classes."
+        )
+
+    def to_json(self) -> str:
+        """Return all values as JSON."""
+        return _ADAPTER.dump_json(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> Recommendation:
+        """Return what `to_json` has written; raises ValueError for anything else."""
+        return _ADAPTER.validate_json(text)
+
+
+_ADAPTER: TypeAdapter[Any] = TypeAdapter(Recommendation)
+
+
+def threshold(run: Run, fmr: float = FMR, *, load: Load | None = None) -> Recommendation:
+    """Recommend a threshold for the embeddings of a run or of an embedding set.
+
+    Args:
+        run: Evaluated run, or embedding set.
+        fmr: Promised false match rate, in 0..1, above 0.
+        load: Function that reads the data set of a spec; see `class_sides.sides`.
+
+    Raises:
+        ThresholdError: There are no seen or unseen classes; see `class_sides.sides`.
+        ValueError: `fmr` is not in this range, or below one pair of the seen classes.
+        Unreadable, DataError, CheckpointError: Files of the run or the data set cannot be read.
+    """
+    return recommend(sides(run, load=load), fmr)
+
+
+def recommend(pair: Sides, fmr: float = FMR) -> Recommendation:
+    """Recommend a threshold from seen classes, and measure its rates on unseen ones.
+
+    The pairs of both sides are counted once; further calls with other rates take milliseconds.
+
+    Args:
+        pair: Seen and unseen classes.
+        fmr: Promised false match rate, in 0..1, above 0.
+
+    Raises:
+        ValueError: `fmr` is not in this range, below one pair of the seen classes, or below the rate of ties at the
+            highest similarity.
+    """
+    seen, unseen = pair.seen.pairs, pair.unseen.pairs
+    moved = metrics.transfer(seen, unseen, fmr)
+    chosen_fmr, chosen_fnmr = seen.rates_at(moved.threshold)
+    intervals = (seen.interval(lambda curve, side=side: curve.rates_at(moved.threshold)[side]) for side in (0, 1))
+    return Recommendation(
+        threshold=moved.threshold,
+        threshold_interval=moved.threshold_interval,
+        promised=fmr,
+        seen=_rates(pair.seen, (chosen_fmr, chosen_fnmr), *intervals),
+        unseen=_rates(pair.unseen, (moved.measured, moved.fnmr), moved.interval, moved.fnmr_interval),
+        ratio=moved.ratio,
+        ratio_interval=moved.ratio_interval,
+        note=pair.note,
+    )
+
+
+def _rates(side: Side, rates: tuple[float, float], fmr_interval: Interval, fnmr_interval: Interval) -> Rates:
+    pairs = side.pairs
+    return Rates(
+        name=side.name,
+        classes=side.classes,
+        samples=len(side.labels),
+        same=int(pairs.same),
+        different=int(pairs.different),
+        fmr=rates[0],
+        fmr_interval=fmr_interval,
+        fnmr=rates[1],
+        fnmr_interval=fnmr_interval,
+        eer=pairs.eer,
+        eer_interval=pairs.interval(lambda curve: curve.eer),
+        opis=side.opis.score,
+    )
+
+
+def describe(found: Recommendation) -> str:
+    """Return a recommendation as text: sentence, intervals, and a table with one column per set of classes."""
+    sides, unseen = (found.seen, found.unseen), found.unseen
+    rows: list[tuple[str, str, str]] = [
+        ("", *(rates.name for rates in sides)),
+        ("classes / samples", *(f"{rates.classes:,} / {rates.samples:,}" for rates in sides)),
+        ("false match rate", *(percent(rates.fmr, rates.fmr_interval) for rates in sides)),
+        ("false non-match rate", *(percent(rates.fnmr, rates.fnmr_interval) for rates in sides)),
+        ("equal error rate", *(percent(rates.eer, rates.eer_interval) for rates in sides)),
+        ("OPIS", *(f"{rates.opis:.2e}" for rates in sides)),
+    ]
+    low, high = found.threshold_interval
+    lines = [
+        found.sentence,
+        f"The threshold is a cosine similarity, {low:.3f} to {high:.3f}; as a distance of unit vectors at most "
+        f"{found.distance:.3f}.",
+        f"Measured by promised false match rate: {found.ratio:.2f} ({found.ratio_interval.low:.2f} to "
+        f"{found.ratio_interval.high:.2f}). It misses {percent(unseen.fnmr, unseen.fnmr_interval)} of the pairs of the "
+        "same class.",
+        "",
+        *(f"{name:22}{one:30}{other}".rstrip() for name, one, other in rows),
+        "Intervals contain 95 % of bootstrap samples of the classes.",
+    ]
+    return "\n".join([*lines, *([f"Note: {found.note}."] if found.note else [])])
+
+
+def percent(value: float, interval: Interval | None = None) -> str:
+    """Return a share as text, such as "2.8 %" or "2.8 % (1.9 to 4.1 %)"."""
+    ends = "" if interval is None else f" ({100 * interval.low:.2g} to {100 * interval.high:.2g} %)"
+    return f"{100 * value:.2g} %{ends}"
