@@ -63,6 +63,10 @@ class CrossBatchMemory(nn.Module):
         """Counts of the pairs within the last batch, without those against the memory."""
         return self.loss.counts
 
+    def measured(self) -> dict[str, Tensor]:
+        """Return the values that the pair loss learns, see `PairLoss.measured`."""
+        return self.loss.measured()
+
     @property
     def joined(self) -> bool:
         """True once the loss includes the pairs with the memory."""

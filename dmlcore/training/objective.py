@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from dmlcore import losses, mining, pooling
 from dmlcore.catalogue import Catalogue
-from dmlcore.losses.engine.ensemble import Ensemble
 from dmlcore.losses.engine.table import Counts
 from dmlcore.losses.memory import CrossBatchMemory
 from dmlcore.models.networks import Network
@@ -86,13 +85,14 @@ class Objective(nn.Module):
     def measured(self) -> dict[str, float | Tensor]:
         """Return statistics of the last batch by name.
 
-        These are triplet statistics, the losses and weights of ensemble members, and the zero-shot loss. On a GPU the
-        values are tensors, so that reading them later does not delay the step.
+        These are triplet statistics, what the metric loss reports itself (its method `measured`, for example the
+        losses and weights of ensemble members, or a learned threshold), and the zero-shot loss. On a GPU the values
+        are tensors, so that reading them later does not delay the step.
         """
         counts: Counts | None = getattr(self.metric, "counts", None)
         numbers = counts.shares() if counts is not None else {}
-        if isinstance(self.metric, Ensemble):
-            numbers |= self.metric.measured()
+        if measured := getattr(self.metric, "measured", None):
+            numbers |= measured()
         if self.zero_shot_value is not None:
             numbers["zero_shot"] = self.zero_shot_value
         return numbers

@@ -274,6 +274,10 @@ class PairLoss(nn.Module):
 
     note = record_counts  # deprecated alias
 
+    def measured(self) -> dict[str, Tensor]:
+        """Return values that the loss learns, scalars by name, for the metrics of a training run; none by default."""
+        return {}
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for copies and pickles, without the counts of the last batch."""
         return {**self.__dict__, "counts": Counts.none()}
