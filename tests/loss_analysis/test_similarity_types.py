@@ -18,6 +18,7 @@ from tests.members import in_one_case
         ("lifted_structure", "none smooth none"),  # softmax over the negatives
         ("n_pair", "none smooth smooth"),
         ("multi_similarity", "smooth smooth threshold"),  # positives only mine
+        ("threshold_consistent_margin", "threshold none none"),  # 1 over the number of hard pairs if S_an >= m, else 0
     ]
 )
 def test_weights_depend_on_what_their_closed_forms_contain(case):
