@@ -204,7 +204,9 @@ def modified_entangle(
 def distance_sensitive(
     t: Triplet,
     *,
-    s: Annotated[float, Slider(0.0, 3.0, "s", "pull grows as d^s", step=0.05)] = 1.0,
+    s: Annotated[
+        float, Slider(-3.0, 3.0, "s", "pull is d^s: it grows with distance for s > 0 and decays for s < 0", step=0.05)
+    ] = 1.0,
     r: Annotated[float, Slider(-1.0, 4.0, "r", "push falls as 1/d^r", step=0.05)] = 2.0,
     rho: Annotated[float, Slider(0.1, 4.0, r"\rho", RATIO, above=0.0)] = 1.0,
 ) -> Tensor:

@@ -68,6 +68,14 @@ def test_a_pole_is_cut_with_a_word():
         assert word in shown.hidden
 
 
+def test_the_well_of_a_decaying_pull_is_cut_below():
+    well = Variant(losses.create("distance_sensitive", s=-2.0, r=0.0), clamp=False)
+    shown = surface(well, POINTS, probe="positive", view=VIEW, n=25)
+    assert shown.lowest == pytest.approx(-1e6, rel=1e-3)  # -1/d at the floor of 1e-6
+    assert shown.low > -100
+    assert " below " in shown.hidden
+
+
 class _Peaked(Variant):
     """Loss with a different energy near the anchor."""
 

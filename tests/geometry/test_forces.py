@@ -97,7 +97,10 @@ def test_more_places_than_fit_at_once_change_nothing(name, clamp):
         torch.testing.assert_close(whole.force[place], one.force)
 
 
-@pytest.mark.parametrize(("s", "r", "rho"), [(0, 0, 1), (1, 2, 1), (0.5, 1, 2), (2, -1, 0.5)])
+@pytest.mark.parametrize(
+    ("s", "r", "rho"),
+    [(0, 0, 1), (1, 2, 1), (0.5, 1, 2), (2, -1, 0.5), (-0.5, 0, 1), (-1, 2, 1), (-2, 2, 1), (-3, 1, 2)],
+)
 def test_laws_of_the_distance_sensitive_loss_are_powers_whatever_the_triplet(s, r, rho):
     loss, d = losses.create("distance_sensitive", s=s, r=r, rho=rho), np.linspace(0.1, 3, 30)
     for seed in range(3):

@@ -141,6 +141,10 @@ AREAS = [  # bounded regions, with and without a hole, round, in two lobes, abou
     ("distance_sensitive", {"s": 1, "r": 1, "rho": 1, "m1": -2.4, "m2": None}),
     ("distance_sensitive", {"s": 1, "r": 2, "rho": 1, "m1": -2.3, "m2": 5}),
     ("distance_sensitive", {"s": 1, "r": 3.5, "rho": 1, "m1": -2.3, "m2": 20}),
+    ("distance_sensitive", {"s": -0.5, "r": 0, "rho": 1, "m1": 1, "m2": 0.6}),
+    ("distance_sensitive", {"s": -1, "r": 0, "rho": 1, "m1": 2, "m2": 0.5}),
+    ("distance_sensitive", {"s": -2, "r": -1, "rho": 1, "m1": 3, "m2": None}),
+    ("distance_sensitive", {"s": -3, "r": 2, "rho": 1, "m1": -1, "m2": 5}),
 ]
 ANCHOR, POSITIVE = (0.4, 0.2), (0.9, 0.75)
 

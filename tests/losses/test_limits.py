@@ -106,6 +106,42 @@ def test_an_open_clamp_freezes_the_push_below_the_floor(r):
     assert all(torch.isfinite(f).all() for f in forces(loss, a, p, n))
 
 
+@in_one_case(s=[-0.5, -1.0, -1.5, -2.0, -3.0])
+def test_a_decaying_pull_points_to_the_other_end_and_has_size_d_to_the_power_s(s):
+    loss = losses.create("distance_sensitive", s=s, r=0.0, m1=1e5, m2=None)
+    n = torch.tensor([0.0, 50.0], dtype=torch.float64)
+    energies = []
+    for d in (0.02, 0.5, 1.0, 3.0):
+        a, p = torch.zeros(2, dtype=torch.float64), torch.tensor([0.6 * d, 0.8 * d], dtype=torch.float64)
+        on_a, on_p, on_n = forces(loss, a, p, n)
+        push = (a - n) / (a - n).norm(), (p - n) / (p - n).norm()  # r = 0: of size one on both edges
+        torch.testing.assert_close(on_a - push[0], d**s * p / d, rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(on_p - push[1], -(d**s) * p / d, rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(on_n, -push[0] - push[1])
+        energies.append(float(loss.raw(a, p, n) + (p - n).norm()))
+    assert energies == sorted(energies)  # the nearer the pair, the lower the energy
+
+
+@in_one_case(s=[-1.0, -1.5, -2.0, -3.0, -8.0], dtype=[torch.float32, torch.float64])
+def test_a_decaying_pull_is_frozen_below_the_floor(s, dtype):
+    loss = losses.create("distance_sensitive", s=s, r=0.0, m1=0.0, m2=None)
+    a, n = torch.zeros(2, dtype=dtype), torch.tensor([0.0, 1.0], dtype=dtype)
+    near = [torch.tensor([x, 0.0], dtype=dtype) for x in (0.0, 1e-9, 1e-6, 1e-3)]
+    raw = [loss.raw(a, p, n).item() for p in near]
+    assert raw[0] == pytest.approx(raw[1], rel=1e-6) == pytest.approx(raw[2], rel=1e-3)
+    assert -torch.inf < raw[2] < raw[3] < 0
+    for p in near:
+        leaf = p.clone().requires_grad_()
+        (slope,) = torch.autograd.grad(loss.raw(a, leaf, n), leaf)
+        assert torch.isfinite(slope).all()
+    x = (1e-7 * torch.randn(12, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)).to(dtype)
+    x.requires_grad_()
+    value = losses.create("distance_sensitive", s=s, m1=1e30, m2=None)(x, torch.arange(12) // 4)
+    value.backward()
+    assert torch.isfinite(value)
+    assert torch.isfinite(x.grad).all()
+
+
 def test_large_classes_are_evaluated_in_bounded_blocks():
     """More triplets than one block holds give the same mean as a small float64 loop over anchors."""
     generator = torch.Generator().manual_seed(0)

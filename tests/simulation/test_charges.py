@@ -48,6 +48,25 @@ def test_the_force_is_minus_n_times_the_gradient_of_the_loss(name):
     assert frame.active == loss.counts.active / loss.counts.valid
 
 
+@in_one_case(s=[-0.5, -1.0, -2.0, -3.0])
+def test_charges_with_a_decaying_pull_obey_its_law_and_stay_finite(s):
+    simulation = Simulation(law(hyper={"s": s, "r": 0.0, "rho": 1.0, "m1": 50.0, "m2": None}, side="pull"))
+    frame = simulation.frame(0)
+    x = frame.positions.astype(np.float64)
+    same = (simulation.labels[:, None] == simulation.labels) & ~np.eye(len(x), dtype=bool)
+    apart = x[None] - x[:, None]
+    d = np.where(same, np.linalg.norm(apart, axis=-1), 1.0)
+    per_pair = 2 * (len(x) - simulation.spec.per_class)  # triplets (a, p, n) and (p, a, n) of every negative
+    pull = (np.where(same, d ** (s - 1), 0.0)[..., None] * apart).sum(1) * per_pair * len(x) / frame.triplets
+    short = np.linalg.norm(pull, axis=1) < 99  # longer forces are cut to 100
+    assert short.sum() > len(x) / 2
+    np.testing.assert_allclose(frame.force[short], pull[short], rtol=1e-3, atol=1e-3)
+    for step in range(1, 40):
+        later = simulation.frame(step)
+        assert np.isfinite(later.positions).all()
+        assert np.isfinite(later.force).all()
+
+
 @in_one_case(miner=mining.on_distances())
 def test_a_miner_chooses_the_triplets(miner):
     simulation = Simulation(law(loss="facenet", miner=miner, hyper={"m": 0.5}))

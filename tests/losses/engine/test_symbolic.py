@@ -18,7 +18,10 @@ from tests.members import in_one_case
 HYPER: dict[str, list[dict[str, Any]]] = {
     "location_aware": [{}, {"variant": "rule"}],
     "distance_sensitive": [
-        {"r": r, "s": s, "m2": m2} for r in (-1, 0, 0.35, 1, 2, 4) for s in (0, 0.6) for m2 in (5, math.inf)
+        {"r": r, "s": s, "m2": m2}
+        for r in (-1, 0, 0.35, 1, 2, 4)
+        for s in (0, 0.6, -1, -2, -2.6)
+        for m2 in (5, math.inf)
     ],
 }
 
