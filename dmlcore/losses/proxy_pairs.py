@@ -34,14 +34,17 @@ class ProxyPairs(ProxyLoss):
 
     def compute(self, embeddings: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
         """Compute the scalar loss from validated embeddings (B, D), labels (B,) and the proxies."""
-        own = torch.arange(self.classes, device=labels.device).repeat_interleave(self.per_class)
-        if self.trained is not None:
-            places = (
-                self.trained[:, None] * self.per_class + torch.arange(self.per_class, device=own.device)
-            ).flatten()
-            proxies, own = proxies[places], own[places]
+        proxies, own = self.trained_proxies(proxies)
         value: Tensor = self.loss(embeddings, labels, ref_emb=proxies, ref_labels=own)
         return value
+
+    def trained_proxies(self, proxies: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the proxies (P, D) of the classes that take part in the loss, see `trained`, and their labels (P,)."""
+        own = torch.arange(self.classes, device=proxies.device).repeat_interleave(self.per_class)
+        if self.trained is None:
+            return proxies, own
+        places = (self.trained[:, None] * self.per_class + torch.arange(self.per_class, device=own.device)).flatten()
+        return proxies[places], own[places]
 
     def between(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """Compute the pair loss between the samples of the batch, without proxies."""
