@@ -59,7 +59,8 @@ class PotentialPairs(PairLoss):
             force = (pairs.positive & (squared > 1)) | (pairs.negative & (squared < 1))
         self.record_counts(force, pairs.positive | pairs.negative)
         terms = attraction.masked_fill(~pairs.positive, 0.0) + repulsion.masked_fill(~pairs.negative, 0.0)
-        return terms.sum() / len(pairs.rows)
+        total: Tensor = terms.sum() / len(pairs.rows)
+        return total
 
 
 @batch_loss(
